@@ -17,7 +17,11 @@ from benchmarks.queue_and_stream import chunks
 from dynamodb_counters._declarations import Event, Packed
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept_many
-from dynamodb_counters.testing._dynamodb.capacity import DOLLARS_PER_MILLION_READS, DOLLARS_PER_MILLION_WRITES
+from dynamodb_counters.testing._dynamodb.capacity import (
+    DOLLARS_PER_MILLION_READS,
+    DOLLARS_PER_MILLION_WRITES,
+    Usage,
+)
 
 READ_PRICE: Final = DOLLARS_PER_MILLION_READS / DOLLARS_PER_MILLION_WRITES
 """Of a read unit, in write units."""
@@ -43,6 +47,18 @@ _NEAR: Final = 500
 def units(usage: Mapping[str, float]) -> float:
     """Write units with reads at their price."""
     return usage["write_units"] + READ_PRICE * usage["read_units"]
+
+
+def per_event(usage: Usage, events: int) -> dict[str, float]:
+    """Units per event, and both together at the price of write units."""
+    found = {"write_units": usage.writes / events, "read_units": usage.reads / events}
+    return {**found, "units": units(found)}
+
+
+def beside(reported: Usage, ruled: Usage, events: int) -> dict[str, float]:
+    """Units per event as an engine has reported them, beside the rule's."""
+    of = {"engine": per_event(reported, events), "rule": per_event(ruled, events)}
+    return {f"{by}_{kind}": of[by][kind] for kind in ("write_units", "read_units") for by in of}
 
 
 class Writer:
@@ -105,12 +121,7 @@ def _accepting(database: Database, events: Sequence[Values], size: int, chunk_by
     writer = Writer(database, of(timedelta(days=1), chunk_bytes=chunk_bytes))
     for part in _by_day(events, size):
         writer.accept(part)
-    usage = database.usage
-    return {
-        "write_units": usage.writes / len(events),
-        "read_units": usage.reads / len(events),
-        "units": writer.units / len(events),
-    }
+    return per_event(database.usage, len(events))
 
 
 def _by_day(events: Iterable[Values], size: int) -> Iterator[Sequence[Values]]:
@@ -131,12 +142,7 @@ def on_engine(engine: Any, events: int) -> dict[str, dict[str, float]]:
             reported = database.usage
         ruled = memory()
         scenario(ruled)
-        found[name] = {
-            "engine_write_units": reported.writes / len(sample),
-            "rule_write_units": ruled.usage.writes / len(sample),
-            "engine_read_units": reported.reads / len(sample),
-            "rule_read_units": ruled.usage.reads / len(sample),
-        }
+        found[name] = beside(reported, ruled.usage, len(sample))
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from benchmarks import workloads
 from benchmarks.databases import Database, EngineDatabase
 from benchmarks.designs.base import TABLE
-from benchmarks.packing import CALL, READ_PRICE, Values, memory, of
+from benchmarks.packing import CALL, Values, beside, memory, of, per_event
 from benchmarks.queue_and_stream import chunks
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.event_identity import EventIdentity
@@ -121,14 +121,10 @@ def on_engine(engine: Any, events: int) -> dict[str, dict[str, float]]:
     ):
         with EngineDatabase(engine) as database:
             database.create(TABLE, "pk", "sk")
-            reported = _units(views, 8, event, pause, own_parts=not pause, database=database)
-        ruled = _units(views, 8, event, pause, own_parts=not pause)
-        found[case] = {
-            "engine_write_units": reported["write_units"],
-            "rule_write_units": ruled["write_units"],
-            "engine_read_units": reported["read_units"],
-            "rule_read_units": ruled["read_units"],
-        }
+            _units(views, 8, event, pause, own_parts=not pause, database=database)
+            reported = database.usage
+        _units(views, 8, event, pause, own_parts=not pause, database=(ruled := memory()))
+        found[case] = beside(reported, ruled.usage, len(views))
     return found
 
 
@@ -149,11 +145,8 @@ def _units(
         queues = [iter(chunks(events, CALL))] * number
     processes = [_Process(index, database, event, queue, pause) for index, queue in enumerate(queues)]
     last = run(processes)
-    usage = database.usage
     return {
-        "write_units": usage.writes / len(events),
-        "read_units": usage.reads / len(events),
-        "units": (usage.writes + READ_PRICE * usage.reads) / len(events),
+        **per_event(database.usage, len(events)),
         "round_trips": last,
         "failed_calls": sum(process.failed for process in processes),
     }

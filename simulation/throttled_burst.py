@@ -6,17 +6,15 @@ import argparse
 import json
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, cast
 
 from dynamodb_counters import Event
-from dynamodb_counters._http.event_requests import parse_events
 from dynamodb_counters._queue.consumer import Consumer
 from dynamodb_counters._queue.sending import Queues
 from dynamodb_counters._table import CONCURRENCY, Table
-from dynamodb_counters._writes.accept import accept_many
 from simulation.clock import VirtualClock
 from simulation.queue.polling import Consume, Mapping, RecursiveLoop
 from simulation.queue.sqs import SQS, Queue, seldom
@@ -58,7 +56,6 @@ def build(
     units_per_second: float,
     seed: int,
     *,
-    max_receives: int,
     twice: float = 0.001,
     refused: float = 0,
     outage: float = 0,
@@ -66,26 +63,13 @@ def build(
     """Build a world in which a share of messages comes twice, and a share of requests to queues is refused."""
     threads, rng = VirtualThreads(VirtualClock()), random.Random(seed)
     dead_letters = Queue(threads.clock)
-    queue = Queue(threads.clock, max_receives=max_receives, dead_letters=dead_letters, twice=seldom(rng, twice))
+    queue = Queue(threads.clock, dead_letters=dead_letters, twice=seldom(rng, twice))
     queues = {QUEUE: queue, DEAD_LETTERS: dead_letters}
     sqs = SQS(queues, threads.sleep, seldom(rng, refused), links=threads.links)
     return World(threads, ThrottledTable(threads, units_per_second, seed, outage), queue, dead_letters, sqs, rng)
 
 
-def old_consumer(world: World) -> Consume:
-    """The consumer before: one call for all messages, and whatever failed is delivered again as a whole."""
-    table = world.runtime_table()
-
-    def consume(records: list[dict[str, Any]], _time_left: Callable[[], float]) -> list[str]:
-        bodies = {record["messageId"]: parse_events(record["body"]) for record in records}
-        events = [(message_id, values) for message_id, parsed in bodies.items() for values in parsed]
-        outcomes = accept_many(table, VIEW, [values for _, values in events])
-        return [message_id for (message_id, _), outcome in zip(events, outcomes, strict=True) if outcome.reason]
-
-    return consume
-
-
-def new_consumer(world: World) -> Consume:
+def _consumer(world: World) -> Consume:
     """The runtime's consumer."""
     table = world.runtime_table()
     queues = Queues(table, {"queue": QUEUE, "dead_letter_queue": DEAD_LETTERS})
@@ -112,13 +96,11 @@ def _view(number: int) -> dict[str, str]:
 
 
 def run(
-    consumer: Callable[[World], Consume],
     *,
     events: int,
     per_message: int = 10,
     messages_per_second: float = 1000,
     units_per_second: float = 1000,
-    max_receives: int = 10,
     max_concurrency: int = 1000,
     refused: float = 0.0,
     outage: float = 0.0,
@@ -126,11 +108,11 @@ def run(
     seed: int = 0,
 ) -> dict[str, float]:
     """Post a burst and consume it until nothing waits any more; return what came of it."""
-    world = build(units_per_second, seed, max_receives=max_receives, refused=refused, outage=outage)
+    world = build(units_per_second, seed, refused=refused, outage=outage)
     mapping = Mapping(
         world.threads,
         world.queue,
-        lambda: consumer(world),
+        lambda: _consumer(world),
         max_concurrency=max_concurrency,
         recursive_loop=recursive_loop,
     )
@@ -157,31 +139,26 @@ def run(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the figures of both consumers."""
+    """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--per-message", type=int, default=10)
     parser.add_argument("--units", type=float, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--outage", type=float, default=0, help="seconds for which the table refuses everything")
-    loops = "whether Lambda ends chains of about 16 invocations: of the consumer now, as it is deployed, it does not"
+    loops = "whether Lambda ends chains of about 16 invocations: of the consumer, as it is deployed, it does not"
     parser.add_argument("--recursive-loop", choices=("Allow", "Terminate"), default="Allow", help=loops)
-    parser.add_argument("--consumer", choices=("before", "now", "both"), default="both")
     given = parser.parse_args(arguments)
-    for name, consumer, max_receives in (("before", old_consumer, 3), ("now", new_consumer, 10)):
-        if given.consumer in (name, "both"):
-            began = time.perf_counter()
-            found = run(
-                consumer,
-                events=given.events,
-                per_message=given.per_message,
-                units_per_second=given.units,
-                outage=given.outage,
-                recursive_loop=given.recursive_loop,
-                max_receives=max_receives,
-                seed=given.seed,
-            )
-            print(json.dumps({"consumer": name, **found, "took": round(time.perf_counter() - began)}, indent=2))
+    began = time.perf_counter()
+    found = run(
+        events=given.events,
+        per_message=given.per_message,
+        units_per_second=given.units,
+        outage=given.outage,
+        recursive_loop=given.recursive_loop,
+        seed=given.seed,
+    )
+    print(json.dumps({**found, "took": round(time.perf_counter() - began)}, indent=2))
 
 
 if __name__ == "__main__":

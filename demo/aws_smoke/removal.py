@@ -71,18 +71,6 @@ def _stack(cloudformation: Any, name: str) -> dict[str, Any] | None:
     return None if found["StackStatus"] == "DELETE_COMPLETE" else found
 
 
-def _delete_table(account: Account, name: str) -> None:
-    account.client("dynamodb").delete_table(TableName=name)
-
-
-def _delete_queue(account: Account, url: str) -> None:
-    account.client("sqs").delete_queue(QueueUrl=url)
-
-
-def _delete_log_group(account: Account, name: str) -> None:
-    account.client("logs").delete_log_group(logGroupName=name)
-
-
 def _delete_bucket(account: Account, name: str) -> None:
     s3 = account.client("s3")
     for page in s3.get_paginator("list_object_versions").paginate(Bucket=name):
@@ -92,8 +80,8 @@ def _delete_bucket(account: Account, name: str) -> None:
 
 
 _DELETE: Final[dict[str, Callable[[Account, str], None]]] = {
-    "AWS::DynamoDB::GlobalTable": _delete_table,
-    "AWS::SQS::Queue": _delete_queue,
-    "AWS::Logs::LogGroup": _delete_log_group,
+    "AWS::DynamoDB::GlobalTable": lambda account, name: account.client("dynamodb").delete_table(TableName=name),
+    "AWS::SQS::Queue": lambda account, url: account.client("sqs").delete_queue(QueueUrl=url),
+    "AWS::Logs::LogGroup": lambda account, name: account.client("logs").delete_log_group(logGroupName=name),
     "AWS::S3::Bucket": _delete_bucket,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeAlias
 
 from botocore.exceptions import ClientError
@@ -26,6 +26,36 @@ class HookedClient:
         if name in ("exceptions", "meta", "get_paginator"):
             return call
         return lambda **request: self._hook(name, lambda: call(**request), request)
+
+
+def failing(
+    client: Any,
+    operation: str,
+    where: Callable[[dict[str, Any]], bool] = lambda _: True,
+    error: BaseException | type[BaseException] = Crashed,
+) -> HookedClient:
+    """A client that sends no request of an operation, `where` it is one of those: the error comes in its place."""
+
+    def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        if name == operation and where(request):
+            raise error
+        return send()
+
+    return HookedClient(client, hook)
+
+
+def once(
+    operations: Collection[str], before: Callable[[], object], where: Callable[[dict[str, Any]], bool] = lambda _: True
+) -> Hook:
+    """A hook that has something happen before the first request of some operations."""
+    left = [before]
+
+    def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        if name in operations and left and where(request):
+            left.pop()()
+        return send()
+
+    return hook
 
 
 class HeldClient(HookedClient):

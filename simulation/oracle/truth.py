@@ -117,11 +117,6 @@ def expected_so_far(specs: Sequence[Spec], history: Iterable[Change], now: float
     return _with_derived(comparable(counts, now)), uncounted
 
 
-def expected(specs: Sequence[Spec], live: Iterable[Values], expired: Iterable[Values], now: float) -> Counts:
-    """What the counts must be, from nothing but the events live in the end and those TTL deleted."""
-    return expected_of_rows(specs, [(values, 1, False) for values in live] + [(v, 1, True) for v in expired], now)
-
-
 def expected_of_rows(specs: Sequence[Spec], rows: Iterable[tuple[Values, int, bool]], now: float) -> Counts:
     """What the counts must be, from events, each with its sign and whether TTL has deleted it."""
     counts: Counts = {}
@@ -189,7 +184,7 @@ def _add_image(
     doubtful: Collection[Entry],
 ) -> None:
     wanted = SPECS if specs is None else specs
-    if entry[-1] == "OldImage" and _expired(record):
+    if entry[-1] == "OldImage" and is_expiry(record):
         wanted = [spec for spec in wanted if spec.declaration.on_expiry == "subtract"]
     for event, values, sign in _events_of(record["dynamodb"][entry[-1]], entry):
         counts: Counts = {}
@@ -313,7 +308,8 @@ def _values(image: Mapping[str, Any]) -> dict[str, Any]:
     return {name: int(value) if name in ("at", "id") else value for name, value in values.items()}
 
 
-def _expired(record: Record) -> bool:
+def is_expiry(record: Record) -> bool:
+    """Whether TTL has deleted the item."""
     change = record["dynamodb"]
     if record["eventName"] != "REMOVE":
         return False

@@ -21,7 +21,7 @@ from simulation.pairs.audit import audit
 from simulation.pairs.engine import Act, Engine
 from simulation.pairs.ledger import Ledger
 from simulation.pairs.truth import Truth
-from simulation.schedules.restored_tables import Copy, Reader, all_records, copied
+from simulation.schedules.restored_tables import Copy, Reader, all_records, copied, count_own_stream
 from simulation.schedules.sandbox import QUARANTINE_SECONDS
 
 _APART: Final = 5.0
@@ -83,7 +83,8 @@ class Restoring:
         told = None if has_history else restored.declared
         catch_up = CatchUp(table, original, own, "old", declarations=told, at=restored.at)
         catch_up.count(catch_up.find())
-        self._count_own_stream(restored, table)
+        aggregator = Aggregator(table, restored.declared, quarantine_retention_seconds=QUARANTINE_SECONDS)
+        count_own_stream(aggregator, restored.copy.stream)
         if not has_history:
             # The copy's own first takeover says by which declarations the original's records count.
             stream = restored.copy.stream
@@ -94,16 +95,3 @@ class Restoring:
         backend: Any = restored
         truth = Truth(backend, restored.ledger)
         return [f"restored: {text}" for text in audit(backend, restored.declared, whole=False, truth=truth)]
-
-    def _count_own_stream(self, restored: _Restored, table: Table) -> None:
-        """What the aggregator deployed over the copy does, until nothing changes any more."""
-        aggregator = Aggregator(table, restored.declared, quarantine_retention_seconds=QUARANTINE_SECONDS)
-        stream, before = restored.copy.stream, -1
-        while True:
-            records = {shard.id: all_records(stream, shard.id) for shard in stream.shards()}
-            if (found := sum(map(len, records.values()))) == before:
-                return
-            before = found
-            for shard, batch in records.items():
-                if batch:
-                    aggregator.handle({"shardId": shard, "Records": batch})

@@ -14,7 +14,6 @@ from dynamodb_counters.testing._dynamodb.stream_source import Record
 from simulation.schedules.backend import Backend
 
 _RUN: Final = "CHECKPOINT#run~"
-_TTL_MATTERS: Final = 5 * 365 * 86_400
 _DISORDER: Final = 4.0
 """Seconds by which records near a cut may be on its other side: clocks of records, and that they are whole."""
 
@@ -74,12 +73,3 @@ class Cuts:
                 if abs(ahead) > _DISORDER and self._past(run, since, shard, record) != (ahead > 0):
                     self.wrong.append(f"run {run}: a record {ahead:.0f} s from its cut is on the wrong side of it")
                     return
-
-
-def is_expiry(record: Record) -> bool:
-    """Whether TTL has deleted the item."""
-    if record["eventName"] != "REMOVE":
-        return False
-    change = record["dynamodb"]
-    age = change["ApproximateCreationDateTime"] - float(change["OldImage"].get("ttl", {"N": "inf"})["N"])
-    return "userIdentity" in record or 0 <= age < _TTL_MATTERS

@@ -30,7 +30,8 @@ from simulation.clock import EPOCH
 from simulation.oracle.chunks import ROW_SIGNS, rows_of
 from simulation.oracle.eras import HISTORY_KEY, entries_of
 from simulation.oracle.specs import UNCOUNTABLE
-from simulation.pairs.cuts import Cuts, Image, is_expiry
+from simulation.oracle.truth import is_expiry
+from simulation.pairs.cuts import Cuts, Image
 from simulation.pairs.declared import subject_of
 from simulation.pairs.ledger import Ledger
 from simulation.pairs.subjects import ORDER, Group, Parts, Values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from dynamodb_counters.testing._dynamodb.capacity import item_bytes, write_units
@@ -63,8 +63,3 @@ class ThrottledTable(MemoryTable):
             return False
         self._tokens -= units
         return True
-
-
-def count_items(table: MemoryTable, kinds: Sequence[str]) -> int:
-    """How many items of some types there are."""
-    return sum(1 for item in table.items() if item.get("_type", {}).get("S") in kinds)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._quarantine.waiting import PREFIX
 from dynamodb_counters._recovery.given_up import GivenUp
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
@@ -86,6 +87,19 @@ class Reader:
 
 def all_records(source: Source, shard: str) -> list[Record]:
     return source.read(shard, None, 1_000_000).records
+
+
+def count_own_stream(aggregator: Aggregator, stream: Source) -> None:
+    """What the aggregator deployed over the restored table does, until nothing changes any more."""
+    before = -1
+    while True:
+        records = {shard.id: all_records(stream, shard.id) for shard in stream.shards()}
+        if (found := sum(map(len, records.values()))) == before:
+            return
+        before = found
+        for shard, batch in records.items():
+            if batch:
+                aggregator.handle({"shardId": shard, "Records": batch})
 
 
 def with_bytes(value: Any) -> Any:

@@ -34,19 +34,7 @@ class Streams:
     exceptions = SimpleNamespace(ResourceNotFoundException=LookupError)
 
     def __init__(self, stream: MemoryStream) -> None:
-        self._stream = stream
-
-    def describe_stream(self, **_: Any) -> dict[str, Any]:
-        is_open = set(self._stream.open_shards())
-        shards = [
-            {
-                "ShardId": shard.id,
-                "SequenceNumberRange": {} if shard.id in is_open else {"EndingSequenceNumber": "1"},
-                **({"ParentShardId": shard.parent} if shard.parent else {}),
-            }
-            for shard in self._stream.shards()
-        ]
-        return {"StreamDescription": {"Shards": shards}}
+        self._stream, self.describe_stream = stream, stream.describe_stream
 
     def get_shard_iterator(self, **asked: Any) -> dict[str, Any]:
         return {"ShardIterator": f"{asked['ShardId']} {asked.get('SequenceNumber', '')}"}

@@ -12,22 +12,16 @@ from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined
 from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import InvalidArgumentError
-from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill import Stream, spoil
-from tests.exactly_once.test_waiting_entries import AHEAD, PACKED, SALE, SHOPS, TAGS, VIEW, redrive_all, tags, verify
+from tests.exactly_once.test_backfill import Live, spoil
+from tests.exactly_once.test_waiting_entries import AHEAD, PACKED, SALE, SHOPS, TAGS, VIEW, redrive_all, tags
 
 RAISED = replace(TAGS, max_groups=3)
 ORDER = Items("order", where=Attr("customer").exists())
 ORDERS = Aggregate("orders", ORDER, pk="TAG#{tags[]}", sk="ORDERS", measures={"orders": Count()}, max_groups=2)
 
 
-class World:
+class World(Live):
     """A table whose stream is delivered as it is written."""
-
-    def __init__(self, *declarations: Any) -> None:
-        self.bench = Workbench(declarations)
-        self.bench.aggregator.handle({})
-        self.stream = Stream(self.bench)
 
     def view(self, event: Event = VIEW, ahead: float = 0, **values: Any) -> dict[str, Any]:
         view = {"url": "/", "at": int(self.bench.clock() + ahead), "id": 1, **values}
@@ -46,7 +40,7 @@ class World:
         return done
 
     def is_right(self) -> bool:
-        return not verify(self.bench, self.stream).differences
+        return not self.verify().differences
 
     def waiting(self) -> int:
         return sum(1 for _ in self.bench.counters.quarantined())
@@ -62,28 +56,6 @@ def test_a_discarded_event_from_the_future_is_not_taken_back_when_it_is_retracte
     world.retract(view)
     assert world.bench.counters.window(AHEAD, url="/").last(hours=3).count == 1
     assert world.is_right()
-
-
-def test_a_discarded_event_of_too_many_groups_is_not_taken_back_when_it_is_retracted() -> None:
-    world = World(TAGS)
-    view = world.view(tags=["a", "b", "c"])
-    assert world.discard_all() == [True]
-    world.bench.deploy([RAISED])
-    assert world.is_right()
-    assert verify(world.bench, world.stream).repair() == (0, 0)
-    world.retract(view)
-    assert tags(world.bench) == [0, 0, 0]
-    assert world.is_right()
-
-
-def test_other_declarations_go_on_counting_a_discarded_event() -> None:
-    views = Aggregate("views", VIEW, pk="URL#{url}", sk="S", measures={"n": Count()})
-    world = World(TAGS, views)
-    view = world.view(tags=["a", "b", "c"])
-    assert world.discard_all() == [True]
-    assert world.bench.counters.get(views, {"url": "/"}).measures["n"] == 1
-    world.retract(view)
-    assert world.bench.counters.get(views, {"url": "/"}).measures["n"] == 0
 
 
 @pytest.mark.parametrize("in_place", [True, False])

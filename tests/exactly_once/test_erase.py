@@ -7,7 +7,6 @@ import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,9 +14,8 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Sum
 from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._table import Table
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.faults.actors import Crashed
-from simulation.faults.hooked_client import HookedClient
+from simulation.faults.hooked_client import HookedClient, once
 from simulation.oracle.chunks import rows_of
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import Stream, backfill, verification
@@ -34,22 +32,6 @@ def _declared(event: Event) -> tuple[Aggregate, Aggregate]:
         Aggregate("sold", event, pk="SOLD", sk="ALL", measures=measures),
         Aggregate("known", event, pk="KNOWN", sk="ALL", measures=measures, on_expiry="subtract"),
     )
-
-
-class Scannable:
-    """The table in memory, which has no Scan."""
-
-    def __init__(self, table: MemoryTable) -> None:
-        self._table = table
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._table, name)
-
-    def get_paginator(self, operation: str) -> Any:
-        if operation == "query":
-            return self._table.get_paginator(operation)
-        items = [dict(item) for item in self._table.items()]
-        return SimpleNamespace(paginate=lambda **_: iter([{"Items": items}]))
 
 
 class World:
@@ -94,7 +76,7 @@ class World:
 
     def erase(self, client: str, counts: Any, hook: Callable[..., Any] | None = None, **others: Any) -> Any:
         table = self.bench.table
-        store: Any = Scannable(table) if hook is None else HookedClient(Scannable(table), hook)
+        store: Any = table if hook is None else HookedClient(table, hook)
         reached = Table(table.name, store, clock=self.bench.clock, sleep=self.bench.clock.advance)
         return Eraser(reached, self.event, {"client": client, **others}).erase(counts)
 
@@ -195,23 +177,6 @@ def test_erasing_again_changes_nothing(kind: str, counts: str) -> None:
     assert world.stored() == stored
 
 
-def test_an_erased_packed_event_stays_a_duplicate_to_processes_old_and_new() -> None:
-    world = World("packed")
-    for number in range(3):
-        world.accept("ann", number)
-    cold = world.process()
-    world.erase("ann", "keep")
-    world.note_erased("ann", "keep")
-
-    for process in (world.writer, cold, world.process()):
-        for number in range(3):
-            world.accept("ann", number, version=1, by=process)
-            world.accept("ann", number, version=3, by=process)
-            assert not process.retract(world.event, world.sale("ann", number))
-    assert world.counts() == world.expected()
-    assert "ann" not in world.stored()
-
-
 @pytest.mark.parametrize("landed", [False, True])
 @pytest.mark.parametrize("counts", ["keep", "take_back"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -300,14 +265,7 @@ def test_a_bucket_of_which_a_part_has_expired_is_erased_and_not_written() -> Non
 
 def _once(method: str, then: Callable[[], object]) -> Callable[..., Any]:
     """A hook that has something happen before the first request of a method that touches a chunk."""
-    left = [then]
-
-    def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
-        if name == method and left and "LAYOUT" not in repr(request):
-            left.pop()()
-        return send()
-
-    return hook
+    return once([method], then, lambda request: "LAYOUT" not in repr(request))
 
 
 @pytest.mark.parametrize("counts", ["keep", "take_back"])
@@ -377,7 +335,7 @@ def test_pages_of_runs_go_once_nobody_reads_them(kind: str) -> None:
     stream.deliver()
     run = backfill(bench, stream, names=("clients",)) if kind == "backfill" else verification(bench, stream)
     pages = run.steps()
-    eraser = Eraser(Table(bench.table.name, Scannable(bench.table), clock=bench.clock), PLAIN, {"client": "ann"})  # type: ignore[arg-type]
+    eraser = Eraser(bench.store, PLAIN, {"client": "ann"})
     for step in pages:
         if step.phase == "draining":
             # It is open: whoever goes on with it reads its pages.

@@ -20,12 +20,12 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import EraseError, InvalidArgumentError
 from simulation.faults.actors import Crashed
-from simulation.faults.hooked_client import HookedClient
+from simulation.faults.hooked_client import HookedClient, once
 from simulation.oracle.chunks import rows_of
 from tests.exactly_once.test_backfill import backfill
 from tests.exactly_once.test_discards import World as Delivered
-from tests.exactly_once.test_erase import WRITES, Scannable, dying
-from tests.exactly_once.test_waiting_entries import AHEAD, PACKED, TAGS, VIEW, redrive_all, tags, verify
+from tests.exactly_once.test_erase import WRITES, dying
+from tests.exactly_once.test_waiting_entries import AHEAD, PACKED, TAGS, VIEW, redrive_all, tags
 
 KINDS = {"plain": VIEW, "packed": PACKED}
 BOTH = pytest.mark.parametrize("counts", ["keep", "take_back"])
@@ -60,9 +60,8 @@ class World(Delivered):
         self.bench.clock.advance(2 * HOUR)
 
     def erase(self, counts: Any, uncounted: Any = "drop", hook: Callable[..., Any] | None = None) -> Erased:
-        client: Any = Scannable(self.bench.table)
-        hooked: Any = client if hook is None else HookedClient(client, hook)
-        reached = Table(client.name, hooked, clock=self.bench.clock, sleep=lambda _: None)
+        client: Any = self.bench.table if hook is None else HookedClient(self.bench.table, hook)
+        reached = Table(self.bench.table.name, client, clock=self.bench.clock, sleep=lambda _: None)
         return Eraser(reached, self.event, {"url": "/"}).erase(counts, uncounted)
 
     def counts(self) -> tuple[int, int]:
@@ -139,14 +138,7 @@ def test_without_consent_an_entry_that_comes_meanwhile_stays(kind: str, counts: 
     world = World(kind)
     world.accept()
     world.bench.clock.advance(2 * HOUR)
-    left = [world.stream.deliver]
-
-    def hook(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
-        if name in WRITES and left:
-            left.pop()()
-        return send()
-
-    found = world.erase(counts, "refuse", hook)
+    found = world.erase(counts, "refuse", once(WRITES, world.stream.deliver))
     assert (found.quarantined, found.uncounted, found.left) == (1, 1, 1)
     assert world.waiting() == 1
     redrive_all(world.bench, world.stream)
@@ -199,14 +191,11 @@ def test_an_event_that_changes_while_its_entry_is_dropped_is_taken_back_as_it_wa
     world.bench.counters.accept_many(versioned, [view])
     world.stream.deliver()
     world.bench.clock.advance(2 * HOUR)
-    left = [{**view, "version": 2}]
 
-    def hook(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
-        if name in (*WRITES, "transact_write_items") and left:
-            world.bench.counters.accept_many(versioned, [left.pop()])
-        return send()
+    def correct() -> None:
+        world.bench.counters.accept_many(versioned, [{**view, "version": 2}])
 
-    world.erase(counts, hook=hook)
+    world.erase(counts, hook=once((*WRITES, "transact_write_items"), correct))
     world.finish(counts)
     assert world.is_exact(counts)
 
@@ -237,10 +226,8 @@ def taken_out_of_a_chunk(*, keeps_counts: bool) -> Delivered:
     """An event of too many groups that is erased before its record is delivered."""
     world = Delivered(replace(TAGS, source=PACKED))
     world.view(PACKED, tags=["a", "b", "c"])
-    reached: Any = Scannable(world.bench.table)
-    table = Table(reached.name, reached, clock=world.bench.clock)
     world.stream.skip()
-    Eraser(table, PACKED, {"url": "/"})._chunks.sweep(keeps_counts=keeps_counts, writes=True)
+    Eraser(world.bench.store, PACKED, {"url": "/"})._chunks.sweep(keeps_counts=keeps_counts, writes=True)
     world.stream.deliver()
     assert world.waiting() == (2 if keeps_counts else 4)
     return world
@@ -253,7 +240,7 @@ def test_what_was_taken_out_of_a_chunk_uncounted_is_redriven_as_it_was_erased(co
     world.bench.deploy([replace(TAGS, source=PACKED, max_groups=3)])
     redrive_all(world.bench, world.stream)
     assert tags(world.bench) == [int(counts == "keep")] * 3
-    assert not verify(world.bench, world.stream).differences
+    assert world.is_right()
 
 
 @pytest.mark.parametrize("order", list(permutations(range(4))))
@@ -271,7 +258,7 @@ def test_an_erased_retraction_that_is_half_counted_is_not_discarded(order: tuple
             discards.discard(entry)
     redrive_all(world.bench, world.stream)
     assert tags(world.bench) == [0] * 3
-    assert not verify(world.bench, world.stream).differences
+    assert world.is_right()
 
 
 class OneObject:
@@ -302,8 +289,6 @@ def test_without_consent_an_object_that_comes_meanwhile_stays(uncounted: Any) ->
     bucket = OneObject(json.dumps({"payload": {"Records": [record]}}).encode())
     if uncounted == "drop":
         assert list(bucket.paginate()) == [{}]
-    client: Any = Scannable(world.bench.table)
-    table = Table(client.name, client, clock=world.bench.clock)
-    found = Eraser(table, VIEW, {"url": "/"}, (), ["objects"], s3=bucket).erase("keep", uncounted)
+    found = Eraser(world.bench.store, VIEW, {"url": "/"}, (), ["objects"], s3=bucket).erase("keep", uncounted)
     assert (found.given_up, found.uncounted, found.left) == (1, 1, int(uncounted == "refuse"))
     assert bool(bucket.body) == (uncounted == "refuse")

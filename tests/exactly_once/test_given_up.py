@@ -23,9 +23,10 @@ from dynamodb_counters._recovery.given_up import OnFailureBucket
 from dynamodb_counters._recovery.redrive_bucket import RedrivenBatch, redrive_bucket
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
+from dynamodb_counters.testing._dynamodb.client_errors import failure
 from dynamodb_counters.testing._dynamodb.stream_source import Record
 from simulation.faults.actors import Crashed
-from simulation.faults.hooked_client import HeldClient, HookedClient
+from simulation.faults.hooked_client import HeldClient, HookedClient, failing
 from simulation.schedules import coverage
 from simulation.schedules.kinds import Kind
 from simulation.schedules.schedule import Schedule
@@ -84,16 +85,15 @@ def _counts(bench: Workbench, shop: str = "x") -> tuple[int, int]:
     return total.measures["n"], of_shop.measures["n"]
 
 
+def _is_other(key: str, pk: str) -> bool:
+    return key != pk and not key.startswith("CHECKPOINT")
+
+
 def _count_only(bench: Workbench, records: list[Record], pk: str) -> None:
     """An invocation that dies when it has updated one item."""
-
-    def update(name: str, send: Any, request: dict[str, Any]) -> Any:
-        if name == "update_item" and request["Key"]["pk"] != {"S": pk} and "CHECKPOINT" not in str(request["Key"]):
-            raise Crashed
-        return send()
-
+    dying = failing(bench.table, "update_item", lambda update: _is_other(update["Key"]["pk"]["S"], pk))
     with pytest.raises(Crashed):
-        bench.deliver(records, by=bench.process(HookedClient(bench.table, update)))
+        bench.deliver(records, by=bench.process(dying))
 
 
 def _put(
@@ -162,19 +162,6 @@ def test_what_was_counted_together_with_a_given_up_record_is_not_counted_again(b
     assert _counts(bench) == (2, 2)
 
 
-def test_a_replay_before_and_after_the_redrive_counts_nothing_twice(bench: Workbench, s3: Any) -> None:
-    lost = [_sell(bench), _sell(bench)]
-    _count_only(bench, lost, "SALES")
-    bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
-    _put(s3, bench, lost)
-    later = [_sell(bench)]
-    bench.deliver(later)
-    for records in ([*lost, *later], lost[1:], [*lost, *later]):
-        bench.deliver(records, by=bench.process())
-        _redrive(s3, bench, keep=True)
-        assert _counts(bench) == (3, 3)
-
-
 @pytest.mark.parametrize("is_covered", [False, True], ids=["items", "checkpoint"])
 def test_records_that_a_redrive_skips_are_reported_and_their_object_stays(
     bench: Workbench, s3: Any, *, is_covered: bool
@@ -201,13 +188,6 @@ def test_records_that_a_redrive_skips_are_reported_and_their_object_stays(
     assert found[other]["problem"] is None
     again = _redrive(s3, bench)
     assert [(one.key, one.updated, one.skipped) for one in again] == [(key, 0, 3)]
-
-
-def test_an_early_batch_that_nothing_has_overtaken_is_counted(bench: Workbench, s3: Any) -> None:
-    _put(s3, bench, [_sell(bench), _sell(bench)], age=MINUTE)
-    assert [(one.records, one.skipped, one.problem) for one in _redrive(s3, bench)] == [(2, 0, None)]
-    assert _counts(bench) == (2, 2)
-    assert _redrive(s3, bench) == []
 
 
 def test_a_batch_is_counted_weeks_later(bench: Workbench, s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,13 +253,9 @@ def test_a_book_whose_opener_died_begins_where_it_was_opened(bench: Workbench, s
     bench.clock.advance(GIVEN_UP_AFTER)
     second = _sell(bench)
 
-    def die(name: str, send: Any, request: dict[str, Any]) -> Any:
-        if name == "put_item" and ">" in request["Item"].get("shard", {}).get("S", ""):
-            raise Crashed
-        return send()
-
+    dying = failing(bench.table, "put_item", lambda put: ">" in put["Item"].get("shard", {}).get("S", ""))
     with pytest.raises(Crashed):
-        bench.deliver([second], by=bench.process(HookedClient(bench.table, die)))
+        bench.deliver([second], by=bench.process(dying))
     bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
     _put(s3, bench, [second])
     bench.deliver([_sell(bench)], by=bench.process())
@@ -326,12 +302,9 @@ def test_a_problem_stops_its_shard_and_no_other(bench: Workbench, s3: Any) -> No
     s3.put_object(Bucket=BUCKET, Key=unreadable, Body=b"[" * 100_000)
     foreign = _put(s3, bench, bench.records(), table="another", shard="shardId-00000000000000000008")
 
-    def refuse(name: str, send: Any, request: dict[str, Any]) -> Any:
-        if name == "update_item" and request["Key"]["sk"] == {"S": "SHOP#bad"}:
-            raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": ""}}, "UpdateItem")
-        return send()
-
-    redriven = {batch.key: batch.problem for batch in _redrive(s3, bench, client=HookedClient(bench.table, refuse))}
+    denied = failure("UpdateItem", "AccessDeniedException")
+    client = failing(bench.table, "update_item", lambda update: update["Key"]["sk"] == {"S": "SHOP#bad"}, denied)
+    redriven = {batch.key: batch.problem for batch in _redrive(s3, bench, client=client)}
     assert redriven.keys() == {*stuck, other, unreadable, foreign}
     assert "AccessDenied" in str(redriven[stuck[0]])
     assert redriven[stuck[1]] == f"waits for {stuck[0]}, an earlier batch of its shard"
@@ -376,6 +349,7 @@ def test_a_command_on_a_table_that_no_deployment_counts_says_what_to_do(s3: Any)
         done = _command(s3, bench, BUCKET, "--yes", *given)
         assert (done.code, done.err.count("\n")) == (2, 1)
         assert "the table has no history of deployments" in done.err
+        assert given or "pass the declarations" in done.err
     assert not [item for item in bench.table.items() if item["pk"]["S"] == "CHECKPOINT#"]
 
 
@@ -418,53 +392,20 @@ def test_the_command_tells_what_became_of_each_object(bench: Workbench, s3: Any)
     assert (left.code, "not what Lambda writes" in left.out) == (1, True)
 
 
-def test_a_table_that_nobody_has_counted_is_refused(s3: Any) -> None:
-    refused = _command(s3, Workbench([SALES]), BUCKET)
-    assert (refused.code, "pass the declarations" in refused.err) == (2, True)
+SPOILED: dict[str, Callable[[list[Any]], object]] = {
+    "no number": lambda records: records[1]["dynamodb"].update(SequenceNumber="x"),
+    "no change": lambda records: records[1].clear(),
+    "backward": list.reverse,
+    "created at some time": lambda records: records[0]["dynamodb"].update(ApproximateCreationDateTime="noon"),
+    "no image": lambda records: records[2]["dynamodb"].update(NewImage=True),
+    "of two shops": lambda records: records[2]["dynamodb"]["NewImage"]["shop"].update(S=["x", "y"]),
+    "empty": list.clear,
+}
 
 
-def _without_a_number(records: list[Record]) -> None:
-    records[1]["dynamodb"]["SequenceNumber"] = "x"
-
-
-def _without_a_change(records: list[Record]) -> None:
-    records[1] = {}
-
-
-def _backward(records: list[Record]) -> None:
-    records.reverse()
-
-
-def _created_at_some_time(records: list[Record]) -> None:
-    records[0]["dynamodb"]["ApproximateCreationDateTime"] = "noon"
-
-
-def _without_an_image(records: list[Record]) -> None:
-    records[2]["dynamodb"]["NewImage"] = True
-
-
-def _of_two_shops(records: list[Record]) -> None:
-    records[2]["dynamodb"]["NewImage"]["shop"]["S"] = ["x", "y"]
-
-
-def _emptied(records: list[Record]) -> None:
-    records.clear()
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        _without_a_number,
-        _without_a_change,
-        _backward,
-        _created_at_some_time,
-        _without_an_image,
-        _of_two_shops,
-        _emptied,
-    ],
-)
+@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
 def test_a_spoiled_object_stays_and_stops_no_other(
-    bench: Workbench, s3: Any, spoil: Callable[[list[Any]], None]
+    bench: Workbench, s3: Any, spoil: Callable[[list[Any]], object]
 ) -> None:
     good, spoiled = [_sell(bench)], [dict(_sell(bench)) for _ in range(3)]
     spoiled = json.loads(json.dumps(spoiled))
@@ -502,23 +443,9 @@ def test_an_object_that_cannot_be_read_now_is_not_overtaken(bench: Workbench, s3
     keys = [_put(s3, bench, [_sell(bench)]) for _ in range(2)]
     bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
     bench.deliver([_sell(bench)])
+
+    busy = failing(s3, "get_object", lambda get: get["Key"] == keys[0], failure("GetObject", "SlowDown", "SlowDown"))
     with pytest.raises(ClientError, match="SlowDown"):
-        list(redrive_bucket(_table(bench), OnFailureBucket(_Busy(s3, keys[0]), BUCKET)))
+        list(redrive_bucket(_table(bench), OnFailureBucket(busy, BUCKET)))
     assert [batch.problem for batch in _redrive(s3, bench)] == [None, None]
     assert _counts(bench) == (4, 4)
-
-
-class _Busy:
-    """A client of S3 that cannot read one object."""
-
-    def __init__(self, client: Any, key: str) -> None:
-        self._client = client
-        self._key = key
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    def get_object(self, **arguments: Any) -> Any:
-        if arguments["Key"] == self._key:
-            raise ClientError({"Error": {"Code": "SlowDown", "Message": "SlowDown"}}, "GetObject")
-        return self._client.get_object(**arguments)

@@ -19,7 +19,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CommitError
 from simulation.faults.actors import Crashed
 from simulation.faults.disorder import in_disorder
-from simulation.faults.hooked_client import HookedClient
+from simulation.faults.hooked_client import HookedClient, failing
 from simulation.workbench import Workbench
 
 SALE = Event("sale", pk="SHOP#{shop}", sk="SALE#{id}", retention=timedelta(days=30))
@@ -74,14 +74,9 @@ def test_a_reset_does_not_forget_what_was_counted(bench: Workbench) -> None:
 
 def test_a_checkpoint_moves_after_what_cannot_be_counted_is_in_quarantine(bench: Workbench) -> None:
     _sell(bench, 1, amount="much")
-
-    def crash(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
-        if name == "put_item" and request["Item"]["pk"]["S"].startswith("QUARANTINE#"):
-            raise Crashed
-        return send()
-
+    dying = failing(bench.table, "put_item", lambda put: put["Item"]["pk"]["S"].startswith("QUARANTINE#"))
     with pytest.raises(Crashed):
-        bench.deliver(bench.records(), by=bench.process(HookedClient(bench.table, crash)))
+        bench.deliver(bench.records(), by=bench.process(dying))
     bench.deliver(bench.records())
 
     [entry] = bench.counters.quarantined()

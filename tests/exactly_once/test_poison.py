@@ -7,8 +7,6 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from dynamodb_counters._declarations import Aggregate, Count, Event, Sum, Window
 from simulation.workbench import Workbench
 
@@ -91,29 +89,6 @@ def test_the_others_count_and_after_the_repair_every_count_is_exact() -> None:
 
     assert _counts(bench, now) == {shop: (shops[shop],) * 2 for shop in SHOPS}, f"seed {SEED}"
     assert list(bench.counters.quarantined()) == []
-
-
-@pytest.mark.parametrize(
-    "spoiled",
-    [{"record": {"B": b"edited"}}, {"record": {"S": "edited"}}, {"record": {"M": {}}}, {"names": {"N": "7"}}],
-    ids=str,
-)
-def test_an_entry_that_somebody_has_edited_stops_nothing_and_counts_for_nothing(spoiled: dict[str, Any]) -> None:
-    bench = Workbench(BEFORE)
-    for number, more in enumerate(({}, {"amount": 1}, {"amount": 1})):
-        bench.counters.accept(SALE, {"shop": "a", "id": number, "at": int(bench.clock()), "created": 0, **more})
-    bench.deliver(bench.records()[:2])
-    [entry] = bench.counters.quarantined()
-    key = {"pk": {"S": entry.key[0]}, "sk": {"S": entry.key[1]}}
-    item = bench.table.get_item(TableName=bench.table.name, Key=key)["Item"]
-    bench.table.put_item(TableName=bench.table.name, Item={**item, **spoiled})
-    assert all(bench.counters.redrive(waiting) for waiting in bench.counters.quarantined())
-
-    bench.deliver_all()
-
-    assert bench.counters.get(SALES, {"shop": "a"}).measures["n"] == 2
-    assert bench.counters.window(HOURS, shop="a").last(hours=1).count == 3
-    assert len(list(bench.counters.quarantined())) == 1
 
 
 def _deliver_in_pieces(bench: Workbench, rng: random.Random) -> None:

@@ -76,7 +76,7 @@ def test_what_nobody_can_tell_is_not_given_back_again() -> None:
             refusal.response["ResponseMetadata"] = {"AnswersLost": False}
             raise
 
-    one, other = _leases(HookedClient(_Named(HookedClient(_Named(table), lose)), tell), clock), _leases(table, clock)
+    one, other = _leases(HookedClient(HookedClient(table, lose), tell), clock), _leases(table, clock)
     while one._holdings == {} or not next(iter(one._holdings.values())).units:
         clock.advance(1)
         assert one.take()
@@ -102,20 +102,10 @@ def test_a_portion_whose_answer_is_lost_is_asked_for_again_not_anew() -> None:
             raise ReadTimeoutError(endpoint_url="http://table")
         return answer
 
-    leases = _leases(HookedClient(_Named(table), lose), clock)
+    leases = _leases(HookedClient(table, lose), clock)
     with pytest.raises(ReadTimeoutError):
         leases.take()
     assert _take_all(leases) == CALLS.limit
-
-
-class _Named:
-    """A client as `HookedClient` wants it."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
 
 
 def test_a_forked_process_grants_nothing_of_what_its_parent_holds() -> None:

@@ -26,7 +26,7 @@ from simulation.oracle.variants import repaired
 from simulation.schedules.backend import Backend, LocalBackend, MemoryBackend
 from simulation.schedules.housekeeping import housekeeping
 from simulation.schedules.local_table import DatedLocalBackend
-from simulation.schedules.restored_tables import Copy, Reader, all_records, copied, put_first_record
+from simulation.schedules.restored_tables import Copy, Reader, all_records, copied, count_own_stream, put_first_record
 from simulation.schedules.writers import Writers
 
 QUARANTINE_SECONDS = 14 * 86_400.0
@@ -110,20 +110,6 @@ def has_history(table: Copy) -> bool:
     return any("history" in item for item in table.items())
 
 
-def count_own_stream(world: World, copied_table: Copy, specs: list[Spec]) -> None:
-    """What the aggregator deployed over the restored table does, until nothing changes any more."""
-    aggregator = world.aggregator(copied_table, declarations(specs))
-    before = -1
-    while True:
-        records = {shard.id: all_records(copied_table.stream, shard.id) for shard in copied_table.stream.shards()}
-        if (found := sum(map(len, records.values()))) == before:
-            return
-        before = found
-        for shard, batch in records.items():
-            if batch:
-                aggregator.handle({"shardId": shard, "Records": batch})
-
-
 def check(seed: int, make_backend: Callable[[random.Random], Backend], *, command: bool = True) -> list[str]:
     world = World(seed, make_backend)
     world.live(world.random.randint(5, 60), world.random.random())
@@ -133,7 +119,7 @@ def check(seed: int, make_backend: Callable[[random.Random], Backend], *, comman
     world.live(world.random.randint(0, 40), world.random.random())
     if command:
         restore(world, restored, at)
-    count_own_stream(world, restored, world.specs)
+    count_own_stream(world.aggregator(restored, declarations(world.specs)), restored.stream)
     now = restored.clock()
     want, poisoned = expected_so_far(world.specs, history, now)
     wrong = differences(want, actual(restored.items(), now))
@@ -158,13 +144,13 @@ def after_repair(world: World, restored: Copy, history: list[Change], waiting: l
     # Something to count, so that the deployment is met; it holds for what is created later.
     for entry in waiting[:1]:
         redrive(table, entry)
-    count_own_stream(world, restored, specs)
+    count_own_stream(world.aggregator(restored, declarations(specs)), restored.stream)
     restored.clock.advance(3600)
     for entry in list_quarantined(table, redriven=False):
         redrive(table, entry)
     for shard in restored.stream.shards():
         all_records(restored.stream, shard.id)  # Dates what was written.
-    count_own_stream(world, restored, specs)
+    count_own_stream(world.aggregator(restored, declarations(specs)), restored.stream)
     now = restored.clock()
     left = [entry.reason for entry in list_quarantined(table, redriven=False)]
     return [*left, *differences(expected_so_far(specs, history, now)[0], actual(restored.items(), now))]

@@ -24,9 +24,9 @@ from simulation.faults.actors import Crashed
 from simulation.oracle.truth import actual, differences, expected_so_far
 from simulation.schedules.backend import MemoryBackend
 from simulation.schedules.housekeeping import housekeeping
-from simulation.schedules.restored_tables import Copy, Objects, Reader, all_records, copied
+from simulation.schedules.restored_tables import Copy, Objects, Reader, all_records, copied, count_own_stream
 from simulation.workbench import QUARANTINE_SECONDS, Workbench
-from tests.exactly_once.test_restore import World, count_own_stream
+from tests.exactly_once.test_restore import World
 from tests.unit.cli.in_process import Done, run
 
 SEEDS = range(40)
@@ -151,7 +151,7 @@ def _redrive_until_done(world: Lagging, restored: Copy) -> list[str]:
 def _count_own(world: World, restored: Copy) -> None:
     stream: Any = restored.stream
     stream.trim(restored.clock() - FORGOTTEN_AFTER)
-    count_own_stream(world, restored, world.specs)
+    count_own_stream(world.aggregator(restored), restored.stream)
 
 
 def _created(record: Record) -> float:
@@ -271,21 +271,6 @@ def test_the_original_s_batches_count_in_the_copy_and_what_came_after_it_stays(s
     assert list(shop.objects.list_keys()) == [after]
     assert shop.command("--yes", "--json").document["objects"][0]["left"] == 2
     assert shop.count() == 4
-
-
-def test_a_batch_across_the_moment_of_the_copy_counts_in_part(shop: Shop) -> None:
-    lost = [shop.sell()]
-    shop.bench.clock.advance(GIVEN_UP_AFTER)
-    shop.copy()
-    shop.bench.clock.advance(HOUR)
-    lost.append(shop.sell())
-    key = shop.give_up(*lost)
-    shop.bench.table.stream.trim(shop.bench.clock() - FORGOTTEN_AFTER + MINUTE)
-    shop.restore()
-    for _ in range(2):
-        [(found, records, problem)] = shop.redrive()
-        assert (found, records, "1 of them stay" in str(problem)) == (key, 2, True)
-        assert shop.count() == 1
 
 
 def test_what_the_catch_up_read_around_the_copy_is_settled(shop: Shop) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -15,13 +14,11 @@ from dynamodb_counters._assumptions import SKEW
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.scan import Scan, Source
 from dynamodb_counters._backfill.shards import Lineage
-from dynamodb_counters._backfill.state import Progress, State
+from dynamodb_counters._backfill.state import State
 from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._changes.effective import merged
 from dynamodb_counters._control.control import read_control, write_control
 from dynamodb_counters._control.run_items import Run
 from dynamodb_counters._control.run_logs import RunLogs
-from dynamodb_counters._declarations.generations import generation
 from dynamodb_counters._declarations.groups import group_keys
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
@@ -31,6 +28,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR
 from dynamodb_counters.errors import BackfillError, CommitError
 from dynamodb_counters.testing._dynamodb.client_errors import failure
+from simulation.faults.hooked_client import failing
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import (
     NUMBER,
@@ -38,11 +36,15 @@ from tests.exactly_once.test_backfill import (
     REVENUE,
     Stream,
     backfill,
+    before_the_end,
     bench,
+    compared_and_ended,
     described,
+    fill,
     put,
     read,
     verification,
+    verify,
 )
 from tests.unit.fold.streams import NOW, record
 
@@ -120,25 +122,6 @@ def test_a_run_begins_anew_if_a_shard_was_split_near_its_cut(bench: Workbench) -
     assert read(bench, NUMBER) == ({"orders": 20}, True)
 
 
-def test_a_complete_backfill_voids_others_of_the_same_names() -> None:
-    """They carry tallies of a generation that is not used any more."""
-    bench = Workbench([PER_CUSTOMER, CUSTOMERS], shards=3)
-    put(bench, 1, 10)
-    stream = Stream(bench)
-    stream.deliver()
-    stream.deliver()
-    older = backfill(bench, stream, names=["per-customer"]).steps()
-    next(older)
-    assert [*backfill(bench, stream, names=["customers"]).steps()][-1].phase == "complete"
-    with pytest.raises(BackfillError, match="is void: a deployment or another backfill has dropped"):
-        list(older)
-    bench.clock.advance(HOUR)
-    put(bench, 2, 10, "eve")
-    stream.deliver()
-    stream.deliver()
-    assert read(bench, CUSTOMERS) == ({"customers": 2}, True)
-
-
 def test_an_old_definition_goes_on_over_the_generation_that_it_looks_at() -> None:
     bench = Workbench([PER_CUSTOMER, CUSTOMERS], shards=3)
     put(bench, 1, 10)
@@ -148,7 +131,7 @@ def test_an_old_definition_goes_on_over_the_generation_that_it_looks_at() -> Non
     large = replace(PER_CUSTOMER, where=Attr("price").ge(5))
     by_order = Aggregate(CUSTOMERS.name, ORDER, pk=CUSTOMERS.pk, sk=CUSTOMERS.sk, measures=CUSTOMERS.measures)
     bench.deploy([large, by_order], as_declared=True)
-    assert [*backfill(bench, stream, names=["per-customer"]).steps()][-1].phase == "complete"
+    fill(bench, stream, names=["per-customer"])
     bench.clock.advance(HOUR)
     put(bench, 2, 10, "eve")
     stream.deliver()
@@ -160,28 +143,14 @@ def test_what_lacks_something_is_not_counted_as_if_it_were_whole(bench: Workbenc
     bench.deploy([REVENUE, PER_CUSTOMER, CUSTOMERS])
     stream = Stream(bench)
     stream.deliver()
-    assert [*backfill(bench, stream, names=["customers"]).steps()][-1].phase == "complete"
-    bench.clock.advance(61)
+    fill(bench, stream, names=["customers"])
     assert read(bench, CUSTOMERS) == ({"customers": 1}, True)
     assert read(bench, PER_CUSTOMER, customer="ann") == ({"orders": 20}, True)
 
 
-class Refusing:
-    """A client that cannot update items."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    def update_item(self, **_: Any) -> None:
-        raise failure("UpdateItem", "InternalServerError")
-
-
 def refuse(bench: Workbench, stream: Stream) -> None:
     """Log what is new, as far as it comes to that, and fail to count it; it stays to be delivered."""
-    by = bench.process(Refusing(bench.table))
+    by = bench.process(failing(bench.table, "update_item", error=failure("UpdateItem", "InternalServerError")))
     for shard, records in stream.new().items():
         if records:
             with suppress(CommitError, ClientError):
@@ -190,24 +159,19 @@ def refuse(bench: Workbench, stream: Stream) -> None:
 
 def test_what_is_logged_but_not_counted_yet_is_no_drift(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Stream(bench)
-    finish = Verification._finish
 
-    def late(self: Any, state: State) -> Iterator[Progress]:
+    def late() -> None:
         put(bench, 60, 5)
         refuse(bench, stream)
-        return finish(self, state)
 
-    monkeypatch.setattr(Verification, "_finish", late)
-    verifying = verification(bench, stream)
-    list(verifying.steps())
-    assert verifying.differences == []
+    before_the_end(monkeypatch, Verification, late)
+    assert verify(bench, stream).differences == []
 
 
 def test_what_a_checkpoint_covers_needs_no_watermark(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Stream(bench)
-    finish = Verification._finish
 
-    def late(self: Any, state: State) -> Iterator[Progress]:
+    def late() -> None:
         put(bench, 60, 5)
         for shard, records in stream.skip().items():
             if records:
@@ -217,12 +181,9 @@ def test_what_a_checkpoint_covers_needs_no_watermark(bench: Workbench, monkeypat
         item = bench.table.get_item(TableName=bench.table.name, Key=key)["Item"]
         pruned = {name: value for name, value in item.items() if not name.startswith("_w")}
         bench.table.put_item(TableName=bench.table.name, Item=pruned)
-        return finish(self, state)
 
-    monkeypatch.setattr(Verification, "_finish", late)
-    verifying = verification(bench, stream)
-    list(verifying.steps())
-    assert verifying.differences == []
+    before_the_end(monkeypatch, Verification, late)
+    assert verify(bench, stream).differences == []
 
 
 def test_what_came_before_the_cut_is_counted_before_a_heartbeat_acknowledges_it() -> None:
@@ -260,19 +221,13 @@ def test_what_has_expired_is_not_told_as_drift(bench: Workbench) -> None:
     bench.table.delete_item(TableName=bench.table.name, Key=key)
     stream = Stream(bench)
     stream.deliver()
-    verifying = verification(bench, stream)
-    list(verifying.steps())
+    verifying = verify(bench, stream)
     assert [(each.verdict, each.missing) for each in verifying.differences] == [("unknown", {"total": -9})]
 
 
 def test_a_verification_that_another_process_has_ended_tells_nothing(bench: Workbench) -> None:
     stream = Stream(bench)
-    first = verification(bench, stream)
-    steps = first.steps()
-    run = next(step.run for step in steps if step.phase == "draining")
-    second = verification(bench, stream, run=run).steps()
-    assert any(step.phase == "comparing" for step in second)
-    list(steps)
+    first, second = compared_and_ended(bench, stream)
     assert first.differences == []
     bench.clock.advance(61)
     put(bench, 60, 5)
@@ -297,8 +252,7 @@ def test_a_run_that_lacks_what_a_deployment_has_declared_again_is_void() -> None
     with pytest.raises(BackfillError, match="is void"):
         list(steps)
     assert read(bench, sizes)[0] == {"orders": 3}
-    assert [*backfill(bench, stream).steps()][-1].phase == "complete"
-    bench.clock.advance(61)
+    fill(bench, stream)
     assert read(bench, sizes) == ({"orders": 2}, True)
 
 
@@ -369,8 +323,7 @@ def test_what_came_through_a_shard_that_began_while_groups_were_read_is_no_drift
 ) -> None:
     stream = Stream(bench)
     split_while_groups_are_read(bench, stream, monkeypatch, times=1)
-    verifying = verification(bench, stream)
-    list(verifying.steps())
+    verifying = verify(bench, stream)
     assert (verifying.differences, verifying.compared) == ([], 1)
 
 
@@ -381,13 +334,3 @@ def test_a_verification_does_not_read_for_ever_while_shards_split(
     split_while_groups_are_read(bench, stream, monkeypatch, times=10)
     with pytest.raises(BackfillError, match="splitting its shards all the time"):
         list(verification(bench, stream).steps())
-
-
-def test_what_readers_use_keeps_what_it_looks_at() -> None:
-    sizes = Aggregate("sizes", PER_CUSTOMER, pk="SIZES", sk="ALL", measures={"orders": Sum("orders")})
-    dear = replace(PER_CUSTOMER, where=Attr("price").gt(5))
-    most = replace(sizes, source=dear, measures={"most": Sum("orders")})
-    folded = (PER_CUSTOMER, generation(PER_CUSTOMER, 1), sizes)
-    found = merged((dear, most), folded, {"per-customer": 1})
-    sources = {each.name: each.source.name for each in found.effective}
-    assert sources == {"per-customer": "order", "per-customer~1": "order", "sizes": "per-customer"}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+
+import pytest
 
 from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._commit.batch import Aggregator
@@ -14,8 +15,9 @@ from dynamodb_counters._control.deployment_items import deployment_id, history_k
 from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
 from dynamodb_counters._declarations.groups import group_keys
 from dynamodb_counters._table import Table
+from dynamodb_counters.errors import CountersError
 from simulation.faults.actors import Crashed
-from simulation.faults.hooked_client import HeldClient, HookedClient
+from simulation.faults.hooked_client import HeldClient, HookedClient, once
 from simulation.schedules.sandbox import LANDING_SECONDS, LONGEST_INVOCATION, SKEW_SECONDS
 from simulation.workbench import QUARANTINE_SECONDS, Workbench
 
@@ -39,7 +41,9 @@ def _counts(bench: Workbench, *aggregates: Aggregate) -> list[int]:
     return [int(item.get("n", {"N": "0"})["N"]) for item in items]
 
 
-def _process(bench: Workbench, *declarations: Aggregate, client: Any = None, skew: float = 0.0) -> Aggregator:
+def _process(
+    bench: Workbench, *declarations: Aggregate, client: Any = None, skew: float = 0.0, **more: Any
+) -> Aggregator:
     """A process of a deployment that need not be the newest."""
     reached: Any = client or bench.table
     table = Table(
@@ -48,7 +52,7 @@ def _process(bench: Workbench, *declarations: Aggregate, client: Any = None, ske
         clock=lambda: bench.clock.now + skew,
         sleep=bench.clock.advance,
     )
-    return Aggregator(table, declarations, quarantine_retention_seconds=QUARANTINE_SECONDS)
+    return Aggregator(table, declarations, quarantine_retention_seconds=QUARANTINE_SECONDS, **more)
 
 
 def _deployments(bench: Workbench) -> list[str]:
@@ -57,13 +61,18 @@ def _deployments(bench: Workbench) -> list[str]:
     return [era.deployment for era in history.eras]
 
 
-def test_a_batch_half_written_is_finished_by_the_declarations_it_was_begun_by() -> None:
-    bench = Workbench([ONE, OTHER])
+def _half_written(bench: Workbench) -> None:
+    """A sale that one of two aggregates has counted, by a process that died."""
     _sell(bench, 1)
     held = HeldClient(bench.table, "update_item")
     with contextlib.suppress(Crashed):
         bench.deliver(bench.records(), by=bench.process(held))
     held.land()
+
+
+def test_a_batch_half_written_is_finished_by_the_declarations_it_was_begun_by() -> None:
+    bench = Workbench([ONE, OTHER])
+    _half_written(bench)
     assert sorted(_counts(bench, ONE, OTHER)) == [0, 1]
 
     bench.deploy([SUM, OTHER])
@@ -111,21 +120,15 @@ def test_a_warm_process_learns_of_a_takeover() -> None:
 def test_two_takeovers_at_once_are_two_eras() -> None:
     bench = Workbench([ONE])
     bench.aggregator.handle({})
-    raced: list[Aggregator] = []
-
-    def race(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
-        if name == "transact_write_items" and not raced:
-            raced.append(_process(bench, OTHER, skew=-SKEW_SECONDS))
-            raced[0].handle({})
-        return send()
-
+    racing = _process(bench, OTHER, skew=-SKEW_SECONDS)
+    race = once(["transact_write_items"], lambda: racing.handle({}))
     _process(bench, TWO, client=HookedClient(bench.table, race)).handle({})
 
     assert _deployments(bench) == [deployment_id((one,)) for one in (ONE, OTHER, TWO)]
     _sell(bench, 1)
     bench.clock.advance(3600)
     _sell(bench, 2)
-    bench.deliver(bench.records(), by=raced[0])
+    bench.deliver(bench.records(), by=racing)
     assert _counts(bench, ONE, OTHER, TWO) == [1, 0, 1]
 
 
@@ -145,11 +148,7 @@ def test_a_lost_history_leaves_in_doubt_what_was_begun() -> None:
     bench = Workbench([ONE, OTHER])
     bench.aggregator.handle({})
     bench.deploy([TWO, OTHER])
-    _sell(bench, 1)
-    held = HeldClient(bench.table, "update_item")
-    with contextlib.suppress(Crashed):
-        bench.deliver(bench.records(), by=bench.process(held))
-    held.land()
+    _half_written(bench)
     bench.table.delete_item(TableName=bench.table.name, Key=history_key())
 
     report = bench.deliver(bench.records(), by=_process(bench, SUM, OTHER))
@@ -160,3 +159,32 @@ def test_a_lost_history_leaves_in_doubt_what_was_begun() -> None:
     waiting = list(bench.counters.quarantined())
     assert sorted(entry.names for entry in waiting) == [("other",), ("sales",)]
     assert all("may have been counted" in entry.reason for entry in waiting)
+
+
+def test_two_stacks_on_one_table_are_told() -> None:
+    bench = Workbench([ONE])
+    _sell(bench, 1)
+    one, two = _process(bench, ONE, name="one/Counts"), _process(bench, OTHER, name="two/Counts")
+    bench.deliver(bench.records(), by=one)
+    with pytest.raises(CountersError, match=r"one/Counts.*two/Counts"):
+        bench.deliver(bench.records(), by=two)
+    bench.deliver_all()
+    assert _counts(bench, ONE) == [1]
+
+
+def test_declarations_that_the_code_cannot_read_any_more_leave_in_doubt_and_double_nothing() -> None:
+    bench = Workbench([ONE])
+    _sell(bench, 1)
+    _sell(bench, 2)
+    bench.deliver(bench.records())
+    for item in list(bench.table.items()):
+        if item["sk"]["S"].startswith("DEPLOYMENT#"):
+            bench.table.put_item(TableName=bench.table.name, Item={**item, "version": {"N": "0"}})
+    _sell(bench, 3)
+    bench.deploy([ONE, OTHER])
+    report = bench.deliver(bench.records())
+    assert "may have been counted" in next(iter(bench.counters.quarantined())).reason
+    assert report.quarantined == 3
+    _sell(bench, 4)
+    bench.deliver_all()
+    assert _counts(bench, ONE, OTHER) == [3, 1]

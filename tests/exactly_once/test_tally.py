@@ -11,7 +11,6 @@ import pytest
 from dynamodb_counters import Aggregate, Attr, Count, Event, Histogram, Packed, Sum, Window
 from dynamodb_counters._backfill.dropping import Dropping
 from dynamodb_counters._backfill.state import SCANNING
-from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._erase.eraser import Eraser
@@ -22,8 +21,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import BackfillError
 from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill import Stream, backfill, described
-from tests.exactly_once.test_erase import Scannable
+from tests.exactly_once.test_backfill import Stream, backfill, fill, verification, verify
 
 PLAIN = Event("sale", pk="CLIENT#{client}", sk="SALE#{at}#{id}")
 PACKED = Event("sale", pk="CLIENT#{client}", sk="SALE#{at}#{id}", packed=Packed("at", timedelta(minutes=10)))
@@ -55,25 +53,19 @@ class Shop:
         self.stream.deliver()
 
     def erase(self, client: str, counts: Any = "keep") -> None:
-        table = self.store(Scannable(self.bench.table))
-        Eraser(table, self.event, {"client": client}).erase(counts)
+        Eraser(self.store(), self.event, {"client": client}).erase(counts)
 
-    def store(self, client: Any = None) -> Table:
-        def sleep(seconds: float) -> None:
-            self.bench.clock.advance(seconds)
-            self.stream.deliver()
-
-        client = client or self.bench.table
-        return Table(self.bench.table.name, client, clock=self.bench.clock, sleep=sleep)
+    def store(self) -> Table:
+        return backfill(self.bench, self.stream).table
 
     def redefine(self, *declarations: Declaration) -> None:
         self.bench.deploy(declarations, as_declared=True)
         self.stream.deliver()
 
     def backfill(self) -> None:
-        [*_, last] = backfill(self.bench, self.stream).steps()
-        assert last.phase == "complete"
-        self.settle()
+        fill(self.bench, self.stream)
+        self.stream.deliver()
+        self.stream.deliver()
 
     def settle(self) -> None:
         self.bench.clock.advance(61)
@@ -87,8 +79,7 @@ class Shop:
 
     def verified(self) -> dict[str, str]:
         """The verdicts on groups that differ."""
-        found = Verification(table=self.store(), shards=lambda: described(self.bench), now=self.bench.clock)
-        assert [*found.steps()][-1].phase == "complete"
+        found = verify(self.bench, self.stream)
         assert found.compared
         return {f"{each.name} {each.group}": each.verdict for each in found.differences}
 
@@ -123,37 +114,25 @@ def test_a_reset_survives_a_redefinition(plain: Shop) -> None:
     assert plain.verified() == {}
 
 
-def test_tallies_survive_every_further_redefinition(plain: Shop) -> None:
-    plain.counters.increment(shop(PLAIN), {"shop": "oslo"}, amount={"sales": 1000})
-    declared = shop(PLAIN)
-    for least in (1, 2, 3):
-        declared = replace(declared, where=Attr("amount").ge(least))
-        plain.redefine(declared)
-        plain.backfill()
-        plain.counters.increment(declared, {"shop": "oslo"}, amount={"sales": 100})
-        assert plain.sold(declared) == (1003 + 100 * least, 30)
-
-
-@pytest.mark.parametrize("kind", EVENTS)
-def test_verification_knows_of_erased_events_whose_counts_are_kept(kind: str) -> None:
-    event = EVENTS[kind]
+@pytest.fixture(params=EVENTS)
+def erased(request: pytest.FixtureRequest) -> Shop:
+    """Of 25 events, five are erased and stay counted."""
+    event = EVENTS[request.param]
     world = Shop(event, shop(event), hours(event))
     world.sell(*range(20))
     world.sell(*range(20, 25), client="bob")
     world.erase("bob")
     world.stream.deliver()
-    assert world.sold(shop(event)) == (25, 250)
-    assert world.verified() == {}
+    return world
 
 
-@pytest.mark.parametrize("kind", EVENTS)
-def test_counts_kept_of_erased_events_survive_a_backfill(kind: str) -> None:
-    event = EVENTS[kind]
-    world = Shop(event, shop(event), hours(event))
-    world.sell(*range(20))
-    world.sell(*range(20, 25), client="bob")
-    world.erase("bob")
-    world.stream.deliver()
+def test_verification_knows_of_erased_events_whose_counts_are_kept(erased: Shop) -> None:
+    assert erased.sold(shop(erased.event)) == (25, 250)
+    assert erased.verified() == {}
+
+
+def test_counts_kept_of_erased_events_survive_a_backfill(erased: Shop) -> None:
+    world, event = erased, erased.event
     changed = filtered(shop(event)), replace(hours(event), where=Attr("amount").ge(1))
     world.redefine(*changed)
     world.backfill()
@@ -314,14 +293,6 @@ def test_a_backfill_of_something_else_does_not_wait(switched: Shop) -> None:
     assert run.since < last.valid_from
 
 
-def test_a_backfill_waits_for_the_generation_before_the_last_beside_another_backfill(switched: Shop) -> None:
-    [*_, last] = read_control(switched.store()).history.eras  # type: ignore[union-attr]
-    for name in ("clients", "sold"):
-        assert next(backfill(switched.bench, switched.stream, names=[name]).steps()).phase == "waiting"
-    [_, run] = read_control(switched.store()).runs
-    assert run.since == last.valid_from
-
-
 def test_a_run_whose_cut_lies_ahead_keeps_it_when_another_one_opens(switched: Shop) -> None:
     """Else what is folded would begin by times of creation, and what is logged at the cut."""
     for name in ("sold", "clients"):
@@ -359,16 +330,6 @@ def test_a_complete_backfill_voids_a_later_one_of_the_same_name(plain: Shop) -> 
     assert plain.sold(filtered(shop(PLAIN))) == (103, 30)
 
 
-def test_an_increment_before_the_first_era_of_a_declaration_reaches_its_backfill() -> None:
-    other = Aggregate("clients", PLAIN, pk="CLIENT#{client}", sk="SOLD", measures={"sales": Count()})
-    world = Shop(PLAIN, other)
-    world.sell(1, 2, 3)
-    world.bench.declare([other, shop(PLAIN)])
-    world.counters.increment(shop(PLAIN), {"shop": "oslo"}, amount={"sales": 1000})
-    world.backfill()
-    assert world.sold(shop(PLAIN)) == (1003, 30)
-
-
 def test_an_increment_before_the_era_of_a_declaration_that_changes_again_reaches_its_backfill() -> None:
     other = Aggregate("clients", PLAIN, pk="CLIENT#{client}", sk="SOLD", measures={"sales": Count()})
     world = Shop(PLAIN, other)
@@ -400,7 +361,7 @@ def test_a_verification_compares_no_generation_that_a_backfill_fills_meanwhile(p
     filling = backfill(plain.bench, plain.stream).steps()
     while next(filling).phase != SCANNING:
         pass
-    found = Verification(table=plain.store(), shards=lambda: described(plain.bench), now=plain.bench.clock)
+    found = verification(plain.bench, plain.stream)
     steps = found.steps()
     while next(steps).phase != SCANNING:
         pass

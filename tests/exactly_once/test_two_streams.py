@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from io import BytesIO
 from typing import Any
 
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Items, Sum, TableKeys
 from dynamodb_counters._commit.batch import Aggregator, Report
-from dynamodb_counters._recovery.given_up import OnFailureBucket
-from dynamodb_counters._recovery.redrive_bucket import redrive_bucket
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import StreamUnknownError
@@ -35,8 +31,11 @@ class Bench:
         client: Any = self.table
         self.reached = Table("counters", client, clock=self.clock, sleep=self.clock.advance)
         self.counters = Counters("counters", client=client)
+        self.deploy(ORDERS, SHOPS, source_table=source_table)
+
+    def deploy(self, *declared: Aggregate, source_table: str = SOURCE) -> None:
         self.aggregator = Aggregator(
-            self.reached, (ORDERS, SHOPS), quarantine_retention_seconds=90 * DAY, source_table=source_table
+            self.reached, declared, quarantine_retention_seconds=90 * DAY, source_table=source_table
         )
 
     def order(self, sequence: int, cents: Any = 5, **more: Any) -> dict[str, Any]:
@@ -61,40 +60,6 @@ class Bench:
 @pytest.fixture
 def bench() -> Bench:
     return Bench()
-
-
-def test_both_streams_are_counted_once_though_their_shards_share_a_name(bench: Bench) -> None:
-    first = [bench.order(1), bench.order(2)]
-    bench.deliver(*first)
-    [shard] = bench.table.stream.shards()
-    bench.deliver(*bench.own(), shard=shard.id)
-    assert bench.counts() == (2, 10, 1, 2)
-
-    # The same name and greater numbers than the source's: neither is taken for what the other has counted.
-    low = int(bench.own()[0]["dynamodb"]["SequenceNumber"])
-    bench.deliver(bench.order(low + 10**6), shard=shard.id)
-    bench.deliver(*bench.own(), shard=shard.id)
-    assert bench.counts() == (3, 15, 1, 3)
-
-    for _ in range(2):
-        bench.deliver(*first)
-        bench.deliver(bench.order(low + 10**6), shard=shard.id)
-        bench.deliver(*bench.own(), shard=shard.id)
-    assert bench.counts() == (3, 15, 1, 3)
-
-
-def test_each_shard_has_a_checkpoint_that_names_its_table(bench: Bench) -> None:
-    bench.deliver(bench.order(7))
-    bench.deliver(*bench.own(), shard=SHARD)
-    shards = {item["shard"]["S"] for item in bench.table.items() if item["sk"] == {"S": "CHECKPOINT"}}
-    assert shards == {f"{SHARD}@shop", SHARD}
-
-
-def test_the_end_of_a_window_moves_the_checkpoint_of_its_own_stream(bench: Bench) -> None:
-    ended = bench.deliver(bench.order(7)).state({})
-    bench.deliver(state=ended, isFinalInvokeForWindow=True, eventSourceARN=f"{SOURCE}/stream/2026")
-    moved = [item for item in bench.table.items() if "applied_through" in item]
-    assert [(item["shard"]["S"], int(item["applied_through"]["S"])) for item in moved] == [(f"{SHARD}@shop", 7)]
 
 
 def test_an_untyped_item_beside_the_counts_is_none_of_the_source_table(bench: Bench) -> None:
@@ -132,7 +97,7 @@ def test_what_cannot_be_counted_waits_no_longer_than_its_item_and_is_redriven_th
 
     # Counted again by declarations that take it: of both tables, only the redrive is new.
     mended = Aggregate("orders", ORDER, pk="SHOP#{shop}", sk="ORDERS", measures={"n": Count()}, on_change="keep")
-    bench.aggregator = Aggregator(bench.reached, (mended,), quarantine_retention_seconds=90 * DAY, source_table=SOURCE)
+    bench.deploy(mended)
     bench.aggregator.handle({})
     bench.clock.advance(3600)
     assert bench.counters.redrive(entry)
@@ -145,40 +110,8 @@ def test_what_cannot_be_counted_waits_no_longer_than_its_item_and_is_redriven_th
 def test_an_entry_whose_stream_nobody_knows_any_more_blocks_nothing(bench: Bench) -> None:
     bench.deliver(bench.order(1, "NaN"))
     [entry] = bench.counters.quarantined()
-    moved = Bench("arn:aws:dynamodb:us-east-1:123456789012:table/moved")
-    moved.table, moved.clock = bench.table, bench.clock
-    moved.aggregator = Aggregator(
-        bench.reached, (ORDERS, SHOPS), quarantine_retention_seconds=90 * DAY, source_table=f"{SOURCE}-2"
-    )
+    bench.deploy(ORDERS, SHOPS, source_table=f"{SOURCE}-2")
     bench.counters.redrive(entry)
-    moved.deliver(*bench.own())
+    bench.deliver(*bench.own())
     [again] = bench.counters.quarantined()
     assert "expected a stream of" in again.reason
-
-
-class OneObject:
-    """A client of S3, whose bucket holds one batch."""
-
-    def __init__(self, records: list[Any]) -> None:
-        stream = {"shardId": SHARD, "streamArn": records[0]["eventSourceARN"]}
-        self.body = json.dumps({"DDBStreamBatchInfo": stream, "payload": {"Records": records}}).encode()
-
-    def get_paginator(self, _: str) -> OneObject:
-        return self
-
-    def paginate(self, **_: str) -> list[Any]:
-        return [{"Contents": [{"Key": "aws/lambda/1"}]}]
-
-    def get_object(self, **_: str) -> dict[str, Any]:
-        return {"Body": BytesIO(self.body)}
-
-
-def test_what_lambda_gave_up_on_of_the_source_table_is_counted_once(bench: Bench) -> None:
-    lost = [bench.order(1), bench.order(2)]
-    bench.aggregator.handle({})
-    bucket = OnFailureBucket(OneObject(lost), "bucket")
-    for _ in range(2):
-        found = list(redrive_bucket(bench.reached, bucket, keep=True))
-        assert [(one.records, one.problem) for one in found] == [(2, None)]
-    bench.deliver(*lost)
-    assert bench.counts()[:2] == (2, 10)

@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Average, Count, Event, Histogram, Ranking, Sum, Window
-from dynamodb_counters._assumptions import GIVEN_UP_AFTER
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._commit.expired_items import ExpiredItems, read_expired
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.groups import group_keys
-from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
-from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill import Stream, spoil, verification
+from dynamodb_counters._timeline.times import DAY
+from tests.exactly_once.test_backfill import Live, spoil
 from tests.exactly_once.test_run_commands import Counters, Person, lines
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{at}#{id}", retention=timedelta(days=35))
@@ -42,13 +40,11 @@ RANKED = Aggregate(
 )
 
 
-class Site:
+class Site(Live):
     """A table whose aggregator counts views as they come."""
 
     def __init__(self, *declarations: Declaration) -> None:
-        self.bench = Workbench(declarations)
-        self.bench.aggregator.handle({})
-        self.stream = Stream(self.bench)
+        super().__init__(*declarations)
         self._views = 0
 
     def view(self, times: int = 1, at: float | None = None, url: str = "/") -> None:
@@ -69,28 +65,12 @@ class Site:
         [key] = group_keys(declaration, values)
         self.bench.table.delete_item(TableName=self.bench.table.name, Key=key)
 
-    def verify(self) -> Verification:
-        verifying = verification(self.bench, self.stream)
-        assert [*verifying.steps()][-1].phase == "complete"
-        return verifying
-
     def found(self) -> list[tuple[str, dict[str, Any]]]:
         return found(self.verify())
 
 
 def found(verifying: Verification) -> list[tuple[str, dict[str, Any]]]:
     return [(each.verdict, dict(each.missing)) for each in verifying.differences]
-
-
-def test_a_lost_group_of_events_with_a_retention_is_found_and_repaired() -> None:
-    site = Site(VIEWS)
-    site.view(345)
-    site.bench.clock.advance(30 * MINUTE)
-    site.lose(VIEWS, url="/")
-    verifying = site.verify()
-    assert found(verifying) == [("drift", {"views": 345, "weight": 690})]
-    assert verifying.repair() == (1, 0)
-    assert dict(site.bench.counters.get(VIEWS, {"url": "/"}).measures) == {"views": 345, "weight": 690}
 
 
 def test_before_anything_has_expired_too_much_is_drift() -> None:
@@ -175,30 +155,6 @@ def test_an_event_from_the_future_expires_long_before_its_time() -> None:
     told = site.found()
     assert told
     assert {verdict for verdict, _ in told} == {"unknown"}
-
-
-def test_an_expiry_that_lambda_gave_up_on_and_that_is_redriven_is_no_drift() -> None:
-    site = Site(VIEWS)
-    site.view(3)
-    site.expire()
-    lost = site.stream.skip()
-    site.bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
-    site.view(1)
-    for shard, records in lost.items():
-        if records:
-            site.bench.aggregator.handle({"shardId": shard, "Records": records}, given_up=True)
-    site.bench.clock.advance(2 * HOUR)
-    assert site.found() == [("unknown", {"views": -3, "weight": -6})]
-
-
-def test_an_expiry_that_comes_two_days_late_is_no_drift() -> None:
-    site = Site(VIEWS)
-    site.view(3)
-    site.expire()
-    site.bench.clock.advance(2 * DAY + HOUR)
-    site.stream.deliver()
-    site.bench.clock.advance(2 * HOUR)
-    assert site.found() == [("unknown", {"views": -3, "weight": -6})]
 
 
 def test_what_expires_later_is_noted_later() -> None:

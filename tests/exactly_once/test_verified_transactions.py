@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._backfill.repair import Difference
-from dynamodb_counters._backfill.state import Progress, State
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters.errors import BackfillError
 from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill import Stream, spoil, verification
+from tests.exactly_once.test_backfill import Stream, before_the_end, compared_and_ended, spoil, verify
 
 JOB = Event("job", pk="JOB#{id}", sk="JOB")
 JOBS = Aggregate("jobs", JOB, pk="JOBS", sk="NUMBER", measures={"jobs": Count()})
@@ -31,16 +28,8 @@ def bench() -> Workbench:
 
 def counted_meanwhile(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> list[Difference]:
     """Verify, with a transaction that counts once the log has passed the scan, and whose record comes later."""
-    finish = Verification._finish
-
-    def late(self: Any, state: State) -> Iterator[Progress]:
-        bench.counters.record_once(JOB, {"id": 1}, [JOBS])
-        return finish(self, state)
-
-    monkeypatch.setattr(Verification, "_finish", late)
-    verifying = verification(bench, Stream(bench))
-    list(verifying.steps())
-    return verifying.differences
+    before_the_end(monkeypatch, Verification, lambda: bench.counters.record_once(JOB, {"id": 1}, [JOBS]))
+    return verify(bench, Stream(bench)).differences
 
 
 def test_what_a_transaction_has_counted_just_now_is_no_drift(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,13 +45,7 @@ def test_a_group_that_drifted_and_that_a_transaction_counts_in_meanwhile_is_not_
 
 
 def test_no_transactions_are_waited_for_once_another_process_has_ended_the_run(bench: Workbench) -> None:
-    stream = Stream(bench)
-    first = verification(bench, stream)
-    steps = first.steps()
-    run = next(step.run for step in steps if step.phase == "draining")
-    second = verification(bench, stream, run=run).steps()
-    assert any(step.phase == "comparing" for step in second)
-    list(steps)
+    _, second = compared_and_ended(bench, Stream(bench))
     spoil(bench, JOBS, "jobs", 5)
     with pytest.raises(BackfillError, match="another process has ended run"):
         list(islice(second, 1000))

@@ -10,9 +10,8 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Packed, Sum, Window
 from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._timeline.times import HOUR
 from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill import Stream, spoil, verification
+from tests.exactly_once.test_backfill import Stream, spoil, verify
 from tests.exactly_once.test_run_commands import Counters, lines
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{at}#{id}", retention=timedelta(days=35))
@@ -23,12 +22,6 @@ SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="SALES", measures={"n": Count(), "taken": Sum("price")})
 
 
-def verify(bench: Workbench, stream: Stream) -> Verification:
-    verifying = verification(bench, stream)
-    assert [*verifying.steps()][-1].phase == "complete"
-    return verifying
-
-
 def verdicts(verifying: Verification) -> set[tuple[str, str]]:
     return {(each.verdict, each.reason) for each in verifying.differences}
 
@@ -37,27 +30,6 @@ def redrive_all(bench: Workbench, stream: Stream) -> None:
     for entry in list(bench.counters.quarantined()):
         assert bench.counters.redrive(entry)
     stream.deliver()
-
-
-@pytest.mark.parametrize("event", [VIEW, PACKED], ids=["plain", "packed"])
-def test_a_windows_event_from_the_future_is_counted_once(event: Event) -> None:
-    ahead = replace(AHEAD, source=event)
-    bench = Workbench([ahead])
-    bench.aggregator.handle({})
-    stream = Stream(bench)
-    soon = int(bench.clock() + HOUR)
-    bench.counters.accept_many(
-        event,
-        [{"url": "/", "at": soon, "id": 1}, {"url": "/", "at": int(bench.clock()), "id": 2}],
-    )
-    stream.deliver()
-    bench.clock.advance(2 * HOUR)
-    verifying = verify(bench, stream)
-    assert verdicts(verifying) == {("waiting", "1 entry of the quarantine waits for it")}
-    assert verifying.repair(unknown=True) == (0, 0)
-    redrive_all(bench, stream)
-    assert verify(bench, stream).differences == []
-    assert bench.counters.window(ahead, url="/").last(hours=3).count == 2
 
 
 def tagged() -> tuple[Workbench, Stream]:

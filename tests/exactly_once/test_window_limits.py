@@ -14,6 +14,7 @@ from tests.unit.fold.buckets import JOB, Buckets, fold
 
 _C = {"customer": "c"}
 _WINDOW = Window("jobs", JOB, pk="CUSTOMER#{customer}", time="at", measure=Sum("amount"), future_tolerance=None)
+_KEPT = Window("jobs", JOB, pk="CUSTOMER#{customer}", time="at", retention=timedelta(hours=1), measure=Sum("amount"))
 _MINUTE = timedelta(minutes=1)
 _START = 1_795_000_020
 """A whole minute."""
@@ -43,24 +44,6 @@ class Limiter:
         return sum(n for at, n in self.log if now - self.last.total_seconds() <= at <= now)
 
 
-def test_a_full_limit_is_not_admitted_again_a_second_later() -> None:
-    limiter = Limiter(_WINDOW, 300, _MINUTE)
-
-    assert limiter.ask(_START + 59.5, 300)
-    assert not limiter.ask(_START + 60.5)
-    assert not limiter.ask(_START + 119.9)
-    assert limiter.ask(_START + 120, 300)
-
-
-def test_a_limit_is_asked_of_all_that_a_window_retains() -> None:
-    kept = Window("jobs", JOB, pk="CUSTOMER#{customer}", time="at", retention=timedelta(hours=1), measure=Sum("amount"))
-    limiter = Limiter(kept, 5, timedelta(hours=1))
-
-    assert limiter.ask(_START + 30.5, 5)
-    assert not limiter.ask(_START + 3_630)
-    assert limiter.ask(_START + 3_660, 5)
-
-
 @pytest.mark.parametrize("precision", [timedelta(seconds=1), _MINUTE, timedelta(hours=1), timedelta(days=1)])
 def test_no_trailing_time_holds_more_than_the_limit(precision: timedelta) -> None:
     admitted = refused = 0
@@ -84,25 +67,35 @@ def test_no_trailing_time_holds_more_than_the_limit(precision: timedelta) -> Non
     assert refused > 100
 
 
-def test_a_refusal_looks_back_less_than_a_unit_too_far() -> None:
-    limiter = Limiter(_WINDOW, 1, 5 * _MINUTE)
-
-    assert limiter.ask(_START)
-    assert not limiter.ask(_START + 359.9)
-    assert limiter.ask(_START + 360)
+Asked = list[tuple[float, int, bool]]
+"""Seconds from the start, how many are asked for, and whether they are admitted."""
 
 
-def test_what_a_clock_ahead_has_timed_counts_from_then_on() -> None:
-    limiter = Limiter(_WINDOW, 5, _MINUTE)
-    limiter.buckets.write(fold(_WINDOW, [(_START + 60, 5)]))
-
-    assert limiter.ask(_START + 59.9)
-    assert not limiter.ask(_START + 60)
-
-
-def test_a_sum_that_an_event_lowers_does_not_hold_a_limit() -> None:
-    limiter = Limiter(_WINDOW, 5, _MINUTE)
-    limiter.buckets.write(fold(_WINDOW, [(_START, -5), (_START + 30, 5)]))
-
-    assert limiter.ask(_START + 70, 5)
-    assert limiter.trailing(_START + 70) + 5 == 10
+@pytest.mark.parametrize(
+    ("limiter", "before", "asked"),
+    [
+        (
+            Limiter(_WINDOW, 300, _MINUTE),
+            [],
+            [(59.5, 300, True), (60.5, 1, False), (119.9, 1, False), (120, 300, True)],
+        ),
+        (Limiter(_KEPT, 5, timedelta(hours=1)), [], [(30.5, 5, True), (3_630, 1, False), (3_660, 5, True)]),
+        (Limiter(_WINDOW, 1, 5 * _MINUTE), [], [(0, 1, True), (359.9, 1, False), (360, 1, True)]),
+        (Limiter(_WINDOW, 5, _MINUTE), [(60, 5)], [(59.9, 1, True), (60, 1, False)]),
+        (Limiter(_WINDOW, 5, _MINUTE), [(0, -5), (30, 5)], [(70, 5, True)]),
+    ],
+    ids=[
+        "a full limit is not admitted again a second later",
+        "a limit is asked of all that a window retains",
+        "a refusal looks back less than a unit too far",
+        "what a clock ahead has timed counts from then on",
+        "a sum that an event lowers does not hold a limit",
+    ],
+)
+def test_a_limit_admits_what_its_window_has_room_for(
+    limiter: Limiter, before: list[tuple[int, int]], asked: Asked
+) -> None:
+    if before:
+        limiter.buckets.write(fold(limiter.window, [(_START + at, n) for at, n in before]))
+    for at, n, is_admitted in asked:
+        assert limiter.ask(_START + at, n) is is_admitted

@@ -15,7 +15,7 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from aws_cdk.aws_lambda import Code, Function, Runtime
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest
-from simulation.throttled_burst import new_consumer, run
+from simulation.throttled_burst import run
 from tests.unit.infra.support import (
     PACKED,
     VIEW,
@@ -48,7 +48,7 @@ def test_what_the_table_refuses_for_an_hour_becomes_no_dead_letter(stack: Stack)
     build(EventIngest, stack)
     [consumer] = [one for one in each(synthesized(stack), "AWS::Lambda::Function") if "ingest_queue" in one["Handler"]]
     recursive_loop = consumer.get("RecursiveLoop", "Terminate")
-    found = run(new_consumer, events=200, units_per_second=50, outage=3600, recursive_loop=recursive_loop)
+    found = run(events=200, units_per_second=50, outage=3600, recursive_loop=recursive_loop)
     assert found["events in the dead-letter queue"] == 0
     assert found["accepted"] == 200
 
