@@ -113,17 +113,17 @@ class ItemLayout:
         if self._window is None or self._window.retention is None:
             return None
         letter, bucket = group[-2:]
-        return int(_place(letter, bucket)[1] + self._window.retention.total_seconds())
+        return int(_bucket(letter, bucket)[1] + self._window.retention.total_seconds())
 
     def _texts(self, group: GroupKey) -> tuple[str, ...]:
         if self._window is None:
             return group
         *fields, letter, bucket = group
-        return (*fields, letter, _place(letter, bucket)[0])
+        return (*fields, letter, _bucket(letter, bucket)[0])
 
 
 @lru_cache(maxsize=1024)
-def _place(letter: str, bucket: int) -> tuple[str, int]:
+def _bucket(letter: str, bucket: int) -> tuple[str, int]:
     """The start of a bucket as keys spell it, and its end; the groups of a batch share a few."""
     tier = BY_LETTER[letter]
     return tier.text(bucket), tier.end(bucket)
