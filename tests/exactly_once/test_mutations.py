@@ -18,7 +18,8 @@ def test_a_mutation_can_be_applied_and_is_still_python(mutation: Mutation, tmp_p
     copy.parent.mkdir(parents=True)
     shutil.copy(RUNTIME / mutation.file, copy)
 
-    assert (Path(__file__).parent / mutation.test.partition("::")[0]).is_file()
+    file, _, test = mutation.test.partition("::")
+    assert f"def {test}" in (Path(__file__).parent / file).read_text()
     mutate(mutation, tmp_path)
 
     compile(copy.read_text(), str(copy), "exec")
