@@ -53,8 +53,8 @@ COMMIT: Final = r"""
 + if False:
 ? test_given_up.py::test_a_book_waits_for_an_invocation_that_may_still_count_its_records
 * a batch is known to follow as a whole, not its first record
-- told = _met(changes[0])
-+ told = _met(changes[-1])
+- first = changes[0]
++ first = changes[-1]
 ? test_given_up.py::test_what_was_counted_together_with_a_given_up_record_is_not_counted_again
 * a book whose opener died begins later
 - place = {"met": checkpoint.successor, "met_at"

@@ -55,7 +55,7 @@ class Books:
         name = shard
         place: dict[str, Any] = {"since": changes[0].sequence}
         while changes:
-            begins = _met(changes[0]) | place
+            begins = _met(changes) | place
             checkpoint = self._checkpoints.of(name, changes[-1].sequence, deadline, begins)
             early, changes = _cut(changes, checkpoint.since)
             if early:
@@ -82,7 +82,7 @@ class Books:
         """The checkpoint, once it tells as far as need be whether the records are in its book."""
         first, last = changes[0].sequence, changes[-1].sequence
         while not known.successor and now >= known.met_at + BOOK_NOTED_AFTER and last > known.applied_through:
-            told = _met(changes[0])
+            told = _met(changes)
             missing = first > known.met and now >= known.met_at + BOOK_OPEN_AFTER
             if missing and not is_last:
                 if first <= known.tried and now < known.busy:
@@ -96,13 +96,14 @@ class Books:
             if all(getattr(known, told_name) == value for told_name, value in told.items()):
                 break
             is_told = self._checkpoints.amend(name, known, told)
-            known = self._checkpoints.of(name, last, deadline, _met(changes[0]))
+            known = self._checkpoints.of(name, last, deadline, _met(changes))
             if is_told:
                 break
         return known
 
 
-def _met(first: Change) -> dict[str, Any]:
+def _met(changes: Sequence[Change]) -> dict[str, Any]:
+    first = changes[0]
     return {"met": first.sequence, "met_at": math.floor(first.created or 0)}
 
 
