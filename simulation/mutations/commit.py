@@ -190,6 +190,10 @@ COMMIT: Final = r"""
 ? test_expiring_members.py::test_every_number_is_exact_whatever_expires_and_comes_late
 
 == _control/control.py
+* statuses that a takeover leaves as they were may be those of another one
+- if new.generations:
++ if new.generations != seen.generations:
+? ../unit/control/test_deployments.py::test_a_control_that_was_read_amid_a_takeover_is_not_written_on
 * a takeover overwrites another
 - "ConditionExpression": " AND ".join(conditions) or f"attribute_not_exists({PK})",
 + "ConditionExpression": f"({' AND '.join(conditions)}) OR attribute_exists({PK})"

@@ -190,6 +190,8 @@ def write_control(
     items = [_put(table, new.item, seen.item, (HISTORY, RUNS, DECLARED))]
     if statuses is not None and dict(statuses) != seen.statuses:
         new = replace(new, generations=generations_item(statuses))
+    if new.generations:
+        # Though they stay as they are: takeovers that take turns may have come between the reads of the two items.
         items.append(_put(table, new.generations, seen.generations, (STATUS,)))
     # Together, so that whoever finds the declarations of another deployment knows that there was a history.
     known = {} if declared is None else {deployment_id(declared): declared_item(declared)}

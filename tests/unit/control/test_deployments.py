@@ -12,6 +12,7 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Event, Sum
 from dynamodb_counters._assumptions import FRESH, GUARANTEE, LONGEST_INVOCATION, SKEW
 from dynamodb_counters._commit.batch import Aggregator
+from dynamodb_counters._control.control import Control, read_control, write_control
 from dynamodb_counters._control.deployment_items import (
     UNKNOWN,
     Era,
@@ -231,3 +232,18 @@ def test_declarations_of_a_format_that_is_not_known_any_more_leave_their_records
     assert bench.counters.get(_SUMS, {}).measures == {"amount": 1}
     [entry] = bench.counters.quarantined()
     assert "may have been counted" in entry.reason
+
+
+def test_a_control_that_was_read_amid_a_takeover_is_not_written_on() -> None:
+    bench = Workbench([_SALES])
+    bench.aggregator.handle({})
+    before = read_control(bench.store)
+    bench.deploy([_SALES, _SUMS])
+    now = read_control(bench.store)
+    torn = Control(now.item, before.generations)
+
+    assert now.history is not None
+    assert write_control(bench.store, torn, now.history, statuses=torn.statuses) is None
+    assert write_control(bench.store, torn, now.history, runs=()) is None
+    assert read_control(bench.store) == now
+    assert write_control(bench.store, now, now.history, statuses=now.statuses) == now
