@@ -53,6 +53,7 @@ def test_a_batch_is_classified_as_its_changes_are(
         assert found.plan is alone.plan
         assert (change in found.fresh) is bool(alone.fresh)
         era = history.at(change.created or 0.0, change.sequence, opened)
+        assert found.plan is _PLANS.get(era.deployment, _PLANS["a"])
         is_certain = era.deployment != _UNKNOWN and (change.created or 0.0) >= doubtful_before
         assert (change in found.fresh) is is_certain
         assert [one.sequence for one in found.doubtful].count(change.sequence) == (not is_certain)
