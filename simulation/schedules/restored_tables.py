@@ -90,7 +90,7 @@ def all_records(source: Source, shard: str) -> list[Record]:
 
 
 def count_own_stream(aggregator: Aggregator, stream: Source) -> None:
-    """What the aggregator deployed over the restored table does, until nothing changes any more."""
+    """Let the aggregator deployed over the restored table count, until nothing changes any more."""
     before = -1
     while True:
         records = {shard.id: all_records(stream, shard.id) for shard in stream.shards()}

@@ -17,6 +17,8 @@ _ROOTS: Final = (
     "CHANGELOG.md",
     "docs",
     "lambdas/dynamodb_counters/_assumptions.py",
+    "lambdas/dynamodb_counters/_commit/classify.py",
+    "lambdas/dynamodb_counters/_commit/intake.py",
     "lambdas/dynamodb_counters/cli",
     "infra",
     "scripts",

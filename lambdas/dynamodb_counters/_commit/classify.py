@@ -1,8 +1,8 @@
 """Classification: which declarations count each record of a batch, and which records may have been counted. Pure.
 
 A batch is cut where another deployment comes into force and where a run begins, for what comes before a run's cut is
-counted before what comes after it is logged. Of each part, records that may have been counted already, with nothing
-left that says so, go to quarantine; what expires in it is noted, because no item shows it later.
+counted before what comes after it is logged. Records of a part that may have been counted already, with nothing left
+that says so, go to quarantine; what expires in it is noted, because no item shows it later.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def intake(records: Iterable[Record], origins: Origins = ONE_TABLE) -> list[Chan
 
 
 def held_by(item: Image, delivered: Record, origins: Origins) -> Change:
-    """What a quarantine item holds; an entry that could not be counted when redriven holds a redriven entry itself."""
+    """The change that an entry holds; one that could not be counted when redriven holds a redriven entry itself."""
     if DELTA in item:
         content = unpack(item[DELTA])
         numbers = tuple((name, parse_number(text)) for name, text in content["numbers"].items())

@@ -173,7 +173,7 @@ class Deployments:
         return self._plans[deployment]
 
     def plan_in_force(self) -> Plan:
-        """What folds where the declarations of a record's time cannot be read."""
+        """The plan that folds where the declarations of a record's time cannot be read."""
         return self.plan_of(self.history.last.deployment) or self._own_plan
 
     def log(self, plan: Plan, shard: str, changes: Sequence[Change], cuts: Cuts, quarantine: Quarantine) -> float:

@@ -89,7 +89,7 @@ class ItemLayout:
         }
 
     def attributes(self, group: GroupKey, key: dict[str, str]) -> dict[str, Any]:
-        """What the item of a group holds besides its numbers and bookkeeping."""
+        """Attributes of a group's item besides its numbers and bookkeeping."""
         found: dict[str, Any] = {TYPE: {"S": self.name}}
         if self.ranking is not None:
             shard = _shard_of(f"{key[PK]}\0{key[SK]}", self.ranking.write_shards)
