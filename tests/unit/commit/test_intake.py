@@ -85,6 +85,7 @@ def test_another_change_of_an_entry_is_no_redrive() -> None:
     [change] = intake([_redriven(4, RECORD, json.dumps(_HELD), state="waiting")])
 
     assert change.record["dynamodb"]["NewImage"]["state"] == {"S": "waiting"}
+    assert not change.failure
 
 
 def test_records_out_of_order_are_refused() -> None:
