@@ -155,7 +155,7 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         Raises
         ------
         RejectedEventError, UnavailableError
-            As in `accept`.
+            As in `accept`; unavailable also as long as no aggregator of the table counts one of the declarations.
         """
         require_event(event)
         return require_taken(record_once(self._table, event, values, declarations))
@@ -187,6 +187,11 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         dict
             All measures afterward; of a write-sharded group, those of the one item that was written. If the answer was
             lost, what others added meanwhile is in them.
+
+        Raises
+        ------
+        InvalidArgumentError
+            Aggregators count the table, and none has ever counted this aggregate: deploy it first.
 
         Examples
         --------

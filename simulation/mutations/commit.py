@@ -189,6 +189,20 @@ COMMIT: Final = r"""
 + and False:
 ? test_expiring_members.py::test_every_number_is_exact_whatever_expires_and_comes_late
 
+== _control/statuses.py
+* a name that no deployment has counted takes direct counts
+- return name in self._counted or not self._statuses
++ return True
+? test_names.py::test_a_direct_count_in_a_name_that_no_deployment_counts_is_refused
+* a removed name is no longer known as counted
+- read_counted(before) | read_counted(new)
++ read_counted(new)
+? test_names.py::test_a_direct_count_in_a_name_that_is_counted_no_more_stays_with_it
+* a refused direct count goes by statuses that were read before
+- self._read_at = -math.inf  # It may
++ pass  # It may
+? test_names.py::test_a_direct_count_in_a_new_name_waits_for_its_takeover_alone
+
 == _control/control.py
 * statuses that a takeover leaves as they were may be those of another one
 - if new.generations:

@@ -166,7 +166,7 @@ WRITES: Final = r"""
 * writers change items of other declarations
 - "(attribute_not_exists(#own) OR #own = :own)"
 + "(attribute_not_exists(#own) OR attribute_exists(#own) OR #own = :own)"
-? test_names.py::test_a_writer_with_a_name_that_is_not_deployed_yet_is_refused_where_another_has_written
+? test_names.py::test_a_direct_count_never_changes_an_item_of_another_name
 
 == _writes/packed_accept.py
 * a bucket takes events until its chunks have expired

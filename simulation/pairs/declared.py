@@ -132,10 +132,6 @@ class Deployments:
     def declared(self) -> list[Declaration]:
         return [subject.declaration for subject in self.subjects]
 
-    def usable(self, in_force: Collection[str]) -> list[Declaration]:
-        """What writers change directly: a new name for another's items only once the aggregator has taken over."""
-        return [each for each in self.declared if each.name in in_force or _OTHER_NAME.get(each.name) not in in_force]
-
     def over(self, source: str) -> frozenset[str]:
         """The names of what counts a source, directly or not."""
         return frozenset(each.name for each in self.declared if root_source(each) == source)

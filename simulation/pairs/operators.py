@@ -45,7 +45,7 @@ class Direct:
     def _chosen(self, *, adds: bool) -> Aggregate | None:
         found = [
             each
-            for each in self._engine.deployments.usable(self._engine.taken_over())
+            for each in self._engine.deployments.declared
             if isinstance(each, Aggregate) and (takes_increments(each) or not adds)
         ]
         forced = self._engine.forced

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept, accept_many, retract
 from dynamodb_counters._writes.record_once import record_once
@@ -120,8 +119,7 @@ class Writers:
             self._call(lambda table: retract(table, VISIT, values), features.RETRACTED, VISIT.name)
 
     def _record_once(self) -> None:
-        usable = self._engine.deployments.usable(self._engine.taken_over())
-        declared: list[Declaration] = [each for each in usable if each.source == VISIT]
+        declared = [each for each in self._engine.deployments.declared if each.source == VISIT]
         values = self._some_visit()
 
         def work(table: Table) -> bool:

@@ -11,15 +11,17 @@ import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, InvalidArgumentError, Sum
 from dynamodb_counters._backfill.dropping import Dropping
+from dynamodb_counters._control.statuses import generations_key
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.groups import group_keys
 from dynamodb_counters._timeline.times import HOUR
-from dynamodb_counters.errors import BackfillError, RejectedEventError
+from dynamodb_counters.errors import BackfillError, RejectedEventError, UnavailableError
 from tests.exactly_once.test_backfill import Live, fill, read
 
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="ALL", measures={"n": Count()})
 STORES = replace(SHOPS, name="stores")
+ROWS = replace(SHOPS, name="rows", pk="ROW#{shop}")
 NAMES = ("a", "b", "c")
 
 
@@ -178,9 +180,11 @@ def test_a_delta_that_waits_is_counted_by_the_name_it_waits_for() -> None:
     assert read(market.bench, sums, shop="a")[0] == {"amount": Decimal("0.5")}
 
 
-def test_a_writer_with_a_name_that_is_not_deployed_yet_is_refused_where_another_has_written() -> None:
+def test_a_direct_count_never_changes_an_item_of_another_name() -> None:
     market = _Market(SHOPS, _total(SHOPS))
     counters = market.bench.counters
+    # Without the item, nothing says which names are counted.
+    market.bench.table.delete_item(TableName=market.bench.table.name, Key=generations_key())
     expected = r"invalid aggregate='stores': expected 'shops', which has written the item of this group"
     with pytest.raises(InvalidArgumentError, match=expected):
         counters.increment(STORES, {"shop": "a"})
@@ -191,15 +195,6 @@ def test_a_writer_with_a_name_that_is_not_deployed_yet_is_refused_where_another_
     market.deliver()
     assert (market.counts(SHOPS), len(market.items("shops"))) == ([2, 2, 2], 3)
     assert read(market.bench, _total(SHOPS)) == ({"n": 6, "shops": 3}, True)
-
-
-def test_what_a_writer_adds_ahead_to_a_fresh_group_of_another_name_counts_there() -> None:
-    market = _Market(SHOPS, sales=0)
-    market.bench.counters.increment(STORES, {"shop": "a"}, amount={"n": 100})
-    market.sell("a")
-    assert market.counts(SHOPS) == [101, 0, 0]
-    market.deploy(STORES)
-    assert market.counts(STORES) == [0, 0, 0]
 
 
 def test_a_name_that_comes_back_with_another_meaning_begins_in_items_of_its_own() -> None:
@@ -224,3 +219,50 @@ def test_the_keys_of_what_is_gone_are_taken_whatever_its_name() -> None:
 
 def spoiled_free(market: _Market, key: Any) -> Any:
     return market.bench.table.get_item(TableName=market.bench.table.name, Key=key)["Item"]["n"]
+
+
+def test_a_direct_count_in_a_name_that_no_deployment_counts_is_refused() -> None:
+    market = _Market(SHOPS)
+    counters = market.bench.counters
+    sold = {"id": 99, "shop": "d"}
+    with pytest.raises(UnavailableError, match="invalid declaration='rows'"):
+        counters.record_once(SALE, sold, [ROWS])
+    with pytest.raises(InvalidArgumentError, match="invalid declaration='rows'"):
+        counters.increment(ROWS, shop="d")
+    with pytest.raises(InvalidArgumentError, match="invalid declaration='rows'"):
+        counters.reset(ROWS, shop="d")
+    # A declaration that takes the keys takes nothing over.
+    columns = replace(ROWS, name="columns")
+    market.deploy(SHOPS, columns, days=1)
+    assert counters.record_once(SALE, sold, [SHOPS, columns]).is_accepted
+    market.deliver()
+    market.backfill()
+    assert read(market.bench, columns, shop="d") == ({"n": 1}, True)
+
+
+def test_a_direct_count_in_a_new_name_waits_for_its_takeover_alone() -> None:
+    market = _Market(SHOPS)
+    with pytest.raises(InvalidArgumentError, match="invalid declaration='rows'"):
+        market.bench.counters.increment(ROWS, shop="a")
+    market.bench.declare([SHOPS, ROWS])
+    assert market.bench.counters.increment(ROWS, shop="a") == {"n": 1}
+
+
+def test_a_direct_count_in_a_name_that_is_counted_no_more_stays_with_it() -> None:
+    market = _Market(SHOPS)
+    market.deploy(STORES, days=1)
+    assert market.bench.counters.increment(SHOPS, shop="d") == {"n": 1}
+    assert market.bench.counters.record_once(SALE, {"id": 99, "shop": "d"}, [SHOPS]).is_accepted
+    market.deliver()
+    market.backfill()
+    assert read(market.bench, SHOPS, shop="d")[0] == {"n": 2}
+    assert read(market.bench, STORES, shop="d") == ({"n": 1}, True)
+
+
+def test_a_name_that_waits_for_its_source_takes_no_direct_count() -> None:
+    market = _Market(SHOPS)
+    weighed = replace(SHOPS, measures={"n": Count(), "weight": Sum("weight")})
+    total = Aggregate("total", weighed, pk="TOTAL", sk="ALL", measures={"weight": Sum("weight")})
+    market.deploy(weighed, total)
+    with pytest.raises(InvalidArgumentError, match="invalid declaration='total'"):
+        market.bench.counters.increment(total, amount={"weight": 1})

@@ -31,6 +31,7 @@ from dynamodb_counters._control.predecessors import (
 )
 from dynamodb_counters._control.run_items import RUNS, Run, read_runs, runs_text
 from dynamodb_counters._control.statuses import (
+    COUNTED,
     STATUS,
     Status,
     deployment_key,
@@ -189,10 +190,10 @@ def write_control(
     new = Control({**seen.item, **history_key(), **changed}, seen.generations)
     items = [_put(table, new.item, seen.item, (HISTORY, RUNS, DECLARED))]
     if statuses is not None and dict(statuses) != seen.statuses:
-        new = replace(new, generations=generations_item(statuses))
+        new = replace(new, generations=generations_item(statuses, seen.generations))
     if new.generations:
         # Though they stay as they are: takeovers that take turns may have come between the reads of the two items.
-        items.append(_put(table, new.generations, seen.generations, (STATUS,)))
+        items.append(_put(table, new.generations, seen.generations, (STATUS, COUNTED)))
     # Together, so that whoever finds the declarations of another deployment knows that there was a history.
     known = {} if declared is None else {deployment_id(declared): declared_item(declared)}
     known |= {deployment_id(part): declared_item(part) for part in passing}

@@ -18,13 +18,16 @@ from dynamodb_counters._changes.meaning import fingerprint
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._declarations.generations import generation
-from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key
+from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key, typed_values
 from dynamodb_counters._items.table_schema import DEPLOYMENT_PREFIX
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CountersError, IncompleteError, InvalidArgumentError
 
 STATUS: Final = "status"
-"""Attribute of the item."""
+"""Attribute of the item with the statuses of what is declared."""
+
+COUNTED: Final = "counted"
+"""Attribute with the names that any deployment has ever counted."""
 
 Declared = TypeVar("Declared", bound=Declaration)
 
@@ -59,9 +62,17 @@ def read_statuses(item: Mapping[str, Any]) -> dict[str, Status]:
         return {}
 
 
-def generations_item(statuses: Mapping[str, Status]) -> dict[str, Any]:
+def read_counted(item: Mapping[str, Any]) -> frozenset[str]:
+    """The names that deployments count, or have counted."""
+    names = item.get(COUNTED, {}).get("S", "")
+    return frozenset(names.split()) | {name for name, status in read_statuses(item).items() if status.definition}
+
+
+def generations_item(statuses: Mapping[str, Status], before: Mapping[str, Any]) -> dict[str, Any]:
+    """The item that follows the one `before`, whose names stay counted."""
     text = json.dumps({name: asdict(status) for name, status in sorted(statuses.items())})
-    return bookkeeping_item(generations_key(), {STATUS: text})
+    new = bookkeeping_item(generations_key(), {STATUS: text})
+    return new | typed_values({COUNTED: " ".join(sorted(read_counted(before) | read_counted(new)))})
 
 
 class Statuses:
@@ -70,6 +81,7 @@ class Statuses:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._statuses: dict[str, Status] = {}
+        self._counted: frozenset[str] = frozenset()
         self._read_at = -math.inf
         self._deployments: dict[str, tuple[Declaration, ...]] = {}
         self._known: dict[str, tuple[Declaration, Status, Any]] = {}
@@ -93,6 +105,22 @@ class Statuses:
         found: Declared = known[2]
         return found
 
+    def counted(self, declaration: Declared) -> Declared:
+        """The declaration whose items a direct count changes.
+
+        `InvalidArgumentError` if no deployment has counted it: the next declaration with its keys would take them over.
+        """
+        if not self._is_counted(declaration.name):
+            self._read_at = -math.inf  # It may have been deployed since the last read.
+            if not self._is_counted(declaration.name):
+                raise InvalidArgumentError("declaration", declaration.name, "one that a deployment of the table counts")
+        return self.current(declaration)
+
+    def _is_counted(self, name: str) -> bool:
+        """Whether a deployment counts it, or has; a table without one takes everything."""
+        self.status(name)
+        return name in self._counted or not self._statuses
+
     def _found(self, declaration: Declared, status: Status) -> Declared:
         """The generation that readers use, as it is declared or else as the table holds it."""
         own = generation(declaration, status.reads)
@@ -108,7 +136,8 @@ class Statuses:
         now = self._table.clock()
         if now >= self._read_at + FRESH:
             answer = self._table.client.get_item(TableName=self._table.name, Key=generations_key())
-            self._statuses, self._read_at = read_statuses(answer.get("Item", {})), now
+            item = answer.get("Item", {})
+            self._statuses, self._counted, self._read_at = read_statuses(item), read_counted(item), now
         return self._statuses.get(name, Status())
 
     def _deployment(self, deployment: str) -> tuple[Declaration, ...]:

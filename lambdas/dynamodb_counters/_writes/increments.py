@@ -32,7 +32,7 @@ def increment(
     """Add to a group at once and return its measures; not idempotent. Of a write-sharded group, one item's measures."""
     require_aggregate(aggregate)
     added = _by_measure(aggregate, amount)
-    declared, aggregate = aggregate, Statuses.of_table(table).current(aggregate)
+    declared, aggregate = aggregate, Statuses.of_table(table).counted(aggregate)
     require_fields(declared.name, (*declared.fields, *aggregate.fields), values)
     missing = [name for name in aggregate.fields if name not in values]
     if missing:
@@ -67,7 +67,7 @@ def increment(
 def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
     """Set a group's measures to 0, keep its watermarks, and return what they were; nothing is lost or counted twice."""
     require_aggregate(aggregate)
-    declared, aggregate = aggregate, Statuses.of_table(table).current(aggregate)
+    declared, aggregate = aggregate, Statuses.of_table(table).counted(aggregate)
     require_fields(declared.name, (*declared.fields, *aggregate.fields), values)
     _require_open(ItemLayout(aggregate), values, table.clock())
     watch_for_lost_answers(table)

@@ -45,10 +45,11 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
     except InvalidArgumentError as error:
         return rejected(error)
     try:
-        statuses = Statuses.of_table(table)
+        declared = tuple(map(Statuses.of_table(table).counted, declared))
+    except InvalidArgumentError as error:
+        return Outcome(OutcomeStatus.FAILED, str(error))  # Until a deployment counts it.
     except (ClientError, BotoCoreError) as error:
         return failed(error)
-    declared = tuple(map(statuses.current, declared))
     folded = fold(Plan(declared), changes_of([inserted(item, table.clock())]))
     if folded.unfoldable:
         return Outcome(OutcomeStatus.REJECTED, folded.unfoldable[0].reason)

@@ -19,7 +19,7 @@ def world() -> World:
     world = World([_VIEWS])
     world.put(_VIEW, {"page": "home", "user": "ann"})
     world.settle()
-    item = generations_item({"views": Status(whole=False, since=1_700_000_000)})
+    item = generations_item({"views": Status(whole=False, since=1_700_000_000)}, {})
     world.table.client.put_item(TableName="counters", Item=item)
     return world
 
