@@ -24,9 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
         help="write every figure as JSON to this file, after each section (default: build/benchmarks.json)",
     )
     parser.add_argument("--docs", type=Path, default=PROJECT / "docs", help="where the page goes (default: docs)")
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument("--small", action="store_true", help="a fifth of the events and fewer rounds, for a busy machine")
-    size.add_argument("--tiny", action="store_true", help="tiny workloads, to see that it runs")
+    parser.add_argument("--tiny", action="store_true", help="tiny workloads, to see that it runs")
     parser.add_argument("--again", type=Path, help="measure nothing: print and write what this report holds")
     parser.add_argument("--no-engine", action="store_true", help="leave out DynamoDB Local")
     options = parser.parse_args(arguments)
@@ -41,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     }
 
     from benchmarks import page  # noqa: PLC0415  # Needs the path set above.
-    from benchmarks.run import SMALL, TINY, Sizes, run  # noqa: PLC0415
+    from benchmarks.run import TINY, Sizes, run  # noqa: PLC0415
 
     start = time.perf_counter()
 
@@ -55,8 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.again:
         report = json.loads(options.again.read_text())
     else:
-        sizes = TINY if options.tiny else SMALL if options.small else Sizes()
-        report = run(sizes, say, keep, with_engine=not options.no_engine)
+        report = run(TINY if options.tiny else Sizes(), say, keep, with_engine=not options.no_engine)
     if report["failed"]:
         for title, error in report["failed"].items():
             say(f"not measured: {title}: {error}")

@@ -9,20 +9,18 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
 
-from benchmarks.best_times import best, cpu_seconds, run_python
+from benchmarks.best_times import microseconds, run_python
 from benchmarks.cold_start import http_request, lambda_environment
-from benchmarks.designs.ours import SHARD, VIEW, VIEWS
-from benchmarks.designs.packed import PACKED_VIEW
+from benchmarks.designs.ours import PACKED_VIEW, SHARD, VIEW, VIEWS
 from benchmarks.queue_and_stream import chunks
-from benchmarks.ways import PACKED_BATCH, POSTED, QUEUE_BATCH, STREAM_BATCH, WAYS, Way
 from benchmarks.workloads import hot
-from dynamodb_counters import Counters
+from dynamodb_counters import Counters, Event
 from dynamodb_counters._cost.functions import GB_PER_CPU
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._price_file import PRICES
@@ -31,6 +29,85 @@ from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import lambda_record
 from simulation.handler_process import LAMBDA_CONTEXT
+
+STREAM_BATCH: Final = 1_000
+"""Events in a batch of the stream."""
+
+QUEUE_BATCH: Final = 100
+"""Messages that the queue's consumer gets at once, by default."""
+
+PACKED_BATCH: Final = 1_000
+"""The same for packed events."""
+
+POSTED: Final = 100
+"""Events of a request that posts many."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way in.
+
+    `accepts` names how events are written, `counted` says whether the stream counts them; `http` are requests and
+    `messages` are messages per event, `receiver` and `consumer` name the measured CPU time of the functions before and
+    behind the queue, `aggregator` that of the one on the stream. An invocation behind the queue gets `batch` messages,
+    one on the stream the changes of `stream_batch` events.
+    """
+
+    title: str
+    accepts: str
+    counted: bool = True
+    http: float = 0.0
+    messages: float = 0.0
+    receiver: str | None = None
+    consumer: str | None = None
+    aggregator: str = "aggregator"
+    batch: float = QUEUE_BATCH
+    stream_batch: float = STREAM_BATCH
+
+
+INCREMENT_BEHIND_API: Final = Way(
+    "increment in a function behind an API", "increment", counted=False, http=1, receiver="receiver_single"
+)
+_QUEUED: Final = Way(
+    "EventIngest, straight to the queue", "accept_many", http=1, messages=1, consumer="consumer_single"
+)
+_POSTED: Final = replace(
+    _QUEUED,
+    title=f"EventIngest, {POSTED} events a request",
+    http=1 / POSTED,
+    messages=1 / POSTED,
+    receiver="receiver_many",
+    consumer="consumer_many",
+)
+PACKED: Final = Way("accept_many, packed", "packed", aggregator="packed_aggregator")
+PACKED_SINGLE: Final = replace(
+    PACKED,
+    title="EventIngest, packed, straight to the queue",
+    http=1,
+    messages=1,
+    consumer="packed_consumer_single",
+    batch=PACKED_BATCH,
+)
+PACKED_MANY: Final = replace(
+    _POSTED,
+    title=f"EventIngest, packed, {POSTED} events a request",
+    accepts="packed",
+    consumer="packed_consumer_many",
+    aggregator="packed_aggregator",
+)
+WAYS: Final = (
+    Way("increment", "increment", counted=False),
+    Way("record_once", "record_once", counted=False),
+    Way("accept, one by one", "accept"),
+    Way("accept_many", "accept_many"),
+    _QUEUED,
+    replace(_QUEUED, title="EventIngest, validated", receiver="receiver_single"),
+    _POSTED,
+    INCREMENT_BEHIND_API,
+    PACKED,
+    PACKED_SINGLE,
+    PACKED_MANY,
+)
 
 MILLION: Final = 1e6
 _PACKED_STREAM_BATCH: Final = 10_000
@@ -75,23 +152,17 @@ def bill_of(
         invocations += 1 / way.stream_batch
     found = {
         "events": dollars_per_million(events, 0),
-        "lambda": MILLION * (cpu_dollars(sum(functions) / 1e6) + invocations * PRICES.of("lambda.request")),
+        "lambda": sum(functions) * GB_PER_CPU * PRICES.of("lambda.gb_second")
+        + MILLION * invocations * PRICES.of("lambda.request"),
         # Sent one by one, received and deleted in tens.
         "queue": MILLION * way.messages * (1 + 2 / _MESSAGES_PER_CALL) * PRICES.of("sqs.request"),
         "http": MILLION * way.http * PRICES.of("http_api.request"),
     }
+    way_in = sum(found.values())
     for partitions, units in units_per_update.items():
         aggregates = dollars_per_million(aggregation * units, 0) if way.counted else 0.0
-        found |= {f"aggregates_{partitions}": aggregates, f"total_{partitions}": sum(_parts(found)) + aggregates}
+        found |= {f"aggregates_{partitions}": aggregates, f"total_{partitions}": way_in + aggregates}
     return found
-
-
-def cpu_dollars(seconds: float) -> float:
-    return seconds * GB_PER_CPU * PRICES.of("lambda.gb_second")
-
-
-def _parts(found: Mapping[str, float]) -> list[float]:
-    return [found[name] for name in ("events", "lambda", "queue", "http")]
 
 
 def write_units(way: str) -> float:
@@ -131,29 +202,21 @@ def print_cpu(rounds: int, *, packed: bool) -> None:
         counted = replace(VIEWS, source=PACKED_VIEW) if packed else VIEWS
         with patch.dict(os.environ, DECLARATIONS=encode((counted,))):
             aggregator.aggregator()
-        batch, streamed = QUEUE_BATCH, STREAM_BATCH
-        if packed:
-            batch, streamed = PACKED_BATCH, _PACKED_STREAM_BATCH
+        batch, streamed = (PACKED_BATCH, _PACKED_STREAM_BATCH) if packed else (QUEUE_BATCH, STREAM_BATCH)
         views = [view.as_event() for view in hot(streamed, _PAGES)]
-        consume = partial(_as_if_new, partial(ingest_queue.handler, context=LAMBDA_CONTEXT), ingest_queue.consumer)
-        records = _packed(views) if packed else _streamed(views)
+        consume = partial(_as_if_new, ingest_queue.handler, ingest_queue.consumer)
+        records = _streamed(PACKED_VIEW if packed else VIEW, views)
         runs: dict[str, tuple[int, Callable[[], object]]] = {
             "receiver_single": (1, partial(ingest_http.handler, _posted(views[0]), LAMBDA_CONTEXT)),
             "receiver_many": (POSTED, partial(ingest_http.handler, _posted(views[:POSTED]), LAMBDA_CONTEXT)),
-            "consumer_single": (
-                batch,
-                partial(consume, _queued(views[:batch], 1)),
-            ),
+            "consumer_single": (batch, partial(consume, _queued(views[:batch], 1))),
             "consumer_many": (STREAM_BATCH, partial(consume, _queued(views[:STREAM_BATCH], POSTED))),
-            "aggregator": (
-                streamed,
-                partial(_next_batch, partial(aggregator.handler, context=LAMBDA_CONTEXT), records),
-            ),
+            "aggregator": (streamed, partial(_next_batch, aggregator.handler, records)),
         }
         for _, run in runs.values():
             run()  # Clients and caches are those of a process, not of an invocation.
-        found = best({name: partial(cpu_seconds, run) for name, (_, run) in runs.items()}, 3 * rounds)
-    sys.stdout.write(json.dumps({name: found[name]["cpu_seconds"] / runs[name][0] * 1e6 for name in runs}))
+        found = microseconds(runs, 3 * rounds)
+    sys.stdout.write(json.dumps(found))
 
 
 def _posted(body: object) -> dict[str, Any]:
@@ -170,47 +233,33 @@ def _queued(views: Sequence[Mapping[str, str]], each: int) -> dict[str, Any]:
     }
 
 
-def _streamed(views: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """The stream records of new events."""
-    images = [
-        {
-            "pk": {"S": f"URL#{view['url']}"},
-            "sk": {"S": f"T#{view['time']}#CID#{view['clientId']}"},
-            "_type": {"S": VIEW.name},
-            **{name: {"S": value} for name, value in view.items()},
-        }
-        for view in views
-    ]
-    return [
-        {"eventName": "INSERT", "dynamodb": {"NewImage": image, "ApproximateCreationDateTime": time.time()}}
-        for image in images
-    ]
-
-
-def _packed(views: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """The stream records of their chunks."""
+def _streamed(event: Event, views: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """The stream records of new events, or of their chunks."""
     memory = MemoryTable(VirtualClock(time.time()))
     for part in chunks(views, POSTED):
-        Counters("counters", client=memory).accept_many(PACKED_VIEW, part)  # type: ignore[arg-type]
-    records = [record for _, record in memory.stream.history() if "_chunk" in record["dynamodb"]["NewImage"]]
-    return [lambda_record(record, memory.stream.arn) for record in records]
+        Counters("counters", client=memory).accept_many(event, part)  # type: ignore[arg-type]
+    records = [record for _, record in memory.stream.history()]
+    kept = [record for record in records if event is VIEW or "_chunk" in record["dynamodb"]["NewImage"]]
+    return [lambda_record(record, memory.stream.arn) for record in kept]
 
 
 _SEQUENCES: Final = itertools.count(10**22, 997)
 
 
-def _as_if_new(handle: Callable[[dict[str, Any]], object], consumer: Callable[[], Any], event: dict[str, Any]) -> None:
+def _as_if_new(
+    handle: Callable[[dict[str, Any], Any], object], consumer: Callable[[], Any], event: dict[str, Any]
+) -> None:
     """Deliver events as if they had not come before: those that are remembered would be told from memory."""
     for log in consumer()._table.remembered.get("chunk logs", SimpleNamespace(_logs={}))._logs.values():
         log.places.clear()
-    handle(event)
+    handle(event, LAMBDA_CONTEXT)
 
 
-def _next_batch(handle: Callable[[dict[str, Any]], object], records: list[dict[str, Any]]) -> None:
+def _next_batch(handle: Callable[[dict[str, Any], Any], object], records: list[dict[str, Any]]) -> None:
     """Deliver records as if they were new: what lies below the shard's checkpoint would be dropped."""
     for record in records:
         record["dynamodb"]["SequenceNumber"] = str(next(_SEQUENCES))
-    handle({"shardId": SHARD, "Records": records, "state": {}})
+    handle({"shardId": SHARD, "Records": records, "state": {}}, LAMBDA_CONTEXT)
 
 
 def _answer(request: Any) -> SimpleNamespace:

@@ -63,10 +63,9 @@ _PROGRAMS: Final = {
     "bare_client": ["import boto3\nboto3.client('dynamodb')"],
     "powertools_import": ["import aws_lambda_powertools, aws_lambda_powertools.metrics"],
     "aggregator_init": ["from dynamodb_counters.handlers import aggregator as module\nmodule.aggregator()"],
-    **{
-        f"{module}_first_invocation": [_FIRST_INVOCATION.format(module=module), json.dumps(event)]
-        for module, event in _INVOCATIONS.items()
-    },
+} | {
+    f"{module}_first_invocation": [_FIRST_INVOCATION.format(module=module), json.dumps(event)]
+    for module, event in _INVOCATIONS.items()
 }
 
 

@@ -6,26 +6,22 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.databases import EngineDatabase, MemoryDatabase
-from benchmarks.designs.base import TABLE, Design
+from benchmarks.databases import TABLE, Database, MemoryDatabase, beside, per_event
+from benchmarks.designs.base import Design
 from benchmarks.designs.ours import Ours
 from benchmarks.queue_and_stream import Mortality, Stream, chunks, deliver, deliver_at_least_once, deliver_steadily
 from benchmarks.workloads import truth
 from demo.examples.blog.traffic import View
-from dynamodb_counters.testing._dynamodb.capacity import UNITS_PER_SECOND, Usage, dollars_per_million
+from dynamodb_counters.testing._dynamodb.capacity import UNITS_PER_SECOND, Usage
 from simulation.faults.faulty_client import FaultyClient
 
 
 def cost(design: type[Design], views: Sequence[View], batch: int) -> dict[str, Any]:
     """Count a workload in memory, the stream in batches of that many records, and return what it took."""
-    database = MemoryDatabase()
-    counting = design(database)
+    counting = design(database := MemoryDatabase())
     deliver(counting, database, views, batch)
-    return {
-        **per_event(database.usage, len(views)),
-        "exact": _error(counting, views) == 0.0,
-        **_ceilings(database.usage, views, counts_in_stream=design.streamed is not None),
-    }
+    ceilings = _ceilings(database.usage, views, counts_in_stream=design.streamed is not None)
+    return {**per_event(database.usage, len(views)), "exact": _error(counting, views) == 0.0, **ceilings}
 
 
 def redelivered(design: type[Design], views: Sequence[View], batch: int) -> dict[str, Any]:
@@ -48,8 +44,7 @@ def steady(design: type[Design], views: Sequence[View], batch: int) -> dict[str,
 
 def accepting(views: Sequence[View]) -> dict[str, Any]:
     """Accept a workload with ours, without counting it."""
-    database = MemoryDatabase()
-    counting = Ours(database)
+    counting = Ours(database := MemoryDatabase())
     for part in chunks(views, 1000):
         counting.accept(part)
     return per_event(database.usage, len(views))
@@ -57,26 +52,15 @@ def accepting(views: Sequence[View]) -> dict[str, Any]:
 
 def on_engine(engine: Any, design: type[Design], views: Sequence[View], batch: int) -> dict[str, Any]:
     """Count a subsample on DynamoDB Local, and the same in memory."""
-    with EngineDatabase(engine) as database:
+    errors = []
+
+    def count(database: Database) -> None:
         counting = design(database)
         deliver(counting, database, views, batch)
-        reported = per_event(database.usage, len(views))
-        exact = _error(counting, views) == 0.0
-    ruled = cost(design, views, batch)
-    found: dict[str, Any] = {}
-    for figure in ("write_units", "read_units", "calls"):
-        found |= {f"engine_{figure}": reported[figure], f"rule_{figure}": ruled[figure]}
-    return {**found, "exact": exact}
+        errors.append(_error(counting, views))
 
-
-def per_event(usage: Usage, events: int) -> dict[str, Any]:
-    writes, reads = usage.writes / events, usage.reads / events
-    return {
-        "write_units": writes,
-        "read_units": reads,
-        "calls": usage.calls / events,
-        "dollars_per_million": dollars_per_million(writes, reads),
-    }
+    found = beside(engine, count, len(views))
+    return {**found, "exact": errors[0] == 0.0}
 
 
 def _ceilings(usage: Usage, views: Sequence[View], *, counts_in_stream: bool) -> dict[str, Any]:

@@ -9,13 +9,12 @@ import argparse
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from benchmarks import cost, flushing, packing, partitions, windows, workloads
-from benchmarks.databases import MemoryDatabase
+from benchmarks.databases import READ_PRICE, MemoryDatabase
 from benchmarks.designs import DESIGNS
-from benchmarks.designs.ours import Ours, OursOnThree
-from benchmarks.designs.packed import PACKED_VIEW, PackedEvents
+from benchmarks.designs.ours import PACKED_VIEW, Ours, OursOnThree, PackedEvents
 from benchmarks.partitions import cadence
 from demo.examples.blog.traffic import View
 from dynamodb_counters._cost.batches import SHARD_LIFETIME, Batches
@@ -40,8 +39,7 @@ _PAGES: Final = 50
 _ON_DAYS: Final = tuple(tier for tier in TIERS if tier.name in ("hour", "day", "month"))
 
 
-@dataclass(frozen=True)
-class Compared:
+class Compared(NamedTuple):
     """Units of one stage at one setting, per event unless it says otherwise."""
 
     setting: str
@@ -67,7 +65,6 @@ class Sizes:
     flushed: tuple[tuple[int, int], ...] = ((10, 5), (10, 20), (100, 5), (100, 20), (1_000, 1))
 
 
-SMALL: Final = Sizes(events=20_000, packed=10_000, days=0.5)
 TINY: Final = Sizes(
     events=2_000, batch=125, packed=2_000, days=0.125, tail_days=4, flushed=((10, 5), (10, 20), (100, 5))
 )
@@ -137,7 +134,7 @@ def _packed(sizes: Sizes) -> Iterator[Compared]:
     for name, events in samples.items():
         chunked = _sizes(events)
         for number in (16, 64, 256, 1024):
-            found = packing._accepting(packing.memory(), events[: 200 * number], number, 4096)
+            found = packing._accepting(events[: 200 * number], number, 4096)
             # The layout's item is written once.
             model = accept_packed(Packing(number, 0, chunked)).writes + 1 / len(events[: 200 * number])
             yield Compared(f"{name}, {number} a flush", "accept", model, found["write_units"])
@@ -195,12 +192,8 @@ def _partitions(number: int, days: float) -> Iterator[Compared]:
         # All but what shards cost, which is measured over all updates.
         of_model = sum(each.writes + each.pruning + each.index for each in model) / sum(each.number for each in model)
         of_group = [groups[each]["write_units"] * groups[each]["updates"] for each in measured]
-        yield Compared(
-            f"{setting}, {name}",
-            "per update",
-            of_model + shards,
-            sum(of_group) / sum(groups[each]["updates"] for each in measured),
-        )
+        of_groups = sum(of_group) / sum(groups[each]["updates"] for each in measured)
+        yield Compared(f"{setting}, {name}", "per update", of_model + shards, of_groups)
     reads = count_units((Counted(1),), views, number)["checkpoint"].reads * views.events / updates
     measured_reads = sum(found["reads"].get(kind, 0.0) for kind in ("checkpoints", "deployments", "quarantine"))
     yield Compared(setting, "reads per update", reads, measured_reads)
@@ -236,18 +229,16 @@ def _writes(stages: Mapping[str, Stage]) -> float:
 
 
 def _priced(stages: Iterable[Stage]) -> float:
-    return sum(stage.writes + packing.READ_PRICE * stage.reads for stage in stages)
+    return sum(stage.writes + READ_PRICE * stage.reads for stage in stages)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.cost_model", description=__doc__)
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument("--small", action="store_true", help="a fifth of the events, for a busy machine")
-    size.add_argument("--tiny", action="store_true", help="as small as the test")
+    parser.add_argument("--tiny", action="store_true", help="as small as the test")
     options = parser.parse_args()
     print("| setting | stage | model | measured | deviation |\n|---|---|---|---|---|")
     worst = 0.0
-    for each in compare(TINY if options.tiny else SMALL if options.small else Sizes()):
+    for each in compare(TINY if options.tiny else Sizes()):
         worst = max(worst, abs(each.deviation))
         figures = f"{each.model:.4g} | {each.measured:.4g} | {each.deviation:+.1%}"
         print(f"| {each.setting} | {each.stage} | {figures} |", flush=True)

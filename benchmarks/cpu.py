@@ -1,11 +1,14 @@
-"""CPU time and memory of the aggregator's handler, with the network stubbed out."""
+"""CPU time and memory of the aggregator's handler on records and on chunks, with the network stubbed out."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+import random
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
@@ -13,20 +16,38 @@ from unittest.mock import patch
 
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 
-from benchmarks.best_times import best, cpu_seconds, peak_bytes, run_python
+from benchmarks.best_times import cpu_seconds, microseconds, peak_bytes, run_python
+from benchmarks.designs.known import idempotent_counter
 from benchmarks.designs.ours import SHARD
-from benchmarks.designs.powertools import idempotent_counter
-from benchmarks.log_records import CREATED, declarations, records
+from benchmarks.queue_and_stream import chunks
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._commit.checkpoint_items import checkpoint_key
-from dynamodb_counters._declarations import Aggregate
+from dynamodb_counters._declarations import Aggregate, Count, Event, Packed, Sum
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
-from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS
+from dynamodb_counters._items.chunks import Row, chunk_key, encode_chunk
+from dynamodb_counters._items.conditions import Attr
+from dynamodb_counters._items.table_schema import CHUNK, PACK_SUFFIX, PK, SEQUENCE_DIGITS, SK, TTL, TYPE
 from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._table import Table, make_client
 from dynamodb_counters.testing._dynamodb.client_errors import EXCEPTIONS
+from simulation.delivery.stream_api import lambda_record
+
+_VIEW: Final = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
+_AGENT: Final = (
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_9_1) AppleWebKit/537.36 (KHTML, like Gecko) "
+    "Chrome/32.0.1700.77 Safari/537.36"
+)
+_ENVELOPE: Final = {
+    "eventName": "INSERT",
+    "eventVersion": "1.1",
+    "eventSource": "aws:dynamodb",
+    "awsRegion": "us-east-1",
+    "eventSourceARN": "arn:aws:dynamodb:us-east-1:123456789012:table/counters/stream/2026-11-20T00:00:00.000",
+}
+CREATED: Final = 1795168800.0
+_CHANGE: Final = {"ApproximateCreationDateTime": CREATED, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 _CHECKPOINT: Final = {
     **checkpoint_key(shard_digest(SHARD)),
@@ -80,8 +101,7 @@ def _at(batch: int, aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
             contenders["powertools_looking"] = lambda: _process(given, lambda record: record.dynamodb.new_image)
             idempotent = partial(_count_view, idempotent_counter(stub_client()))
             contenders["powertools_idempotent"] = lambda: _process(given, idempotent)
-        found = best({name: partial(cpu_seconds, run) for name, run in contenders.items()}, rounds)
-    each = {name: seconds["cpu_seconds"] / batch * 1e6 for name, seconds in found.items()}
+        each = microseconds({name: (batch, run) for name, run in contenders.items()}, rounds)
     for number in aggregates:
         name = f"aggregates_{number}"
         each[f"{name}.commit"] = max(0.0, each[f"{name}.handler"] - each[f"{name}.fold"])
@@ -92,17 +112,14 @@ def _at(batch: int, aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
 def _of(number: int, event: Any, hot: Any, client: Any) -> dict[str, Callable[[], object]]:
     declared = declarations(number)
     plan = Plan(declared)
-    stubbed = _handler(declared, stub_client())
-    name = f"aggregates_{number}"
     found: dict[str, Callable[[], object]] = {
-        f"{name}.fold": lambda: fold(plan, changes_of(event["Records"])),
-        f"{name}.handler": lambda: stubbed(event),
+        "fold": lambda: fold(plan, changes_of(event["Records"])),
+        "handler": partial(_handler(declared, stub_client()), event),
     }
     if client is not None:
-        whole = _handler(declared, client)
-        found[f"{name}.handler_with_botocore"] = lambda: whole(event)
-    few = _handler(declared, stub_client())
-    return {**found, f"{name}.handler_of_few_groups": lambda: few(hot)}
+        found["handler_with_botocore"] = partial(_handler(declared, client), event)
+    found["handler_of_few_groups"] = partial(_handler(declared, stub_client()), hot)
+    return {f"aggregates_{number}.{name}": run for name, run in found.items()}
 
 
 def _handler(declared: tuple[Aggregate, ...], client: Any) -> Callable[[Any], object]:
@@ -129,8 +146,7 @@ def of_few_groups(event: Any) -> Any:
 
 def _read(given: Any) -> None:
     """Read the two things that any counter needs."""
-    for record in given:
-        change = record["dynamodb"]
+    for change in (record["dynamodb"] for record in given):
         _ = change["SequenceNumber"], change["NewImage"]["_type"]["S"]
 
 
@@ -160,3 +176,102 @@ def print_peak(batch: int, aggregates: int) -> None:
     peak = peak_bytes()
     decode = min(cpu_seconds(lambda: json.loads(payload))["cpu_seconds"] for _ in range(3))
     print(peak, before, spent["cpu_seconds"], decode)
+
+
+def declarations(number: int) -> tuple[Aggregate, ...]:
+    """Counts and sums per page, client and status and of the site, with and without a filter."""
+    kinds: list[dict[str, Any]] = [
+        {"pk": "URL#{url}", "measures": {"views": Count()}},
+        {"pk": "SITE", "measures": {"views": Count(), "bytes": Sum("bytes")}},
+        {"pk": "CLIENT#{clientId}", "measures": {"views": Count()}},
+        {"pk": "STATUS#{status}", "measures": {"views": Count()}, "where": Attr("bytes").gt(1000)},
+    ]
+    return tuple(
+        Aggregate(f"aggregate-{index}", _VIEW, sk=f"STATISTICS#{index}", **kinds[index % len(kinds)])
+        for index in range(number)
+    )
+
+
+def records(count: int) -> list[dict[str, Any]]:
+    """The same records each time, as in a Lambda event."""
+    chance = random.Random(4)
+    made = []
+    for index in range(count):
+        url = f"/blog/{min(chance.randint(1, 300), chance.randint(1, 300))}/post.html"
+        client = ".".join(str(chance.randint(1, 99)) for _ in range(4))
+        moment = f"2015-05-17T10:{index // 60 % 60:02d}:{index % 60:02d}+00:00"
+        key = {"pk": {"S": f"URL#{url}"}, "sk": {"S": f"T#{moment}#CID#{client}"}}
+        image = {
+            **key,
+            "_type": {"S": "view"},
+            "url": {"S": url},
+            "time": {"S": moment},
+            "clientId": {"S": client},
+            "status": {"N": chance.choice(["200", "200", "200", "304", "404"])},
+            "bytes": {"N": str(chance.randint(0, 99_999))},
+            "referrer": {"S": "http://semicomplete.com/presentations/logstash-monitorama-2013/"},
+            "userAgent": {"S": _AGENT},
+            "ttl": {"N": "1795773600"},
+        }
+        number = str(10**24 + index * 997)
+        change = {**_CHANGE, "Keys": key, "NewImage": image, "SequenceNumber": number, "SizeBytes": 520}
+        made.append({"eventID": f"{index:032x}", **_ENVELOPE, "dynamodb": change})
+    return made
+
+
+PER_CHUNK: Final = 64
+_ON_CHUNKS: Final = 3
+_ALL: Final = Attr("url").exists()
+"""A condition that all events meet, so that they are looked at one by one."""
+
+
+def measure_chunks(events: int, rounds: int) -> dict[str, dict[str, float]]:
+    """Microseconds per event, where events share few groups and where nearly each has groups of its own."""
+    many = {"Records": records(events)}
+    groups = {"few_groups": of_few_groups(many), "many_groups": many}
+    return {name: _of_chunks(given["Records"], rounds) for name, given in groups.items()}
+
+
+def _of_chunks(single: Sequence[dict[str, Any]], rounds: int) -> dict[str, float]:
+    """Parsing JSON and folding, by columns and event by event; last, what chunks take of what records take."""
+    payloads = {"record": json.dumps({"Records": single}), "chunk": json.dumps({"Records": _packed_records(single)})}
+    contenders: dict[str, Callable[[], object]] = {}
+    for kind, payload in payloads.items():
+        contenders[f"{kind}.decode"] = partial(json.loads, payload)
+        for path, where in (("columns", None), ("rows", _ALL)):
+            plan = Plan(tuple(_declared(each, where, packed=kind == "chunk") for each in declarations(_ON_CHUNKS)))
+            assert _folded(plan, payload) == len(single)
+            contenders[f"{kind}.{path}"] = partial(_folded, plan, payload)
+    each = microseconds({name: (len(single), run) for name, run in contenders.items()}, rounds, collects=True)
+    return {**each, **{path: each[f"chunk.{path}"] / each[f"record.{path}"] for path in ("columns", "rows")}}
+
+
+def _declared(aggregate: Aggregate, where: Any, *, packed: bool) -> Aggregate:
+    source = aggregate.source
+    assert isinstance(source, Event)
+    if packed:
+        source = replace(source, packed=Packed("time", bucket=timedelta(minutes=10)))
+    return replace(aggregate, source=source, where=where)
+
+
+def _folded(plan: Plan, payload: str) -> int:
+    """Parse and fold; return how many events that were."""
+    found = fold(plan, changes_of(json.loads(payload)["Records"]))
+    assert not found.unfoldable
+    return found.events
+
+
+def _packed_records(single: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same events, in the records of chunks."""
+    found = []
+    for number, part in enumerate(chunks(single, PER_CHUNK)):
+        rows = [
+            Row("+", {name: value for name, value in image.items() if name not in (PK, SK, TYPE, TTL)})
+            for image in (record["dynamodb"]["NewImage"] for record in part)
+        ]
+        pk, sk = chunk_key("view", "0", 0, number)
+        keys = {PK: {"S": pk}, SK: {"S": sk}}
+        image = {**keys, TYPE: {"S": "view" + PACK_SUFFIX}, CHUNK: {"B": encode_chunk(rows, "batch")}}
+        change = {**part[0]["dynamodb"], "Keys": keys, "NewImage": image}
+        found.append(lambda_record({**part[0], "dynamodb": change}, part[0]["eventSourceARN"]))
+    return found

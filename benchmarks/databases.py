@@ -1,4 +1,4 @@
-"""The two engines the designs run on: DynamoDB in memory, and DynamoDB Local."""
+"""The two engines the designs run on, DynamoDB in memory and DynamoDB Local, and what a run takes on each."""
 
 from __future__ import annotations
 
@@ -6,13 +6,25 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Self, TypeAlias
 
-from dynamodb_counters.testing._dynamodb.capacity import Usage
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryDynamoDB
+from dynamodb_counters.testing._dynamodb.capacity import (
+    DOLLARS_PER_MILLION_READS,
+    DOLLARS_PER_MILLION_WRITES,
+    Usage,
+    dollars_per_million,
+)
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryDynamoDB, Paginator
 from dynamodb_counters.testing._dynamodb.stream_source import Source
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
+from simulation.engines.tables import create_table
+from simulation.faults.hooked_client import HookedClient
 
-_METERED: Final = ("PutItem", "UpdateItem", "TransactWriteItems", "Query", "GetItem", "BatchGetItem")
+TABLE: Final = "counters"
+READ_PRICE: Final = DOLLARS_PER_MILLION_READS / DOLLARS_PER_MILLION_WRITES
+"""Of a read unit, in write units."""
+
+_WRITES: Final = ("put_item", "update_item", "transact_write_items")
+_READS: Final = ("query", "get_item", "batch_get_item")
 
 
 class MemoryDatabase(MemoryDynamoDB):
@@ -30,6 +42,13 @@ class MemoryDatabase(MemoryDynamoDB):
         return self.tables[table].stream
 
 
+class MeteredClient(HookedClient):
+    """A client with a hook that its pages go through, too."""
+
+    def get_paginator(self, operation: str) -> Paginator:
+        return Paginator(getattr(self, operation))
+
+
 class EngineDatabase:
     """Tables of a running DynamoDB Local, deleted at the end of the context."""
 
@@ -38,61 +57,84 @@ class EngineDatabase:
 
     def __init__(self, engine: Any) -> None:
         self.usage = Usage()
-        self.client: Any = engine.client
+        self.client: Any = MeteredClient(engine.client, self._sent)
         self.clock = time.time
-        self._streams = engine.streams
+        self._engine = engine
         self._tables: list[str] = []
-        self._metered = True
 
     def __enter__(self) -> Self:
-        self._hook(self.client.meta.events.register)
         return self
 
     def __exit__(self, *_: object) -> None:
         for name in self._tables:
-            self.client.delete_table(TableName=name)
-        self._hook(self.client.meta.events.unregister)
-
-    def _hook(self, change: Callable[..., None]) -> None:
-        for operation in _METERED:
-            change(f"before-parameter-build.dynamodb.{operation}", self._ask, unique_id=f"ask-{operation}")
-        change("after-call.dynamodb", self._note, unique_id="note")
+            self._engine.client.delete_table(TableName=name)
 
     def create(self, name: str, *keys: str) -> None:
-        self.client.create_table(
-            TableName=name,
-            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in keys],
-            KeySchema=[
-                {"AttributeName": key, "KeyType": kind} for key, kind in zip(keys, ("HASH", "RANGE"), strict=False)
-            ],
-            BillingMode="PAY_PER_REQUEST",
-            StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
-        )
+        create_table(self._engine.client, name, expires=False, keys=keys)
         self._tables.append(name)
 
     def items(self, table: str) -> Iterable[Mapping[str, Any]]:
         """All items, free of charge."""
-        self._metered = False
-        pages = list(self.client.get_paginator("scan").paginate(TableName=table))
-        self._metered = True
+        pages = self._engine.client.get_paginator("scan").paginate(TableName=table)
         return [item for page in pages for item in page["Items"]]
 
     def stream(self, table: str) -> Source:
-        return ApiSource(self._streams, self.client.describe_table(TableName=table)["Table"]["LatestStreamArn"])
+        described = self._engine.client.describe_table(TableName=table)["Table"]
+        return ApiSource(self._engine.streams, described["LatestStreamArn"])
 
-    def _ask(self, params: dict[str, Any], **_: Any) -> None:
-        params["ReturnConsumedCapacity"] = "TOTAL"
-
-    def _note(self, parsed: Mapping[str, Any], model: Any, **_: Any) -> None:
-        if not self._metered or model.name not in (*_METERED, "BatchExecuteStatement"):
-            return
+    def _sent(self, name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        if name not in (*_WRITES, *_READS, "batch_execute_statement"):
+            return send()
         self.usage.call()
-        consumed = parsed.get("ConsumedCapacity", [])
+        # DynamoDB Local reports no units for PartiQL, and none for what it refuses.
+        if name != "batch_execute_statement":
+            request["ReturnConsumedCapacity"] = "TOTAL"
+        answer = send()
+        consumed = answer.get("ConsumedCapacity", [])
         units = sum(part["CapacityUnits"] for part in (consumed if isinstance(consumed, list) else [consumed]))
-        if model.name in ("PutItem", "UpdateItem", "TransactWriteItems"):
+        if name in _WRITES:
             self.usage.write(("",), units)
         else:
             self.usage.read(units)
+        return answer
 
 
 Database: TypeAlias = MemoryDatabase | EngineDatabase
+
+
+def memory() -> MemoryDatabase:
+    """A database with the table."""
+    database = MemoryDatabase()
+    database.create(TABLE, "pk", "sk")
+    return database
+
+
+def since(before: Usage, usage: Usage) -> Usage:
+    """What has been used since a copy was made."""
+    return Usage(usage.calls - before.calls, usage.writes - before.writes, usage.reads - before.reads)
+
+
+def units(usage: Usage) -> float:
+    """Write units with reads at their price."""
+    return usage.writes + READ_PRICE * usage.reads
+
+
+def per_event(usage: Usage, events: int) -> dict[str, Any]:
+    writes, reads = usage.writes / events, usage.reads / events
+    return {
+        "write_units": writes,
+        "read_units": reads,
+        "units": writes + READ_PRICE * reads,
+        "calls": usage.calls / events,
+        "dollars_per_million": dollars_per_million(writes, reads),
+    }
+
+
+def beside(engine: Any, scenario: Callable[[Database], object], events: int) -> dict[str, float]:
+    """What an event of a scenario takes on DynamoDB Local, as it has reported, beside the rule's figures."""
+    ruled = MemoryDatabase()
+    with EngineDatabase(engine) as database:
+        scenario(database)
+        scenario(ruled)
+        of = {"engine": per_event(database.usage, events), "rule": per_event(ruled.usage, events)}
+    return {f"{by}_{figure}": of[by][figure] for figure in ("write_units", "read_units", "calls") for by in of}

@@ -9,22 +9,21 @@ from datetime import timedelta
 from typing import Any, Final
 
 from benchmarks import bill, workloads
-from benchmarks.designs.base import TABLE
+from benchmarks.databases import TABLE, memory, units
 from benchmarks.designs.ours import SHARD, VIEWS
-from benchmarks.packing import READ_PRICE, Writer, memory, of
+from benchmarks.packing import Writer, of
 from benchmarks.queue_and_stream import Stream, chunks
-from benchmarks.ways import INCREMENT_BEHIND_API, PACKED, PACKED_MANY, PACKED_SINGLE
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.capacity import DOLLARS_PER_MILLION_WRITES
 
-RATES: Final = (1, 10, 100, 1_000, 10_000)
+_RATES: Final = (1, 10, 100, 1_000, 10_000)
 """Events per second."""
 
-INTERVALS: Final = (1, 5, 20, 60)
+_INTERVALS: Final = (1, 5, 20, 60)
 """Seconds for which events are gathered in the queue, and chunks in the stream."""
 
-WAYS: Final = (INCREMENT_BEHIND_API, PACKED, PACKED_SINGLE, PACKED_MANY)
+_WAYS: Final = (bill.INCREMENT_BEHIND_API, bill.PACKED, bill.PACKED_SINGLE, bill.PACKED_MANY)
 
 _MONTH: Final = 730 * 3600
 _PROCESSES: Final = 2
@@ -45,10 +44,10 @@ def measure(events: int, cpu: Mapping[str, float]) -> dict[str, Any]:
     return {
         str(rate): {
             str(interval): _month(rate, interval, _units(rate, interval, events), cpu)
-            for interval in INTERVALS
+            for interval in _INTERVALS
             if rate * interval <= _MOST_FLUSHES_AT_ONCE * events
         }
-        for rate in RATES
+        for rate in _RATES
     }
 
 
@@ -65,37 +64,33 @@ def _units(rate: int, interval: int, events: int) -> dict[str, float]:
     usage, accepting = database.usage, 0.0
     sent = [view.as_event() for view in workloads.hot(flushes * calls * per_call, rate=rate)]
     for number, part in enumerate(chunks(sent, per_call)):
-        before = usage.writes + READ_PRICE * usage.reads
+        before = units(usage)
         writers[number % _PROCESSES].accept(part)
-        accepting += usage.writes + READ_PRICE * usage.reads - before
+        accepting += units(usage) - before
         if (number + 1) % calls == 0:
             database.clock.advance(interval)
             stream.drain(lambda records: aggregator.handle({"shardId": SHARD, "Records": records}))
-    whole = usage.writes + READ_PRICE * usage.reads
-    return {
-        "events_per_call": float(per_call),
-        "accept": accepting / len(sent),
-        "aggregate": (whole - accepting) / len(sent),
-        "units": whole / len(sent),
-    }
+    whole = units(usage)
+    found = {"accept": accepting, "aggregate": whole - accepting, "units": whole}
+    return {"events_per_call": float(per_call)} | {name: each / len(sent) for name, each in found.items()}
 
 
-def _month(rate: int, interval: int, units: Mapping[str, float], cpu: Mapping[str, float]) -> dict[str, Any]:
+def _month(rate: int, interval: int, took: Mapping[str, float], cpu: Mapping[str, float]) -> dict[str, Any]:
     """What a month takes: in DynamoDB alone, and in all for each way in."""
     millions = rate * _MONTH / 1e6
-    plain = 1 + units["aggregate"]
-    dynamodb = {"increments": 1.0, "plain": plain, "packed": units["units"]}
-    written = {"increment": 1.0, "packed": units["accept"]}
+    plain = 1 + took["aggregate"]
+    dynamodb = {"increments": 1.0, "plain": plain, "packed": took["units"]}
+    written = {"increment": 1.0, "packed": took["accept"]}
     whole = {}
-    for way in WAYS:
+    for way in _WAYS:
         batches = replace(
             way,
-            batch=max(1.0, way.messages * units["events_per_call"]),
+            batch=max(1.0, way.messages * took["events_per_call"]),
             stream_batch=float(min(rate * interval, _MOST_PER_CALL)),
         )
-        whole[way.title] = bill.bill_of(batches, written[way.accepts], cpu, units["aggregate"], {"4": 1.0})["total_4"]
+        whole[way.title] = bill.bill_of(batches, written[way.accepts], cpu, took["aggregate"], {"4": 1.0})["total_4"]
     return {
-        **units,
+        **took,
         "dynamodb": {name: millions * each * DOLLARS_PER_MILLION_WRITES for name, each in dynamodb.items()},
         "whole": {title: millions * dollars for title, dollars in whole.items()},
     }

@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from benchmarks import workloads
-from benchmarks.cost import per_event
-from benchmarks.databases import MemoryDatabase
-from benchmarks.designs.base import TABLE
+from benchmarks.databases import TABLE, MemoryDatabase, memory, per_event
 from benchmarks.designs.ours import Ours
 from benchmarks.queue_and_stream import Stream, chunks, deliver_steadily
 from dynamodb_counters import Aggregate, Count, Event, Histogram, Sum
@@ -40,8 +38,7 @@ class _OursOnPaths(Ours):
 
 def three_adds(found: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """The reference's way: batches of 10, for each record a query and two or three updates."""
-    database = MemoryDatabase()
-    database.create(TABLE, "pk", "sk")
+    database = memory()
     client = database.client
 
     def add(sk: str) -> None:
@@ -82,8 +79,7 @@ def three_adds(found: Sequence[tuple[str, str]]) -> dict[str, Any]:
 
 def ours(found: Sequence[tuple[str, str]], batch: int) -> dict[str, Any]:
     """Declare aggregates, as this project does, and count while events keep coming."""
-    database = MemoryDatabase()
-    counting = _OursOnPaths(database)
+    counting = _OursOnPaths(database := MemoryDatabase())
     deliver_steadily(
         lambda part: accept_many(counting.table, _PATH, [{"user": user, "path": path} for user, path in part]),
         Stream(database, TABLE, batch),

@@ -1,30 +1,30 @@
-"""What accepting packed events costs: by events per chunk, with duplicates, and with events that come late."""
+"""What accepting packed events costs: by events per chunk, with duplicates, late events, and several processes."""
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from benchmarks import workloads
-from benchmarks.databases import Database, EngineDatabase, MemoryDatabase
-from benchmarks.designs.base import TABLE
-from benchmarks.designs.packed import PACKED_VIEW
+from benchmarks.databases import TABLE, Database, MeteredClient, memory, per_event, since, units
+from benchmarks.designs.ours import PACKED_VIEW
 from benchmarks.queue_and_stream import chunks
 from dynamodb_counters._declarations import Event, Packed
+from dynamodb_counters._declarations.event_identity import EventIdentity
+from dynamodb_counters._layouts import Layouts
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept_many
-from dynamodb_counters.testing._dynamodb.capacity import (
-    DOLLARS_PER_MILLION_READS,
-    DOLLARS_PER_MILLION_WRITES,
-    Usage,
-)
-
-READ_PRICE: Final = DOLLARS_PER_MILLION_READS / DOLLARS_PER_MILLION_WRITES
-"""Of a read unit, in write units."""
+from dynamodb_counters._writes.event_items import typed_item
+from dynamodb_counters.testing._counting import OneByOne
+from simulation.clock import VirtualClock
+from simulation.queue.virtual_threads import VirtualThreads
 
 CALL: Final = 64
 """Events per call, where nothing else is said."""
@@ -35,7 +35,6 @@ _PER_CHUNK: Final = (1, 4, 16, 64, 256, 1024)
 _FEWEST: Final = 1000
 """Calls that are measured, if there are so many."""
 
-_ON_ENGINE: Final = (16, 64, 256)
 _FEWEST_SCATTERED: Final = 30
 _LARGE: Final = 65_536
 """Bytes of a chunk that holds any of these calls."""
@@ -44,25 +43,8 @@ _NEAR: Final = 500
 """A duplicate that comes so many events later at most is close by."""
 
 
-def units(usage: Mapping[str, float]) -> float:
-    """Write units with reads at their price."""
-    return usage["write_units"] + READ_PRICE * usage["read_units"]
-
-
-def per_event(usage: Usage, events: int) -> dict[str, float]:
-    """Units per event, and both together at the price of write units."""
-    found = {"write_units": usage.writes / events, "read_units": usage.reads / events}
-    return {**found, "units": units(found)}
-
-
-def beside(reported: Usage, ruled: Usage, events: int) -> dict[str, float]:
-    """Units per event as an engine has reported them, beside the rule's."""
-    of = {"engine": per_event(reported, events), "rule": per_event(ruled, events)}
-    return {f"{by}_{kind}": of[by][kind] for kind in ("write_units", "read_units") for by in of}
-
-
 class Writer:
-    """A process that accepts packed events; `units` are write units, with reads at their price."""
+    """A process that accepts packed events."""
 
     def __init__(self, database: Database, event: Event = PACKED_VIEW) -> None:
         self.database, self.event = database, event
@@ -80,19 +62,9 @@ class Writer:
         for part in chunks(events, per_call):
             self.accept(part, None)
 
-    @property
-    def units(self) -> float:
-        return self.database.usage.writes + READ_PRICE * self.database.usage.reads
-
 
 def of(bucket: timedelta, **packed: Any) -> Event:
     return replace(PACKED_VIEW, packed=Packed("time", bucket=bucket, future_tolerance=None, **packed))
-
-
-def memory() -> MemoryDatabase:
-    database = MemoryDatabase()
-    database.create(TABLE, "pk", "sk")
-    return database
 
 
 def measure(events: int) -> dict[str, Any]:
@@ -109,61 +81,20 @@ def measure(events: int) -> dict[str, Any]:
 def _by_chunk(events: Sequence[Values]) -> dict[str, Any]:
     found: dict[str, Any] = {
         # Small chunks cost the same however many there are.
-        str(size): _accepting(memory(), events[: size * _FEWEST], size, _LARGE)
+        str(size): _accepting(events[: size * _FEWEST], size, _LARGE)
         for size in _PER_CHUNK
     }
-    found["cut at 4 KB"] = _accepting(memory(), events, max(_PER_CHUNK), 4096)
+    found["cut at 4 KB"] = _accepting(events, max(_PER_CHUNK), 4096)
     return found
 
 
-def _accepting(database: Database, events: Sequence[Values], size: int, chunk_bytes: int) -> dict[str, float]:
+def _accepting(events: Sequence[Values], size: int, chunk_bytes: int) -> dict[str, float]:
     """Accept events in calls of that size; each call's events lie in one day, so that it is one log."""
-    writer = Writer(database, of(timedelta(days=1), chunk_bytes=chunk_bytes))
-    for part in _by_day(events, size):
-        writer.accept(part)
-    return per_event(database.usage, len(events))
-
-
-def _by_day(events: Iterable[Values], size: int) -> Iterator[Sequence[Values]]:
+    writer = Writer(memory(), of(timedelta(days=1), chunk_bytes=chunk_bytes))
     for _, of_day in groupby(events, key=lambda event: str(event["time"])[:10]):
-        yield from chunks(list(of_day), size)
-
-
-def on_engine(engine: Any, events: int) -> dict[str, dict[str, float]]:
-    """Units per event of a subsample on DynamoDB Local, beside the rule."""
-    sample: list[Values] = [view.as_event() for view in workloads.hot(events)]
-    if workloads.LOG.exists():
-        sample = [*workloads.log_in_full()[:events]]
-    found = {}
-    for name, scenario in _scenarios(sample).items():
-        with EngineDatabase(engine) as database:
-            database.create(TABLE, "pk", "sk")
-            scenario(database)
-            reported = database.usage
-        ruled = memory()
-        scenario(ruled)
-        found[name] = beside(reported, ruled.usage, len(sample))
-    return found
-
-
-def _scenarios(sample: Sequence[Values]) -> dict[str, Callable[[Database], object]]:
-    dice = random.Random(1)
-    late = [_shifted(one, hours=dice.uniform(1, 24)) if dice.random() < 0.01 else one for one in sample]
-    repeated = _repeated(dice, sample, 0.2)
-
-    def at(size: int) -> Callable[[Database], object]:
-        return lambda database: _accepting(database, sample, size, _LARGE)
-
-    def repeated_by_a_new_process(database: Database) -> None:
-        for _ in range(2):
-            Writer(database).accept_all(sample)
-
-    return {
-        **{f"{size} per chunk": at(size) for size in _ON_ENGINE},
-        "20% duplicates close by": lambda database: Writer(database).accept_all(repeated),
-        "1% late": lambda database: Writer(database, of(timedelta(minutes=10))).accept_all(late),
-        "all again, by a new process": repeated_by_a_new_process,
-    }
+        for part in chunks(list(of_day), size):
+            writer.accept(part)
+    return per_event(writer.database.usage, len(events))
 
 
 def _duplicates(events: Sequence[Values]) -> dict[str, float]:
@@ -183,14 +114,14 @@ def _duplicates(events: Sequence[Values]) -> dict[str, float]:
             if processes != "same process" and (number == 0 or "call" in processes):
                 writer.restart()
             writer.accept(part, "duplicate")
-        found[f"20% at the end, {processes}"] = writer.units / len(events)
+        found[f"20% at the end, {processes}"] = units(writer.database.usage) / len(events)
     return found
 
 
 def _units(events: Sequence[Values], distinct: int, event: Event = PACKED_VIEW) -> float:
     writer = Writer(memory(), event)
     writer.accept_all(events)
-    return writer.units / distinct
+    return units(writer.database.usage) / distinct
 
 
 def _repeated(dice: random.Random, events: Sequence[Values], share: float) -> list[Values]:
@@ -231,14 +162,92 @@ def _cold() -> dict[str, dict[str, float]]:
         writer.accept_all(views[:-1], 1024)
         chunks_held = sum("_chunk" in item for item in writer.database.items(TABLE))
         writer.restart()
-        usage = writer.database.usage
-        writes, reads = usage.writes, usage.reads
+        before = copy(writer.database.usage)
         writer.accept(views[-1:])
-        writes, reads = usage.writes - writes, usage.reads - reads
-        found[str(events)] = {
-            "chunks": chunks_held,
-            "write_units": writes,
-            "read_units": reads,
-            "units": writes + READ_PRICE * reads,
+        found[str(events)] = {"chunks": chunks_held, **per_event(since(before, writer.database.usage), 1)}
+    return found
+
+
+_ROUND_TRIP: Final = 0.005
+"""In seconds; the clock counts round trips."""
+
+_PAUSE: Final = 100.0
+"""Round trips between the calls of a process that is not saturated, on average."""
+
+_NUMBERS: Final = (1, 2, 8, 32)
+
+
+def measure_writers(events: int) -> dict[str, Any]:
+    """What an event takes with one process, and with several: saturated, with pauses, and with a part each."""
+    views = [view.as_event() for view in workloads.hot(events)]
+    shared = of(timedelta(days=1))
+    return {
+        str(number): {
+            "saturated": _accepted(views, number, shared, 0.0),
+            "with pauses": _accepted(views, number, shared, _PAUSE),
+            "a part each": _accepted(views, number, of(timedelta(days=1), parts=number), 0.0),
         }
+        for number in _NUMBERS
+    }
+
+
+def _accepted(events: Sequence[Values], number: int, event: Event, pause: float) -> dict[str, float]:
+    """Accept events by so many processes, each those of its part where there are parts."""
+    database, threads = memory(), VirtualThreads(VirtualClock(0.0))
+    parts = _parts(events, event)
+    queues = [chunks(part, CALL) for part in parts] if len(parts) > 1 else [iter(chunks(events, CALL))] * number
+    tasks = [
+        threads.start(partial(_process, threads, database, event, queue, pause=pause, dice=random.Random(index)))
+        for index, queue in enumerate(queues)
+    ]
+    threads.clock.advance(math.inf)
+    return {**per_event(database.usage, len(events)), "failed_calls": sum(task.result() for task in tasks)}
+
+
+def _process(
+    threads: VirtualThreads,
+    database: Database,
+    event: Event,
+    queue: Iterator[Sequence[Values]],
+    *,
+    pause: float,
+    dice: random.Random,
+) -> int:
+    """Accept the next events of a queue until there are none, with a client and a memory of its own."""
+
+    def hook(_name: str, send: Callable[[], Any], _request: dict[str, Any]) -> Any:
+        # A request takes effect half-way.
+        threads.sleep(0.5)
+        try:
+            return send()
+        finally:
+            threads.sleep(0.5)
+
+    client: Any = MeteredClient(database.client, hook)
+    sleep = lambda seconds: threads.sleep(seconds / _ROUND_TRIP)  # noqa: E731
+    table = Table(TABLE, client, clock=database.clock, sleep=sleep, jitter=dice.random)
+    table.__dict__["pool"] = OneByOne()
+    failed = 0
+    # Not all begin at the same moment.
+    threads.sleep(dice.random())
+    while True:
+        threads.sleep(pause * dice.uniform(0.5, 1.5))
+        events = next(queue, None)
+        if events is None:
+            return failed
+        while events:
+            outcomes = accept_many(table, event, events)
+            assert {outcome.status for outcome in outcomes} <= {"accepted", "failed"}, outcomes
+            # As a queue does.
+            events = [one for one, outcome in zip(events, outcomes, strict=True) if outcome.status == "failed"]
+            failed += bool(events)
+
+
+def _parts(events: Sequence[Values], event: Event) -> list[list[Values]]:
+    layout = Layouts.of_table(Table(TABLE, memory().client)).of(event).layouts[0]
+    identity = EventIdentity(event)
+    found: list[list[Values]] = [[] for _ in range(layout.parts)]
+    for values in events:
+        typed = typed_item(event, values)
+        found[int(layout.part(identity.digest(typed), typed))].append(values)
     return found

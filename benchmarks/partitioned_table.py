@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, Future
+from collections.abc import Mapping
 from typing import Any, Final
 
 from benchmarks.metering import Label, Meter
@@ -14,6 +13,7 @@ from dynamodb_counters import Aggregate, Count, Event, Ranking, Sum, Window
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._table import Table
+from dynamodb_counters.testing._counting import OneByOne
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 
@@ -36,15 +36,6 @@ PLAYERS: Final = Aggregate(
     ranking=Ranking(measure="points", leaderboard="PLAYERS"),
 )
 EVERYTHING: Final = (TOTAL, PAGES, TRAFFIC, PLAYERS)
-
-
-class _Inline(Executor):
-    """Runs everything at once: threads would only cost time."""
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        done: Future[Any] = Future()
-        done.set_result(function(*arguments, **named))
-        return done
 
 
 class PartitionedTable:
@@ -72,7 +63,7 @@ class PartitionedTable:
         client: Any = self.meter
         jitter = random.Random(partitions).random
         self._table = Table("counters", client, clock=self.clock, sleep=lambda _: None, jitter=jitter)
-        self._table.__dict__["pool"] = _Inline()
+        self._table.__dict__["pool"] = OneByOne()
         self._partitions, self._declared, self._keeps_events = partitions, declared, keeps_events
         self._swept = self.clock()
         self.views = Counter[str]()
@@ -111,7 +102,7 @@ class PartitionedTable:
         return self.memory.tables["counters"].find("GetItem", {"pk": {"S": pk}, "sk": {"S": sk}}) or {}
 
     def _sweep(self) -> None:
-        """Delete what has expired, which costs nothing."""
+        """Delete what has expired, which costs nothing, and leaves no records in the stream."""
         now = self._swept = self.clock()
         for items in self.memory.tables["counters"].partitions.values():
             for sk in [sk for sk, item in items.items() if "ttl" in item and float(item["ttl"]["N"]) <= now]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable
+from copy import copy
 from typing import Any, Final, NamedTuple
 
+from benchmarks.databases import since
 from benchmarks.metering import Units, watermark_bytes
 from benchmarks.partitioned_table import HOURS, PAGES, PartitionedTable
 from benchmarks.shards import WINDOW_SECONDS
@@ -61,7 +63,6 @@ def busy(partitions: int, days: float, *, staggered: bool) -> dict[str, Any]:
     table = PartitionedTable(partitions, label=_hot, staggered=staggered)
     dice, pace = random.Random(partitions), cadence(partitions)
     ticks = round(days * _DAY / (60 * pace.minutes))
-    sizes: dict[str, list[int]] = defaultdict(list)
     longest = 0
     for tick in range(ticks):
         table.clock.advance(60 * pace.minutes)
@@ -75,7 +76,6 @@ def busy(partitions: int, days: float, *, staggered: bool) -> dict[str, Any]:
         if tick == ticks // 2:
             table.meter.reset()
         if tick > ticks // 2:
-            _weigh(table, sizes)
             longest = max([longest, *watermark_bytes(table.item("TOTAL"))])
     meter = table.meter
     shards = {kind: units / meter.touched for kind, units in meter.housekeeping.items()}
@@ -86,7 +86,7 @@ def busy(partitions: int, days: float, *, staggered: bool) -> dict[str, Any]:
         "shards": shards,
         "reads": {kind: units / meter.touched for kind, units in meter.reads.items()},
         "watermark_bytes": longest,
-        "groups": {name: {**_per_update(units, shared), **_sizes(sizes[name])} for name, units in meter.groups.items()},
+        "groups": {name: _per_update(units, shared) for name, units in meter.groups.items()},
     }
 
 
@@ -95,28 +95,22 @@ def long_tail(partitions: int, shared: float, days: int) -> dict[str, Any]:
 
     Only these touches are simulated: what shards cost per update (`shared`) is that of a busy table.
     """
-    table, dice = (
-        PartitionedTable(partitions, label=_rate, declared=(PAGES,), only_events=True),
-        random.Random(partitions),
-    )
+    table = PartitionedTable(partitions, label=_rate, declared=(PAGES,), only_events=True)
+    dice = random.Random(partitions)
     ticks = days * _DAY // _TAIL_STEP
     pages = {f"{rate}-{number}": rate for rate, groups in _TAIL.items() for number in range(groups)}
     touches: dict[int, list[tuple[int, str]]] = defaultdict(list)
     for page, rate in pages.items():
         for _ in range(rate * days):
             touches[dice.randrange(ticks)].append((dice.randrange(partitions), page))
-    sizes: dict[str, list[int]] = defaultdict(list)
     for tick in range(ticks):
         table.clock.advance(_TAIL_STEP)
         for partition, page in touches[tick]:
             table.view(partition, page)
-            if tick > ticks // 2:
-                sizes[str(pages[page])].append(item_bytes(table.item(f"PAGE#{page}")))
         table.deliver()
         if tick == ticks // 2:
             table.meter.reset()
-    groups = table.meter.groups
-    return {rate: {**_per_update(groups[rate], shared), **_sizes(sizes[rate])} for rate in map(str, _TAIL)}
+    return {rate: _per_update(table.meter.groups[rate], shared) for rate in map(str, _TAIL)}
 
 
 def corrected(shared: float, days: int) -> dict[str, Any]:
@@ -124,9 +118,8 @@ def corrected(shared: float, days: int) -> dict[str, Any]:
 
     The units are those of the last day. `full_on_day` is the day from which on the item could take no more.
     """
-    return {
-        name: _corrected(step, shared, days) for name, step in (("at once", 0), ("over the day", _DAY // CORRECTING))
-    }
+    steps = {"at once": 0, "over the day": _DAY // CORRECTING}
+    return {name: _corrected(step, shared, days) for name, step in steps.items()}
 
 
 def _corrected(step: int, shared: float, days: int) -> dict[str, Any]:
@@ -166,27 +159,74 @@ def _bucket(_pk: str, sk: str) -> str | None:
     return "bucket" if "#H#" in sk else None
 
 
-def _weigh(table: PartitionedTable, sizes: dict[str, list[int]]) -> None:
-    sizes["hot total"].append(item_bytes(table.item("TOTAL")))
-    sizes["leaderboard"].append(item_bytes(table.item("PLAYER#best")))
-    # Items are kept in the order of their creation: the last bucket of a tier is the present one.
-    buckets = table.memory.tables["counters"].partitions["TRAFFIC"]
-    for tier, item in {sk.split("#")[2]: item for sk, item in buckets.items()}.items():
-        sizes[_BUCKETS[tier]].append(item_bytes(item))
-
-
 def _per_update(units: Units, shared: float) -> dict[str, float]:
     """Write units per update of some items, by what they are for; `shared` is their part of what shards cost."""
-    found = {
-        "updating": units.updating / units.updates,
-        "refused": units.refused / units.updates,
-        "pruning": units.pruning / units.updates,
-        "index": units.index / units.updates,
-        "shards": shared,
-    }
+    kinds = ("updating", "refused", "pruning", "index")
+    found = {kind: getattr(units, kind) / units.updates for kind in kinds} | {"shards": shared}
     without = (units.careless + units.index) / units.updates
     return {"updates": units.updates, **found, "write_units": sum(found.values()), "not_exact": without}
 
 
-def _sizes(found: Sequence[int]) -> dict[str, float]:
-    return {"bytes": sum(found) / max(len(found), 1), "peak_bytes": max(found, default=0)}
+REPLAYED_SHARDS: Final = 10
+_REPLAYED_MINUTES: Final = 5
+_REPLAYED_VIEWS: Final = 10
+"""Of each shard in so many minutes."""
+
+_REPLAYED_PAGES: Final = 200
+
+
+def redelivered(hours: int = 24) -> dict[str, Any]:
+    """Redeliver a batch that was large enough to move its shard's checkpoint, one that was not, and a stream."""
+    return {
+        "200_items": _batch(200, new_process=True),
+        "20_items": _batch(20, new_process=False),
+        "20_items_new_process": _batch(20, new_process=True),
+        f"{hours}_hours_of_{REPLAYED_SHARDS}_partitions": _replay(hours),
+    }
+
+
+def _batch(items: int, *, new_process: bool) -> dict[str, Any]:
+    """Deliver a batch again two minutes later; a new process knows nothing of its shard."""
+    table = PartitionedTable(1, declared=(PAGES,), keeps_events=True)
+    for index in range(items):
+        table.view(0, str(index))
+    table.deliver()
+    table.clock.advance(120)
+    if new_process:
+        table.restart()
+    [(partition, event)] = table.delivered
+    return _again(table, lambda: table.invoke(partition, event))
+
+
+def _replay(hours: int) -> dict[str, Any]:
+    """Count the views of so many hours, then create the mapping anew, which starts at the stream's first record."""
+    table, dice = PartitionedTable(REPLAYED_SHARDS, declared=(PAGES,), keeps_events=True), random.Random(1)
+    for _ in range(hours * 60 // _REPLAYED_MINUTES):
+        table.clock.advance(_REPLAYED_MINUTES * 60)
+        for partition in range(REPLAYED_SHARDS):
+            for _ in range(_REPLAYED_VIEWS):
+                table.view(partition, str(dice.randrange(_REPLAYED_PAGES)))
+        table.deliver()
+    table.restart()
+    return _again(table, lambda: table.stream.replay(list(table.delivered), table.invoke))
+
+
+def _again(table: PartitionedTable, redeliver: Callable[[], object]) -> dict[str, Any]:
+    """What a second delivery consumes, and how many counts are wrong after it."""
+    items = {item["pk"]["S"]: item for item in table.memory.items() if "views" in item}
+    seen = len(table.delivered)
+    before = copy(table.memory.usage)
+    redeliver()
+    used = since(before, table.memory.usage)
+    after = {item["pk"]["S"]: item for item in table.memory.items() if "views" in item}
+    events = [event for _, event in table.delivered[: seen or 1]]
+    return {
+        "records": sum(
+            "NewImage" in r["dynamodb"] and r["eventName"] == "INSERT" for e in events for r in e["Records"]
+        ),
+        "shards": len({event["shardId"] for event in events}),
+        "items": len(items),
+        "write_units": used.writes,
+        "read_units": used.reads,
+        "wrong": sum(after[pk]["views"] != {"N": str(table.views[pk.removeprefix("PAGE#")])} for pk in after),
+    }

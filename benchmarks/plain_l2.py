@@ -66,9 +66,9 @@ class CountingStack(Stack):
             events.Rule(self, f"Rule{number}", event_pattern=changed, targets=[target])
         for number in range(numbers[ALARM]):
             self.counter.metric_errors().create_alarm(self, f"Alarm{number}", threshold=1, evaluation_periods=1)
-        CfnOutput(self, "TableName", value=self.table.table_name)
-        CfnOutput(self, "FunctionName", value=self.counter.function_name)
-        CfnOutput(self, "LogGroupName", value=group.log_group_name)
+        outputs = (self.table.table_name, self.counter.function_name, group.log_group_name)
+        for name, value in zip(("TableName", "FunctionName", "LogGroupName"), outputs, strict=True):
+            CfnOutput(self, name, value=value)
 
     def counts(self, table: dynamodb.ITable) -> None:
         """Let the function count what a table's stream tells."""
@@ -123,8 +123,8 @@ class HttpStack(CountingStack):
         super().__init__(scope, construct_id, asset, numbers)
         dead = _queue(self, "DeadLetters")
         queue = _queue(self, "Queue", sqs.DeadLetterQueue(queue=dead, max_receive_count=3))
-        reading = logs.LogGroup(self, "ReadingLogs", retention=logs.RetentionDays.ONE_MONTH)
-        taking = logs.LogGroup(self, "TakingLogs", retention=logs.RetentionDays.ONE_MONTH)
+        month = logs.RetentionDays.ONE_MONTH
+        reading, taking = (logs.LogGroup(self, name, retention=month) for name in ("ReadingLogs", "TakingLogs"))
         reader = self.function("Reader", "api", reading)
         self.table.grant_read_data(reader)
         receiver = self.function("Receiver", "ingest_http", taking)
@@ -137,9 +137,7 @@ class HttpStack(CountingStack):
         )
         api = apigateway.HttpApi(self, "Api", create_default_stage=False)
         throttle = apigateway.ThrottleSettings(rate_limit=1000, burst_limit=2000)
-        stage = apigateway.HttpStage(
-            self, "Stage", http_api=api, stage_name="$default", auto_deploy=True, throttle=throttle
-        )
+        stage = apigateway.HttpStage(self, "Stage", http_api=api, auto_deploy=True, throttle=throttle)
         resource = stage.node.default_child
         assert isinstance(resource, apigateway.CfnStage)
         resource.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +15,6 @@ from typing import Any, Final, TypeAlias
 
 from benchmarks import (
     bill,
-    chunk_cpu,
     cold_start,
     cost,
     cpu,
@@ -22,41 +22,30 @@ from benchmarks import (
     leaderboard,
     packing,
     partitions,
-    redelivered,
     scale,
     synth,
     windows,
     workloads,
-    writers,
 )
 from benchmarks.databases import EngineDatabase, MemoryDatabase
 from benchmarks.designs import DESIGNS
-from benchmarks.designs.ours import Ours, OursOnThree
-from benchmarks.designs.packed import PackedEvents, PackedOnThree, PackedOnThreeAtOnce
+from benchmarks.designs.ours import Ours, OursOnThree, PackedEvents, PackedOnThree, PackedOnThreeAtOnce
 from benchmarks.goals import goals
-from dynamodb_counters._cost.batches import touched
 from simulation.engines import EngineUnavailableError, dynamodb_local
 from simulation.engines.dynamodb_local import DynamoDBLocal
 
 Say = Callable[[str], None]
 Report: TypeAlias = dict[str, Any]
 Keep: TypeAlias = Callable[[Report], object]
-Section: TypeAlias = tuple[str, Callable[[Report], Report]]
-"""A title, and what measures it, of what was measured before."""
+Section: TypeAlias = tuple[str, Mapping[str, Callable[[Report], Any]]]
+"""A title, and by their names the parts of the report, measured by what was measured before."""
 
 _BATCH: Final = 1_000
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured.
-
-    `events` of a workload, `disturbed` of one under redelivery, `engine` of a sample on DynamoDB Local, `logged` of the
-    real log; `batches`, `aggregates` and `rounds` for CPU time, `big_batch` for memory; `packed` events, `packed_batch`
-    of them at once for CPU time; `rates`, `groups` and `seconds` for the model.
-    The `partitions` of tables, and simulated days: with batches on every
-    shard, with a long tail, with an hour bucket that is corrected; hours that are replayed.
-    """
+    """How much is measured: events of each workload, batches and rounds for CPU time, simulated days and hours."""
 
     events: int = 100_000
     disturbed: int = 20_000
@@ -81,20 +70,6 @@ class Sizes:
     logged: int | None = None
 
 
-SMALL: Final = Sizes(
-    events=20_000,
-    disturbed=10_000,
-    engine=200,
-    rounds=2,
-    synth_rounds=1,
-    cold_rounds=3,
-    partitions=(4, 16, 64, 100),
-    days=0.5,
-    tail_days=8,
-    corrected_days=20,
-)
-"""For a busy machine: a fifth of the events, fewer rounds."""
-
 TINY: Final = Sizes(
     200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, 640, 640, (1_000,), (1,), 3.0, 1, 1, (4,), 0.1, 1, 2, 1, 500
 )
@@ -104,7 +79,7 @@ TINY: Final = Sizes(
 def run(sizes: Sizes, say: Say, keep: Keep, *, with_engine: bool = True) -> Report:
     """Measure every section; `keep` gets the report after each."""
     start = time.perf_counter()
-    report: Report = {"machine": _machine(), "sizes": asdict(sizes)}
+    report: Report = {"machine": _machine(), "sizes": asdict(sizes), "engine": {"skipped": "not asked for"}}
     measure_sections(report, _sections(sizes, say, with_engine=with_engine), say, keep)
     report["seconds"] = time.perf_counter() - start
     keep(report)
@@ -117,7 +92,7 @@ def measure_sections(report: Report, sections: Iterable[Section], say: Say, keep
     for title, measure in sections:
         say(title)
         try:
-            report |= measure(report)
+            report |= {name: part(report) for name, part in measure.items()}
         except Exception as error:  # noqa: BLE001  # Hours of other sections are worth more.
             report["failed"][title] = f"{type(error).__name__}: {error}"
             say(f"{title} failed\n{traceback.format_exc()}")
@@ -128,57 +103,55 @@ def _sections(sizes: Sizes, say: Say, *, with_engine: bool) -> Iterator[Section]
     # Timings first, while this process is as small as a function's: CDK makes garbage collection slow.
     yield (
         "CPU time",
-        lambda _: {
-            "cpu": cpu.measure(sizes.batches, sizes.aggregates, sizes.rounds),
-            "chunk_cpu": chunk_cpu.measure(sizes.packed_batch, sizes.rounds),
-            "memory": cpu.peak_memory(sizes.big_batch, max(sizes.aggregates)),
+        {
+            "cpu": lambda _: cpu.measure(sizes.batches, sizes.aggregates, sizes.rounds),
+            "chunk_cpu": lambda _: cpu.measure_chunks(sizes.packed_batch, sizes.rounds),
+            "memory": lambda _: cpu.peak_memory(sizes.big_batch, max(sizes.aggregates)),
         },
     )
     yield (
         "cold start",
-        lambda _: {
-            "cold_start": cold_start.measure(sizes.cold_rounds),
-            "asset": cold_start.asset_bytes(),
+        {
+            "cold_start": lambda _: cold_start.measure(sizes.cold_rounds),
+            "asset": lambda _: cold_start.asset_bytes(),
         },
     )
-    yield "synthesis", lambda _: {"synth": synth.measure(sizes.synth_rounds)}
-    yield "cost", lambda _: {"cost": _costs(sizes, say)}
+    yield "synthesis", {"synth": lambda _: synth.measure(sizes.synth_rounds)}
+    yield "cost", {"cost": lambda _: _costs(sizes, say)}
     yield (
         "leaderboard and windows",
-        lambda _: {
-            "leaderboard": leaderboard.measure(sizes.players, _BATCH),
-            "windows": {"memory": windows.measure(MemoryDatabase(), 10)},
+        {
+            "leaderboard": lambda _: leaderboard.measure(sizes.players, _BATCH),
+            "windows": lambda _: {"memory": windows.measure(MemoryDatabase(), 10)},
         },
     )
-    yield "partitions", lambda _: {"partitions": _partitions(sizes, say)}
+    yield "partitions", {"partitions": lambda _: _partitions(sizes, say)}
     yield (
         "corrections and redelivery",
-        lambda report: {
-            "corrected": partitions.corrected(_shards(sizes, report), sizes.corrected_days),
-            "redelivered": redelivered.measure(sizes.replayed_hours),
+        {
+            "corrected": lambda report: partitions.corrected(_shards(sizes, report), sizes.corrected_days),
+            "redelivered": lambda _: partitions.redelivered(sizes.replayed_hours),
         },
     )
-    yield "bill", lambda report: {"bill": bill.measure(sizes.rounds, report)}
+    yield "bill", {"bill": lambda report: bill.measure(sizes.rounds, report)}
     yield (
         "packed events",
-        lambda report: {
-            "packing": packing.measure(sizes.packed),
-            "writers": writers.measure(sizes.packed),
-            "flushing": flushing.measure(sizes.packed, report["bill"]["cpu_microseconds"]),
+        {
+            "packing": lambda _: packing.measure(sizes.packed),
+            "writers": lambda _: packing.measure_writers(sizes.packed),
+            "flushing": lambda report: flushing.measure(sizes.packed, report["bill"]["cpu_microseconds"]),
         },
     )
     yield (
         "simulation",
-        lambda _: {
-            "scale": scale.measure(sizes.rates, sizes.groups, sizes.seconds),
-            "scaled_counter": scale.prices(sizes.rates, sizes.groups),
+        {
+            "scale": lambda _: scale.measure(sizes.rates, sizes.groups, sizes.seconds),
+            "scaled_counter": lambda _: scale.prices(sizes.rates, sizes.groups),
         },
     )
-    yield (
-        "engine",
-        lambda report: {"engine": _on_engine(sizes, say, report) if with_engine else {"skipped": "not asked for"}},
-    )
-    yield "goals", lambda report: {"goals": goals(report)}
+    if with_engine:
+        yield "engine", {"engine": lambda report: _on_engine(sizes, say, report)}
+    yield "goals", {"goals": goals}
 
 
 def _partitions(sizes: Sizes, say: Say) -> dict[str, Any]:
@@ -240,47 +213,20 @@ def measure_engine(engine: DynamoDBLocal, events: int, report: Report) -> dict[s
     """Measure a sample on AWS's own engine; its windows go where those in memory are."""
     views = workloads.hot(events)
     found: dict[str, Any] = {"designs": {design.name: cost.on_engine(engine, design, views, 100) for design in DESIGNS}}
-    found["packing"] = packing.on_engine(engine, 4 * events) | writers.on_engine(engine, 4 * events)
     if workloads.LOG.exists():
-        log = cost.on_engine(engine, PackedOnThree, workloads.log()[: 4 * events], 100)
-        found["packing"]["log, three aggregates, end to end"] = {
-            f"{by}_{units}_units": log[f"{by}_{units}_units"]
-            for units in ("write", "read")
-            for by in ("engine", "rule")
-        }
+        found["designs"]["packed_log"] = cost.on_engine(engine, PackedOnThree, workloads.log()[: 4 * events], 100)
     with EngineDatabase(engine) as database:
         report["windows"]["engine"] = windows.measure(database, 10)
-    found["model"] = [_validated(engine, events, groups) for groups in (1, 50, 1_000_000)]
     return found
 
 
-def _validated(engine: DynamoDBLocal, events: int, groups: int) -> dict[str, Any]:
-    """The model's units per event beside those of a real run."""
-    batch = 100
-    views = workloads.long_tail(events, groups)
-    measured = cost.on_engine(engine, Ours, views, batch)
-    # DynamoDB Local reports no units for PartiQL: an event is one.
-    return {
-        "groups": groups,
-        "batch": batch,
-        "modelled_write_units": 1 + touched(groups, batch) / batch,
-        "measured_write_units": 1 + measured["engine_write_units"],
-    }
-
-
 def _machine() -> dict[str, Any]:
+    known = Path("/proc/cpuinfo")
+    names = re.findall(r"^model name\s*: (.*)", known.read_text() if known.exists() else "", re.MULTILINE)
     return {
-        "processor": _processor(),
+        "processor": names[0] if names else platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         **{name: version(name) for name in ("boto3", "aws-lambda-powertools", "aws-cdk-lib")},
     }
-
-
-def _processor() -> str:
-    known = Path("/proc/cpuinfo")
-    for line in known.read_text().splitlines() if known.exists() else ():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()

@@ -22,8 +22,8 @@ from __future__ import annotations
 import math
 import random
 from collections import deque
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
 
 from dynamodb_counters._cost.batches import touched
 from dynamodb_counters._cost.counted_items import GROUP_BYTES, WATERMARK_BYTES, watermarks_kept
@@ -94,7 +94,7 @@ def counter_units(traits: Traits, feeding: float, touches: float) -> float:
     return write_units(math.ceil(GROUP_BYTES + WATERMARK_BYTES * watermarks_kept(feeding, touches)))
 
 
-def simulate(traits: Traits, rate: int, groups: int, *, batch: int = 1000, seconds: float = 60.0) -> dict[str, Any]:
+def simulate(traits: Traits, rate: int, groups: int, *, batch: int = 1000, seconds: float) -> dict[str, Any]:
     """Run the model with so many events per second over so many counters."""
     run = _direct if traits.kind == "direct" else _stream
     return run(traits, rate, groups, batch * traits.events_per_record, seconds)
@@ -188,12 +188,8 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
                 free[shard] = now + lost * ROUND_TRIP
             concurrent = PARALLEL_REQUESTS if traits.coalesces and not traits.transaction else 1
             requests = math.ceil(writes / 99) if traits.transaction else writes
-            length = (
-                INVOCATION
-                + events * traits.cpu_seconds
-                + own * CPU_PER_RECORD
-                + math.ceil(requests / concurrent) * ROUND_TRIP
-            )
+            working = events * traits.cpu_seconds + own * CPU_PER_RECORD
+            length = INVOCATION + working + math.ceil(requests / concurrent) * ROUND_TRIP
             free[shard] = max(free[shard], now) + max(length, BATCHING_WINDOW if events + own < batch else 0.0)
             changes[dice.randrange(shards)] += writes
             # Written when the invocation is through; what the item takes by then is room of that tick.
@@ -205,8 +201,7 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
     return run.figures(rate, in_time / seconds, traits.event_units + units / max(run.counted, 1.0))
 
 
-@dataclass(frozen=True)
-class _Steady:
+class _Steady(NamedTuple):
     """What steady traffic needs: shards, units of a counter's write, write units per event."""
 
     shards: int
@@ -246,21 +241,13 @@ def _take(queue: deque[tuple[float, float]], changes: list[float], shard: int, b
 
 def prices(rates: tuple[int, ...], groups: tuple[int, ...]) -> list[dict[str, Any]]:
     """What a counter's write costs ours at each rate: groups that are the events' partition key, and others."""
-    ours = TRAITS["accept_and_watermark"]
-    rows = []
-    for number in groups:
-        for rate in rates:
-            for scattered in (False, True) if number > 1 else (True,):
-                found = _steady(ours, rate, number, 1000, scattered=scattered)
-                rows.append(
-                    {
-                        "groups": number,
-                        "rate": rate,
-                        "fed_by": "all shards" if scattered else "one shard",
-                        **asdict(found),
-                    }
-                )
-    return rows
+    return [
+        {"groups": number, "rate": rate, "fed_by": "all shards" if scattered else "one shard"}
+        | _steady(TRAITS["accept_and_watermark"], rate, number, 1000, scattered=scattered)._asdict()
+        for number in groups
+        for rate in rates
+        for scattered in ((False, True) if number > 1 else (True,))
+    ]
 
 
 def measure(rates: tuple[int, ...], groups: tuple[int, ...], seconds: float) -> dict[str, Any]:

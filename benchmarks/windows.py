@@ -15,8 +15,8 @@ from copy import copy
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from benchmarks.databases import Database
-from benchmarks.designs.hour_minute import hour_and_minute
+from benchmarks.databases import Database, since
+from benchmarks.designs.known import hour_and_minute
 from benchmarks.designs.ours import SHARD
 from benchmarks.queue_and_stream import chunks
 from benchmarks.workloads import FIRST_JOB, PROVIDERS, Job, jobs
@@ -109,8 +109,8 @@ def _measure(design: HourAndMinuteKeys | PackedBuckets, usage: Usage, batch: int
             design.count(some)
         counted = copy(usage)
         exact &= _is_exact(design, placed, now)
-        read_units += usage.reads - counted.reads
-        read_calls += usage.calls - counted.calls
+        asked = since(counted, usage)
+        read_units, read_calls = read_units + asked.reads, read_calls + asked.calls
     queries = 2 * len(PROVIDERS)
     return {
         "write_units": (usage.writes - before.writes) / len(placed),

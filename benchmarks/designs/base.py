@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from benchmarks.databases import Database
+from benchmarks.databases import TABLE, Database
 from demo.examples.blog.traffic import View
 
-TABLE = "counters"
-EVENTS = "events"
 QUEUE_BATCH = 25
 """Events that are accepted at once."""
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from benchmarks import __main__, page
-from benchmarks.run import TINY, measure_engine, measure_sections, run
+from benchmarks.goals import GOALS
+from benchmarks.run import TINY, Section, measure_engine, measure_sections, run
 from simulation.engines.dynamodb_local import DynamoDBLocal
 
 
@@ -32,6 +33,12 @@ def test_the_section_on_dynamodb_local_ends(dynamodb_local_engine: DynamoDBLocal
 
 def test_the_example_app_is_compared_with_the_same_resources(report: dict[str, Any]) -> None:
     assert report["synth"]["example"]["resources"] == report["synth"]["plain_l2"]["resources"]
+
+
+def test_every_goal_stands_on_the_page() -> None:
+    page_text = (Path(__file__).parents[3] / "docs" / "benchmarks.md").read_text()
+    named = [line.partition(":")[0] for line in GOALS.strip().splitlines()]
+    assert [name for name in named if f"| {name} |" not in page_text] == []
 
 
 def test_every_goal_has_a_value_and_a_verdict(report: dict[str, Any]) -> None:
@@ -78,7 +85,11 @@ def test_a_section_that_fails_costs_no_other(
             kept.append(json.loads(file.read_text()))
 
         found: dict[str, Any] = {}
-        sections = [("first", lambda _: {"a": 1}), ("synthesis", fail), ("last", lambda found: {"b": found["a"] + 1})]
+        sections: list[Section] = [
+            ("first", {"a": lambda _: 1}),
+            ("synthesis", {"synth": fail}),
+            ("last", {"b": lambda found: found["a"] + 1}),
+        ]
         measure_sections(found, sections, say, keep_and_look)
         return found
 

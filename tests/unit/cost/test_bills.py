@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks import bill
-from benchmarks.ways import WAYS
 from dynamodb_counters._cost.counted_items import Counted
 from dynamodb_counters._cost.month_bill import Bill, bills
 from dynamodb_counters._cost.service_dollars import ALARMS, METRICS, MONTH
@@ -35,7 +34,7 @@ def test_dynamodb_is_its_units_at_their_price() -> None:
 
 @pytest.mark.parametrize(("title", "door"), [("EventIngest, straight to the queue", "http"), ("accept_many", "sdk")])
 def test_doors_cost_what_the_benchmark_says(title: str, door: Door) -> None:
-    way = next(way for way in WAYS if way.title == title)
+    way = next(way for way in bill.WAYS if way.title == title)
     cpu = dict.fromkeys(("consumer_single", "receiver_single", "aggregator"), 0.0)
     expected = bill.bill_of(way, 1.0, cpu, 0.0, {"4": 1.0})
     rate = 1000.0
