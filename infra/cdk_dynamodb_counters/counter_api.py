@@ -161,7 +161,7 @@ class CounterApi(Observed, ApiMetrics):
         if readable:
             environment["EVENTS"] = encode(readable, attributes=True)
         if page is not None:
-            environment["PAGE"] = page.settings
+            environment["PAGE"] = page._settings
         role = build_role(self, "Role", "Reads a table's counts")
         table.grant_read(role)
         acknowledge_resource(role, "Only the indexes of this table.", f"{table.table_arn}/index/*")

@@ -75,7 +75,7 @@ class LivePage:
         require_route("beacon_path", self.beacon_path)
 
     @property
-    def settings(self) -> str:
+    def _settings(self) -> str:
         """The page's configuration as JSON."""
         settings = {
             "title": self.title,

@@ -94,11 +94,11 @@ BACKFILL: Final = r"""
 + read
 ? test_tally.py::test_an_increment_before_the_era_of_a_declaration_that_changes_again_reaches_its_backfill
 * a generation carries nothing
-- replace(before, carries=None) if type(before) is type(declaration) else None
+- replace(before, _carries=None) if type(before) is type(declaration) else None
 + None
 ? test_tally.py::test_increments_survive_a_redefinition
 * tallies of what looks at a filled aggregate are not scanned
--  or declaration.carries is not None
+-  or declaration._carries is not None
 ? test_tally.py::test_tallies_of_an_aggregate_over_another_survive_a_redefinition_of_both
 
 == _backfill/quarantined_groups.py

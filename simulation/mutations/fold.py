@@ -7,7 +7,7 @@ from typing import Final
 FOLD: Final = r"""
 == _changes/effective.py
 * a takeover ends the carry
-- carries = held.carries if held is not None else None
+- carries = held._carries if held is not None else None
 + carries = None
 ? test_tally.py::test_an_increment_after_a_takeover_reaches_the_next_generation
 

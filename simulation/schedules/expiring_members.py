@@ -68,7 +68,7 @@ class ExpiringMembers:
         one_by_one(self._counters._table)
         self._faults = FaultPlan(rng, rng.choice((0.0, 0.03, 0.1)), 200)
         self._sleepy = rng.random() < 0.5
-        self._function = Function(backend, rng, self._faults, [_Part(part) for part in VISITORS.parts])
+        self._function = Function(backend, rng, self._faults, [_Part(part) for part in VISITORS._parts])
         settings = replace(drawn(rng, MAX_AGE), retention_seconds=math.inf)
         self._deliveries = Deliveries(backend, rng, self._faults, self._function, settings)
         self._events: list[dict[str, Any]] = []
@@ -118,7 +118,7 @@ class ExpiringMembers:
 
     def _expire(self) -> None:
         gone = self._backend.expire(self._random.choice((1, 5, 10**6)))
-        self._reached[EXPIRED] += sum(item["_type"]["S"] == VISITORS.members.name for item in gone)
+        self._reached[EXPIRED] += sum(item["_type"]["S"] == VISITORS._members.name for item in gone)
 
     def _count(self) -> None:
         """Deliver for a while, with all that goes wrong."""
@@ -197,6 +197,6 @@ def _members_of(record: Record, *, in_time: bool) -> Iterator[tuple[_Member, int
             end = datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() + DAY
             if not in_time or change["ApproximateCreationDateTime"] < end + _RETENTION * DAY:
                 yield (image["site"]["S"], day.isoformat(), image["client"]["S"]), sign
-        elif kind == VISITORS.members.name and not in_time:
+        elif kind == VISITORS._members.name and not in_time:
             [_, day_text, _, client] = image["sk"]["S"].split("#")
             yield (image["pk"]["S"].removeprefix("SITE#"), day_text, client), sign

@@ -53,7 +53,7 @@ class TallyHistory:
         self._records = [(shard, record) for shard, record in records if _concerns(record)]
         self._declared = self._declarations()
         self._numbers = sorted(self._declared)
-        self._carried = {each.carries.name for each in self._declared.values() if each.carries is not None}
+        self._carried = {each._carries.name for each in self._declared.values() if each._carries is not None}
         met = [shard for shard, record in self._records if _type(record) != ""]
         self._shards = {shard: number for number, shard in enumerate(dict.fromkeys(met), 1)}
         self._folded: dict[str, list[str]] = {
@@ -104,7 +104,7 @@ class TallyHistory:
 
     def _generation(self, number: int) -> tuple[int, int | None, int]:
         declaration = self._declared[number]
-        measure, before = declaration.measures[MEASURE], declaration.carries
+        measure, before = declaration.measures[MEASURE], declaration._carries
         assert isinstance(measure, Sum)
         carries = None if before is None else self._numbers.index(generation_number(before.name))
         return self._homes.get(number, 1), carries, WEIGHTS[measure.attribute or MEASURE]

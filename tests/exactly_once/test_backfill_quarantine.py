@@ -164,7 +164,7 @@ def test_of_two_backfills_that_settle_at_once_each_settles_its_own() -> None:
 
 def test_entries_are_listed_by_the_name_of_a_composite_and_of_every_generation() -> None:
     buyers = Distinct("buyers", ORDER, pk="BUYERS#{customer}", sk="NUMBER", member="price")
-    counters = delivered(*buyers.parts)
+    counters = delivered(*buyers._parts)
     assert len(counters("quarantine", "list", "--declaration", "buyers", "--json").document["entries"]) == 2
     assert entries(counters) == [["buyers-members"]] * 2
     assert counters("quarantine", "list", "--declaration", "revenue", "--json").document["entries"] == []

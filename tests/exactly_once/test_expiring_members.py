@@ -56,7 +56,7 @@ def test_every_number_is_exact_whatever_expires_and_comes_late() -> None:
 @pytest.fixture
 def bench() -> Workbench:
     """A table that counts visitors, on Friday at 10."""
-    bench = Workbench([*VISITORS.parts, VIEWS])
+    bench = Workbench([*VISITORS._parts, VIEWS])
     bench.aggregator.handle({})
     return bench
 
@@ -80,7 +80,7 @@ def _number(bench: Workbench, values: dict[str, str] = FRIDAY) -> int:
 
 
 def _items(bench: Workbench) -> int:
-    return int(bench.counters.get(VISITORS.members, ANN).measures["items"])
+    return int(bench.counters.get(VISITORS._members, ANN).measures["items"])
 
 
 def _views(bench: Workbench) -> int:
@@ -98,7 +98,7 @@ def _expired(bench: Workbench) -> Workbench:
     """Ann was counted, and her item is deleted."""
     _counted(bench)
     _at(bench, GONE)
-    assert [item["_type"]["S"] for item in bench.table.expire()] == [VISITORS.members.name]
+    assert [item["_type"]["S"] for item in bench.table.expire()] == [VISITORS._members.name]
     _deliver(bench, len(bench.records()) - 1)
     return bench
 
@@ -156,7 +156,7 @@ def test_what_an_item_could_not_take_is_late_after_the_retention(bench: Workbenc
 def test_a_transaction_counts_no_member_after_the_retention(bench: Workbench) -> None:
     _at(bench, CLOSED)
     counted = bench.counters.record_once(
-        VIEW, {"id": "1", "client": "ann", "at": "2026-11-20T10:00:00Z"}, [VISITORS.members, VIEWS]
+        VIEW, {"id": "1", "client": "ann", "at": "2026-11-20T10:00:00Z"}, [VISITORS._members, VIEWS]
     )
     assert (counted.status, _items(bench), _views(bench)) == ("accepted", 0, 1)
 
@@ -164,12 +164,12 @@ def test_a_transaction_counts_no_member_after_the_retention(bench: Workbench) ->
 @pytest.mark.parametrize("name", ["increment", "reset"])
 def test_nobody_changes_a_group_whose_retention_is_over(bench: Workbench, name: str) -> None:
     change = getattr(bench.counters, name)
-    assert change(VISITORS.members, ANN) == {"items": 1 if name == "increment" else 0}
+    assert change(VISITORS._members, ANN) == {"items": 1 if name == "increment" else 0}
     _at(bench, CLOSED)
     with pytest.raises(InvalidArgumentError, match=r"^invalid values=.*a group of 'visitors-members' whose retention"):
-        change(VISITORS.members, ANN)
+        change(VISITORS._members, ANN)
     with pytest.raises(InvalidArgumentError, match=r"^invalid values=.*: expected a time as the key has it"):
-        change(VISITORS.members, {"at:day": "Friday", "client": "ann"})
+        change(VISITORS._members, {"at:day": "Friday", "client": "ann"})
 
 
 def _verified(bench: Workbench, at: float) -> list[Difference]:
@@ -205,7 +205,7 @@ def test_a_verification_takes_nothing_that_is_over_for_drift(
 def test_a_verification_finds_drift_as_long_as_the_members_tell(bench: Workbench, hours: int, found: set[str]) -> None:
     _counted(bench)
     spoil(bench, VISITORS.total, "distinct", 1, **FRIDAY)
-    spoil(bench, VISITORS.members, "items", 1, **ANN)
+    spoil(bench, VISITORS._members, "items", 1, **ANN)
     differences = _verified(bench, CLOSED + hours * HOUR)
     assert {difference.name for difference in differences if difference.verdict == "drift"} == found
 
@@ -217,7 +217,7 @@ def _added() -> tuple[Workbench, Stream]:
     for number, day in enumerate((16, 17, 18, 19, 20)):
         _view(bench, number, f"c{number}", f"2026-11-{day}T10:00:00Z")
     bench.deliver_all()
-    bench.deploy([*VISITORS.parts, VIEWS])
+    bench.deploy([*VISITORS._parts, VIEWS])
     stream = Stream(bench)
     stream.skip()
     return bench, stream
@@ -251,7 +251,7 @@ def test_a_backfill_that_rested_adds_no_member_that_may_be_gone() -> None:
 
 @pytest.mark.parametrize("before", [None, timedelta(days=5)])
 def test_members_that_get_a_retention_in_place_stay_exact(before: timedelta | None) -> None:
-    bench = Workbench(replace(VISITORS, retention=before).parts)
+    bench = Workbench(replace(VISITORS, retention=before)._parts)
     stream = Stream(bench)
     for number, day in enumerate(("18", "19", "20")):
         _view(bench, number, at=f"2026-11-{day}T09:00:00Z")
@@ -263,7 +263,7 @@ def test_members_that_get_a_retention_in_place_stay_exact(before: timedelta | No
         return {day: _number(bench, {"at:day": f"2026-11-{day}"}) for day in ("18", "19", "20", "21")}
 
     assert counted() == {"18": 1, "19": 1, "20": 2, "21": 0}
-    bench.deploy(VISITORS.parts)
+    bench.deploy(VISITORS._parts)
     for days in range(15):
         _at(bench, datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp() + days * DAY)
         bench.table.expire()

@@ -123,7 +123,7 @@ def late(*declared: Any, hours: float = 0.0) -> Counters:
 
 
 def test_a_distinct_is_backfilled_with_its_members() -> None:
-    counters = late(*BUYERS.parts)
+    counters = late(*BUYERS._parts)
     assert read(counters.bench, BUYERS.total) == ({"distinct": 0}, True)
     done = counters("backfill", "buyers", "--yes", "--json")
     assert (done.code, done.document["names"]) == (0, ["buyers", "buyers-members"])
@@ -132,7 +132,7 @@ def test_a_distinct_is_backfilled_with_its_members() -> None:
 
 
 def test_a_distinct_is_verified_with_its_members() -> None:
-    counters = late(*BUYERS.parts)
+    counters = late(*BUYERS._parts)
     assert counters("backfill", "--yes", "buyers-members").code == 0
     counters.bench.clock.advance(61)
     key = {"pk": {"S": "BUYERS"}, "sk": {"S": "NUMBER#MEMBER#customer1##~1"}}
@@ -145,7 +145,7 @@ def test_a_distinct_is_verified_with_its_members() -> None:
 
 
 def test_a_removed_distinct_is_dropped_with_its_members(counters: Counters) -> None:
-    counters.bench.deploy([REVENUE, *BUYERS.parts])
+    counters.bench.deploy([REVENUE, *BUYERS._parts])
     counters.stream.deliver()
     put(counters.bench, 100, 10, "eve")
     counters.stream.deliver()
@@ -158,7 +158,7 @@ def test_a_removed_distinct_is_dropped_with_its_members(counters: Counters) -> N
 
 
 def test_a_hierarchy_is_backfilled_with_all_its_levels() -> None:
-    counters = late(*SHOPS.parts, NUMBER)
+    counters = late(*SHOPS._parts, NUMBER)
     done = counters("backfill", "shops", "--yes", "--json")
     assert (done.code, done.document["names"]) == (0, ["shops-0", "shops-1"])
     counters.bench.clock.advance(61)

@@ -39,7 +39,8 @@ def _described(name: str, thing: Any) -> Iterator[str]:
         else:
             yield f"{name}.{member}"
     if dataclasses.is_dataclass(thing):
-        yield from sorted(f"{name}.{field.name}: {field.type}" for field in dataclasses.fields(thing))
+        fields = [each for each in dataclasses.fields(thing) if not each.name.startswith("_")]
+        yield from sorted(f"{name}.{field.name}: {field.type}" for field in fields)
 
 
 def _members(kind: type) -> dict[str, Any]:

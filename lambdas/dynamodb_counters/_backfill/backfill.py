@@ -247,8 +247,8 @@ def _is_mixed(folded: Collection[Declaration], new: Opening) -> bool:
 
     What the first tallies could reach the second too late to be carried further.
     """
-    held = {declaration.name: declaration.carries for declaration in folded}
-    before = [held.get(each.carries.name) for each in new.generations if each.carries is not None]
+    held = {declaration.name: declaration._carries for declaration in folded}
+    before = [held.get(each._carries.name) for each in new.generations if each._carries is not None]
     return any(each is not None and each.name in held for each in before)
 
 

@@ -84,7 +84,7 @@ def opening(
                     raise BackfillError(f"{name!r} counts {source.name!r}, which nothing counts: backfill that, too")
                 source = below
             before = incremented.get(_read_name(name, control))
-            carries = replace(before, carries=None) if type(before) is type(declaration) else None
+            carries = replace(before, _carries=None) if type(before) is type(declaration) else None
             built[name] = generation(declaration, number, source, carries)
         return built[name]
 
@@ -95,7 +95,7 @@ def opening(
     scanned = [
         declaration.name
         for declaration in built.values()
-        if declaration.source.name not in filled or declaration.carries is not None
+        if declaration.source.name not in filled or declaration._carries is not None
     ]
     return Opening(tuple(built[name] for name in sorted(built)), tuple(sorted(scanned)))
 

@@ -212,7 +212,7 @@ class _Merge:
                     break
                 try:
                     held = self._held.get(name, {}).get(number)
-                    carries = held.carries if held is not None else None
+                    carries = held._carries if held is not None else None
                     self._built[key] = generation(option, number, self._source(key, option), carries)
                 except InvalidArgumentError:
                     if option is options[-1]:

@@ -42,7 +42,7 @@ def _items(source: Items) -> Any:
 
 def _meaning(declaration: Declaration, *, limits: bool) -> Any:
     plain = generation(declaration, 0)
-    skipped = {"name", "source", "on_change", "carries", "tiers", *(() if limits else _LIMITS)}
+    skipped = {"name", "source", "on_change", "_carries", "tiers", *(() if limits else _LIMITS)}
     parts = {each.name: _plain(getattr(plain, each.name)) for each in fields(plain) if each.name not in skipped}
     if isinstance(plain, Window):
         parts["tiers"] = tuple(tier.name for tier in plain._kept_tiers)

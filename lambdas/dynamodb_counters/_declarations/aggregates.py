@@ -128,8 +128,6 @@ class Aggregate:
     retention : timedelta or None, optional
         How long a group counts after the end of the one minute, hour, day or month in its key. What changes later is
         late: dropped, and metered. TTL deletes the group three days after that. Default None: for good.
-    carries : Aggregate, optional
-        Set by a backfill: the generation before, whose tallies this one carries on.
 
     Examples
     --------
@@ -155,7 +153,8 @@ class Aggregate:
     on_change: OnChange = "backfill"
     # Few have them, so the repr tells them only where they are set.
     retention: timedelta | None = field(default=None, repr=False)
-    carries: Aggregate | None = field(default=None, repr=False)
+    _carries: Aggregate | None = field(default=None, repr=False)
+    """Set by a backfill: the generation before, whose tallies this one carries on."""
 
     __repr__ = shown
 

@@ -86,7 +86,11 @@ def _plain(value: Any, attributes: bool) -> Any:
         parts = [(declared, getattr(value, declared.name)) for declared in fields(value) if declared.init]
         if isinstance(value, Event) and not attributes:
             parts = [(declared, part) for declared, part in parts if declared.name != "attributes"]
-        written = {declared.name: _plain(part, attributes) for declared, part in parts if part != _default(declared)}
+        written = {
+            declared.name.removeprefix("_"): _plain(part, attributes)
+            for declared, part in parts
+            if part != _default(declared)
+        }
         return {"": type(value).__name__, **written}
     kind = type(value).__name__
     if kind in _TEXTS:
@@ -114,4 +118,5 @@ def _typed(value: Any) -> Any:
     if kind in _TEXTS:
         key, _, read = _TEXTS[kind]
         return read(value[key])
-    return _TYPES[kind](**{name: _typed(part) for name, part in value.items() if name})
+    arguments = {each.name.removeprefix("_"): each.name for each in fields(_TYPES[kind])}
+    return _TYPES[kind](**{arguments[name]: _typed(part) for name, part in value.items() if name})

@@ -47,8 +47,8 @@ class Distinct:
     --------
     >>> view = Event("view", key=("url", "time", "clientId"))
     >>> visitors = Distinct("visitors", view, by="url", member="clientId")
-    >>> [part.name for part in visitors.parts]
-    ['visitors-members', 'visitors']
+    >>> visitors.total.fields
+    ('url',)
 
     By the day, each day's members kept for a month:
 
@@ -87,7 +87,7 @@ class Distinct:
             raise InvalidArgumentError("on_expiry", self.on_expiry, "'keep' with a retention: its counts stay")
 
     @property
-    def members(self) -> Aggregate:
+    def _members(self) -> Aggregate:
         """The aggregate that counts each member's items, in the measure ``items``."""
         return Aggregate(
             f"{self.name}{MEMBERS}",
@@ -107,7 +107,7 @@ class Distinct:
         """The aggregate that counts members, in the measure ``distinct``."""
         return Aggregate(
             self.name,
-            self.members,
+            self._members,
             pk=self.pk,
             sk=self.sk,
             measures={"distinct": Count()},
@@ -116,9 +116,9 @@ class Distinct:
         )
 
     @property
-    def parts(self) -> tuple[Aggregate, ...]:
+    def _parts(self) -> tuple[Aggregate, ...]:
         """The aggregates it is made of."""
-        return self.members, self.total
+        return self._members, self.total
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class Hierarchy:
         for level in self.levels if isinstance(self.levels, Mapping) else ():
             if not is_name(level):
                 raise InvalidArgumentError("levels", level, "names: a letter, then letters, digits, '-' or '_'")
-        object.__setattr__(self, "measures", self.parts[0].measures)
+        object.__setattr__(self, "measures", self._parts[0].measures)
         if isinstance(self.levels, Mapping):
             object.__setattr__(self, "levels", Frozen(self.levels))
 
@@ -196,7 +196,7 @@ class Hierarchy:
         ----------
         level : str or int
         """
-        for known, part in zip(self._templates, self.parts, strict=True):
+        for known, part in zip(self._templates, self._parts, strict=True):
             if level == known:
                 return part
         raise InvalidArgumentError("level", level, f"one of {', '.join(map(repr, self._templates))}")
@@ -207,7 +207,7 @@ class Hierarchy:
         return dict(levels.items() if isinstance(levels, Mapping) else enumerate(levels))
 
     @property
-    def parts(self) -> tuple[Aggregate, ...]:
+    def _parts(self) -> tuple[Aggregate, ...]:
         """The aggregates it is made of, from the top level down."""
         return tuple(
             Aggregate(
@@ -229,7 +229,7 @@ def with_parts(names: Iterable[str], declared: Collection[Aggregate | Window]) -
     """Names as a person gives them, with what they mean: of a `Distinct` its members, too, of a `Hierarchy` its levels.
 
     >>> view = Event("view", key=("url", "time"))
-    >>> declared = Distinct("visitors", view, by="url", member="client").parts
+    >>> declared = Distinct("visitors", view, by="url", member="client")._parts
     >>> sorted(with_parts(["visitors"], declared))
     ['visitors', 'visitors-members']
     """

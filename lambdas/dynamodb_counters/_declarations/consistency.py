@@ -49,14 +49,14 @@ Declarable: TypeAlias = Declaration | Distinct | Hierarchy
 def flatten(declared: Iterable[Declarable]) -> tuple[Declaration, ...]:
     """The aggregates and windows that declarations of users consist of, in order; refuses names of generations."""
     parts = tuple(
-        part for each in declared for part in (each.parts if isinstance(each, Distinct | Hierarchy) else (each,))
+        part for each in declared for part in (each._parts if isinstance(each, Distinct | Hierarchy) else (each,))
     )
     for part in parts:
         named: Declaration | Event | Items = part
         while isinstance(named, Aggregate | Window):
             require_name(named.name)
-            if named.carries is not None:
-                raise InvalidArgumentError("carries", named.carries.name, "nothing: a backfill sets it")
+            if named._carries is not None:
+                raise InvalidArgumentError("_carries", named._carries.name, "nothing: a backfill sets it")
             named = named.source
         require_name(named.name)
     return parts

@@ -69,9 +69,9 @@ def generation(
     """
     defined = definition(declaration)
     name, before = base_name(defined.name), generation_number(defined.name)
-    if number == before and source is None and carries == defined.carries:
+    if number == before and source is None and carries == defined._carries:
         return defined
-    changed: dict[str, Any] = {"name": f"{name}~{number}" if number else name, "carries": carries}
+    changed: dict[str, Any] = {"name": f"{name}~{number}" if number else name, "_carries": carries}
     if source is not None:
         changed["source"] = source
     if isinstance(defined, Aggregate):

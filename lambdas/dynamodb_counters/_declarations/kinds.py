@@ -14,7 +14,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 _ADVICE: Final[dict[type, tuple[str, str]]] = {
     Window: ("a Window", "use window()"),
     Distinct: ("a Distinct", "use distinct()"),
-    Hierarchy: ("a Hierarchy", "use its level(…), or partition() with its parts"),
+    Hierarchy: ("a Hierarchy", "use its level(…), or partition()"),
     Event: ("an Event", "declare an Aggregate over it, or use events()"),
     Items: ("Items", "declare an Aggregate over them"),
     Aggregate: ("an Aggregate", "use get()"),

@@ -58,8 +58,8 @@ class Quota:
     Examples
     --------
     >>> calls = Quota("calls", limit=10_000, per="day", by="customer", tz="Europe/Berlin")
-    >>> calls.portion_size
-    100
+    >>> calls.by
+    ('customer',)
     """
 
     name: str
@@ -87,7 +87,7 @@ class Quota:
             raise InvalidArgumentError("clock_error", error, "a timedelta from 0 to 20 seconds")
 
     @property
-    def portion_size(self) -> int:
+    def _portion_size(self) -> int:
         """The most calls that a process reserves with one write."""
         return self.portion or max(1, min(_MOST_PORTION, self.limit // _SHARES))
 

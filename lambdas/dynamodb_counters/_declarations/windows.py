@@ -78,7 +78,7 @@ class Window:
         The buckets to keep, finest first. Default: those that cost least. Set it to keep the tiers of a window that has
         already counted when `longest` changes: other tiers wait for a backfill, or, with ``on_change="keep"``, lack
         everything counted before.
-    on_change, carries
+    on_change
         As in `Aggregate`.
 
     Examples
@@ -104,7 +104,8 @@ class Window:
     longest: timedelta | None = None
     tiers: tuple[str, ...] | None = None
     on_change: OnChange = "backfill"
-    carries: Window | None = field(default=None, repr=False)
+    _carries: Window | None = field(default=None, repr=False)
+    """Set by a backfill: the generation before, whose tallies this one carries on."""
 
     def __post_init__(self, by: Fields | None) -> None:
         require_name(self.name, generations=True)

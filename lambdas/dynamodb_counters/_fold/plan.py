@@ -136,16 +136,16 @@ def _carries(declarations: Iterable[Declaration]) -> dict[str, list[tuple[ItemLa
     """How generations carry the tallies of those before, by the names of these."""
     found: dict[str, list[tuple[ItemLayout, Carry]]] = {}
     for declaration in declarations:
-        if declaration.carries is not None:
+        if declaration._carries is not None:
             layout = ItemLayout(declaration)
-            carry = compile_carry(layout, declaration.carries)
+            carry = compile_carry(layout, declaration._carries)
             if carry is not None:
-                found.setdefault(declaration.carries.name, []).append((layout, carry))
+                found.setdefault(declaration._carries.name, []).append((layout, carry))
     return found
 
 
 def _carried(layout: ItemLayout, carry: Carry) -> Source:
-    before = layout.declaration.carries
+    before = layout.declaration._carries
     assert before is not None
     # Never late: the next generation was relieved of what the one before had tallied in time.
     return Source(programs=[Program(layout, compile_carried(before, carry))], carries=True)

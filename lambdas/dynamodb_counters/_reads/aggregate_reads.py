@@ -24,7 +24,7 @@ class AggregateReads(GroupReads):
 
     def partition(
         self,
-        aggregates: Sequence[Aggregate],
+        aggregates: Sequence[Aggregate | Distinct | Hierarchy],
         values: Mapping[str, object] | None = None,
         /,
         *,
@@ -35,8 +35,9 @@ class AggregateReads(GroupReads):
 
         Parameters
         ----------
-        aggregates : sequence of Aggregate
-            Aggregates with one ``pk`` template and ``write_shards=1``, such as the ``parts`` of a `Hierarchy`.
+        aggregates : sequence of Aggregate, Distinct or Hierarchy
+            Declarations with one ``pk`` template and ``write_shards=1``. A `Hierarchy` is read with all its levels, a
+            `Distinct` with its members, whose groups are those of ``<name>-members``.
         values, consistent
             As in `get`.
         **fields : str or number
@@ -49,26 +50,28 @@ class AggregateReads(GroupReads):
 
         Examples
         --------
-        >>> counters.partition(RISK.parts, region="emea")["risk-region"]  # doctest: +SKIP
+        >>> counters.partition([RISK], region="emea")["risk-region"]  # doctest: +SKIP
         [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True)]
         """
-        if isinstance(aggregates, Hierarchy):
-            raise InvalidArgumentError("aggregates", aggregates.name, "aggregates; for a Hierarchy, use its parts")
+        if isinstance(aggregates, Distinct | Hierarchy):
+            raise InvalidArgumentError("aggregates", aggregates.name, "a sequence, of one declaration or several")
         if not isinstance(aggregates, Sequence):
             raise InvalidArgumentError("aggregates", aggregates, "a sequence of aggregates; for one, use scan()")
-        for aggregate in aggregates:
-            require_aggregate(aggregate, "aggregates")
-        names = [aggregate.name for aggregate in aggregates]
-        declared = aggregates
-        aggregates = [self._current(aggregate) for aggregate in declared]
-        shared = len({aggregate.pk for aggregate in aggregates}) == 1
-        if not shared or any(aggregate.write_shards > 1 for aggregate in aggregates):
+        declared = [
+            part for each in aggregates for part in (each._parts if isinstance(each, Distinct | Hierarchy) else (each,))
+        ]
+        for part in declared:
+            require_aggregate(part, "aggregates")
+        names = [part.name for part in declared]
+        current = [self._current(part) for part in declared]
+        shared = len({aggregate.pk for aggregate in current}) == 1
+        if not shared or any(aggregate.write_shards > 1 for aggregate in current):
             raise InvalidArgumentError("aggregates", names, "aggregates with one pk template and write_shards=1")
         values = given(values, fields)
-        known = [field for one in (*declared, *aggregates) for field in one._pk_template.fields]
+        known = [field for one in (*declared, *current) for field in one._pk_template.fields]
         require_fields(" and ".join(names), known, values)
         found: dict[str, list[Group]] = {name: [] for name in names}
-        for _, aggregate, group in self._groups(aggregates, values, _sort_key_range(aggregates), consistent):
+        for _, aggregate, group in self._groups(current, values, _sort_key_range(current), consistent):
             found[base_name(aggregate.name)].append(group)
         return found
 

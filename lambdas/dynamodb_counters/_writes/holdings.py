@@ -82,7 +82,7 @@ class Holding:
         lasted = now - self._reserved_at
         self._reserved_at = now
         if lasted < _LASTS:
-            self._size = min(2 * self._size, self._quota.portion_size)
+            self._size = min(2 * self._size, self._quota._portion_size)
         elif lasted > 4 * _LASTS:
             self._size = max(1, self._size // 2)
 

@@ -118,7 +118,7 @@ _DAILY = Distinct("daily", Event("view", pk="V#{id}", sk="V"), pk="URL#{url}", s
 
 
 def test_members_that_are_kept_for_good_are_encoded_as_ever() -> None:
-    assert encode(_DAILY.parts[:1]) == (
+    assert encode(_DAILY._parts[:1]) == (
         '[{"":"Aggregate","name":"daily-members","source":{"":"Event","name":"view","pk":"V#{id}","sk":"V"},'
         '"pk":"URL#{url}","sk":"DAY#{at:day}#MEMBER#{who}","measures":{"items":{"":"Count"}}}]'
     )

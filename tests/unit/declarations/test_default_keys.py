@@ -51,7 +51,7 @@ def test_an_item_lies_beside_its_source_if_that_names_the_group(made: Any, pk: s
 def test_each_field_of_a_hierarchy_is_a_level() -> None:
     risk = Hierarchy("risk", Event("trade", key="id"), by=("region", "desk", "type"), measures=_N)
 
-    assert [(one.name, one.pk, one.sk) for one in risk.parts] == [
+    assert [(one.name, one.pk, one.sk) for one in risk._parts] == [
         ("risk-region", "risk-region#{region}", "risk-region"),
         ("risk-desk", "risk-region#{region}", "risk-desk#{desk}"),
         ("risk-type", "risk-region#{region}", "risk-type#{desk}#{type}"),

@@ -49,7 +49,7 @@ def test_an_event_counts_until_its_buckets_end_and_the_retention(
     tier: str, at: int, retention: timedelta, after: int
 ) -> None:
     closes = _end(tier, at) + int(retention.total_seconds())
-    plan = Plan(_visitors(tier, retention).parts)
+    plan = Plan(_visitors(tier, retention)._parts)
     folded = fold(plan, changes_of([record(1, image("view", at=at, client="ann"), created=closes + after)]))
 
     assert ([delta.measures for delta in folded.deltas], folded.late) == (([{"items": 1}], 0) if after < 0 else ([], 1))
@@ -59,7 +59,7 @@ def test_an_event_counts_until_its_buckets_end_and_the_retention(
 def test_a_members_item_outlives_all_that_can_count_in_it(tier: str, at: int, retention: timedelta) -> None:
     closes = _end(tier, at) + int(retention.total_seconds())
     [delta] = fold(
-        Plan(_visitors(tier, retention).parts),
+        Plan(_visitors(tier, retention)._parts),
         changes_of([record(1, image("view", at=at, client="ann"), created=closes - 1)]),
     ).deltas
     layout, request = delta.layout, Update(delta.layout, delta.group, delta.measures, "").request("table")
@@ -107,21 +107,21 @@ def test_a_member_has_what_came_in_time(history: list[tuple[int, tuple[str, int]
             if found is not None and START + created < _end("day", int(found["at"]["N"])) + DAY:
                 group = datetime.fromtimestamp(int(found["at"]["N"]), UTC).date().isoformat(), found["client"]["S"]
                 expected[group] = expected.get(group, 0) + sign
-    folded = fold(Plan(_visitors("day", retention).parts), changes_of(records))
+    folded = fold(Plan(_visitors("day", retention)._parts), changes_of(records))
 
     counted = {delta.group: delta.measures["items"] for delta in folded.deltas}
     assert {group: n for group, n in counted.items() if n} == {group: n for group, n in expected.items() if n}
 
 
 def test_a_record_that_tells_no_time_cannot_be_judged() -> None:
-    plan = Plan(_visitors("day", MARCH).parts)
+    plan = Plan(_visitors("day", MARCH)._parts)
     [unfoldable] = fold(plan, changes_of([record(1, image("view", at=START, client="ann"), created=None)])).unfoldable
 
     assert "ApproximateCreationDateTime" in unfoldable.reason
 
 
 def test_what_has_no_retention_is_never_late() -> None:
-    folded = fold(Plan(_visitors("day", None).parts), changes_of([record(1, image("view", at=0, client="ann"))]))
+    folded = fold(Plan(_visitors("day", None)._parts), changes_of([record(1, image("view", at=0, client="ann"))]))
 
     [delta] = folded.deltas
     assert (folded.late, delta.layout.expires_at(delta.group), delta.layout.is_gone(delta.group, 10**12)) == (

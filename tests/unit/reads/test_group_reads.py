@@ -65,6 +65,7 @@ def test_members_of_a_distinct_count_are_not_read_with_it() -> None:
     found = world.counters.partition([views, visitors.total], {"page": "home"})
 
     assert found["visitors"][0].measures == {"distinct": 2}
+    assert [len(groups) for groups in world.counters.partition([visitors], {"page": "home"}).values()] == [2, 1]
     assert len(_read(world, views)[1]) == 1
 
 
