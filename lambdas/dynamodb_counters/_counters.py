@@ -115,7 +115,7 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         events : iterable of mapping
             The attributes of each event, as in `accept`.
         conflicts : {"free", "read"}, optional
-            Where another payload under a known key is told from a repetition. Default ``"free"``: where that takes no
+            Where another payload under a known key is found as a conflict. Default ``"free"``: where that takes no
             request, which is between the events of the call, and wherever one PutItem inserts one event. ``"read"``:
             everywhere, by reading what is stored of each duplicate: a read unit per 4 KB, of packed events per chunk.
 
@@ -171,14 +171,14 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
     ) -> dict[str, Any]:
         """Add to a group at once. 1 write unit. Not idempotent: calling it again counts again.
 
-        What the client itself sends again, because an answer was lost, counts once; `CountersError` if so many other
-        increments followed that nobody can tell.
+        An update that the client itself sends again, because an answer was lost, counts once; `CountersError` if so
+        many other increments followed that this is unknown.
 
         Parameters
         ----------
         aggregate : Aggregate
         amount : int, Decimal or mapping, optional
-            What to add to each measure; a single number if the aggregate has one measure. Default 1.
+            Number to add to each measure; a single number if the aggregate has one measure. Default 1.
         values, **fields
             The group, as in `get`.
 
@@ -258,8 +258,8 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         ----------
         event : Event
         values : mapping of str to str or number
-            Some fields of the event's key: all events that have these values are erased. Unless they tell the
-            partition, the whole table is read.
+            Some fields of the event's key: all events that have these values are erased. Unless they determine
+            the partition, the whole table is read.
         counts : {"keep", "take_back"}
             ``"keep"``: counts stay as they do when events expire. ``"take_back"``: the stream subtracts the events, as
             `retract` has it.
@@ -289,7 +289,7 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         Returns
         -------
         dict
-            All measures as they were. What is counted meanwhile is either in here or in the group, never both.
+            All measures as they were. Events counted meanwhile are either in here or in the group, never both.
         """
         return increments.reset(self._table, aggregate, given(values, fields))
 

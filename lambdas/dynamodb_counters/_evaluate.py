@@ -29,11 +29,11 @@ def evaluate(
     Parameters
     ----------
     declared : iterable of Aggregate, Window, Distinct or Hierarchy
-        What to count.
+        Declarations to count by.
     items : iterable of (Event or Items, mapping)
-        Source and attributes of each item, in the order in which they are written. Of several events with one key the
-        first counts, or that with the greatest version; of several `Items` with one key the last, if they hold their
-        keys.
+        Source and attributes of each item, in the order in which they are written. Among several events with one
+        key the first counts, or that with the greatest version; among several `Items` with one key the last, if they
+        hold their keys.
     now : float, optional
         Arrival time of all items, in seconds since 1970. Required by windows that have a retention or refuse future
         events, and by aggregates and `Distinct` with a retention. Without it, packed events may have any time.
@@ -50,7 +50,7 @@ def evaluate(
         The declarations contradict each other, or an item cannot be stored, such as a packed event that `accept`
         refuses.
     ValueError
-        An item cannot be counted; the message tells why.
+        An item cannot be counted; the message says why.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def _images(items: Iterable[tuple[Event | Items, Mapping[str, Any]]], now: float
 
 
 def _is_newer(image: Image, other: Image, version: str) -> bool:
-    """What DynamoDB says of ``#version < :version``: false where the types differ."""
+    """Result of DynamoDB's ``#version < :version``: false where the types differ."""
     [(kind, one)], [(other_kind, another)] = image[version].items(), other[version].items()
     if kind == other_kind == "N":
         return parse_number(another) < parse_number(one)

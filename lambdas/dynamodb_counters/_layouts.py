@@ -79,7 +79,7 @@ def layout_of(layouts: Iterable[Layout], values: Image) -> tuple[Layout, int] | 
 
 
 def retained(held: Retentions, declared: float, since: float) -> Retentions:
-    """What holds once a retention is declared: a longer one from `since` on, a shorter one for all.
+    """Retentions that hold once one is declared: a longer one from `since` on, a shorter one for all.
 
     >>> retained(((-math.inf, 60),), 90, since=500)
     ((-inf, 60), (500, 90))
@@ -94,7 +94,7 @@ def retained(held: Retentions, declared: float, since: float) -> Retentions:
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """What the table's item has of an event: `layouts` as text, and how far ahead any process accepts events."""
+    """Entry of an event in the table's item: `layouts` as text, and how far ahead any process accepts events."""
 
     text: str
     tolerance: int
@@ -132,7 +132,7 @@ class Agreed:
 
 
 class Layouts:
-    """What one table's items have of its events, as one process knows it."""
+    """Layouts of a table's events in its item, as one process knows them."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -213,7 +213,7 @@ def _attributes(agreed: Agreed) -> dict[str, Any]:
 
 
 def declared_layouts(event: Event) -> Agreed:
-    """What is declared; its layouts as text, oldest first, with the key that identifies it."""
+    """Layouts as declared, as text, oldest first, with the key that identifies it."""
     assert event.packed is not None
     layouts = [
         [

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def counters_in_memory_fixture() -> Iterator[Callable[..., CountersInMemory]]:
     """Make counters in memory: call it with what `dynamodb_counters.testing.counters_in_memory` takes.
 
-    What could not be counted fails the test at its end.
+    Records that could not be counted fail the test at its end.
     """
     # Imported here: pytest loads this module in every session.
     from dynamodb_counters.testing import counters_in_memory  # noqa: PLC0415

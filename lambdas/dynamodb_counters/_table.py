@@ -71,7 +71,7 @@ class Table:
     incomplete: Incomplete = "flag"
     """Whether reading counts that are not whole is an error."""
     remembered: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What a process remembers of the table, by who remembers it."""
+    """Knowledge that a process has of the table, by who remembers it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -116,7 +116,7 @@ class Table:
             yield number
 
     def side_by_side(self, work: Callable[[T], R], items: Sequence[T]) -> list[tuple[T, R | Exception]]:
-        """What became of each item, in their order; where requests failed, why."""
+        """Outcome of each item, in their order; where requests failed, why."""
 
         def attempt(item: T) -> R | Exception:
             try:
@@ -201,12 +201,12 @@ class RetryingClient:
 
 def make_client(seconds: float = LONGEST_REQUEST) -> DynamoDBClient:
     """Create a client that retries transient errors for so long, with a connection for each thread of a `Table`."""
-    # What boto3.client does, without importing boto3: the aggregator's cold start would wait for it.
+    # Client as boto3.client makes it, without importing boto3: the aggregator's cold start would wait for it.
     client: Any = get_session().create_client(
         "dynamodb",
         config=Config(
             max_pool_connections=CONCURRENCY,
-            # Together a third of a call's CPU time: a user agent built anew for each call, and a check of arguments
+            # Together a third of a call's CPU time: a user agent built for each call, and a check of arguments
             # that the runtime has built itself.
             user_agent=f"Botocore/{botocore.__version__} dynamodb-counters",
             parameter_validation=False,

@@ -115,7 +115,7 @@ class ShardUnknownError(CountersError):
 
 
 class StreamUnknownError(CountersError, ValueError):
-    """A record is of neither the counts' table nor the source table, so nobody can tell what it holds."""
+    """A record is of neither the counts' table nor the source table, so its content is unknown."""
 
 
 class CheckpointError(CountersError):
@@ -123,7 +123,7 @@ class CheckpointError(CountersError):
 
 
 class LayoutError(CountersError):
-    """The table's packed events are kept in another layout than is declared, or in one that nobody can tell."""
+    """The table's packed events are kept in another layout than is declared, or in an unknown one."""
 
 
 class CommitError(CountersError):
@@ -147,11 +147,11 @@ class BackfillError(CountersError):
 
 
 class GivenUpError(CountersError):
-    """What Lambda gave up on cannot be counted: an object is not readable, or nobody can tell by what declarations."""
+    """Records that Lambda gave up on cannot be counted: an object is unreadable, or their declarations are unknown."""
 
 
 class RestoreError(CountersError):
-    """It cannot be told what a restored table lacks; nothing was written."""
+    """Counts that a restored table lacks cannot be determined; nothing was written."""
 
 
 class EraseError(CountersError):

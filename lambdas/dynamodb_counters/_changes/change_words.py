@@ -1,4 +1,4 @@
-"""What a deployment does to each name, in words: for the aggregator's log, `counters diff` and the docs. Pure."""
+"""Effects of a deployment on each name, in words: for the aggregator's log, `counters diff` and the docs. Pure."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ _REPACKED: Final = Advice(
 
 
 def advice(merged: Merged, name: str, *, first: bool = False) -> Advice:
-    """What a deployment does to a name; a root that has changed decides for what counts its groups.
+    """Effect of a deployment on a name; a root that has changed decides for what counts its groups.
 
     The `first` deployment of a table counts its stream from the beginning.
     """
@@ -162,7 +162,7 @@ class EventChange:
 
 
 def event_differences(declared: Iterable[Declaration], folded: Iterable[Declaration]) -> dict[str, EventChange]:
-    """What has changed of declared events beside those of the same name so far."""
+    """Changes of declared events against those of the same name so far."""
     before = {each.source.name: each.source for each in folded}
     after = {each.source.name: each.source for each in declared}
     found = {}
@@ -182,7 +182,7 @@ def _event_advice(old: Event, new: Event) -> Advice:
 
 
 def told(merged: Merged) -> str:
-    """What a takeover changes, in one line of the log."""
+    """Changes by a takeover, in one line of the log."""
     return "; ".join(_phrases(merged)) or "changes nothing"
 
 

@@ -1,4 +1,4 @@
-"""What a table folds: of every declared name the generations that count it, after a deployment. Pure.
+"""Effective declarations of a table: for every declared name the generations that count it, after a deployment. Pure.
 
 A changed definition does not touch what readers use unless its `on_change` says "keep".
 """
@@ -26,7 +26,7 @@ Kind: TypeAlias = Literal["unchanged", "new", "adjusted", "keep", "waits", "fill
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of a name.
+    """Fate of a name.
 
     unchanged, new · adjusted: only limits differ · keep: the new definition goes on with the old one's numbers · waits:
     the old one counts on until a backfill · filling: a backfill of the new one is open · removed · needed: no longer
@@ -43,7 +43,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What a table folds after a deployment, sorted by name, and what became of every name.
+    """Declarations that a table folds after a deployment, sorted by name, and the fate of every name.
 
     Refused, the deployment does not take over, and everything stays.
     """
@@ -65,9 +65,9 @@ def merged(
     reads: Mapping[str, int] | None = None,
     past: Past = Past(),  # noqa: B008 - frozen
 ) -> Merged:
-    """What is folded once `declared` takes over from `effective`, of which readers use the generations `reads`.
+    """Declarations folded once `declared` takes over from `effective`, of which readers use the generations `reads`.
 
-    What is new begins in items that nothing in the `past` has written.
+    A new declaration begins in items that nothing in the `past` has written.
     """
     declared, effective = tuple(declared), tuple(effective)
     held = {each.name: each for each in effective}
@@ -93,7 +93,7 @@ class _Merge:
         past: Past,
     ) -> None:
         self.void: set[str] = set()
-        """Statuses that nobody reads and that lost their source: the merge is to be done again without them."""
+        """Statuses that are not read and that lost their source: the merge is to be done again without them."""
         self._policies = {each.name: each.on_change for each in declared}
         self._wanted = {each.name: definition(each) for each in declared}
         self._plain_sources = {each.source.name: each.source for each in declared}
@@ -147,7 +147,7 @@ class _Merge:
         if not held:
             self._kinds[name] = "new"
             looks_at = self._read_source(wanted)
-            # What waited for its source begins where it was to begin.
+            # A declaration that waited for its source begins where it was to begin.
             read = self._promised.get(name, 0) or self._past.number(wanted, looks_at, keeps=policy == "keep")
             self._reads[name] = read
             self._options[name, read] = (wanted,)
@@ -170,7 +170,7 @@ class _Merge:
         self._options.setdefault((name, read), (held[read],))
 
     def _read_source(self, declaration: Declaration) -> str:
-        """What readers use of the aggregate that a new declaration looks at; "" if it looks at none."""
+        """Generation in use of the aggregate that a new declaration looks at; "" if it looks at none."""
         source = declaration.source
         if not isinstance(source, Aggregate):
             return ""
@@ -232,7 +232,7 @@ class _Merge:
         base = base_name(source.name)
         looked_at = self._held[name][number].source.name if name in self._held else ""
         seen = (base, generation_number(looked_at))
-        # What readers use keeps what it looks at: another generation's numbers are not those that it has counted.
+        # A declaration in use keeps what it looks at: another generation's numbers are not those that it has counted.
         looks_on = base_name(looked_at) == base and seen[1] in self._held.get(base, {})
         if not looks_on or not self._stays(seen):
             if name in self._held and number != self._reads[name]:
@@ -252,7 +252,7 @@ class _Merge:
         return key in self._options if name in self._wanted else number in self._held.get(name, {})
 
     def _items(self, source: Items) -> Items:
-        """What is declared by that name if it has the same condition; else the old one, under a name of its own."""
+        """Items declared by that name if they have the same condition; else the old one, under a name of its own."""
         declared = self._plain_sources.get(base_name(source.name))
         if declared is None or declared == source:
             return source

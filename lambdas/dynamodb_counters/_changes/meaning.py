@@ -20,7 +20,7 @@ _LIMITS: Final = {"max_groups", "late", "future_tolerance", "precision", "longes
 def same_meaning(one: Declaration, two: Declaration, *, limits: bool = False) -> bool:
     """Whether two definitions count the same, whatever they are called; with `limits`, also within the same limits.
 
-    What they look at is compared by name, `Items` by their keys and their condition.
+    Their sources are compared by name, `Items` by their keys and their condition.
     """
     return bool(_meaning(one, limits=limits) == _meaning(two, limits=limits))
 

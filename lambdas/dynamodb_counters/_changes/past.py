@@ -21,7 +21,7 @@ class Past:
 
     deployments: tuple[tuple[Declaration, ...] | None, ...] = ()
     numbered: int = 0
-    """The last generation's number, as far as the table tells."""
+    """The last generation's number, as far as the table shows."""
 
     @property
     def last_number(self) -> int:
@@ -56,7 +56,7 @@ class Past:
         return (each for declarations in self.deployments for each in declarations or ())
 
     def _last_alone(self, name: str) -> int:
-        """The last generation of a name that was counted without another: a backfill's counts beside the one before."""
+        """The last generation of a name that was counted without another: as a backfill counts."""
         found = [0]
         for declarations in self.deployments:
             numbers = [generation_number(each.name) for each in declarations or () if base_name(each.name) == name]

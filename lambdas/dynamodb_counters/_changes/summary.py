@@ -1,6 +1,7 @@
 """Declarations in plain words, aspect by aspect, for people who read a diff. Pure.
 
-The same declaration reads the same everywhere. What may change is told at its default, too: a diff then shows both.
+The same declaration reads the same everywhere. Aspects that may change are shown at their default, too: a diff then
+has both.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _EXPIRED: Final = {"keep": "stay counted", "subtract": "are taken back", "tally"
 
 
 def summarized(parts: Iterable[Declaration | Event]) -> dict[str, Words]:
-    """What is declared, and the events it counts, by name.
+    """Declarations, and the events they count, by name.
 
     >>> from dynamodb_counters import Count
     >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
@@ -82,7 +83,7 @@ def _aggregate_words(aggregate: Aggregate) -> Words:
         else f"by {ranking.measure} on {_spread(ranking.leaderboard, ranking.write_shards)}",
         "write shards": str(aggregate.write_shards),
         "groups of an item": f"at most {aggregate.max_groups}",
-        # Few have a retention, so it is not told at its default.
+        # Few have a retention, so it is not shown at its default.
         **({} if aggregate.retention is None else {"retention": length_words(aggregate.retention)}),
     }
 

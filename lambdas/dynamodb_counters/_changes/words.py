@@ -21,7 +21,7 @@ _UNITS: Final = (("week", 604_800), ("day", 86_400), ("hour", 3600), ("minute", 
 
 
 def words_of(declaration: Declaration) -> str:
-    """What a declaration counts.
+    """Source, group and measures of a declaration, in words.
 
     >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
     >>> words_of(Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", measures={"views": Count(), "b": Sum("n")}))
@@ -37,7 +37,7 @@ def words_of(declaration: Declaration) -> str:
 
 
 def source_words(source: Event | Items | Aggregate) -> str:
-    """What is counted."""
+    """Source, in words."""
     if isinstance(source, Items):
         forms = [f"{name} like {template.text}" for name, template in source._templates]
         tests = [condition_words(source.where)] if source.where is not None else []

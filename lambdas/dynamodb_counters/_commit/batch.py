@@ -34,7 +34,7 @@ _MOST_WRITES: Final = 10_000
 large."""
 
 _APPLIED_THROUGH: Final = "applied_through"
-"""Of the tumbling window's state: the last record its invocations have committed."""
+"""Key in the tumbling window's state: the last record its invocations have committed."""
 
 _CREATED: Final = "created"
 _BOOK: Final = "book"
@@ -42,7 +42,7 @@ _BOOK: Final = "book"
 
 @dataclass(slots=True)
 class Report:
-    """What became of a batch."""
+    """Outcome of a batch."""
 
     records: int = 0
     events: int = 0
@@ -82,7 +82,7 @@ class Report:
         self.overtaken += len(done.overtaken)
 
     def state(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """What the function returns, and the tumbling window's next invocation is given."""
+        """State that the function returns, and the tumbling window's next invocation is given."""
         if self.applied_through is None:
             return {**(event.get("state") or {})}
         moved = {_APPLIED_THROUGH: self.applied_through, _CREATED: self.created, _BOOK: self.book}
@@ -201,7 +201,7 @@ class Aggregator:
                 )
 
     def _doubtful_before(self, checkpoint: Checkpoint, *, given_up: bool) -> float:
-        """Records created earlier may have been counted, and nothing is left that tells."""
+        """Records created earlier may have been counted, and no trace of that is left."""
         if not given_up:
             return max(self._clock() - GUARANTEE, checkpoint.lost_before)
         # Watermarks that a checkpoint does not cover stay for longer than the stream keeps its records.
@@ -222,7 +222,7 @@ class Aggregator:
         return kept
 
     def _end_of_window(self, event: Mapping[str, Any], deadline: float) -> Report:
-        """Move the checkpoint to what the window's invocations have committed: the response's state tells."""
+        """Move the checkpoint to what the window's invocations have committed, by the response's state."""
         state = event.get("state") or {}
         applied_through = state.get(_APPLIED_THROUGH)
         if not event.get("isFinalInvokeForWindow") or not is_sequence(applied_through):

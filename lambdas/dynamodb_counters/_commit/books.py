@@ -1,13 +1,13 @@
 """Books: the stretches of a shard whose records share a checkpoint and watermarks.
 
-A shard has one book, unless Lambda may have given up on records of it. What it gave up on is counted after records
-that came later, and a watermark tells only the last record. So where records may be missing, those that follow are in
-another book: the one before keeps telling what became of its own.
+A shard has one book, unless Lambda may have given up on records of it. Such records are counted after records
+that came later, and a watermark holds only the last record. So where records may be missing, those that follow are in
+another book: the one before keeps the state of its own.
 
 Lambda gives up on records at the age of 23 hours. So none are missing before a record that is delivered within 23 hours
 after the one before it was created. A batch that comes later opens a book. It is refused by the watermarks of all books
 before, too: an invocation may have counted a part of it, together with records that are missing now. Such an invocation
-is over: one that counts records of nearly that age tells until when.
+is over: one that counts records of nearly that age notes until when.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Books:
             if own:
                 yield Book(shard, name, before, checkpoint, own)
             before, name = (*before, name), f"{shard}{BOOK}{checkpoint.successor}"
-            # Whoever opened the book may have died before it began.
+            # The process that opened the book may have died before it began.
             place = {"met": checkpoint.successor, "met_at": checkpoint.successor_at}
 
     def _early(self, shard: str, since: str, changes: Sequence[Change], deadline: float, *, given_up: bool) -> Book:
@@ -79,7 +79,7 @@ class Books:
     def _continued(
         self, name: str, known: Checkpoint, changes: Sequence[Change], deadline: float, now: float, *, is_last: bool
     ) -> Checkpoint:
-        """The checkpoint, once it tells as far as need be whether the records are in its book."""
+        """The checkpoint, once it shows as far as need be whether the records are in its book."""
         first, last = changes[0].sequence, changes[-1].sequence
         while not known.successor and now >= known.met_at + BOOK_NOTED_AFTER and last > known.applied_through:
             told = _met(changes)

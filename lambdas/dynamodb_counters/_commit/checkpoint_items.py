@@ -13,13 +13,13 @@ from dynamodb_counters._items.table_schema import CHECKPOINT, SEQUENCE_DIGITS, T
 from dynamodb_counters._items.watermarks import shard_digest
 
 WITNESS: Final = "WITNESS"
-"""Sort key of the item that tells that there was a checkpoint."""
+"""Sort key of the item that proves that there was a checkpoint."""
 
 BOOK: Final = ">"
 """Between a shard's name and the first record of a later book; no shard is called so."""
 
 PLACES: Final = ("since", "met", "met_at", "successor", "successor_at")
-"""What must not be lost together with the checkpoint."""
+"""Facts that must outlive the checkpoint."""
 
 LAST_SEQUENCE: Final = "9" * SEQUENCE_DIGITS
 
@@ -39,12 +39,12 @@ class Checkpoint:
     lost_before: float = 0.0
     """The checkpoint was lost: records created earlier may have been counted."""
     progress: tuple[tuple[str, str], ...] = ()
-    """Of batches that failed, sequence numbers and places: all groups before the place have applied all records up to
+    """Sequence numbers and places of batches that failed: all groups before the place have applied all records up to
     the number."""
     just_lost: bool = False
     """Whether this process has just found out."""
     since: str = ""
-    """The first record of a shard's first book; "" if nobody can tell."""
+    """The first record of a shard's first book; "" if it is unknown."""
     met: str = ""
     """No record up to this one belongs to a later book."""
     met_at: float = 0.0
@@ -61,7 +61,7 @@ class Checkpoint:
 
     @classmethod
     def of(cls, item: Mapping[str, Any]) -> Checkpoint:
-        """The checkpoint an item holds; ValueError if somebody has spoiled it."""
+        """The checkpoint an item holds; ValueError if it is spoiled."""
         values = read_fields(cls, item)
         for name, text in values.items():
             if isinstance(text, str) and text and not is_sequence(text):
@@ -103,7 +103,7 @@ def checkpoint_item(shard: str, values: Mapping[str, Any], now: float, sk: str =
 
 
 def witness_item(shard: str, known: Checkpoint, *, moved: bool, now: float) -> dict[str, Any]:
-    """What must not be lost together with the checkpoint."""
+    """Facts that must outlive the checkpoint."""
     values = {"moved": moved} | {name: value for name in PLACES if (value := getattr(known, name))}
     return checkpoint_item(shard, values, now, WITNESS)
 

@@ -4,8 +4,9 @@ One item per shard. An invocation reads it first and drops the records it covers
 costs at most a read. A checkpoint is *settled* once it has stood for longer than any invocation that has not read it
 can run: then a watermark at or below it can refuse nothing any more, and may be pruned.
 
-What counts is when the checkpoint's write had landed. So it is stamped with the deadline of the invocation that wrote
-it. On a busy shard the checkpoint moves before it settles; its *mark* is an earlier one that stays until it has.
+The time that counts is when the checkpoint's write had landed. So it is stamped with the deadline of the invocation
+that wrote it. On a busy shard the checkpoint moves before it settles; its *mark* is an earlier one that stays until it
+has.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _READ_AGAIN: Final = HOUR
 _KEYS_PER_CALL: Final = 100
 _FORWARD: Final = (
     f"attribute_exists({PK}) AND (attribute_not_exists(applied_through) OR applied_through < :applied_through)"
-    # What was met, but is not committed, stays told.
+    # Records that were met, but are not committed, stay noted.
     " AND (attribute_not_exists(met) OR met <= :applied_through)"
 )
 _STILL_OPEN: Final = "attribute_not_exists(successor) AND "
@@ -53,7 +54,7 @@ _STILL_OPEN: Final = "attribute_not_exists(successor) AND "
 class Checkpoints:
     """The checkpoints of one table, as one process knows them.
 
-    What is read before a batch is counted is `retrying`; what may as well be done later is tried once.
+    Reads before a batch is counted are `retrying`; requests that may as well be done later are tried once.
     """
 
     def __init__(self, table: Table, retrying: Table) -> None:
@@ -66,7 +67,7 @@ class Checkpoints:
     def of(self, shard: str, last: str, deadline: float, begins: Mapping[str, Any] | None = None) -> Checkpoint:
         """The checkpoint of a shard whose batch ends with `last`; the item exists before anything else is written.
 
-        `begins` is what else a new one tells.
+        `begins` is what else a new one holds.
         """
         before, read_at = self._read.get(shard, (None, 0.0))
         now = self._now()
@@ -87,7 +88,7 @@ class Checkpoints:
         return found
 
     def amend(self, shard: str, seen: Checkpoint, values: Mapping[str, Any]) -> bool:
-        """Tell more of where a book ends; False if another process has told something since."""
+        """Note more of where a book ends; False if another process has noted something since."""
         self._read.pop(shard, None)
         condition, compared = f"{_STILL_OPEN}attribute_not_exists(met)", {}
         if seen.met:
@@ -166,7 +167,7 @@ class Checkpoints:
                 digest, found = item[PK]["S"].removeprefix(CHECKPOINT_PREFIX), _readable(item)
                 if found is None:
                     continue
-                # What has settled by now, has settled for good. A silent shard may come alive.
+                # A checkpoint that has settled by now has settled for good. A silent shard may come alive.
                 self._settled[digest] = found.settled_through(now), now
                 if _may_be_outlived(found, now) and self._is_silent(digest, now):
                     outlived.add(digest)
@@ -187,7 +188,7 @@ class Checkpoints:
         return self._consistent(checkpoint_key(shard_digest(shard)))
 
     def _read_item(self, shard: str, item: Mapping[str, Any] | None) -> Checkpoint | None:
-        """The checkpoint of an item; one that somebody has spoiled is as good as lost."""
+        """The checkpoint of an item; one that is spoiled is as good as lost."""
         found = None if item is None else _readable(item)
         if item is not None and found is not None and item["shard"]["S"] != shard:
             raise CheckpointError(f"the shards {shard!r} and {item['shard']['S']!r} have the same digest")
@@ -200,7 +201,7 @@ class Checkpoints:
         created: dict[str, Any] = {"seen": deadline, **known}
         created = {name: value for name, value in created.items() if value != ""}
         if moved:
-            # What was created later had not settled: its watermarks are in place.
+            # Records created later had not settled: its watermarks are in place.
             created["lost_before"] = self._now() - LONGEST_INVOCATION
         if not self._put(checkpoint_item(shard, created, self._now()), spoiled):
             item = self._item(shard)
@@ -216,11 +217,11 @@ class Checkpoints:
             return self._witness(shard, begins)
         try:
             known = Checkpoint.of(item)
-            # Whoever has tried what, the lost checkpoint told.
+            # Attempts were noted in the lost checkpoint alone.
             told = {name: getattr(known, name) for name in PLACES} if known.met else {}
             lost = {"tried": LAST_SEQUENCE, "busy": self._now() + SETTLED_AFTER}
             return bool(item["moved"]["BOOL"]), {**begins, "since": "", **told, **lost}
-        except (LookupError, ValueError):  # Somebody has spoiled it.
+        except (LookupError, ValueError):  # It is spoiled.
             return True, {**begins, "since": ""}
 
     def _put(self, item: dict[str, Any], spoiled: Mapping[str, Any] | None = None) -> bool:
@@ -256,7 +257,7 @@ class Checkpoints:
             TableName=table.name,
             Key=checkpoint_key(shard_digest(shard)),
             UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in written),
-            # A checkpoint that is lost is created anew, never by chance.
+            # A checkpoint that is lost is created again, never by chance.
             ConditionExpression=condition,
             ExpressionAttributeNames={f"#{name}": name for name in written},
             ExpressionAttributeValues={**{f":{name}": value for name, value in written.items()}, **(compared or {})},
@@ -265,7 +266,7 @@ class Checkpoints:
 
 def _readable(item: Mapping[str, Any]) -> Checkpoint | None:
     try:
-        # Of two shards with the same digest, either name is right.
+        # Either name of two shards with the same digest is right.
         is_named = shard_digest(item["shard"]["S"]) == item[PK]["S"].removeprefix(CHECKPOINT_PREFIX)
         return Checkpoint.of(item) if is_named else None
     except (LookupError, ValueError):

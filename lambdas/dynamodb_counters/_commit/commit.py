@@ -64,7 +64,7 @@ class Part:
         return fold(self.plan, self.changes, applied_through).deltas
 
     def fold_each(self, ref: GroupRef) -> list[Delta]:
-        """What each record adds to a group."""
+        """Contributions of each record to a group."""
         return [delta for change in self.changes for delta in fold(self.plan, [change], {ref: ""}).deltas]
 
 
@@ -76,7 +76,7 @@ class Committed:
     skipped: int = 0
     quarantined: int = 0
     unguarded: int = 0
-    """Of the entries, those of an item that takes no watermark: only the checkpoint keeps them from being counted."""
+    """Entries of an item that takes no watermark: only the checkpoint keeps them from being counted again."""
     write_units: float = 0.0
     overtaken: set[str] = field(default_factory=set)
     """Records that Lambda gave up on and that an item refuses because it has applied later ones."""

@@ -16,7 +16,7 @@ _UNTIL: Final = "until"
 
 
 class ExpiredItems:
-    """What one process has noted of the declarations of one table that count expired items."""
+    """Notes of one process on the declarations of one table that count expired items."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -48,7 +48,7 @@ class ExpiredItems:
 
 
 def read_expired(table: Table) -> dict[str, float]:
-    """What any process has noted."""
+    """Notes of any process."""
     query: dict[str, Any] = {
         "KeyConditionExpression": f"{PK} = :pk AND begins_with({SK}, :prefix)",
         "ExpressionAttributeValues": {":pk": {"S": CHECKPOINT_PREFIX}, ":prefix": {"S": _PREFIX}},

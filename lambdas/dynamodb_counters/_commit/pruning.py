@@ -59,7 +59,7 @@ class Pruner:
     def _settled(self, watermarks: Mapping[str, Any]) -> dict[str, Any]:
         readable: dict[str, str] = {}
         for name, value in watermarks.items():
-            with suppress(LookupError, TypeError, ValueError):  # Somebody may have spoiled it.
+            with suppress(LookupError, TypeError, ValueError):  # It may be spoiled.
                 readable[name.removeprefix(WATERMARK_PREFIX)] = sequence_of(value)
         settled = {WATERMARK_PREFIX + digest for digest in self._checkpoints.settled(readable)}
         return {name: value for name, value in watermarks.items() if name in settled}

@@ -1,1 +1,1 @@
-"""What does it cost? Units per event by stage, for this design and the known ones, and the bill of a month. Pure."""
+"""Cost: units per event by stage, for this design and the known ones, and the bill of a month. Pure."""

@@ -15,7 +15,7 @@ from dynamodb_counters._items.item_sizes import WRITE_UNIT_BYTES, write_units
 CHUNK_BYTES: Final = 100
 """A chunk without its events: keys, type, TTL."""
 
-# Of the events of a real access log (docs/cost.md): what chunks of n events take, in bytes of one event as an item.
+# Events of a real access log (docs/cost.md): bytes per chunk of n events, in bytes of one event as an item.
 _RATIO: Final = 0.49
 _EXPONENT: Final = 0.76
 _SPREAD: Final = 0.1

@@ -1,4 +1,4 @@
-"""What one update of a counted item costs, by its size: its watermarks grow with the shards that feed it."""
+"""Cost of one update of a counted item, by its size: its watermarks grow with the shards that feed it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Updates:
-    """What a batch writes: updates, write units of these, of pruning, of the index; and if watermarks need reads."""
+    """Writes of a batch: updates, write units of these, of pruning, of the index; and if watermarks need reads."""
 
     number: float
     writes: float
@@ -63,11 +63,11 @@ def watermarks_kept(feeding: float, touches: float, seconds: float = math.inf) -
 
 
 def updates_of(counted: Counted, batches: Batches, shards: int) -> Updates:
-    """What one batch of a shard writes of one aggregate or window."""
+    """Writes of one batch of a shard, for one aggregate or window."""
     own = counted.groups if counted.scattered else math.ceil(counted.groups / shards)
     groups = touched_by_rank(own, counted.skew, batches.events)
     feeding = shards if counted.scattered else 1
-    # Of one group, per second.
+    # Touches of one group, per second.
     touches = groups * shards / counted.groups / batches.seconds if batches.seconds else math.inf
     number = writes = pruning = 0.0
     looks = False

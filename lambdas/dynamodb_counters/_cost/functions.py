@@ -1,4 +1,4 @@
-"""What functions take: CPU time as measured, waiting as assumed, and how often they run.
+"""Functions: CPU time as measured, waiting as assumed, and how often they run.
 
 CPU times are those of docs/benchmarks.md ("The functions' CPU time", and "CPU, microseconds per record").
 """
@@ -22,10 +22,10 @@ CPU_PER_PACKED_EVENT: Final = 1.5e-6
 CPU_ACCEPTED: Final = 45e-6
 CPU_ACCEPTED_PACKED: Final = 20e-6
 CPU_RECEIVED: Final = 0.8e-3
-"""Of a request with one event."""
+"""Seconds per request with one event."""
 
 CPU_RECEIVED_MORE: Final = 15e-6
-"""Of each further event in it."""
+"""Seconds per further event in it."""
 
 MEMORY_GB: Final = 1.0
 GB_PER_CPU: Final = 1769 / 1024
@@ -33,7 +33,7 @@ GB_PER_CPU: Final = 1769 / 1024
 https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html"""
 
 LOG_BYTES: Final = 1_200
-"""Of an invocation."""
+"""Bytes that an invocation logs."""
 
 _TRACED: Final = 0.05
 """X-Ray traces one invocation per second, and this share of the others.

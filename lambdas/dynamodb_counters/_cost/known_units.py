@@ -13,7 +13,7 @@ from dynamodb_counters._cost.own_units import Stage
 from dynamodb_counters._items.item_sizes import write_units
 
 _ITEMS_PER_TRANSACTION: Final = 99
-"""Of a transaction's 100, without the checkpoint."""
+"""Items of a transaction, which has 100 with the checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,22 +24,22 @@ from dynamodb_counters._cost.workload_settings import Workload
 from dynamodb_counters._timeline.times import DAY
 
 ITEM_UNITS_PER_SECOND: Final = 1000.0
-"""What an item, and so its partition key, takes."""
+"""Write units that an item, and so its partition key, takes."""
 
 _TRANSACTIONS_PER_SECOND: Final = 92.0
-"""Of one item, before conflicts eat the rest (`benchmarks/scale.py`)."""
+"""Most transactions that change one item; conflicts eat the rest (`benchmarks/scale.py`)."""
 
 _STORED_BYTES: Final = 100
-"""What DynamoDB adds to each item it stores."""
+"""Bytes that DynamoDB adds to each item it stores."""
 
 _MESSAGES: Final = {False: 100, True: 1000}
-"""Of a consumer's batch: plain events, packed ones."""
+"""Messages of a consumer's batch: with plain events, with packed ones."""
 
 _EVENTS_PER_CALL: Final = 25
 _MARKER_BYTES: Final = 200
 _WATCH_SECONDS: Final = 900.0
 _WATCH_READS: Final = 16.0
-"""Of the rule that counts what waits, when nothing does."""
+"""Read units of each look at what waits, when nothing does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ _SHARD_READS: Final = 1.0
 _HOUR: Final = 3600.0
 _READ_UNIT_BYTES: Final = 4096
 _FULL: Final = 0.97
-"""Of the bytes at which a flush is cut, what chunks come to."""
+"""Share of the bytes at which a flush is cut that chunks come to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Packing:
 
     @property
     def flush_bytes(self) -> float:
-        """What a flush takes in the table."""
+        """Bytes of a flush in the table."""
         return self.chunks * (CHUNK_BYTES + self.sizes.content(self.events_per_flush / self.chunks))
 
 

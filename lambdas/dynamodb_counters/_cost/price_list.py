@@ -1,4 +1,4 @@
-"""The price list: dollars per unit of each thing that is billed."""
+"""The price list: dollars per unit of everything that is billed."""
 
 from __future__ import annotations
 

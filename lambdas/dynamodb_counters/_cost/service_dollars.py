@@ -21,7 +21,7 @@ _IDLE_POLLS: Final = 21_600 / DAY
 """Five pollers that wait 20 seconds each ask an idle queue, too."""
 
 ALARMS: Final = {"aggregator": (9, 12), "ingest": (6, 9)}
-"""Of the constructs, without and with `monitoring=True`."""
+"""Alarms of the constructs, without and with `monitoring=True`."""
 
 METRICS: Final = {"aggregator": 16, "ingest": 12}
 

@@ -1,4 +1,4 @@
-"""What a bill depends on, and what follows from it: partitions, batches, flushes."""
+"""Settings that a bill depends on, and what follows from them: partitions, batches, flushes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Door: TypeAlias = Literal["sdk", "queue", "http", "validated"]
 """Who accepts: your own code; a queue's consumer; that behind an API; that with a function that checks before."""
 
 FEWEST_PARTITIONS: Final = 4
-"""Of a new table on demand."""
+"""Partitions of a new table on demand."""
 
 _PARTITION_UNITS: Final = 700.0
 """Write units per second that steady traffic uses of a partition's 1,000."""

@@ -1,4 +1,4 @@
-"""What is counted: events, aggregates and windows, declared once and shared by infrastructure and runtime.
+"""Declarations: events, aggregates and windows, declared once and shared by infrastructure and runtime.
 
 A declaration cannot be cyclic: its source must exist first.
 """

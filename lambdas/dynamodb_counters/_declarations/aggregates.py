@@ -105,7 +105,7 @@ class Aggregate:
         Key templates instead of `by`, if you care how items are named. Their fields, as in ``{at:day}``, make up the
         group.
     measures : mapping of str to Count, Sum, Average or Histogram
-        What to keep, by name; at most 120 attributes in total. ``Sum("lines[].quantity")`` adds up members of a list:
+        Numbers by name; at most 120 attributes in total. ``Sum("lines[].quantity")`` adds up members of a list:
         in each group those that belong to it.
     where : Condition, optional
         Which items of the source to count. Default: all.
@@ -122,11 +122,11 @@ class Aggregate:
         Most groups that one item may count in, 1 to 10,000, if its lists make several; an item with more goes to
         quarantine. Default 1,000.
     on_change : {"backfill", "keep", "fail"}, optional
-        What a deployment does that changes what this counts. ``"backfill"``, the default: the old definition counts on
+        Answer to a deployment that changes what this counts. ``"backfill"``, the default: the old definition counts on
         and is read until ``counters backfill`` has counted everything by the new one. ``"keep"``: the new one goes on
         with the old one's numbers. ``"fail"``: the aggregator refuses the deployment, and counting waits.
     retention : timedelta or None, optional
-        How long a group counts after the end of the one minute, hour, day or month in its key. What changes later is
+        How long a group counts after the end of the one minute, hour, day or month in its key. A later change is
         late: dropped, and metered. TTL deletes the group three days after that. Default None: for good.
 
     Examples
@@ -151,7 +151,7 @@ class Aggregate:
     ranking: Ranking | None = None
     max_groups: int = MAX_GROUPS
     on_change: OnChange = "backfill"
-    # Few have them, so the repr tells them only where they are set.
+    # Few have them, so the repr shows them only where they are set.
     retention: timedelta | None = field(default=None, repr=False)
     _carries: Aggregate | None = field(default=None, repr=False)
     """Set by a backfill: the generation before, whose tallies this one carries on."""

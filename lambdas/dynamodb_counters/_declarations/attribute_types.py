@@ -1,4 +1,4 @@
-"""What Python types say of attributes: builtins, generics, enums, dataclasses, TypedDicts, pydantic models."""
+"""Attributes as Python types describe them: builtins, generics, enums, dataclasses, TypedDicts, pydantic models."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LIMITS: Final = {
 
 @dataclass(frozen=True)
 class Described:
-    """What a type says of an attribute."""
+    """Description of an attribute by its type."""
 
     type: type
     format: str | None = None
@@ -61,7 +61,7 @@ class Declared(NamedTuple):
 
 
 def described(kind: Any) -> Described | None:  # noqa: PLR0911
-    """What a type says; None if it says nothing of what DynamoDB stores.
+    """Description by a type; None if it says nothing of what DynamoDB stores.
 
     >>> described(list[int] | None)
     Described(type=<class 'list'>, format=None, one_of=(), optional=True, of=<class 'int'>, attributes=None, limits={})

@@ -47,7 +47,7 @@ def require_attributes(attributes: Mapping[str, Attribute], item: Image, within:
 
 
 def expectation(attribute: Attribute) -> str:
-    """What is allowed, in words."""
+    """Values that are allowed, in words."""
     if attribute.one_of:
         return "one of " + ", ".join(map(_literal, attribute.one_of))
     if attribute.format is not None:

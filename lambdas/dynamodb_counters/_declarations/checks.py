@@ -78,7 +78,7 @@ def require_duration(argument: str, value: object, *, zero: bool = False) -> Non
 
 
 def require_retention(retention: object, fields: Iterable[str]) -> None:
-    """Refuse a retention of groups whose key does not tell the one bucket of time whose end it begins with."""
+    """Refuse a retention of groups whose key lacks the one bucket of time whose end it begins with."""
     require_duration("retention", retention)
     if retention is not None and sum(TIER_MARK in field for field in fields) != 1:
         raise InvalidArgumentError("retention", retention, "None, or exactly one time that groups, such as at:day")

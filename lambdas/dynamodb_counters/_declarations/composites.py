@@ -19,7 +19,7 @@ from dynamodb_counters._items.conditions import Attr, Condition
 from dynamodb_counters.errors import InvalidArgumentError
 
 MEMBERS: Final = "-members"
-"""What ends the name of the aggregate that counts the members of a `Distinct`."""
+"""End of the name of the aggregate that counts the members of a `Distinct`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Distinct:
     on_expiry: OnExpiry = "keep"
     max_groups: int = MAX_GROUPS
     on_change: OnChange = "backfill"
-    # Few have one, so the repr tells it only where it is set.
+    # Few have one, so the repr shows it only where it is set.
     retention: timedelta | None = field(default=None, repr=False)
 
     __repr__ = shown

@@ -38,12 +38,12 @@ _RESERVED: Final = tuple(
 )
 
 Declaration: TypeAlias = Aggregate | Window
-"""What the fold counts."""
+"""Declarations that the fold counts by."""
 
 _Key: TypeAlias = tuple[KeyTemplate, KeyTemplate]
 
 Declarable: TypeAlias = Declaration | Distinct | Hierarchy
-"""What can be declared to a table."""
+"""Declarations that a table takes."""
 
 
 def flatten(declared: Iterable[Declarable]) -> tuple[Declaration, ...]:

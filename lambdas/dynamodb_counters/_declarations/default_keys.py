@@ -66,7 +66,7 @@ def named_key(name: str, fields: Sequence[str]) -> str:
 
 
 def keys_beside(name: str, fields: tuple[str, ...], source: tuple[KeyTemplate, KeyTemplate] | None) -> tuple[str, str]:
-    """Templates of a group's keys: in the partition of its source if that tells the group, else in one of its own.
+    """Templates of a group's keys: in the partition of its source if that determines the group, else in one of its own.
 
     In the source's partition a single shard of the stream feeds the group, and one Query reads both.
 

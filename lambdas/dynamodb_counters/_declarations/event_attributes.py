@@ -23,7 +23,7 @@ _NUMBERS: Final = (int, Decimal)
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """What an attribute of an `Event` must be.
+    """Rule for an attribute of an `Event`.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Attribute:
     min_length, max_length : int, optional
         The least and the greatest number of characters of a text, or of members of a list. Default: no limit.
     of : type or Attribute, optional
-        What each member of a list must be. Default: anything.
+        Rule for each member of a list. Default: anything.
     attributes : mapping of str to type or Attribute, optional
         Attributes of a map. Default: any.
 
@@ -148,7 +148,7 @@ class Attribute:
 _DEFAULTS: Final = {name: spec.default for name, spec in Attribute.__dataclass_fields__.items()}
 
 AttributeTypes: TypeAlias = Mapping[str, Any] | type
-"""What declares attributes: names with types or `Attribute`; or a dataclass, TypedDict or pydantic model."""
+"""Declared attributes: names with types or `Attribute`; or a dataclass, TypedDict or pydantic model."""
 
 
 def as_attribute(declared: Any) -> Attribute:

@@ -1,4 +1,4 @@
-"""What makes an event the same one: its keys, as 16 bytes."""
+"""Identity of an event: its keys, as 16 bytes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dynamodb_counters._items.chunks import Chunk
 from dynamodb_counters._items.key_templates import KeyTemplate
 
 DIGEST_BYTES: Final = 16
-"""Of a billion events in one bucket, two share a digest with a probability of 10^-21."""
+"""Bytes of a digest: two of a billion events in one bucket share one with a probability of 10^-21."""
 
 
 class EventIdentity:
-    """Tells the events of a declaration apart, whatever else they hold."""
+    """Identities of a declaration's events, whatever else they hold."""
 
     def __init__(self, event: Event) -> None:
         self._pk, self._sk = event._pk_template, event._sk_template
@@ -27,7 +27,7 @@ class EventIdentity:
         return digest_of(self._pk.render(texts), self._sk.render(texts))
 
     def digests(self, chunk: Chunk) -> list[bytes]:
-        """Of each row, by the columns of the key alone."""
+        """Identity of each row, by the columns of the key alone."""
         texts = {name: self._texts(chunk, name) for name in self._readers}
         pks, sks = (_rendered(template, texts, chunk.rows) for template in (self._pk, self._sk))
         return [digest_of(pk, sk) for pk, sk in zip(pks, sks, strict=True)]

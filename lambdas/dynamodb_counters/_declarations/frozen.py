@@ -1,4 +1,4 @@
-"""What makes declarations values: mappings that never change, and a repr that leaves out nothing that is said."""
+"""Parts that make declarations values: mappings that never change, and a repr that leaves out nothing that is said."""
 
 from __future__ import annotations
 

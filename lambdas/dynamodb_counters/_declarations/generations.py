@@ -1,4 +1,4 @@
-"""Generations: a changed definition is counted into items of its own, beside those of the one before. Pure.
+"""Generations: a changed definition is counted into items of its own, next to those of the one before. Pure.
 
 Generation n of ``views`` is an ordinary declaration, ``views~n``. Its sort keys end in ``##~n``: values in keys are
 never empty, so no value of another declaration renders such a key. A window has its name in its keys already.
@@ -37,9 +37,9 @@ def generation_number(name: str) -> int:
 
 
 def is_replaced(name: str, folded: Collection[str]) -> bool:
-    """Whether a later generation has taken a name's place, so that nobody counts or reads it any more.
+    """Whether a later generation has taken a name's place, so that it is not counted or read any more.
 
-    What waits for it in quarantine is settled: the later one has counted it, or keeps an entry of its own.
+    Entries that wait for it in quarantine are settled: the later one has counted it, or keeps an entry of its own.
 
     >>> is_replaced("views", {"views~3"}), is_replaced("views", {"views", "views~3"}), is_replaced("views", {"likes"})
     (True, False, False)
@@ -85,7 +85,7 @@ def generation(
 def carried(after: Aggregate | Window, before: Aggregate | Window) -> frozenset[str]:
     """The attributes of an aggregate, or the tiers of a window, whose tallies have a place in the next generation.
 
-    Tallies of groups with more fields add up; those of groups with fewer cannot be told apart.
+    Tallies of groups with more fields add up; those of groups with fewer cannot be taken apart.
     """
     if not set(after.fields) <= set(before.fields):
         return frozenset()

@@ -49,7 +49,7 @@ class Group:
 
 
 class Measures(dict[str, Any]):
-    """Measures by name; one that is not there is told with those that are."""
+    """Measures by name; one that is not there is refused with those that are."""
 
     def __missing__(self, name: object) -> Any:
         raise UnknownMeasureError(name, tuple(self))
@@ -86,7 +86,7 @@ def given(values: object, fields: Mapping[str, object]) -> Mapping[str, object]:
 def require_fields(name: str, fields: Collection[str], values: object) -> None:
     """Refuse fields that the declaration of this name does not have; what lacks is refused where keys are rendered.
 
-    While readers use an older definition, its fields are allowed beside those declared: one read serves both.
+    While readers use an older definition, its fields are allowed with those declared: one read serves both.
     """
     if not isinstance(values, Mapping):
         raise InvalidArgumentError("values", values, "a mapping of fields to values")

@@ -93,7 +93,7 @@ class Quota:
 
     @property
     def _pk_template(self) -> KeyTemplate:
-        """The partition key's template, which tells the group."""
+        """The partition key's template, which determines the group."""
         return key_template(LEASES_PREFIX + named_key(self.name, self.by), MAX_PK_BYTES, "by")
 
     def _period(self, moment: float) -> QuotaPeriod:

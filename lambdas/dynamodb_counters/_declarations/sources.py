@@ -1,4 +1,4 @@
-"""What declarations count: events this package writes, and items that other code writes."""
+"""Sources of declarations: events this package writes, and items that other code writes."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Event:
 
     @property
     def _known(self) -> KnownAttributes:
-        """What declarations over it may name."""
+        """Attributes that declarations over it may name."""
         return KnownAttributes(self.name, self._declared_attributes)
 
     @cached_property

@@ -44,4 +44,4 @@ class TableKeys:
 
 
 OURS: Final = TableKeys(PK, SK, TTL)
-"""Of the tables that this package makes."""
+"""Keys of the tables that this package makes."""

@@ -62,11 +62,11 @@ class Window:
     retention : timedelta or None, optional
         How long a bucket is kept after its end. Default None: for good.
     measure : Count or Sum, optional
-        What to keep. Default ``Count()``.
+        Number to keep. Default ``Count()``.
     where, on_expiry
         As in `Aggregate`.
     late : {"drop", "quarantine"}, optional
-        What happens to an event whose bucket's retention is over; either way a metric counts it. Default ``"drop"``.
+        Treatment of an event whose bucket's retention is over; either way a metric counts it. Default ``"drop"``.
     future_tolerance : timedelta or None, optional
         An event further ahead of its arrival goes to quarantine; None accepts any. Default 15 minutes.
     precision : timedelta, optional
@@ -165,7 +165,7 @@ class Window:
 
     @property
     def cost_estimate(self) -> CostEstimate:
-        """What it costs to write and to read if one stream shard at a time feeds a group."""
+        """Cost to write and to read if one stream shard at a time feeds a group."""
         return estimate_cost(self._kept_tiers, self._longest_window.total_seconds())
 
     @cached_property

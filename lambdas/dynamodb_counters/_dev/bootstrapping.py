@@ -1,4 +1,4 @@
-"""What `cdk bootstrap` leaves in an account and deployments to an emulator ask for; it takes no time this way."""
+"""Resources that `cdk bootstrap` leaves in an account and deployments ask for, made in an emulator at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynamodb_counters._dev.emulator import Emulator
 _QUALIFIER: Final = "hnb659fds"
 _QUALIFIER_SETTING: Final = "@aws-cdk/core:bootstrapQualifier"
 _VERSION: Final = "30"
-"""Of the bootstrap stack; newer than any app asks for."""
+"""Version of the bootstrap stack; newer than any app asks for."""
 
 
 def bootstrap(emulator: Emulator, directory: Path) -> None:

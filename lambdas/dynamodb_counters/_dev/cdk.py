@@ -55,7 +55,7 @@ class App:
     directory: Path
     cli: Sequence[str]
     command: str | None = None
-    # The emulator has one shard per stream and does not tell its name.
+    # The emulator has one shard per stream and does not name it.
     context: Mapping[str, str] = field(default_factory=lambda: {"single_shard_stream": "true"})
 
     @property

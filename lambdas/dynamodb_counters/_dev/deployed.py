@@ -1,4 +1,4 @@
-"""What an app has deployed to an emulator, as the emulator tells it: tables, what counts them, APIs, logs."""
+"""Resources that an app has deployed, as the emulator lists them: tables, what counts them, APIs, logs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Function:
     log_group: str
     table: str = ""
     declarations: tuple[Declaration, ...] = ()
-    """Of one that counts a table."""
+    """Declarations of one that counts a table."""
     variables: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -1,4 +1,4 @@
-"""What functions log, as it comes."""
+"""Logs of functions, as they come."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FunctionLogs:
         self._seen: dict[str, int] = {}
 
     def new(self, functions: Iterable[Function]) -> Iterator[str]:
-        """What has been logged since the last look, a line each, but for metrics and what every invocation logs."""
+        """Lines logged since the last look, but for metrics and those of every invocation."""
         for function in functions:
             messages = self._messages(function.log_group)
             first = self._seen.get(function.log_group, 0)

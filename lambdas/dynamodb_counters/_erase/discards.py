@@ -1,9 +1,9 @@
 """Discards: entries of the quarantine that are never to be counted, nor taken back when their items change.
 
 An image that its item still shows is marked there, in the transaction that discards the entry: from then on the item
-counts nothing where the mark names. What an item shows no more has left it, too: if that image waits as well, both are
-discarded together. Otherwise it was taken back already, or will be, so only a redrive makes that right. The rows of
-chunks have no marks: only such pairs of them are discarded.
+counts nothing where the mark names. An image that its item shows no more has left it, too: if that change waits as
+well, both are discarded together. Otherwise it was taken back already, or will be, so only a redrive makes that right.
+The rows of chunks have no marks: only such pairs of them are discarded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 DOUBTFUL: Final = "#DOUBTFUL"
 
 _MOST_ATTRIBUTES: Final = 100
-"""Of an item: a condition names each of them."""
+"""Most marks of an item: a condition names each of them."""
 
 _Known: TypeAlias = tuple[str, bool, tuple[str, ...], str]
 """An image that waits: which of the two it is, whether it was erased, for which declarations, and its digest."""
@@ -43,7 +43,7 @@ class Discards:
     def discard(self, entry: Quarantined) -> bool:
         """Discard an entry; False if it, or its item, has changed meanwhile.
 
-        It stays: a record that comes again finds it. `InvalidArgumentError` tells what to do instead.
+        It stays: a record that comes again finds it. `InvalidArgumentError` says what to do instead.
         """
         if entry.key in self._done:
             return True

@@ -39,9 +39,9 @@ class Erased:
     given_up : int
         In objects of the on-failure buckets.
     uncounted : int
-        Of those in quarantine and in the buckets, how many waited to be counted.
+        Copies in quarantine and in the buckets that waited to be counted.
     out_of_sight : int
-        Messages that a consumer had at the time, or that were delayed: nobody could look into them.
+        Messages that a consumer had at the time, or that were delayed: they could not be looked into.
     pages : int
         Pages of backfills and verifications that are over. They name groups, whoever they are of.
     runs : int
@@ -89,7 +89,7 @@ class Eraser:
         self._buckets = [BucketCopies(s3, name, wanted) for name in names]
 
     def find(self) -> Erased:
-        """What there is to erase."""
+        """Copies to erase, by place."""
         return self._sweep(keeps_counts=True, writes=False)
 
     def erase(self, counts: CountsOfErased, uncounted: Uncounted = "refuse") -> Erased:

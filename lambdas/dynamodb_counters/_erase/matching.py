@@ -49,7 +49,7 @@ class Wanted:
             return False
 
     def is_key(self, pk: str, sk: str) -> bool:
-        """Whether a key alone tells that its item is one of the events."""
+        """Whether a key alone shows that its item is one of the events."""
         event = self.event
         if self.texts.keys() >= set(event.fields):
             return (pk, sk) == (event._pk_template.render(self.texts), event._sk_template.render(self.texts))

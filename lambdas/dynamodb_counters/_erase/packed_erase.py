@@ -1,7 +1,7 @@
 """Packed events: their rows are taken out of the chunks.
 
-First the log is told that the events are gone: by a retraction, or by their digests in a chunk of its own. From then on
-nobody writes anything that builds on their rows, since a put takes knowing the whole log. Then the rows go. Their
+First the log records that the events are gone: by a retraction, or by their digests in a chunk of its own. From then on
+no process writes anything that builds on their rows, since a put takes knowing the whole log. Then the rows go. Their
 digests stay, so that the events are still duplicates if they come again.
 """
 
@@ -60,7 +60,7 @@ class PackedEvents:
         return found
 
     def _all_chunks(self) -> Iterator[Iterable[Mapping[str, Any]]]:
-        """Part by part, if the values tell whose they are, else those of the whole table."""
+        """Part by part, if the values determine their parts, else those of the whole table."""
         if self._wanted.event.packed is None:
             return
         texts = self._wanted.texts
@@ -109,7 +109,7 @@ class PackedEvents:
                 log.events[self._identity.digest(row.values)] = row.values
 
     def _tell(self, found: _Log, *, keeps_counts: bool) -> None:
-        """Tell the log that the events are gone, unless its bucket takes no events any more."""
+        """Record in the log that the events are gone, unless its bucket takes no events any more."""
         event, now = self._wanted.event, self._table.clock()
         assert event.packed is not None
         if found.expires_at is not None and found.expires_at - DAY <= now:
@@ -122,10 +122,10 @@ class PackedEvents:
                 _retract(self._table, log, entries, event.packed.chunk_bytes)
             self._mark(log, found.events)
         except (BucketHoleError, MalformedImageError):
-            return  # Nobody writes to such a log.
+            return  # No process writes to such a log.
 
     def _mark(self, log: ChunkLog, digests: Iterable[bytes]) -> None:
-        """Put a chunk with digests alone, unless the log tells already that these events are gone."""
+        """Put a chunk with digests alone, unless the log has already that these events are gone."""
         batch = uuid4().hex[:8]
         log.look_through()
         for _ in self._table.tries():

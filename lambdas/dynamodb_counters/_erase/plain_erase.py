@@ -35,7 +35,7 @@ class EventItems:
         return found
 
     def _pages(self) -> Iterator[Mapping[str, Any]]:
-        """One partition if the values tell it, else the whole table."""
+        """One partition if the values determine it, else the whole table."""
         event, texts = self._wanted.event, self._wanted.texts
         request: dict[str, Any] = {
             "TableName": self._table.name,

@@ -1,8 +1,8 @@
 """Entries of the quarantine that hold events.
 
-An entry without its content stays until it would have gone anyway: it tells a record that is delivered again from a new
-one, so that what was decided of it stands. One that waits keeps its content: dropped, it would be taken back all the
-same. So it is discarded first; what a discard does not make right is redriven, and its content goes at once.
+An entry without its content stays until it would have gone anyway: it distinguishes a record that is delivered again
+from a new one, so that what was decided of it stands. One that waits keeps its content: dropped, it would be taken back
+all the same. So it is discarded first; what a discard does not make right is redriven, and its content goes at once.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class QuarantineCopies:
         try:
             return reduced(unpack(item[RECORD]), self._wanted)
         except UNREADABLE:
-            # Somebody has spoiled it, so that it can never be counted.
+            # A spoiled entry can never be counted.
             is_named = self._wanted.is_quoted_in(str(item[RECORD].get("S", "")))
             return Reduced(int(is_named), None)
 

@@ -1,6 +1,6 @@
 """Pages of backfills and verifications, which name the groups that events count in.
 
-They go as a whole once their run is over: nobody reads them any more.
+They go as a whole once their run is over: no process reads them any more.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RunPages:
             pages = [
                 page for pk in page_partitions(run, item) for page in self._query(f"{PK} = :pk", {PK: pk}, keys=True)
             ]
-            # Whoever has not heard of the end writes and reads pages still.
+            # A process that has not heard of the end writes and reads pages still.
             written = float(item[TTL]["N"]) - KEPT
             if run in is_open or self._table.clock() < written + HOUR:
                 found.runs += bool(pages)

@@ -17,7 +17,7 @@ from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._timeline.times import utc
 
 MAX_PAGE_BYTES: Final = 1_000_000
-"""Of JSON, which is escaped once more in a function's response of 6 MB at most."""
+"""Bytes of JSON, which is escaped once more in a function's response of 6 MB at most."""
 
 MAX_PAGE_SECONDS: Final = 2.0
 """After this, a page ends with what was found: a filter may find nothing for long."""
@@ -33,16 +33,16 @@ class Page(NamedTuple):
 
     @property
     def next(self) -> str | None:
-        """What names the page after this one."""
+        """Token of the page after this one."""
         return self.end and self.end.token
 
 
 Entries: TypeAlias = Iterable[tuple[Position, Mapping[str, Any] | None]]
-"""What there is to list, in order, with its positions; a position alone is one where a page may end."""
+"""Events to list, in order, with their positions; a position alone is one where a page may end."""
 
 
 def page_of(entries: Entries, parameters: QueryParameters, clock: Callable[[], float]) -> Page:
-    """What comes after the page before, as much of it as a page holds."""
+    """Entries after the page before, as many as a page holds."""
     after = last = parameters.after()
     found, size = list[Mapping[str, Any]](), 0
     limit, deadline = parameters.limit(), clock() + MAX_PAGE_SECONDS
@@ -93,7 +93,7 @@ class EventListing:
             boundary = (begin // bucket + width) * bucket
             until = utc(boundary) if boundary < end.timestamp() else end
             found = [(self._position(values), values) for values in self._read(start, until)]
-            # Chunks grow while somebody pages through them: only an event's own time and key hold their place.
+            # Chunks grow while a client pages through them: only an event's own time and key hold their place.
             yield from sorted(found, key=itemgetter(0))
             width = width * 2 if self._clock() - asked_at < _SLICE_SECONDS else 1
             start = until

@@ -40,7 +40,7 @@ def parse_events(text: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class EventCheck:
-    """What decides whether an event is taken: its key and its values, the schema, the declarations that count it."""
+    """Checks that decide whether an event is taken: key and values, the schema, the declarations that count it."""
 
     event: Event
     schema: SchemaCheck | None = None

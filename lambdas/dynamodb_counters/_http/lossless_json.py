@@ -1,6 +1,6 @@
 """JSON without loss of precision: fractional numbers are `Decimal` in both directions.
 
-Of what DynamoDB can hold and JSON cannot, binary is written as base64, and a set as a sorted array.
+Binary, which JSON has not, is written as base64, and a set as a sorted array.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def write_json(value: Any) -> str:
 def _require_modest(text: str, max_levels: int, max_values: int | None) -> None:
     """Judge a document by its text, before anything walks it: the parser recurses, and so does what reads its result.
 
-    Strings do not count. In a text that is not JSON, all is told right up to where the parser stops.
+    Strings do not count. In a text that is not JSON, all is judged right up to where the parser stops.
     """
     # Without escapes, every second part between quotes is outside of strings.
     plain = text.encode(errors="replace").replace(rb"\\", b"").replace(rb"\"", b"")
@@ -58,7 +58,7 @@ def _require_modest(text: str, max_levels: int, max_values: int | None) -> None:
     brackets = outline.replace(b",", b"")
     for _ in range(max_levels):
         brackets = brackets.replace(b"()", b"")
-    # What is left does not match, or encloses more than the levels that were taken off.
+    # Brackets that are left do not match, or enclose more than the levels that were taken off.
     if b"()" in brackets or brackets.count(b"(") > max_levels:
         raise ValueError(f"nested deeper than {max_levels} levels")
     # A value is the first of its container, or it follows a comma.

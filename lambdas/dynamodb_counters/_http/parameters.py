@@ -36,7 +36,7 @@ RESERVED_OF_EVENTS: Final = frozenset({*EVENT_OPTIONS, *SPAN})
 """Parameter names that no field of a readable event's key may have."""
 
 MAX_QUERY_BYTES: Final = 10_240
-"""What API Gateway takes of a request's line and headers together.
+"""Bytes that API Gateway takes of a request's line and headers together.
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html"""
 
 MAX_COUNT: Final = 100

@@ -17,7 +17,7 @@ MAX_BODY_BYTES: Final = 1_000_000
 """Unless an ingest says otherwise; as much as a line of a file of events may have."""
 
 MAX_VALUES: Final = 50_000
-"""Of a document, numbers and texts as well as what encloses them: each costs time, however few bytes it has."""
+"""Values in a document, numbers and texts as well as what encloses them: each costs time, however few its bytes."""
 
 
 def body_text(event: Mapping[str, Any], max_bytes: int) -> str:
@@ -32,7 +32,7 @@ def body_text(event: Mapping[str, Any], max_bytes: int) -> str:
             raise ValueError("no text")
         data = b64decode(body, validate=True) if event.get("isBase64Encoded") else body.encode()
         text = data.decode()
-    except ValueError:  # Of base64 and of Unicode, too.
+    except ValueError:  # Errors of base64 and of Unicode, too.
         raise bad_request("the body is not valid UTF-8") from None
     if len(data) > max_bytes:
         raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has {len(data)} bytes; limit: {max_bytes}")

@@ -40,7 +40,7 @@ Bound: TypeAlias = Mapping[str, str]
 _NONE: Final[Bound] = MappingProxyType({})
 
 MAX_READ_UNITS: Final = 650
-"""Of one window or series, eventually consistent: enough for 366 days of a window that declares nothing but its key."""
+"""Read units of one window or series, eventually consistent: 366 days of a window that declares its key only."""
 
 _Declared = TypeVar("_Declared", Aggregate, Window, Event)
 

@@ -13,7 +13,7 @@ from fastjsonschema.draft07 import CodeGeneratorDraft07
 from dynamodb_counters.errors import InvalidArgumentError
 
 _DRAFTS: Final = {"draft-07": CodeGeneratorDraft07, "draft-06": CodeGeneratorDraft06, "draft-04": CodeGeneratorDraft04}
-"""What checks events by a schema of each draft; the first one by one that names no draft."""
+"""Compilers of the schemas of each draft; the first one compiles a schema that names no draft."""
 
 _WITH_OTHERS: Final = {
     "additionalItems": "items",
@@ -22,7 +22,7 @@ _WITH_OTHERS: Final = {
     "exclusiveMinimum": "minimum",
     "then": "if",
 }
-"""Keywords that are enforced only beside another one."""
+"""Keywords that are enforced only next to another one."""
 
 _DESCRIBING: Final = re.compile(
     r"\$comment|\$defs|\$id|\$schema|default|definitions|deprecated|description|examples|id|readOnly|title|writeOnly|x-.*"

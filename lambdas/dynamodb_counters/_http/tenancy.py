@@ -1,4 +1,4 @@
-"""Tenancy: fields that a caller's claims decide, as API Gateway's authorizer tells them.
+"""Tenancy: fields that a caller's claims decide, as API Gateway's authorizer passes them.
 
 A path is ``claims.NAME`` for a JSON Web Token, ``lambda.NAME`` for the context of a Lambda authorizer, ``iam.NAME``
 for IAM.

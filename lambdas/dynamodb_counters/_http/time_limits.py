@@ -14,11 +14,11 @@ MAX_CPU_SECONDS: Final = 0.45
 """To check one request. Only a schema can take longer: some patterns never end with some texts."""
 
 _TO_ANSWER: Final = 0.5
-"""Of the time that is left, what the answer takes."""
+"""Seconds that the answer takes of the time that is left."""
 
 
 _AGAIN: Final = 0.05
-"""What is raised where nobody can catch it, such as a finalizer, is lost: the next one is not."""
+"""Seconds until the error is raised again: one raised where no code can catch it, as in a finalizer, is lost."""
 
 
 class _OverError(BaseException):

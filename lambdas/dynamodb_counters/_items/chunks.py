@@ -20,7 +20,7 @@ from dynamodb_counters._timeline.times import FIRST_SECOND, utc
 from dynamodb_counters.errors import MalformedImageError
 
 Sign: TypeAlias = Literal["+", "-", "0"]
-"""Of a row: accepted, taken back, or a tombstone."""
+"""Sign of a row: accepted, taken back, or a tombstone."""
 
 Cells: TypeAlias = Sequence[Any]
 """Texts, or typed values in a column of kind ""; None where a row lacks the attribute."""
@@ -79,7 +79,7 @@ class Chunk:
 
 
 def chunk_key(event_name: str, part: str, start: int, number: int, path: str = "") -> tuple[str, str]:
-    """Partition and sort key of a chunk of the bucket that begins at `start`; `path` tells the half of a split log.
+    """Partition and sort key of a chunk of the bucket that begins at `start`; `path` names the half of a split log.
 
     >>> chunk_key("view", "0", 1431856800, 12)
     ('PACK#view#0', '2015-05-17T10:00:00Z#000012')
@@ -100,7 +100,7 @@ def chunk_bucket(sk: str) -> str:
 
 
 def lost_rows(before: Chunk, after: Chunk) -> Chunk:
-    """What a chunk had before rows were taken out of it, and has no more."""
+    """Rows that a chunk had `before` some were taken out of it, and has no more."""
     kept, lost = after.all_rows(), []
     place = 0
     for row in before.all_rows():
@@ -146,7 +146,7 @@ def _chunk(document: Sequence[Any]) -> Chunk:
 
 
 def _column(values: Sequence[Mapping[str, Any] | None]) -> Any:
-    """Texts joined if they can be told apart again, which takes less and decodes faster; else kind and cells."""
+    """Texts joined if they can be taken apart again, which takes less and decodes faster; else kind and cells."""
     kinds = {kind for value in values if value is not None for kind in value}
     if kinds not in ({"S"}, {"N"}):
         return ["", [None if value is None else _plain(value) for value in values]]

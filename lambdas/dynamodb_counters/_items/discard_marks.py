@@ -46,7 +46,7 @@ def stored_marks(*images: Image | None) -> frozenset[str]:
 
 
 def image_digest(image: Image) -> str:
-    """What an image is known by, read from the table or with a record; marks do not change it, nor does an erasure."""
+    """Digest of an image, read from the table or with a record; marks do not change it, nor does an erasure."""
     shown = {name: _plain(value) for name, value in image.items() if name not in _UNSEEN}
     text = json.dumps(shown, sort_keys=True)
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:_BYTES]).decode()

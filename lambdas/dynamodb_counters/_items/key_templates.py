@@ -1,4 +1,4 @@
-"""Key templates: from values to a key that nobody can forge, and back.
+"""Key templates: from values to a key that no values can forge, and back.
 
 A template such as ``"T#{time}#CID#{clientId}"`` is literal text and fields. Values are escaped, so every ``#`` in a
 rendered key is the template's own, and different values never render the same key. A key longer than DynamoDB allows

@@ -17,7 +17,7 @@ _DIGEST_BYTES: Final = 9
 
 
 def shard_digest(shard: str) -> str:
-    """What watermarks and checkpoints name a shard by.
+    """Name of a shard in watermarks and checkpoints.
 
     >>> shard_digest("shardId-00000001414576573621-f55eea83")
     'ly2uFlpcxkp3'
@@ -29,7 +29,7 @@ class Watermark:
     """How the items of one shard hold the watermark of one of its books.
 
     `book` is the name of the book, by default that of the shard. The watermarks of books `before` it refuse as well:
-    they tell what was counted when there was no later book yet.
+    they hold what was counted when there was no later book yet.
     """
 
     __slots__ = ("book", "guards", "name", "shard")
@@ -45,7 +45,7 @@ class Watermark:
         return [{"B": packed(sequence)} for sequence in sequences]
 
     def of(self, item: Mapping[str, Any]) -> str:
-        """The padded sequence number in an item that has the watermark; an error if somebody has spoiled it."""
+        """The padded sequence number in an item that has the watermark; an error if it is spoiled."""
         return max(sequence_of(item[name]) for name in self.guards if name in item)
 
 

@@ -33,7 +33,7 @@ _LEAST: Final = 2 * DAY
 class Quarantine:
     """The quarantine of one table, which keeps entries for `retention_seconds`.
 
-    `ttl_of` tells by which attribute a record's item expires.
+    `ttl_of` is the attribute by which a record's item expires.
     """
 
     def __init__(

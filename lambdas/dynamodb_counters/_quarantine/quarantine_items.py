@@ -42,7 +42,7 @@ MAX_CONTENT_BYTES: Final = 380_000
 _PLAIN_BYTES: Final = 32_000
 
 UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error)
-"""Whatever reading an item raises that somebody has edited."""
+"""Errors of reading an item that was edited by hand."""
 
 _QUARANTINE: Final = {"S": QUARANTINE}
 _WAITING: Final = {"S": WAITING}
@@ -107,7 +107,7 @@ def quarantine_item(
 
 
 def read_quarantine_item(item: Mapping[str, Any]) -> Quarantined:
-    """The entry that an item holds; one that somebody has spoiled has no content."""
+    """The entry that an item holds; one that is spoiled has no content."""
     shard, sequence = [*item[SK]["S"].split("#"), ""][:2]
     reason = str(item.get(REASON, {}).get("S", ""))
     try:

@@ -1,4 +1,4 @@
-"""What waits for repair: entries of the quarantine, and batches in the on-failure bucket. Looked at on a schedule."""
+"""Records that wait for repair, in quarantine and in the on-failure bucket, looked at on a schedule."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The consumer: accepts the events of messages, once, and leaves no message to its fate.
 
-What can never be accepted becomes a dead letter; what the table refused for now is sent again, later. Both are sent by
-the consumer itself, so that only messages that crash it use up receives.
+A message that can never be accepted becomes a dead letter; one that the table refused for now is sent again,
+later. Both are sent by the consumer itself, so that only messages that crash it use up receives.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHARE_OF_A_REQUEST: Final = 0.4
 _MOST_EVENTS: Final = 1000
 _MOST_PACKED_EVENTS: Final = 20_000
 _MOST_CHARACTERS: Final = 1_000_000
-"""Of a slice, which is not interrupted. Packed events cost less the more of them come together."""
+"""Characters of a slice, which is not interrupted. Packed events cost less the more of them come together."""
 
 _GROUP: Final = 1000
 _SHRINKS: Final = 3
@@ -55,7 +55,7 @@ def longest_request(timeout: float) -> float:
 
 @dataclass(slots=True)
 class Consumed:
-    """What became of a batch of messages."""
+    """Outcome of a batch of messages."""
 
     statuses: Counter[str] = field(default_factory=Counter)
     """How many events had which outcome."""
@@ -68,7 +68,7 @@ class Consumed:
     refused: dict[str, str] = field(default_factory=dict)
     """Why a message became a dead letter, or could not be handled at all, by its id."""
     faults: set[str] = field(default_factory=set)
-    """What no event is to blame for and no retry cures: no table, no permission."""
+    """Errors that no event is to blame for and no retry cures: no table, no permission."""
 
 
 class Consumer:
@@ -78,7 +78,7 @@ class Consumer:
         self._table, self._event, self._queues = table, event, queues
         self._admission = admission
         self._most_events = _MOST_EVENTS if event.packed is None else _MOST_PACKED_EVENTS
-        # Conflicts as `accept` tells them. Of a packed event it tells none with what was there before.
+        # Conflicts as `accept` finds them: for a packed event, none with what was there before.
         self._conflicts: Conflicts = "read" if event.packed is None else "free"
 
     def consume(self, records: Sequence[Mapping[str, Any]], seconds_left: Callable[[], float]) -> Consumed:
@@ -93,7 +93,7 @@ class Consumer:
         for group in groups:
             done = self._finish(group, consumed) if self._is_late() else self._handle(group, consumed)
             if group is not groups[-1]:
-                # What comes next may crash: nothing of what is done is to come back with it.
+                # The next slice may crash: nothing of what is done is to come back with it.
                 self._queues.delete(done)
         return consumed
 
@@ -155,7 +155,7 @@ class Consumer:
             alone = [list(those) for _, those in groupby(parts, key=lambda part: part[0])]
             is_tables = isinstance(error, ClientError | BotoCoreError | TimeoutError)
             if not is_tables and len(alone) > 1:
-                # A stranger's event must not take the messages beside it along.
+                # A stranger's event must not take the messages around it along.
                 for those in alone:
                     self._accept(those, consumed)
                 return

@@ -48,7 +48,7 @@ class Message:
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     unreadable: str | None = None
     crash: str | None = None
-    """What its events raised, for a reason that is not the table's."""
+    """Error that its events raised, for a reason that is not the table's."""
     is_begun: bool = False
 
     def parse(self) -> None:
@@ -59,7 +59,7 @@ class Message:
         try:
             self.events = parse_events(self.body)
         except Exception as error:  # noqa: BLE001
-            # Strangers write it: no text may stop the messages beside it.
+            # Strangers write it: no text may stop the messages around it.
             self.unreadable = f"rejected: {error if isinstance(error, ProblemError) else type(error).__name__}"
 
     @property
@@ -74,7 +74,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """What is sent on of a message."""
+    """Body and attributes of a message that is sent on."""
 
     source: Message
     to: Target
@@ -86,7 +86,7 @@ class Sending:
 def read_message(record: Mapping[str, Any], now: float) -> Message:
     """The message of a Lambda record, its body not parsed yet."""
     attributes = record.get("attributes", {})
-    # Without the attribute, somebody else sent it: SQS knows when.
+    # Without the attribute, it is from another sender: SQS knows when.
     sent = _number(attributes.get("SentTimestamp"), now)
     taken = _number(_attribute(record, TAKEN), sent)
     body = record["body"].encode(errors="replace").decode()
@@ -102,7 +102,7 @@ def read_message(record: Mapping[str, Any], now: float) -> Message:
 
 
 def dead_letter(message: Message) -> Sending | None:
-    """What can never be accepted of a message."""
+    """Events of a message that can never be accepted, to send on; None without any."""
     if message.unreadable is not None:
         return Sending(message, "dead_letter_queue", message.body, _attributes(message, reason=message.unreadable))
     dead = message.indexes("rejected", "too_late", "conflict")
@@ -114,7 +114,7 @@ def dead_letter(message: Message) -> Sending | None:
 
 
 def sent_again(message: Message, jitter: float) -> Sending | None:
-    """What is to be tried again of a message: at once if it was not tried, later if the table refused it."""
+    """Events of a message to try again: at once if they were not tried, later if the table refused them."""
     if not message.is_begun:
         return Sending(message, "queue", message.body, _attributes(message, message.attempts))
     failed, left = message.indexes("failed"), message.left

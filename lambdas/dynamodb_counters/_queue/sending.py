@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 _MOST_ENTRIES: Final = 10
 _MOST_BYTES: Final = 250_000
-"""Of a batch of several messages: what every region takes, and room for attributes."""
+"""Bytes of a batch of several messages: what every region takes, less room for attributes."""
 
 
 class Queues:

@@ -130,7 +130,7 @@ class AggregateReads(GroupReads):
         whole = {aggregate.name: status(base_name(aggregate.name)).whole for aggregate in aggregates}
         pages = self._table.client.get_paginator("query").paginate(
             TableName=self._table.name,
-            # From the first aggregate's items to the last one's, which leaves out most events beside them.
+            # From the first aggregate's items to the last one's, which leaves out most events around them.
             KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
             ExpressionAttributeValues={
                 ":pk": {"S": aggregates[0]._pk_template.render(values)},

@@ -58,7 +58,7 @@ def count_intervals(
 def count_series(
     table: Table, window: Window, values: Values, intervals: Sequence[Interval], *, consistent: bool
 ) -> list[WindowCount]:
-    """Count adjoining intervals, in order, by one Query of a tier that tells them apart unless that costs more."""
+    """Count adjoining intervals, in order, by one Query of a tier that separates them unless that costs more."""
     statuses = Statuses.of_table(table)
     current, complete = statuses.current(window), statuses.status(window.name).whole
     require_fields(window.name, (*window.fields, *current.fields), values)
@@ -73,7 +73,7 @@ def count_series(
 
 
 def series_spans(window: Window, intervals: Sequence[Interval]) -> list[Span]:
-    """What the Queries of adjoining intervals cover: one, or if that costs less each interval on its own."""
+    """Spans of the Queries of adjoining intervals: one, or if that costs less each interval on its own."""
     whole = Interval(intervals[0].start, intervals[-1].end)
     aligned = [
         tier

@@ -137,7 +137,7 @@ class EventReads:
             live: dict[bytes, Image] = {}
             for item in chunks:
                 chunk = decode_chunk(item[CHUNK])
-                # What is taken back has the values that were accepted, so rows of other events need no look.
+                # A row that is taken back has the values that were accepted, so rows of other events need no look.
                 for row in chunk.rows_at(_places(chunk, wanted)):
                     digest = identity.digest(row.values)
                     if row.sign == "+":
@@ -151,7 +151,7 @@ class EventReads:
     ) -> Iterator[Mapping[str, Any]]:
         begin, finish = max(FIRST_SECOND, span[0]), min(LAST_SECOND, span[1])
         if event.retention is not None:
-            # What is refused as too late is read no more either, though it may not be deleted yet.
+            # An event that is refused as too late is read no more either, though it may not be deleted yet.
             begin = max(begin, (self._table.clock() - event.retention.total_seconds()) // layout.bucket * layout.bucket)
         if begin >= finish:
             return

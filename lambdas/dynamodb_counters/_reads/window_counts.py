@@ -1,4 +1,4 @@
-"""What a window's buckets add up to."""
+"""Sums of a window's buckets."""
 
 from __future__ import annotations
 

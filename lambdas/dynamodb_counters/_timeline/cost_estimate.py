@@ -1,4 +1,4 @@
-"""What a window costs to write and to read, and which tiers cost least."""
+"""Costs of a window, to write and to read, and the tiers that cost least."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST_WATERMARKS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """What a window costs at most, with full slots.
+    """Most that a window costs, with full slots.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def bucket_bytes(tier: Tier, shards: int = 1) -> int:
 
 
 def _worst_queries(tiers: tuple[Tier, ...], seconds: float, loose_ends: int) -> list[tuple[Tier, int]]:
-    """What `plan_queries` answers in the worst case: the tier of each Query and how many buckets it reads."""
+    """Worst case of `plan_queries`: the tier of each Query and how many buckets it reads."""
     finest, coarsest = tiers[0], tiers[-1]
     finest_only = [(finest, finest.touched(seconds, loose_ends))]
     if len(tiers) == 1:

@@ -1,6 +1,6 @@
 """Intervals, and the Queries whose buckets add up to one.
 
-The coarsest tier covers what its slots can tell; the next finer one covers what remains at both ends. Whole buckets
+The coarsest tier covers all that its slots resolve; the next finer one covers what remains at both ends. Whole buckets
 count by their total, the first and last by their slots, so one item counts each moment of the interval.
 """
 
@@ -39,7 +39,7 @@ class Interval:
     def ending_at(cls, as_of: float, last: timedelta, precision: int = MINUTE) -> Interval:
         """The interval of length `last` that ends with the unit of precision (seconds) holding `as_of`.
 
-        That unit is included whole, so a count as of now holds everything that has happened. Start and end each lie at
+        The unit is included whole, so a count as of now holds everything that has happened. Start and end each lie at
         most one unit after the requested ones.
         """
         unit = timedelta(seconds=precision)
@@ -66,7 +66,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What one Query covers: an interval that begins and ends on slots of a tier."""
+    """Span of one Query: an interval that begins and ends on slots of a tier."""
 
     tier: Tier
     interval: Interval
@@ -103,5 +103,5 @@ def plan_queries(tiers: tuple[Tier, ...], interval: Interval) -> list[Span]:
 
 
 def read_cost(spans: Sequence[Span]) -> float:
-    """What Queries cost in read units, their overhead included."""
+    """Read units of Queries, their overhead included."""
     return sum(QUERY_OVERHEAD + read_units(span.tier, span.buckets[1] - span.buckets[0] + 1) for span in spans)

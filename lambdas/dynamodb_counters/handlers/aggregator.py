@@ -81,7 +81,7 @@ def _meter(report: Report) -> None:
     if report.takeover:
         logger.info(report.takeover)
     if report.quarantined:
-        # The schedule tells how many there are in all; the alarm need not wait for it.
+        # The schedule counts how many there are in all; the alarm need not wait for it.
         metrics.add_metric(name="QuarantineWaiting", unit=MetricUnit.Count, value=report.quarantined)
         logger.warning("records quarantined", extra={"quarantined": report.quarantined})
 

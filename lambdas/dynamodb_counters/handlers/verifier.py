@@ -54,7 +54,7 @@ def _meter(done: Verification) -> None:
     metrics.add_metric(name="GroupsVerified", unit=MetricUnit.Count, value=done.compared)
     metrics.add_metric(name="Drift", unit=MetricUnit.Count, value=done.groups("drift"))
     metrics.add_metric(name="GroupsUnknown", unit=MetricUnit.Count, value=done.groups("unknown"))
-    # Groups may name people: `counters verify` tells which they are.
+    # Groups may name people: `counters verify` lists them.
     if drifted := _by_declaration(done, "drift"):
         logger.error("counts have drifted", extra={"groups": drifted})
     if unknown := _by_declaration(done, "unknown"):

@@ -1,4 +1,4 @@
-"""What the tests of your own code need: counters in memory, counted at once, with a clock that you move."""
+"""Tests of your own code: counters in memory, counted at once, with a clock that you move."""
 
 from dynamodb_counters.testing._faults import Faults as Faults
 from dynamodb_counters.testing._in_memory import CountersInMemory as CountersInMemory

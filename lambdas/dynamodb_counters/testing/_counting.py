@@ -21,7 +21,7 @@ _QUARANTINE_SECONDS: Final = 14 * DAY
 _MOST_RECORDS: Final = 10_000
 
 _MOST_CRASHES: Final = 3
-"""Of the invocations of one batch, so that it is counted in the end."""
+"""Most crashes of the invocations of one batch, so that it is counted in the end."""
 
 _MOST_CALLS: Final = 6
 """A crash comes no later than at this call of an invocation."""
@@ -103,7 +103,7 @@ class Counting:
     def _once_more(self, stream: MemoryStream, shard: str, records: list[Record]) -> list[Record]:
         known = stream.read(shard, None, 10**9).records
         known = known[: known.index(records[-1]) + 1]
-        # What Lambda delivers again is young: a batch that is counted is repeated within minutes.
+        # A batch that Lambda delivers again is young: a batch that is counted is repeated within minutes.
         young = [one for one in known if one["dynamodb"]["ApproximateCreationDateTime"] > self._clock() - HOUR]
         return young[-len(records) - self._random.randrange(_REPLAYED) :] or records
 
@@ -163,4 +163,4 @@ def one_by_one(table: Table) -> Table:
 
 
 def _no_pause(_seconds: float) -> None:
-    """Nobody else needs the time."""
+    """Return at once: no other thread needs the time."""

@@ -1,4 +1,4 @@
-"""What goes wrong between a write and its count."""
+"""Faults between a write and its count."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """What DynamoDB Streams and Lambda may do to the aggregator; the counts must stay exact.
+    """Faults that DynamoDB Streams and Lambda may inflict on the aggregator; the counts must stay exact.
 
     Each is a probability from 0 to 1; the seed of `counters_in_memory` decides. With any of them, shards are read in
     random order and batches are cut at random places.
@@ -17,12 +17,12 @@ class Faults:
     Parameters
     ----------
     crash : float, optional
-        That an invocation dies before or after one of its calls, with some of its writes done; its batch is delivered
-        again, to a new process. Default 0.
+        Probability that an invocation dies before or after one of its calls, with some of its writes done; its
+        batch is delivered again, to a new process. Default 0.
     redeliver : float, optional
-        That a batch is delivered again although it was counted, with some of the records before it. Default 0.
+        Probability that a batch is delivered again although it was counted, with some records before it. Default 0.
     split : float, optional
-        That a shard of the stream is replaced by one or two others after a write. Default 0.
+        Probability that a shard of the stream is replaced by one or two others after a write. Default 0.
 
     Examples
     --------

@@ -27,7 +27,7 @@ START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 _NO_FAULTS: Final = Faults()
 _SHARDS: Final = 3
-"""Of a stream with faults; one without has a single shard."""
+"""Shards of a stream with faults; one without has a single shard."""
 
 _SOURCE: Final = "source"
 _WRITES: Final = {"put_item", "update_item", "delete_item", "transact_write_items", "batch_execute_statement"}
@@ -35,7 +35,7 @@ _TOLD: Final = 5
 
 
 class QuarantinedRecordsError(CountersError, AssertionError):
-    """Records could not be counted; `entries` tells which and why."""
+    """Records could not be counted; `entries` says which and why."""
 
     def __init__(self, entries: list[Quarantined]) -> None:
         told = [f"- {entry.reason}: {entry.content}" for entry in entries[:_TOLD]]
@@ -142,7 +142,7 @@ class _CountedClient:
         return checked
 
     def get_paginator(self, operation: str) -> Paginator:
-        """Of ``query`` and ``scan``."""
+        """Paginator of ``query`` or ``scan``."""
         if operation not in ("query", "scan"):
             raise NotImplementedError(f"a paginator of {operation} is not known in memory")
         return Paginator(getattr(self, operation))

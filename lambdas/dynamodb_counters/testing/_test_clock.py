@@ -9,7 +9,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 
 class TestClock:
-    """A clock that moves only when told to; call it for seconds since 1970.
+    """A clock that moves only by `advance`; call it for seconds since 1970.
 
     `counters_in_memory` makes it: ``counters.clock``.
     """

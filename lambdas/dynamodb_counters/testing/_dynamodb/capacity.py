@@ -1,4 +1,4 @@
-"""What DynamoDB charges by its published rules: sizes of items, units of requests, dollars."""
+"""Charges of DynamoDB by its published rules: sizes of items, units of requests, dollars."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNITS_PER_SECOND: Final = 1000.0
 """Write units per second that a partition, and so an item, can take."""
 
 INDEX_UNITS_PER_MOVE: Final = 2.0
-"""What an update adds that changes an item's key in an index: the index deletes one entry and puts another."""
+"""Units that an update adds if it changes an item's key in an index: the index deletes one entry and puts another."""
 
 Key = tuple[str, ...]
 """Table name and the values of the key."""
@@ -28,7 +28,7 @@ _CONTAINER_BYTES: Final = 3
 
 @dataclass(slots=True)
 class Usage:
-    """What requests have consumed, refused ones included; `items` has the write units by item."""
+    """Units that requests have consumed, refused ones included; `items` has the write units by item."""
 
     calls: int = 0
     writes: float = 0.0

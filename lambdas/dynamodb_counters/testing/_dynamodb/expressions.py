@@ -40,7 +40,7 @@ _ORDER: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Placeholders:
-    """What ``#name`` and ``:value`` stand for in an expression."""
+    """Meanings of ``#name`` and ``:value`` in an expression."""
 
     names: Mapping[str, str]
     values: Mapping[str, Value]

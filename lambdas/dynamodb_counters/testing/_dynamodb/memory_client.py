@@ -137,14 +137,14 @@ class MemoryDynamoDB:
         return {**told, **counts, "ConsumedCapacity": {"CapacityUnits": units}, **last}
 
     def describe_table(self, **request: Any) -> dict[str, Any]:
-        """What a run asks for: how many items there are about, how large they are, and the stream."""
+        """Description that a run asks for: how many items there are about, how large they are, and the stream."""
         table = self._table("DescribeTable", request)
         sizes = [item_bytes(item) for item in table.items()]
         described = {"ItemCount": len(sizes), "TableSizeBytes": sum(sizes), "LatestStreamArn": table.stream.arn}
         return {"Table": described}
 
     def get_paginator(self, operation: str) -> Paginator:
-        """Of ``query`` and ``scan``."""
+        """Paginator of ``query`` or ``scan``."""
         return Paginator({"query": self.query, "scan": self.scan}[operation])
 
     def _table(self, operation: str, request: Mapping[str, Any]) -> Table:

@@ -25,7 +25,7 @@ from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, 
 _MAX_ITEM_BYTES: Final = 400 * 1024
 _PAGE_BYTES: Final = 1024 * 1024
 _MOST_KEY_BYTES: Final = (2048, 1024)
-"""Of a partition key, of a sort key."""
+"""Most bytes of a partition key, of a sort key."""
 
 # A key condition is no general expression: the partition key, and at most one test of the sort key.
 _KEY_CONDITION: Final = re.compile(
@@ -64,7 +64,7 @@ class Table:
         return {name: item[name] for name in self.keys if name in item}
 
     def address(self, key: Item) -> Key:
-        """What capacity is accounted to."""
+        """Key that capacity is accounted to."""
         return (self.name, *(key[name]["S"] for name in self.keys))
 
     def find(self, operation: str, key: Item) -> Item | None:
@@ -108,7 +108,7 @@ class Table:
         return _one_page([item for _, item in found], request, most)
 
     def _of_index(self, request: Mapping[str, Any]) -> list[Item]:
-        """What a query finds in an index that holds keys only, on one page."""
+        """Items that a query finds in an index that holds keys only, on one page."""
         partition, sort = self.indexes[request["IndexName"]]
         matches, given = compile_condition(request["KeyConditionExpression"]), Placeholders.of(request)
         found = [item for item in self.items() if sort in item and matches(item, given)]
@@ -210,7 +210,7 @@ def attempt(kind: str, request: Mapping[str, Any], keys: tuple[str, ...], old: I
 
 
 def answer(request: Mapping[str, Any], done: Attempt) -> dict[str, Any]:
-    """What the client returns for a write that was done."""
+    """Answer of the client for a write that was done."""
     told: dict[str, Any] = {}
     if request.get("ReturnConsumedCapacity", "NONE") != "NONE":
         told["ConsumedCapacity"] = {"TableName": request["TableName"], "CapacityUnits": done.units}

@@ -43,7 +43,7 @@ _KNOWN: Final[Mapping[str, Sequence[str]]] = {
     "Scan": ("Segment", "TotalSegments", *_PAGE),
     "DescribeTable": ("TableName",),
 }
-"""What the tables in memory heed, by operation."""
+"""Parameters that the tables in memory heed, by operation."""
 
 _RETURNED: Final = {"PutItem": ("NONE", "ALL_OLD"), "DeleteItem": ("NONE", "ALL_OLD")}
 _MOST: Final = {"TransactItems": 100, "Statements": 25, "Keys": 100}
@@ -92,7 +92,7 @@ def _parts(operation: str, request: Mapping[str, Any]) -> Iterator[Mapping[str, 
 
 
 def _problem(operation: str, request: Mapping[str, Any]) -> str:
-    """What DynamoDB says of a request, or of a part; "" if it takes it."""
+    """Error of DynamoDB for a request, or for a part; "" if it takes it."""
     for name, most in _MOST.items():
         if len(request.get(name, ())) > most:
             return f"invalid {xform_name(name)}: Member must have length less than or equal to {most}"
@@ -147,7 +147,7 @@ def _expression_problem(text: str) -> str:
 
 
 def _selection_problem(operation: str, request: Mapping[str, Any]) -> str:
-    """What is wrong with the parameters that say what is answered."""
+    """Error in the parameters that say what is answered."""
     returned = request.get("ReturnValues", "NONE")
     if returned in ("UPDATED_OLD", "UPDATED_NEW") and operation == "UpdateItem":
         raise NotImplementedError(f"UpdateItem with ReturnValues={returned} is not known in memory")

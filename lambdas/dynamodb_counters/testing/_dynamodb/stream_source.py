@@ -22,7 +22,7 @@ class Page(NamedTuple):
 
 
 def shard_id(name: str) -> str:
-    """What a stream calls a shard that is named with its table, ``<id>@<table>``, as two streams may share an id."""
+    """Id in its stream of a shard that is named with its table, ``<id>@<table>``, as two streams may share an id."""
     return name.partition("@")[0]
 
 
