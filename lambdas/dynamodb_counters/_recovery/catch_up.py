@@ -2,7 +2,7 @@
 
 The copy has the aggregates with their watermarks, the checkpoints and the deployments' history of the original. So the
 aggregator can take the original's records to the copy, each exactly once as ever: those whose changes the copy
-contains. What an item was before anyone wrote to the copy is told by the copy's own stream. So every run finds the
+contains. The copy's own stream shows what an item was before anyone wrote to the copy. So every run finds the
 same records, and one that was killed is repeated.
 """
 
@@ -45,18 +45,18 @@ _BATCH: Final = 1000
 _NAMED: Final = 10
 
 _DONE: Final = bookkeeping_key("RESTORE")
-"""Key of the item that tells which stream the table has caught up with."""
+"""Key of the item that names the stream the table has caught up with."""
 
 _PROBES: Final = 100
-"""Records of a shard that are read beyond: they tell if that time is wrong."""
+"""Records of a shard that are read beyond: they show if that time is wrong."""
 
 _STEPPED_BACK: Final = "restored"
-"""Attribute of a checkpoint that tells for which stream it was set back."""
+"""Attribute of a checkpoint: the stream for which it was set back."""
 
 
 @dataclass(slots=True)
 class Uncounted:
-    """What the original's stream has for the copy."""
+    """Records that the original's stream has for the copy."""
 
     records: dict[str, list[Record]] = field(default_factory=dict)
     """By shard: those whose changes the copy contains, after what had been counted for certain."""
@@ -66,7 +66,7 @@ class Uncounted:
     moment: float = 0.0
     """When the copy was made, or a little earlier."""
     read_from: float = 0.0
-    """Of records created from then on, all were read."""
+    """Time from which on all records created were read."""
 
 
 def has_caught_up(table: Table, stream: str) -> bool:
@@ -77,7 +77,7 @@ def has_caught_up(table: Table, stream: str) -> bool:
 class CatchUp:
     """Catches up with the original's stream in a copy.
 
-    `declarations` are needed if the copy has no history that tells them; `at` says when the copy was made, in seconds
+    `declarations` are needed if the copy has no history of them; `at` says when the copy was made, in seconds
     since 1970, which its items may leave open.
     """
 
@@ -104,7 +104,7 @@ class CatchUp:
         return has_caught_up(self._table, self._stream)
 
     def find(self) -> Uncounted:
-        """What is to be counted; RestoreError if that cannot be told."""
+        """Records to be counted; RestoreError if these cannot be determined."""
         read_from = self._table.clock() - CAUGHT_UP_WITHIN
         shards, own_shards = self._original.shards(), self._own.shards()
         if set(shards) & set(own_shards):
@@ -113,11 +113,11 @@ class CatchUp:
         until = math.inf if self._at is None else self._at + COPY_SKEW
         kept, passed = self._read(self._original, shards, lambda shard: checkpoints[shard].settled, until)
         found = Uncounted(read=sum(map(len, kept.values())), read_from=read_from)
-        # What has settled in a child is in the copy, and what its parents had of the same key before it.
+        # Records that settled in a child are in the copy, and those that its parents had of the same key before.
         chains = chains_of(
             record for shard, records in kept.items() for record in records if key_of(record) not in passed[shard]
         )
-        # Of what began later, the first records may not have been read: nothing tells what it was before these.
+        # Chains that began later may lack their first records: what their items were before is unknown.
         chains = {
             key: chain
             for key, chain in chains.items()
@@ -177,9 +177,9 @@ class CatchUp:
         made_at = uncounted.moment if self._at is None else self._at
         note_predecessor(self._table, Predecessor(self._stream, math.floor(made_at), math.ceil(uncounted.read_from)))
         if self._source:
-            # So that it knows of the predecessor before it tells records of that from the source table's.
+            # It must know the predecessor before it separates records of that from the source table's.
             aggregator.handle({})
-        # What is counted here is in no run's log.
+        # Records counted here are in no run's log.
         close_runs(self._table)
         # All before any: a batch of one shard prunes watermarks that the checkpoint of another covers.
         for shard in uncounted.records:

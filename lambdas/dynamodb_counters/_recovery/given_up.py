@@ -1,4 +1,4 @@
-"""What Lambda gave up on, as it lies in the on-failure bucket: one object per batch.
+"""Batches that Lambda gave up on, as they lie in the on-failure bucket: one object per batch.
 
 https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-errors.html
 """
@@ -20,7 +20,7 @@ from dynamodb_counters.errors import GivenUpError
 _BEGINNING: Final = "1970-01-01T00:00:00Z"
 
 _MOST_SECONDS: Final = 10**11
-"""Of a time since 1970: longer than a calendar lasts."""
+"""Most seconds of a time since 1970: longer than a calendar lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class GivenUp:
     stream: str
     records: tuple[Record, ...]
     at: float = 0.0
-    """When Lambda gave up, in seconds since 1970; 0 if the object does not tell."""
+    """When Lambda gave up, in seconds since 1970; 0 if the object does not say."""
 
     @property
     def is_early(self) -> bool:

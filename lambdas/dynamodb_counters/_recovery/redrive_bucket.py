@@ -1,7 +1,7 @@
-"""Counts what Lambda gave up on, from the on-failure bucket, each record once.
+"""Counts batches that Lambda gave up on, from the on-failure bucket, each record once.
 
-A batch is delivered to the aggregator as its shard's batch that it is. What an earlier invocation has counted of it is
-told by watermarks: later records are in books of their own.
+A batch is delivered to the aggregator as its shard's batch that it is. Watermarks hold what an earlier invocation has
+counted of it: later records are in books of their own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dynamodb_counters.errors import CommitError, CountersError, GivenUpError
 
 @dataclass(frozen=True, slots=True)
 class RedrivenBatch:
-    """What became of an object of the on-failure bucket.
+    """Outcome of an object of the on-failure bucket.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ class RedrivenBatch:
         Items updated, and images that went to quarantine because they cannot be counted.
     skipped : int
         Records that some item refused: Lambda gave up on them before the age of 23 hours, and later records of their
-        shard were counted meanwhile. Nothing tells whether they were counted before.
+        shard were counted meanwhile. It is unknown whether they were counted before.
     problem : str, optional
         Why it stays in the bucket. Default: it was counted, and the object is deleted.
     left : int
-        Records of a table that this one was restored from, but not in the copy, or nobody can tell.
+        Records of a table that this one was restored from, but not in the copy, or perhaps not.
     """
 
     key: str
@@ -67,7 +67,7 @@ def redrive_bucket(
     keep: bool = False,
     dry_run: bool = False,
 ) -> Iterator[RedrivenBatch]:
-    """Count each object and delete it, unless told to `keep` it; a problem stops its shard, not the others.
+    """Count each object and delete it, unless it is to be kept (`keep`); a problem stops its shard, not the others.
 
     An object with records that were skipped, or are not of the copy, stays, and stops nothing: all that can be counted
     of it is.
@@ -93,7 +93,7 @@ def redrive_bucket(
             yield RedrivenBatch(key, problem=str(error))
             continue
         except ClientError as error:
-            # What cannot be read now must not be overtaken by what follows it in its shard.
+            # An object that cannot be read now must not be overtaken by what follows it in its shard.
             if error.response["Error"]["Code"] != "NoSuchKey":
                 raise
             yield RedrivenBatch(key, problem=_told(error))
@@ -104,7 +104,7 @@ def redrive_bucket(
             yield RedrivenBatch(key, len(batch.records), problem=_unknown(batch.stream, table.name, control))
     for batches in by_shard.values():
         stopped_by = ""
-        # An item's watermark tells the last record only, so a shard's batches are counted in their order.
+        # An item's watermark holds the last record only, so a shard's batches are counted in their order.
         for _, key in sorted(batches):
             if stopped_by:
                 yield RedrivenBatch(key, problem=f"waits for {stopped_by}, an earlier batch of its shard")
@@ -162,7 +162,7 @@ def _require_caught_up(table: Table, predecessors: Sequence[Predecessor]) -> Non
 
 
 def _contained(batch: GivenUp, control: Control) -> tuple[GivenUp, int]:
-    """The batch as far as this table contains it, and of how many of its records that cannot be told."""
+    """The batch as far as this table contains it, and how many of its records are in doubt."""
     for predecessor in control.predecessors:
         if predecessor.is_of(batch.stream):
             contained, left = predecessor.sort(batch.records)

@@ -1,4 +1,4 @@
-"""Which changes of a table are in a copy of it: each item tells by its image. Pure.
+"""Which changes of a table are in a copy of it: each item shows it by its image. Pure.
 
 The records of one key form a chain of images, each record's new one the next one's old one. The copy's item is one of
 them: what led to it is in the copy, what followed is not.
@@ -26,7 +26,7 @@ Images: TypeAlias = Mapping[ItemKey, Mapping[str, Any] | None]
 
 @dataclass(slots=True)
 class InCopy:
-    """What a copy shows of the original's records."""
+    """Evidence in a copy of the original's records."""
 
     included: dict[ItemKey, int] = field(default_factory=dict)
     """How many of a key's records led to its item."""
@@ -52,14 +52,14 @@ def chains_of(records: Iterable[Record]) -> dict[ItemKey, list[Record]]:
 
 
 def first_images(records: Iterable[Record]) -> dict[ItemKey, Mapping[str, Any] | None]:
-    """What items were before their first change."""
+    """Images of items before their first change."""
     return {key: chain[0]["dynamodb"].get(OLD) for key, chain in chains_of(records).items()}
 
 
 def compare(chains: Mapping[ItemKey, list[Record]], copied: Images, at: float | None = None) -> InCopy:
     """Find each key's item in its chain.
 
-    An item may be there more than once; then `at`, or what is certain of other items, tells when the copy was made.
+    An item may be there more than once; then `at`, or what is certain of other items, decides when the copy was made.
     """
     found = InCopy()
     places: dict[ItemKey, list[int]] = {}

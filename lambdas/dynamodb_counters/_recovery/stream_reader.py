@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
 
 _QUIET_PAGES: Final = 50
-"""Empty pages in a row after which an open shard is taken to have no more: nothing else tells."""
+"""Empty pages in a row after which an open shard is taken to have no more: nothing else shows it."""
 
 _PAUSE: Final = 0.2  # A shard takes five requests per second.
 

@@ -41,7 +41,7 @@ def accept_many(
 ) -> list[Outcome]:
     """Outcomes in the order of the events; a repetition within the call is a duplicate of its first occurrence.
 
-    `refusal` tells why the event of a typed item is to be rejected, or None.
+    `refusal` says why the event of a typed item is to be rejected, or None.
     """
     require_event(event)
     if conflicts not in get_args(Conflicts):
@@ -104,7 +104,7 @@ def _compared(table: Table, event: Event, items: list[dict[str, Any]], outcomes:
 
 
 def _repeated(table: Table, event: Event, first: dict[str, Any], outcome: Outcome, item: dict[str, Any]) -> Outcome:
-    """What becomes of an event whose key another one of the call has, which had the outcome."""
+    """Outcome of an event whose key another one of the call has, which had the given outcome."""
     if not differing(event, item, first):
         return DUPLICATE if outcome == ACCEPTED else outcome
     if outcome == ACCEPTED:

@@ -2,8 +2,9 @@
 
 Chunks are numbered from 0 without a gap and never change, but for what is erased. A process remembers which events it
 has seen in them. It puts the next chunk on condition that there is none of that number; so a put that succeeds proves
-that the process knew the whole log, and no read is needed before it (ADR 11). What needs no put, "it is a duplicate",
-is true of every log that begins like the known one: an event that is in the log stays in it, at least as a digest.
+that the process knew the whole log, and no read is needed before it (ADR 11). An outcome without a put, "it is a
+duplicate", is true of every log that begins like the known one: an event that is in the log stays in it, at least as a
+digest.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ _WARY: Final = 8
 at least ten times as much."""
 
 _PAGE: Final = 64
-"""Chunks that are read at a time. What fails in between must not hide whose the first one was."""
+"""Chunks that are read at a time. A failure in between must not hide whose the first one was."""
 
 _EMPTY_LOG: Final = 8
-"""What an empty log takes, in events."""
+"""Events that an empty log takes."""
 
 
 class EventErasedError(CountersError):
@@ -46,7 +47,7 @@ class EventErasedError(CountersError):
 
 
 class BucketHoleError(CountersError):
-    """A part of the bucket has expired, so nobody can tell what was in it."""
+    """A part of the bucket has expired, so its content is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class LogKey:
 
     @property
     def last(self) -> str:
-        """What sorts after all of its chunks, and after those of its halves."""
+        """Sort key after all of its chunks, and after those of its halves."""
         return chunk_key(self.event, self.part, self.start, MAX_NUMBER, self.path + LAST_PATH)[1]
 
     def half(self, digest: bytes) -> LogKey:
@@ -75,7 +76,7 @@ class LogKey:
 
 
 class ChunkLog:
-    """What a process knows of one log: its first chunks, and what was in the log that it is a half of."""
+    """Knowledge of a process of one log: its first chunks, and what was in the log that it is a half of."""
 
     def __init__(
         self, table: Table, event: Event, key: LogKey, expires_at: int | None, most_events: int = MOST_EVENTS
@@ -90,7 +91,7 @@ class ChunkLog:
         self.most_events = most_events
         self._rows = 0
         self.places: dict[bytes, int] = {}
-        """Of each event, the place of its chunk, or `GONE`."""
+        """Place of each event's chunk, or `GONE`."""
         self.versions: dict[bytes, TypedValue] = {}
         self._wary = 0
         self._table = table
@@ -112,13 +113,13 @@ class ChunkLog:
         return half
 
     def is_last(self, rows: int) -> bool:
-        """Whether the next chunk, with so many rows, is the last one: nobody has to read more to know a log."""
+        """Whether the next chunk, with so many rows, is the last one: a log is known without reading more."""
         return self._rows + rows >= self.most_events
 
     def look(self, *, consistent: bool) -> dict[int, str]:
         """Read a page on from the last chunk known; return who wrote which of those found.
 
-        `BucketHoleError` if a chunk is missing before others. Only a strongly consistent read tells that.
+        `BucketHoleError` if a chunk is missing before others. Only a strongly consistent read shows that.
         """
         found: dict[int, str] = {}
         if self.is_split:
@@ -173,7 +174,7 @@ class ChunkLog:
         self._note([(digest, row.sign, row.values.get(version)) for digest, row in rows])
 
     def _learn(self, item: Mapping[str, Any]) -> Chunk:
-        """Note a chunk that somebody has put, by its columns of the key alone."""
+        """Note a chunk that was put, by its columns of the key alone."""
         chunk = decode_chunk(item[CHUNK])
         self.is_split = chunk.is_last
         self.places |= dict.fromkeys(erased_digests(item), GONE)
@@ -192,7 +193,7 @@ class ChunkLog:
     def values(self, digest: bytes) -> Image:
         """The values of an event as the log holds them: those are taken back, never a caller's.
 
-        `EventErasedError` if they are gone. What tells so to all is in a later chunk.
+        `EventErasedError` if they are gone. A later chunk says so to all.
         """
         found = self.held(self.places[digest]).get(digest)
         if found is None:

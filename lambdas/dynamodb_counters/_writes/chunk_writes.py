@@ -1,4 +1,4 @@
-"""Writing a log: decide entries from what is known of it, put the next chunk, and decide anew if that is refused."""
+"""Writing a log: decide entries from what is known of it, put the next chunk, and decide again if that is refused."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, Out
 from dynamodb_counters.errors import MalformedImageError
 
 _BATCH_BYTES: Final = 6
-"""Of a random batch id: it only has to differ from those that try to put the same chunk."""
+"""Bytes of a random batch id: it only has to differ from those that try to put the same chunk."""
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 _MAX_ITEM_BYTES: Final = 400 * 1024
 _MAX_EVENT_BYTES: Final = 190 * 1024
-"""So that a newer version can take back the one before in the same chunk."""
+"""Most bytes of an event: a newer version can take back the one before in the same chunk."""
 
 _MOST_WRITES: Final = 1024
-"""Of a chunk: what resembles each other a lot would be more than is to be read at a time."""
+"""Most writes of a chunk: more that resemble each other a lot would be more than is to be read at a time."""
 
 _ROW_BYTES: Final = 12
 _FITTINGS: Final = 4
@@ -112,7 +112,7 @@ def _write_log(table: Table, log: ChunkLog, entries: Sequence[Entry], chunk_byte
 
 
 def compare_with_log(log: ChunkLog, entries: Sequence[Entry]) -> None:
-    """Tell conflicts from duplicates: reads each chunk that holds one of them."""
+    """Separate conflicts from duplicates: reads each chunk that holds one of them."""
     by_chunk: dict[int, list[Entry]] = {}
     for entry in entries:
         number = log.places.get(entry.digest, GONE)
@@ -122,7 +122,7 @@ def compare_with_log(log: ChunkLog, entries: Sequence[Entry]) -> None:
         try:
             held = log.held(number)
         except (BucketHoleError, MalformedImageError):
-            continue  # Nobody can tell any more.
+            continue  # It is unknown by now.
         except (ClientError, BotoCoreError) as error:
             for entry in repeated:
                 entry.outcome = failed(error)
@@ -165,12 +165,12 @@ class _Writing:
                 else:
                     return ""
             except (ClientError, BotoCoreError) as error:
-                # A put without an answer may have landed, or may yet: trying it again tells.
+                # A put without an answer may have landed, or may yet: trying it again shows which.
                 reason = str(failed(error).reason)
         return reason
 
     def _put_next(self) -> bool:
-        """Put the next chunk; False if others came first, so that what is left must be decided anew."""
+        """Put the next chunk; False if others came first, so that what is left must be decided again."""
         log = self._log
         if self._next is None:
             self._next = self._fitted()
@@ -214,7 +214,7 @@ class _Writing:
         self._writes, self._next = [], None
 
     def _decide(self) -> None:
-        """Find out what the log lacks; of what it has, tell so."""
+        """Find out which entries the log lacks; the others are duplicates."""
         writes: list[_Write] = []
         staged: dict[bytes, _Write] = {}
         for entry in self._undecided:
@@ -233,7 +233,7 @@ class _Writing:
         self._writes, self._undecided = writes, []
 
     def _rows(self, entry: Entry, before: _Write | None) -> tuple[list[Row], bool]:
-        """What to write for an entry, and whether the event was there; nothing to write: it is a repetition."""
+        """Rows to write for an entry, and whether the event was there; without rows it is a repetition."""
         log, digest = self._log, entry.digest
         place = log.places.get(digest)
         if before is None and place is None:

@@ -1,4 +1,4 @@
-"""Conflicts: an event whose key is taken by another payload, told from a repetition of what is stored."""
+"""Conflicts: an event whose key is taken by another payload, as opposed to a repetition of what is stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_NAMES = 10
 
 
 def repetition(event: Event, image: Image, stored: Image) -> Outcome:
-    """What an event is whose key is taken by `stored`: a conflict, unless the payloads are equal.
+    """Outcome of an event whose key is taken by `stored`: a conflict, unless the payloads are equal.
 
     An older version of the event is a repetition: it is what came late of a source that corrects itself.
     """

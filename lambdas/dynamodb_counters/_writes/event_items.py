@@ -86,7 +86,7 @@ def _typed(name: str, value: Any) -> dict[str, Any]:
 
 
 def _typed_value(name: str, value: Any, levels: int) -> dict[str, Any]:  # noqa: PLR0911
-    """What JSON holds; boto3's serializer takes several times as long, so it gets only what is left."""
+    """Values that JSON holds; boto3's serializer takes several times as long, so it gets only what is left."""
     if not levels:
         raise InvalidArgumentError(name, type(value), f"a value of at most {_MOST_LEVELS} nested levels")
     kind = type(value)
@@ -143,7 +143,7 @@ def _serialized(name: str, value: Any) -> dict[str, Any]:
 
 
 def _require_storable(name: str, value: Any) -> None:
-    """Refuse what the serializer takes and DynamoDB does not: nobody else would, of a value in a chunk."""
+    """Refuse what the serializer takes and DynamoDB does not: for a value in a chunk, nothing else would."""
     if isinstance(value, str):
         _require_unicode(name, value)
     elif isinstance(value, Decimal):

@@ -1,9 +1,9 @@
-"""What one process holds of one period's quota: reserved, and given back, by updates that are each done once.
+"""Holdings of one process in one period's quota: reserved, and given back, by updates that are each done once.
 
 The period's item has one number, `reserved`: what processes were granted and have not given back. A portion is added on
-condition that it stays within the limit, so nothing but a portion that is subtracted twice could exceed it. That is
-what the nonces are for. Where nobody can tell whether an update was done, what it was about is given up: too little is
-granted then, never too much.
+condition that it stays within the limit, so nothing but a portion that is subtracted twice could exceed it. The
+nonces prevent that. Where it is unknown whether an update was done, its calls are given up: too little is granted
+then, never too much.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Holding:
         return self._send(units, new_nonce(self._table, self._seen))
 
     def _send(self, units: int, nonce: str) -> bool | None:
-        """Add to what is reserved, or subtract; None if it is refused and nobody can tell whether it was done."""
+        """Add to what is reserved, or subtract; None if it is refused and unknown whether it was done."""
         self._pending = units, nonce
         client = self._table.client
         done: bool | None

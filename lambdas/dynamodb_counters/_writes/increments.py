@@ -29,7 +29,7 @@ _ZERO: Final = {"N": "0"}
 def increment(
     table: Table, aggregate: Aggregate, values: Mapping[str, object], amount: Mapping[str, Number] | Number
 ) -> dict[str, Any]:
-    """Add to a group at once and return its measures; not idempotent. Of a write-sharded group, one item's measures."""
+    """Add to a group at once and return its measures; not idempotent. A write-sharded group returns one item's."""
     require_aggregate(aggregate)
     added = _by_measure(aggregate, amount)
     declared, aggregate = aggregate, Statuses.of_table(table).counted(aggregate)

@@ -90,7 +90,7 @@ class Leases:
     def release(self) -> None:
         """Give back the calls that are reserved and unused, so that others can make them.
 
-        Do it when the process ends, or has nothing to do for long. Afterward, calls reserve anew. An error of DynamoDB
+        Do it when the process ends, or has nothing to do for long. Afterward, calls reserve again. An error of DynamoDB
         is raised; releasing again completes it.
         """
         if self._pid != os.getpid():
@@ -121,7 +121,7 @@ class Leases:
         now = self._table.clock()
         over = [sk for sk, held in self._holdings.items() if held.period.end <= now - self._error]
         for sk in over:
-            # What is left of a period that is over for all is of no use to anybody.
+            # Calls left of a period that is over for all are of no use.
             del self._holdings[sk]
         possible = dict.fromkeys(self._quota._period(moment) for moment in (now - self._error, now + self._error))
         return [

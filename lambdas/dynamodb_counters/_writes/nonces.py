@@ -4,8 +4,8 @@ An item keeps the nonces of its latest updates, newest first; an update shifts i
 among them. More updates than are kept may lie between a request and its repetition. So a nonce begins with the time,
 and only the newest few kept may be later than it: a repetition that finds its nonce gone finds too many later ones.
 
-That holds as fewer than half may be. Say that all kept came after mine. An earlier one can only follow mine while mine
-is among those newest few, so of those kept only as many are earlier, and too many are later.
+The reason is that fewer than half may be. Say that all kept came after mine. An earlier one can only follow mine while
+mine is among those newest few, so of those kept only as many are earlier, and too many are later.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def once(request: Mapping[str, Any], nonce: str) -> dict[str, Any]:
 
 
 def met(refusal: ClientError, nonce: str, since: Mapping[str, Any] | None = None) -> tuple[Mapping[str, Any], bool]:
-    """The item that refused an update, and whether it had been done before; `CountersError` if nobody can tell.
+    """The item that refused an update, and whether it had been done before; `CountersError` if unknown.
 
-    What was done to the item `since` it looked like this is known if a nonce of then is still kept.
+    Changes of the item `since` it looked like this are known if a nonce of then is still kept.
     """
     answer: dict[str, Any] = dict(refusal.response)
     item: dict[str, Any] = answer.get("Item", {})

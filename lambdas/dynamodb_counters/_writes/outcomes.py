@@ -174,13 +174,13 @@ class Outcomes(list[Outcome]):
             "too late": self.too_late,
             "failed": self.failed,
         }
-        told = ", ".join(
+        summary = ", ".join(
             f"{len(found)} {name}{'s' * (name in ('duplicate', 'conflict') and len(found) > 1)}"
             for name, found in counted.items()
             if found or name == "accepted"
         )
         reasons = sorted(self.rejected + self.too_late) or self.failed or self.conflicts
-        return f"{told}: event {reasons[0]}: {self[reasons[0]].reason}" if reasons else told
+        return f"{summary}: event {reasons[0]}: {self[reasons[0]].reason}" if reasons else summary
 
     def _having(self, status: OutcomeStatus) -> list[int]:
         return [index for index, outcome in enumerate(self) if outcome.status == status]

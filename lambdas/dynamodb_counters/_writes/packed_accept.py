@@ -52,7 +52,7 @@ def accept_packed(
 ) -> tuple[dict[int, Outcome], list[int]]:
     """Accept typed items by their index; return outcomes, and the indexes of those that are to be plain items.
 
-    `compares` tells conflicts with what earlier calls have written too, by reading the chunks that hold it.
+    `compares` finds conflicts with what earlier calls have written too, by reading the chunks that hold it.
     """
     try:
         placed = _placed(table, event, items, retracts=False)
@@ -117,7 +117,7 @@ def _place(event: Event, agreed: Agreed, item: Mapping[str, Any], now: float | N
 
 
 def _malformed(event: Event, values: Mapping[str, Any], error: MalformedImageError) -> InvalidArgumentError | None:
-    """The time of an event, where it cannot be told."""
+    """Refusal of an event's time that cannot be read."""
     name = event.packed.time if event.packed is not None else ""
     if name not in values:
         return None
@@ -155,7 +155,7 @@ def _write(table: Table, event: Event, placed: Placed, *, compares: bool = False
         write_entries(table, log, placed.entries[key], packed.chunk_bytes, logs.half, compares=compares)
         logs.forget()
 
-    # Of one log, the chunks follow one another; different logs have nothing to do with each other.
+    # Chunks of one log follow one another; different logs have nothing to do with each other.
     for key, failure in table.side_by_side(write, _in_turn(placed.entries)):
         if isinstance(failure, Exception):
             raise failure
@@ -163,7 +163,7 @@ def _write(table: Table, event: Event, placed: Placed, *, compares: bool = False
 
 
 def _in_turn(keys: Iterable[LogKey]) -> list[LogKey]:
-    """A log of each part and tenant, then another of each: nobody waits for all the buckets of somebody else."""
+    """A log of each part and tenant, then another of each: none waits for all the buckets of another one."""
     begun = Counter[str]()
     turns: list[tuple[int, LogKey]] = []
     for key in keys:
