@@ -26,6 +26,7 @@ _ROOTS: Final = (
     "lambdas/dynamodb_counters/_dev",
     "lambdas/dynamodb_counters/_erase",
     "lambdas/dynamodb_counters/_evaluate.py",
+    "lambdas/dynamodb_counters/_fold",
     "lambdas/dynamodb_counters/_http",
     "lambdas/dynamodb_counters/_items",
     "lambdas/dynamodb_counters/_layouts.py",

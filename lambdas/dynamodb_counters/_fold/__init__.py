@@ -1,1 +1,1 @@
-"""What a change of an item adds to which counts: record, contribution, delta, update. Pure."""
+"""Fold of a change of an item into counts: record, contribution, delta, update. Pure."""

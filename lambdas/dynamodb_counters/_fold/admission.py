@@ -1,4 +1,4 @@
-"""Admission: which events some declarations could not count, told before the events are accepted."""
+"""Admission: which events some declarations could not count, found before the events are accepted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the events of a chunk contribute by columns, which is several times faster than event by event."""
+"""Contributions of the events of a chunk by columns, which is several times faster than event by event."""
 
 from __future__ import annotations
 
@@ -78,6 +78,6 @@ def _numbers(chunk: Chunk, measure: Sum) -> list[int] | None:
 def _total(groups: Iterable[GroupKey], numbers: Iterable[int]) -> dict[GroupKey, Number]:
     totals: dict[GroupKey, Number] = {}
     for group, number in zip(groups, numbers, strict=True):
-        if number:  # What adds nothing touches no group.
+        if number:  # Zero touches no group.
             totals[group] = totals.get(group, 0) + number
     return totals

@@ -23,7 +23,7 @@ class UnfoldableRow:
 
 @dataclass(slots=True)
 class FoldedChunk:
-    """What a chunk contributes, what of it cannot be folded, and how many contributions came too late."""
+    """Contributions of a chunk, events of it that cannot be folded, and how many contributions came too late."""
 
     contributions: list[Contribution] = field(default_factory=list)
     unfoldable: list[UnfoldableRow] = field(default_factory=list)
@@ -56,7 +56,7 @@ def record_of_row(record: Record, image_name: str, row: Row, event: str) -> Reco
         image[TTL] = images[image_name][TTL]
     if is_erasure(record):
         image[ERASED] = {"BOOL": True}
-    # What a new chunk takes back, and what an expired one had accepted, leaves the counts.
+    # Rows that a new chunk takes back, and that an expired one had accepted, leave the counts.
     if (row.sign == "+") == (image_name == NEW):
         return {**record, "eventName": "INSERT", "dynamodb": {**change, NEW: image}}
     return {**record, "eventName": "REMOVE", "dynamodb": {**change, OLD: image}}

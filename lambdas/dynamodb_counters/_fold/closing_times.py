@@ -1,4 +1,4 @@
-"""When a group with a retention closes: told by its key and judged by a record's creation time alone. Pure.
+"""When a group with a retention closes: read from its key and judged by a record's creation time alone. Pure.
 
 The fold drops what was created later, so every delivery of a record is judged alike. The group's item is deleted when
 no delivery can count in it any more: one that came after would count a member a second time.
@@ -17,7 +17,7 @@ from dynamodb_counters._timeline.tiers import BY_LETTER, BY_NAME, TOTAL
 
 
 def closing_times(fields: Sequence[str], retention: timedelta) -> Callable[[Sequence[Any]], float]:
-    """A function that tells the epoch second from which on nothing counts in a group any more.
+    """A function that returns the epoch second from which on nothing counts in a group any more.
 
     >>> closing_times(("url", "at:day"), timedelta(days=1))(("/", "1970-01-01")) / 86_400
     2.0
@@ -28,7 +28,7 @@ def closing_times(fields: Sequence[str], retention: timedelta) -> Callable[[Sequ
 
 
 def late_parts(declaration: Declaration, group: Sequence[Any], created: float) -> frozenset[str]:
-    """What a bucket of a window has counted of events that would be late by now: its finest buckets decide."""
+    """Events counted in a bucket of a window that would be late by now: its finest buckets decide."""
     if not isinstance(declaration, Window) or declaration.retention is None:
         return frozenset()
     finest, keep = declaration._kept_tiers[0], declaration.retention.total_seconds()

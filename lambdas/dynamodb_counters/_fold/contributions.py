@@ -1,4 +1,4 @@
-"""What one item image contributes to which groups: declarations compiled into functions that run for every record."""
+"""Contributions of one item image to groups: declarations compiled into functions that run for every record."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from dynamodb_counters.errors import MalformedImageError
 
 MAX_GROUP_BYTES: Final = 8192
 """Longest texts of a group together, in UTF-8 bytes. The item of a hashed key stores them, so that every update pays
-for them, and 400 KB must hold them beside any number of watermarks."""
+for them, and 400 KB must hold them and any number of watermarks."""
 
 _SHORT: Final = MAX_GROUP_BYTES // 4
 """Characters that fit whatever they are: none takes more than four bytes."""
 
-# Whatever the compiled functions may raise on an image of any shape.
+# Errors that the compiled functions may raise on an image of any shape.
 UNFOLDABLE: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 Numbers: TypeAlias = tuple[tuple[str, Number], ...]
-"""What to add: attribute name and number."""
+"""Number to add, after the attribute's name."""
 
 Contribution: TypeAlias = tuple[ItemLayout, GroupKey, Numbers]
-"""What one image adds to one group. A plain tuple, because every record makes one per aggregate."""
+"""Addition of one image to one group. A plain tuple, because every record makes one per aggregate."""
 
 
 class _Late(tuple[Contribution, ...]):
@@ -90,7 +90,7 @@ def until_closed(layout: ItemLayout, contribute: Contribute) -> Contribute:
 
 
 def is_late(layout: ItemLayout, group: GroupKey, created: float | None) -> bool:
-    """Whether a record was created after a group's retention; `MalformedImageError` if it does not tell."""
+    """Whether a record was created after a group's retention; `MalformedImageError` if it does not say."""
     if layout.closing_time is None:
         return False
     if created is None:
@@ -164,7 +164,7 @@ def _one_text(read: Callable[[Image], str]) -> Callable[[Image], list[str]]:
 
 
 def _constant(declaration: Aggregate) -> Numbers | None:
-    """What every image adds if the aggregate only counts, as most do."""
+    """Addition of every image if the aggregate only counts, as most do."""
     measures = declaration.measures
     return tuple((name, 1) for name in measures) if all(isinstance(m, Count) for m in measures.values()) else None
 

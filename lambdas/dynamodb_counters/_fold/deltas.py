@@ -12,7 +12,7 @@ from dynamodb_counters._items.decimals import Number
 
 @dataclass(eq=False, slots=True)
 class Delta:
-    """What a batch adds to one group, and the padded sequence numbers of the first and last record behind it."""
+    """Addition of a batch to one group, and the padded sequence numbers of the first and last record behind it."""
 
     layout: ItemLayout
     group: GroupKey

@@ -1,7 +1,7 @@
-"""What expires while it is counted for good: of which declarations, and of which of their groups at the latest. Pure.
+"""Items that expire while they are counted for good: in which declarations, and in which groups at the latest. Pure.
 
-Nothing else tells later: the items are gone. A group with a time in its key that begins after all that has expired has
-counted none of it, whatever the retention was, and however long before its time an event was accepted.
+Nothing else shows it later: the items are gone. A group with a time in its key that begins after all that has expired
+has counted none of it, whatever the retention was, and however long before its time an event was accepted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def expired_until(plan: Plan, changes: Iterable[Change]) -> dict[str, float]:
     """Declarations that go on counting what has expired; and the time from which on their groups count none of it."""
     found: dict[str, float] = {}
     for change in changes:
-        # What is erased moves into the tally.
+        # An erased item moves into the tally.
         if change.delta is None and change.record.get("eventName") == "REMOVE" and not is_erasure(change.record):
             try:
                 expired = list(_expired(plan, change))
@@ -50,7 +50,7 @@ def begin_of(declaration: Declaration, group: GroupKey) -> float | None:
 def _expired(plan: Plan, change: Change) -> Iterator[tuple[str, float]]:
     image = change.record["dynamodb"][OLD]
     for source in plan.sources(image, is_foreign=change.is_foreign):
-        # What was carried of a group stays in the tally.
+        # Tallies carried of a group stay in the tally.
         if not source.carries and is_expiry(change.record, source.ttl):
             for program in source.programs:
                 if program.on_expiry is None:
@@ -72,7 +72,7 @@ def _until(declaration: Declaration, source: Source, image: Image) -> float:
 
 
 def _begin(declaration: Declaration) -> Callable[[Image], float] | None:
-    """A function that tells the latest time at which a group begins that counts an image."""
+    """A function that returns the latest time at which a group begins that counts an image."""
     if isinstance(declaration, Window):
         find = reader(declaration.time)
         return lambda image: event_seconds(find(image) or {})

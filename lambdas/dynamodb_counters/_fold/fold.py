@@ -1,6 +1,6 @@
 """The fold: a batch of changes in, one delta per group out. Pure: no clock, no I/O.
 
-For a change from old image O to new image N, a group's delta is ``contribution(N) - contribution(O)``. That covers
+For a change from old image O to new image N, a group's delta is ``contribution(N) - contribution(O)``. It covers
 inserts, corrections and deletions; a deletion by TTL counts for nothing unless the declaration says so. An event is
 late or early by its record's creation time, so every delivery of a record gives the same result.
 """
@@ -93,7 +93,7 @@ class _Folding:
                 plus = self._contributions(change, NEW)
                 minus = () if old is None else self._contributions(change, OLD)
                 if plus and minus:
-                    # What both images contribute has not changed and must cause no write.
+                    # Contributions of both images have not changed and must cause no write.
                     plus, minus = _without(plus, minus), _without(minus, plus)
             elif old is not None:
                 plus, minus = (), self._contributions(change, OLD)
@@ -107,7 +107,7 @@ class _Folding:
             self._add_to_deltas(-1, minus, change.sequence)
 
     def _contributions(self, change: Change, image_name: str) -> list[Contribution]:
-        """What one image contributes; what declarations cannot fold is left to quarantine, for them alone."""
+        """Contributions of one image; one that declarations cannot fold is left to quarantine, for them alone."""
         failed: dict[str, Exception] = {}
         try:
             image = change.record["dynamodb"][image_name]
@@ -167,7 +167,7 @@ class _Folding:
         image_name: str,
         failed: dict[str, Exception],
     ) -> list[Contribution]:
-        """What the events of a chunk contribute; each that cannot be folded is left to quarantine on its own."""
+        """Contributions of the events of a chunk; each that cannot be folded is left to quarantine on its own."""
         images = change.record["dynamodb"]
         try:
             chunk = decode_chunk(images[image_name][CHUNK])
@@ -202,7 +202,7 @@ class _Folding:
         if change.names is not None:
             programs = [program for program in programs if program.layout.name in change.names]
         images = change.record["dynamodb"]
-        # What a mark is put on has been counted as little before as after.
+        # An image that a mark is put on has been counted as little before as after.
         if not change.is_foreign and (marks := stored_marks(images.get(OLD), images.get(NEW))):
             image = images[image_name]
             programs = [each for each in programs if not is_discarded(each.layout.name, image, marks)]

@@ -79,7 +79,7 @@ class ItemLayout:
         return dict(zip(self._names, self._texts(group), strict=True))
 
     def stored_values(self, group: GroupKey, key: dict[str, str]) -> dict[str, str]:
-        """Values to store as attributes because a hashed key does not tell them; usually none."""
+        """Values to store as attributes because a hashed key does not show them; usually none."""
         return {
             name: text
             for template, rendered in ((self._pk, key[PK]), (self._sk, key[SK]))

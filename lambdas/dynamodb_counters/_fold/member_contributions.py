@@ -1,4 +1,4 @@
-"""What one item image contributes by the members of a list, such as an order by its lines."""
+"""Contributions of one item image by the members of a list, such as an order by its lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which table a stream record is of, where items are counted of a source table beside the table of the counts.
+"""Which table a stream record is of, where items are counted of a source table next to the table of the counts.
 
 The aggregator is fed by both streams. Shards of the source's are known by another name than Lambda's: two streams may
 use one name for a shard, and a checkpoint or watermark of one says nothing of the other.
@@ -15,7 +15,7 @@ from dynamodb_counters.errors import StreamUnknownError
 
 
 class Origins:
-    """Tells records of the table `own` from those of the table with the ARN `source`; None if there is no other.
+    """Separates records of the table `own` from those of the table with the ARN `source`; None if there is no other.
 
     Records of tables that `own` is a copy of are its own: `copied_from` has the ARNs of these.
     """
@@ -43,14 +43,14 @@ class Origins:
         )
 
     def shard(self, name: str, event: Mapping[str, Any]) -> str:
-        """What a shard that Lambda calls `name` is called in the table: with the table it is of, if that is another."""
+        """Name in the table of a shard that Lambda calls `name`: with the table it is of, if that is another."""
         # The end of a tumbling window has no records.
         if self._source is None or not self.is_foreign((event.get("Records") or [event])[0]):
             return name
         return f"{name}@{self._source.rpartition('/')[2]}"
 
     def ttl_of(self, declarations: Iterable[Declaration]) -> Callable[[Mapping[str, Any]], str | None]:
-        """Tells by which attribute a record's item expires."""
+        """Attribute by which a record's item expires."""
         sources = [declared.source for declared in declarations]
         [foreign, *_] = [source._table_keys.ttl for source in sources if isinstance(source, Items)] or [None]
         return lambda record: foreign if self.is_foreign(record) else TTL

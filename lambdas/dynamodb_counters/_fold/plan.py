@@ -53,10 +53,10 @@ class Program:
 
 @dataclass(slots=True)
 class Source:
-    """What is declared over the items of one source."""
+    """Declarations over the items of one source."""
 
     holds: Predicate | None = None
-    """Which untyped items, as they are shown, are of this source; None for items whose type tells, or for all."""
+    """Which untyped items, as they are shown, are of this source; None for items whose type decides, or for all."""
     show: Callable[[Image], Image | None] | None = None
     """How an item looks to those that count it; None for items that are seen as they are."""
     ttl: str | None = TTL
@@ -107,7 +107,7 @@ class Plan:
         """Whether there are items that would be counted but for their type."""
 
     def sources(self, image: Image, *, is_foreign: bool | None = None) -> Collection[Source]:
-        """What may look at an item, by its type, or by the table it lies in; `is_foreign` as of a `Change`."""
+        """Sources that may look at an item, by its type, or by the table it lies in; `is_foreign` as of a `Change`."""
         if is_foreign:
             return self._untyped.values()
         typed = image.get(TYPE)

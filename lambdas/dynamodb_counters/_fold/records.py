@@ -38,11 +38,11 @@ class QuarantinedDelta:
 
 
 class Change:
-    """What one delivered record asks the fold to count.
+    """Request of one delivered record to the fold.
 
     Usually `record` is the delivered record itself. After a redrive it is the record that quarantine held, or there is
     a quarantined `delta` instead of images; sequence number and creation time are always those of the delivered record.
-    `names` are the declarations that count it; None for all. `is_foreign` tells whether its item lies in a source table
+    `names` are the declarations that count it; None for all. `is_foreign` is whether its item lies in a source table
     or in the table of the counts; None if they are one table. `failure` says why what was redriven cannot be read.
     """
 
@@ -97,7 +97,7 @@ def is_erasure(record: Record) -> bool:
         return CHUNK in new and new.get(ERASED) != old.get(ERASED)
     if ERASED in old and record.get("eventName") == "REMOVE":
         return True
-    # What a row that waits on its own had taken back is inserted: no item, it has no key.
+    # An event that a waiting row had taken back is inserted: no item, it has no key.
     return ERASED in new and PK not in new and record.get("eventName") == "INSERT"
 
 
@@ -117,7 +117,7 @@ def sequence_number(record: Record) -> str:
 
 
 def created_of(record: Record) -> float:
-    """When the record was created, in seconds since 1970; 0 if it does not tell."""
+    """When the record was created, in seconds since 1970; 0 if it does not say."""
     return float(record["dynamodb"].get("ApproximateCreationDateTime") or 0)
 
 

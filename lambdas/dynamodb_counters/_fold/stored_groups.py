@@ -13,7 +13,7 @@ from dynamodb_counters.errors import UnparsableKeyError
 
 
 def group_of_item(declaration: Declaration, item: Image) -> GroupKey | None:
-    """The group of an item; None if its key does not tell, as that of another declaration."""
+    """The group of an item; None if its key does not show it, as that of another declaration."""
     try:
         if isinstance(declaration, Aggregate):
             values = values_of(declaration, item)

@@ -1,8 +1,8 @@
-"""Tallies: the part of a group that its sources do not show, kept beside each measure and added to both alike.
+"""Tallies: the part of a group that its sources do not show, kept next to each measure and added to both alike.
 
-A group is the fold of its sources plus its tally, at every position of the stream and in every generation. Of an event
-that is erased with its counts kept, the contribution moves from the sources into the tally. The next generation of a
-declaration takes the tallies of the one before for source items like any other: it carries them.
+A group is the fold of its sources plus its tally, at every position of the stream and in every generation. The
+contribution of an event that is erased with its counts kept moves from the sources into the tally. The next generation
+of a declaration takes the tallies of the one before for source items like any other: it carries them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from dynamodb_counters._items.table_schema import TALLY_PREFIX
 from dynamodb_counters._timeline.tiers import BY_LETTER, TOTAL
 
 Carry: TypeAlias = Callable[[GroupKey, Numbers], list[Contribution]]
-"""What a tally of the generation before adds to a group of the next."""
+"""Additions of a tally of the generation before to a group of the next."""
 
 
 def compile_carry(layout: ItemLayout, before: Declaration) -> Carry | None:
-    """How a declaration carries the tallies of its generation `before`; None if its groups tell more than those."""
+    """How a declaration carries the tallies of its generation `before`; None if none has a place."""
     after = layout.declaration
     kept = carried(after, before)
     if not kept:
@@ -50,7 +50,7 @@ def compile_carry(layout: ItemLayout, before: Declaration) -> Carry | None:
 
 
 def compile_carried(before: Declaration, carry: Carry) -> Contribute:
-    """What the item of a group of the generation before contributes."""
+    """Contribution of the item of a group of the generation before."""
     names = {TALLY_PREFIX + name: name for name in _attributes(before)}
     readers = {held: number_reader(held, literal=True) for held in names}
 
@@ -66,7 +66,7 @@ def compile_carried(before: Declaration, carry: Carry) -> Contribute:
 
 
 def tallying(contribute: Contribute, carries: Sequence[Carry]) -> Contribute:
-    """What leaves the sources but not the counts moves into the tally."""
+    """Contributions that leave the sources but not the counts move into the tally."""
 
     def contribute_tally(image: Image, created: float | None) -> tuple[Contribution, ...]:
         found = contribute(image, created)

@@ -20,7 +20,7 @@ class Update:
         self._set: dict[str, Mapping[str, Any]] = layout.attributes(group, self.key)
         self._below: dict[str, Mapping[str, Any]] = {}
         if layout.ranking is not None:
-            # Only a repair tells it from its measure.
+            # Only a repair treats it apart from its measure.
             score = measures.get(SCORE, measures.get(layout.ranking.measure, 0))
             self._added[SCORE] = typed_number(score)
 

@@ -1,4 +1,4 @@
-"""What one item image contributes to the buckets of a window: to one per tier, to its total and to one slot."""
+"""Contributions of one item image to the buckets of a window: to one per tier, to its total and to one slot."""
 
 from __future__ import annotations
 
