@@ -41,7 +41,7 @@ ADDING: Final = "adding"
 _AT_A_TIME: Final = 256
 
 _SETTLING: Final = 5 * MINUTE
-"""What has not caught up by then lags, as counts may."""
+"""Seconds after which an aggregate that has not caught up lags, as counts may."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Backfill(Runner):
         first = next(openings)
         since, folded, new = next((each for each in chain([first], openings) if not _is_mixed(*each[1:])), first)
         run = Run(f"{number}r{secrets.token_hex(8)}", "backfill", since, new.scanned)
-        # What takes over later counts them, too.
+        # Later eras count them, too.
         later = [era for era in history.eras if era.valid_from > since]
         sets = [_with(folded, new), *(_with(self._folded(era.deployment), new) for era in later)]
         eras = [era for era in history.eras if era.valid_from <= since]
@@ -148,7 +148,7 @@ class Backfill(Runner):
         counted = [program.layout.declaration for program in plan.programs.values()]
         names = set(state.run.names)
         while state.phase == ADDING and (names := {over.name for over in counted if over.source.name in names}):
-            # Records tell whole seconds.
+            # Times of records are whole seconds.
             moment = math.ceil(self.now())
             self.table.sleep(moment - self.now())
             for step in self._wait_for_log(state, partial(self._log(state).has_passed_in_own_table, moment)):
@@ -167,7 +167,7 @@ class Backfill(Runner):
         name, group = ref
         layout = plan.programs[name].layout
         if layout.is_gone(group, self.now()):
-            # It may have had its baseline, and a run may rest for long; nobody is told that it is whole so far back.
+            # The group may have had its baseline, and a run may rest for long; no reader is promised it so far back.
             return 0.0
         update = Update(layout, group, sums, "")
         update.set(BASELINE, {"S": run})
@@ -182,7 +182,7 @@ class Backfill(Runner):
         return float(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 1.0))
 
     def _complete(self, state: State) -> None:
-        """Let readers use the new generations, and what they replace end once nobody reads it any more."""
+        """Let readers use the new generations, and end the replaced ones once no process reads these any more."""
         for _ in self.table.tries():
             seen = read_control(self.table)
             history = self._known(seen)
@@ -204,7 +204,7 @@ class Backfill(Runner):
                 {
                     declaration.name
                     for declaration in folded
-                    # A later run that fills the same carries the tallies of what nobody uses any more: it is void.
+                    # A later run that fills the same carries the tallies of an unused generation: it is void.
                     if base_name(declaration.name) not in bases or generation_number(declaration.name) == number
                 },
             )
@@ -245,7 +245,7 @@ class Backfill(Runner):
 def _is_mixed(folded: Collection[Declaration], new: Opening) -> bool:
     """Whether a generation is counted whose tallies are carried by one that is to be carried, too.
 
-    What the first tallies could reach the second too late to be carried further.
+    Numbers that the first one tallies could reach the second one too late to be carried further.
     """
     held = {declaration.name: declaration._carries for declaration in folded}
     before = [held.get(each._carries.name) for each in new.generations if each._carries is not None]
@@ -259,7 +259,7 @@ def _with(folded: Collection[Declaration], new: Opening) -> tuple[Declaration, .
 
 
 def _with_sources(folded: Collection[Declaration], names: set[str]) -> tuple[Declaration, ...]:
-    """Some of what is folded, and what that looks at."""
+    """Folded declarations of some names, and their sources."""
     for declaration in folded:
         source = declaration.source
         while declaration.name in names and isinstance(source, Aggregate):
@@ -279,7 +279,7 @@ def _followed(
 
 
 def _filled(run: Run, folded: Collection[Declaration]) -> list[Declaration]:
-    """What a run fills, scanned or over what is; nothing if a part of it is gone."""
+    """Generations that a run fills, scanned or over scanned ones; none if a part of them is gone."""
     names = {declaration.name for declaration in folded}
     if not names.issuperset(run.names):
         return []

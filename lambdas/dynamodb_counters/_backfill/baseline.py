@@ -1,7 +1,7 @@
 """The baseline: what all items together had contributed at the cut, summed up per group.
 
-Of an item that changed after the cut, the earliest change tells what it had contributed before; of the others, the
-scan. Worked off in parts, so that memory is bounded however many items and groups there are.
+The earliest change of an item after the cut shows what it had contributed before; the scan shows it for the others.
+Parts are worked off one by one, so that memory is bounded however many items and groups there are.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MORE: Final = 4
 
 @dataclass(slots=True)
 class Pages:
-    """The pages of a run: what its scan has read, and what its log tells."""
+    """The pages of a run: what its scan has read, and what its log holds."""
 
     table: Table
     run: Run
@@ -99,7 +99,7 @@ def first_changes(pages: Pages, part: int, parts: int) -> dict[str, tuple[str, L
 
 
 def contributions(pages: Pages, part: int, parts: int) -> Iterator[Sums]:
-    """What each item of a part had contributed at the cut."""
+    """Contributions of each item of a part at the cut."""
     changed = first_changes(pages, part, parts)
     for item in pages.scanned():
         if item.digest not in changed and part_of(item.digest, parts) == part:

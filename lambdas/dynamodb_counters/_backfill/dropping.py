@@ -1,4 +1,4 @@
-"""Dropping: items of generations that nobody counts or reads any more are deleted."""
+"""Dropping: items of generations that no process counts or reads any more are deleted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Dropping:
         self.pace = Pace(self.units_per_second, self.table.clock, self.table.sleep)
 
     def steps(self) -> Iterator[int]:
-        """Scan the table and delete what nobody uses; tell after each round how many items were scanned."""
+        """Scan the table and delete unused items; yield after each round how many items were scanned."""
         is_left = self._is_left()
         starts: dict[int, Any] = dict.fromkeys(range(self.segments))
         while starts:
@@ -57,7 +57,7 @@ class Dropping:
             yield self.scanned
 
     def _is_left(self) -> Callable[[str], bool]:
-        """Whether nobody uses the items of a type."""
+        """A function that says whether the items of a type are unused."""
         seen = read_control(self.table)
         if seen.history is None:
             raise BackfillError("nothing counts this table yet: there is nothing to drop")

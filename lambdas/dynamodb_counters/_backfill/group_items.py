@@ -14,7 +14,7 @@ from dynamodb_counters._timeline.tiers import BY_LETTER, TOTAL
 
 
 def counted(declaration: Declaration, group: GroupKey, items: list[Image]) -> dict[str, Number]:
-    """What a group's items have counted of what their sources show, by attribute."""
+    """Numbers that a group's items have counted without their tallies, by attribute."""
     names = declaration._attributes if isinstance(declaration, Aggregate) else (TOTAL, *BY_LETTER[group[-2]].slots)
     sums: dict[str, Number] = {}
     for item in items:

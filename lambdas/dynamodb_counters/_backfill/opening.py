@@ -1,4 +1,4 @@
-"""What a backfill opens: the next generations of some declarations, and where they begin to count."""
+"""Opening of a backfill: the next generations of some declarations, and where they begin to count."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Opening:
 def wanted(
     names: Collection[str], seen: Control, declared: Collection[Declaration], folded: Collection[Declaration]
 ) -> set[str]:
-    """What to backfill: names, or all that is unfinished; and what they look at, as far as that is unfinished."""
+    """Names to backfill: those given, or all unfinished ones; and their sources, as far as these are unfinished."""
     left = _unfinished(seen, declared, folded)
     found = with_parts(names, declared) or left
     for declaration in declared:
@@ -62,7 +62,7 @@ def opening(
 ) -> Opening:
     """Open generation `number` of what is declared under some names, and of all that is declared over them.
 
-    What is `coming` is counted from an era on that is to begin, and can be incremented before.
+    Declarations that are `coming` are counted from an era on that is to begin, and can be incremented before.
     """
     by_name = {declaration.name: declaration for declaration in declared}
     for name in names:

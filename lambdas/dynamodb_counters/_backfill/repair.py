@@ -1,4 +1,4 @@
-"""Repair: what a group lacks is added to it, once, beside live updates."""
+"""Repair: what a group lacks is added to it, once, while live updates go on."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Difference:
     group : mapping of str to str
         The group: field to text; for a window also the tier and the start of the bucket.
     missing : mapping of str to int or Decimal
-        What the items lack, by attribute; negative if they have too much.
+        Numbers that the items lack, by attribute; negative if they have too much.
     verdict : {"drift", "unknown", "waiting"}
-        ``"unknown"``: the source cannot tell, `reason` says why. ``"waiting"``: entries of the quarantine wait for it.
+        ``"unknown"``: uncertain, `reason` says why. ``"waiting"``: entries of the quarantine wait for it.
     reason : str
         Why it is unknown, or why more than this may be missing; "" if neither.
     """

@@ -1,4 +1,4 @@
-"""What backfills and verifications have in common: open, scan beside the stream, and wait for the log to catch up.
+"""The common part of backfills and verifications: open, scan while writers go on, wait for the log to catch up.
 
 A run is a sequence of phases in the run's item, which only move forward. A process may die in any of them, and another
 one goes on; two that work on the same run do not disturb each other.
@@ -77,7 +77,7 @@ class Runner(ABC):
         self._pace = Pace(self.units_per_second, self.table.clock, self.table.sleep)
 
     def steps(self) -> Iterator[Progress]:
-        """Do it, and tell after each step where it is."""
+        """Work on the run; yield after each step where it is."""
         state = self._found() if self.run else None
         for _ in range(ROUNDS):
             state = state or self._opened()
@@ -104,7 +104,7 @@ class Runner(ABC):
 
     @abstractmethod
     def _finish(self, state: State) -> Iterator[Progress]:
-        """What comes after the log has caught up with the scan."""
+        """Finish a run whose log has caught up with the scan."""
 
     @abstractmethod
     def _close(self, seen: Control, state: State) -> bool:
@@ -121,7 +121,7 @@ class Runner(ABC):
             raise BackfillError(f"invalid run={self.run!r}: expected the id of a run of the last 30 days")
         state = State.of(self.run, item)
         rested = self.now() - state.described_at > LINEAGE_KEPT and state.phase in self._needs_lineage
-        # Nobody has seen when an opening landed whose process died.
+        # An opening whose process died landed at an unknown time.
         if rested or state.phase == OPENING:
             self._void(state)
         if state.phase == VOID:
@@ -214,7 +214,7 @@ class Runner(ABC):
         while True:
             self._describe(state)
             if state.phase == phase and state.run not in read_control(self.table).runs:
-                # Nobody logs for it any more.
+                # No process logs for it any more.
                 self._void(state)
                 if state.phase == VOID:
                     raise BackfillError(_DROPPED.format(state.run.id))
@@ -225,7 +225,7 @@ class Runner(ABC):
                     acknowledged[shard] = has_passed(shard)
             waiting = state.lineage.waiting(acknowledged)
             if self.source is not None:
-                # That a child has no more says nothing of its parent.
+                # A child without more records says nothing of its parent.
                 known = filter(self.source.has, state.lineage.parents)
                 waiting += [shard for shard in known if not acknowledged[shard] and shard not in waiting]
             if not waiting:
@@ -246,7 +246,7 @@ class Runner(ABC):
         return Quarantine(self.table, RETENTION, origins.ttl_of(declared))
 
     def _sources(self) -> tuple[Source, ...]:
-        """What is scanned: the table of the counts, and the source table if there is one."""
+        """Tables to scan: that of the counts, and the source table if there is one."""
         if self.source is None:
             return (Source(self.table, (PK, SK)),)
         return (Source(self.table, (PK, SK), is_foreign=False), self.source.scanned)
@@ -254,7 +254,7 @@ class Runner(ABC):
     def _require_no_gap(self, state: State) -> None:
         """Records that Lambda gave up on are not in the log; where it may have, a later book was opened.
 
-        To be asked after the log was read: what opens the book is logged later.
+        Check this after the log was read: what opens the book is logged later.
         """
         for shard in state.lineage.parents:
             for book in self.books(shard):

@@ -44,7 +44,7 @@ class ScheduledVerifier:
             return None
         first = min(runs, key=lambda run: run.since, default=None)
         if first is not None and self.now() < first.since - RUN_OPEN_AFTER + CLOCKS:
-            # Somebody is opening it right now.
+            # Another process is opening it right now.
             return None
         verification = self.make(first.id if first is not None else "")
         if first is not None and self.now() > first.since + LONGEST:

@@ -11,11 +11,11 @@ from dynamodb_counters._control.deployment_items import history_key
 from dynamodb_counters._table import Table
 
 ASKED_EVERY: Final = 5.0
-"""Seconds; a monotonic clock tells the time in between."""
+"""Seconds; a monotonic clock measures the time in between."""
 
 
 class ServiceTime:
-    """The time as the headers of DynamoDB's answers tell it; the local time if they do not."""
+    """The time in the headers of DynamoDB's answers; the local time if they have none."""
 
     def __init__(self, table: Table, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._table = table
@@ -25,7 +25,7 @@ class ServiceTime:
 
     def __call__(self) -> float:
         if self._told_at is None or self._monotonic() >= self._told_at + ASKED_EVERY:
-            # Before the question: what passes until the answer is told would be counted twice otherwise.
+            # Before the question: each one may bring the time ahead by what the answer takes, but never back.
             at = self._monotonic()
             date = self._date()
             if date is None:
@@ -34,7 +34,7 @@ class ServiceTime:
         return self._now()
 
     def _now(self) -> float:
-        """What was told last, carried on."""
+        """The last answer's time, carried on."""
         return 0.0 if self._told_at is None else self._told + self._monotonic() - self._told_at
 
     def _date(self) -> float | None:

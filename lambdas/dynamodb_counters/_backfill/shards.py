@@ -11,7 +11,7 @@ from dynamodb_counters._control.run_items import ONLY_SHARD
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One shard; `parent` is "" if nobody knows it any more."""
+    """One shard; `parent` is "" if none is known any more."""
 
     id: str
     parent: str
@@ -22,7 +22,7 @@ DescribeShards: TypeAlias = Callable[[], Iterable[Shard]]
 
 
 def stream_shards(client: Any, arn: str) -> list[Shard]:
-    """What DynamoDB tells of a stream: the shards of the last 24 hours."""
+    """Shards of a stream that DynamoDB describes: those of the last 24 hours."""
     found: list[Shard] = []
     more: dict[str, Any] = {}
     while True:

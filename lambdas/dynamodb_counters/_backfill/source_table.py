@@ -1,6 +1,6 @@
-"""A source table beside the table of the counts: read, never written.
+"""A source table, apart from the table of the counts: read, never written.
 
-Nobody can put a heartbeat into it. So its stream itself tells whether a shard holds anything that is not logged yet.
+A run puts no heartbeat into it. So its stream itself shows whether a shard holds anything that is not logged yet.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 
 _QUIET_PAGES: Final = 10
-"""Empty pages in a row after which a shard is taken to have no more: nothing else tells."""
+"""Empty pages in a row after which a shard is taken to have no more: nothing else shows it."""
 
 _PAUSE: Final = 0.2  # A shard takes five requests per second.
 

@@ -1,4 +1,4 @@
-"""Where a run is, as its item tells."""
+"""Where a run is, as its item holds it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Progress:
     run : str
         The run's id, by which another process goes on with it.
     done, total : int
-        Of the phase: seconds, items scanned, shards, entries, groups; total 0 if nobody knows.
+        Seconds, items scanned, shards, entries or groups of the phase; total 0 if it is unknown.
     units : float
         Capacity units consumed by this process.
     """
@@ -43,7 +43,7 @@ class Progress:
 
 @dataclass(slots=True)
 class State:
-    """What the run's item tells."""
+    """A run as its item holds it."""
 
     run: Run
     phase: str

@@ -1,6 +1,6 @@
 """Verdicts: what is certain of a group that differs from its sources, though some of these have expired. Pure.
 
-What expires leaves a count that keeps it greater than its sources, never smaller. So what a count lacks is lost for
+An expired item leaves a count that keeps it greater than its sources, never smaller. So what a count lacks is lost for
 certain, and what a group has that counts nothing expired is wrong for certain. A score equals its measure, whichever
 of the two is right.
 """

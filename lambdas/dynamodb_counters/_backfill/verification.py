@@ -2,7 +2,7 @@
 
 An item's position in a shard is the last record it has applied. The baseline and what the log shows up to that position
 is what the item must hold, however far behind it is. So a difference does not depend on the moment, and a repair adds
-exactly it beside live updates.
+exactly it while live updates go on.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Verification(Runner):
         for _ in self.table.tries():
             seen = read_control(self.table)
             if state.run not in seen.runs:
-                # What was read after that may hold what nobody has logged.
+                # Groups read after that may hold changes that no process has logged.
                 raise BackfillError(_ENDED.format(state.run.id))
             if self._close(seen, state):
                 return
@@ -180,7 +180,7 @@ class Verification(Runner):
         sums: dict[GroupRef, dict[str, Number]],
         held: dict[GroupRef, _Held],
     ) -> tuple[dict[GroupRef, dict[str, Number]], dict[GroupRef, str]]:
-        """What groups lack that differ, and of which groups that cannot be told yet, and why."""
+        """Numbers that differing groups lack; and the groups whose numbers are uncertain so far, and why."""
         # After the items: all that the stream has brought them is logged by now.
         pages.lineage = state.lineage
         expected, unsettled = self._expected(pages, sums, held)
@@ -188,10 +188,10 @@ class Verification(Runner):
         return {ref: missing for ref, missing in found.items() if missing}, unsettled
 
     def _await_transactions(self, state: State, total: int) -> Iterator[Progress]:
-        """Wait until the log tells of all transactions so far: they count before the stream brings their records."""
+        """Wait until the log holds all transactions so far: they count before the stream brings their records."""
         moment = self.now() + CLOCKS
         while self.now() < moment:
-            # A heartbeat of before would tell nothing.
+            # A heartbeat sent before that moment would prove nothing.
             yield self._progress(state, self.compared, total)
             self.table.sleep(_PAUSE)
         if state.phase != COMPARING:
@@ -202,7 +202,7 @@ class Verification(Runner):
     def _hold(
         self, state: State, plan: Plan, refs: list[GroupRef], total: int
     ) -> Generator[Progress, None, dict[GroupRef, _Held]]:
-        """Read groups; again if a shard began meanwhile, since nobody has looked for what they applied of it."""
+        """Read groups; again if a shard began meanwhile, since their positions in it were not read."""
         for _ in range(ROUNDS):
             known = set(state.lineage.parents)
             held: dict[GroupRef, _Held] = {}
@@ -247,7 +247,7 @@ class Verification(Runner):
     def _expected(
         self, pages: Pages, sums: dict[GroupRef, dict[str, Number]], held: dict[GroupRef, _Held]
     ) -> tuple[dict[GroupRef, dict[str, Number]], dict[GroupRef, str]]:
-        """What each group must have counted, and of which groups that cannot be told yet, and why."""
+        """Numbers that each group must have counted; and the groups whose numbers are uncertain so far, and why."""
         expected = {ref: dict(sums[ref]) for ref in held}
         unsettled: dict[GroupRef, str] = {}
         with localcontext(EXACT):
@@ -278,7 +278,7 @@ class Verification(Runner):
         return {name: number for name, number in sorted(missing.items()) if number and name not in late}
 
     def _is_beyond(self, layout: ItemLayout, group: GroupKey) -> bool:
-        """Whether nothing tells any more what a group must hold, as its retention is over, or that of its source."""
+        """Whether it is unknown by now what a group must hold, as its retention is over, or that of its source."""
         if layout.closing_time is not None and layout.closing_time(group) <= self._cut_at:
             # The scan took for late what had been counted in time.
             return True

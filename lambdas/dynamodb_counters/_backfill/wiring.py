@@ -1,4 +1,4 @@
-"""What a run of a table needs, looked up from the table."""
+"""Wiring of a run: the parts that it needs, looked up from its table."""
 
 from __future__ import annotations
 

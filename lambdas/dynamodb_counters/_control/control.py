@@ -55,14 +55,14 @@ NUMBERED: Final = "generation"
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What the table held when it was read."""
+    """The two items of a table's control, as they were read."""
 
     item: Mapping[str, Any] = field(default_factory=dict)
     generations: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def history(self) -> History | None:
-        """None if there is none, or what is there cannot be read."""
+        """The history; None if there is none, or it cannot be read."""
         return read_history(self.item)
 
     @property
@@ -107,7 +107,7 @@ def read_control(table: Table) -> Control:
 
 
 def read_declarations(table: Table, deployment: str) -> tuple[Declaration, ...] | None:
-    """What a deployment folds; None if this version cannot fold by it."""
+    """The declarations of a deployment; None if this version cannot fold by them."""
     return read_deployment(table.read_item(deployment_key(deployment)))
 
 
@@ -130,7 +130,7 @@ def stored_deployments(table: Table) -> dict[str, Mapping[str, Any]]:
 
 
 def past_of(stored: Iterable[Mapping[str, Any]], seen: Control) -> Past:
-    """What has ever been folded; what only a stack has declared has written nothing, and what was passing not alone."""
+    """Deployments that have folded: those only declared have written nothing, and those passing nothing alone."""
     read = [(item, decoded(item)) for item in stored]
     return Past(tuple(found for item, found in read if FOLDED in item or found is None), seen.numbered)
 
@@ -153,7 +153,7 @@ def hand_over(table: Table) -> None:
 
 
 def note_predecessor(table: Table, predecessor: Predecessor) -> None:
-    """Tell that the table is a copy of another one, with what is known of that by now."""
+    """Note that the table is a copy of another one, with what is known of that by now."""
     others = [one for one in read_control(table).predecessors if one.stream != predecessor.stream]
     table.client.update_item(
         TableName=table.name,
@@ -182,7 +182,7 @@ def write_control(
 ) -> Control | None:
     """Write what is given, and with it what the history names; None if another process has written meanwhile.
 
-    What is `passing` holds in eras alone whose successor is known: it tells nothing of what readers used.
+    Declarations that are `passing` hold only in eras whose successor is known: they do not show what readers used.
     """
     changed = {TYPE: {"S": CHECKPOINT}, HISTORY: {"S": history.text()}, **(attributes or {})}
     if runs is not None:

@@ -20,7 +20,7 @@ FOLD_VERSION: Final = 1
 """Raise it when the same declarations come to count an image otherwise: what one version began, another cannot end."""
 
 UNKNOWN: Final = "?"
-"""Stands for a deployment that nobody can tell any more."""
+"""Stands for a deployment that is unknown by now."""
 
 FOLDED: Final = "folded"
 """Attribute of a deployment by which the table is, or was, counted, and not only until a takeover that was to come."""
@@ -101,7 +101,7 @@ def read_deployment(item: Mapping[str, Any]) -> tuple[Declaration, ...] | None:
 
 
 def decoded(item: Mapping[str, Any]) -> tuple[Declaration, ...] | None:
-    """What a deployment declares, whatever version folded by it; None if nobody can tell."""
+    """The declarations of a deployment, whatever version folded by it; None if they cannot be read."""
     try:
         return decode(item["declarations"]["S"])
     except (LookupError, InvalidArgumentError):
@@ -109,7 +109,7 @@ def decoded(item: Mapping[str, Any]) -> tuple[Declaration, ...] | None:
 
 
 def changes_between(before: tuple[Declaration, ...], after: tuple[Declaration, ...]) -> str:
-    """What a deployment changes, in words.
+    """Changes of a deployment, in words.
 
     >>> changes_between((), ())
     'nothing else'

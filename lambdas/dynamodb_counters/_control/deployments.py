@@ -1,14 +1,14 @@
 """Deployments: a record is folded by the declarations in force when it was created, whoever delivers it.
 
 The table holds a history: from when on the declarations of which deployment hold. A process that runs others than the
-last ones appends its own, for records that are created later than any that somebody may be folding without knowing of
-it: a copy of the history was read before the new one had landed, at the latest at the deadline of the invocation that
-sent it, and serves invocations that start within a minute; their records have been created by then.
+last ones appends its own, for records that are created later than any that another process may be folding without
+knowing of it: a copy of the history was read before the new one had landed, at the latest at the deadline of the
+invocation that sent it, and serves invocations that start within a minute; their records have been created by then.
 
 So a batch that one deployment has half written is finished by the same declarations, and what cannot be folded is
 quarantined by every delivery alike. Deployments that take turns are eras that take turns.
 
-What a deployment holds is what is folded, not what the stack declares: a declaration that changes goes on as it was,
+A deployment holds what is folded, not what the stack declares: a declaration that changes goes on as it was,
 until a backfill has brought its next generation as far. A backfill opens an era of its own.
 """
 
@@ -75,14 +75,14 @@ _TURNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """What there is to tell of one."""
+    """A takeover in words, and whether the history before it was lost."""
 
     text: str
     history_lost: bool
 
 
 def last_declarations(table: Table, refusal: type[CountersError]) -> tuple[Declaration, ...]:
-    """What the last deployment declares; a `refusal` if the table does not tell."""
+    """The declarations that the stack deployed last; a `refusal` if the table does not hold them."""
     seen = read_control(table)
     if seen.history is None:
         raise refusal("the table has no history of deployments: pass the declarations that counted it")
@@ -103,7 +103,7 @@ class Deployments:
     """The deployments of one table, as one process of one of them knows them.
 
     `aggregator` names the construct; another one may not take over. "" may, and is taken over by any. `source` is the
-    ARN of the source table, "" for none. What never `takes_over`, such as a command, counts by the history as it is.
+    ARN of the source table, "" for none. A command never `takes_over`: it counts by the history as it is.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Deployments:
 
     @property
     def known_since(self) -> float:
-        """Of records created earlier, nobody can tell any more by which declarations they were folded."""
+        """Creation time from which on it is known by which declarations a record was folded."""
         return self.history.eras[0].valid_from
 
     def refresh(self, deadline: float) -> Takeover | None:
@@ -186,7 +186,7 @@ class Deployments:
     def awaited(self, images: Iterable[Unfoldable]) -> list[Unfoldable]:
         """The images that wait for something, for that alone: not for what a completed backfill has replaced.
 
-        What it has replaced is folded until every process knows.
+        Replaced generations are folded until every process knows of that.
         """
         folded = {declaration.name for declaration in self._load(self.history.last.deployment) or ()}
         found = []
@@ -268,7 +268,7 @@ class Deployments:
         return seen
 
     def _merged(self, history: History | None, seen: Control, past: Past = Past()) -> Merged:  # noqa: B008 - frozen
-        """What is folded once the own declarations hold."""
+        """The declarations that are folded once the own ones hold."""
         folded = (self._load(history.last.deployment) if history is not None else None) or ()
         new = merged(self._own, folded, seen.reads if history is not None else {}, past)
         self._declarations[deployment_id(new.effective)] = new.effective
@@ -308,7 +308,7 @@ class Deployments:
             )
 
     def _attributes(self, last_number: int) -> dict[str, Any]:
-        """What the control's item says of the aggregator and of generations."""
+        """Attributes of the control's item about the aggregator and the generations."""
         attributes: dict[str, Any] = {DECLARED: {"S": self._id}}
         if last_number:
             attributes[NUMBERED] = {"N": str(last_number)}
@@ -338,27 +338,27 @@ class Deployments:
             )
 
     def _has_past(self) -> bool:
-        """Whether the stream does not tell of everything in the table, which was there before it, or is too old."""
+        """Whether the stream lacks items of the table, which was there before it, or is too old."""
         table = self._table.client.describe_table(TableName=self._table.name)["Table"]
         created, label = table.get("CreationDateTime"), table.get("LatestStreamLabel")
         if created is None or label is None:
             return False
         # The label is the time at which the stream began, and names no time zone: it is UTC.
         began = datetime.fromisoformat(label).replace(tzinfo=UTC)
-        # Nobody has read it before this first deployment, and Lambda gives up on records of that age.
+        # No aggregator has read it before this first deployment, and Lambda gives up on records of that age.
         is_old = began.timestamp() <= self._table.clock() - GIVEN_UP_AFTER
         return is_old or began > created + timedelta(seconds=STREAM_BEGINS_WITHIN)
 
     def _told(self, before: History | None, after: History, new: Merged) -> str:
         since = datetime.fromtimestamp(after.last.valid_from, UTC).isoformat()
-        told = f"deployment {self._id} takes over: it holds for "
-        told += f"records created from {since} on" if after.last.valid_from else "all records"
+        said = f"deployment {self._id} takes over: it holds for "
+        said += f"records created from {since} on" if after.last.valid_from else "all records"
         if before is None:
-            return told
+            return said
         known = self._load(before.last.deployment)
         if known is None:
-            return f"{told}; the declarations before it, {before.last.deployment}, cannot be read"
-        return f"{told}; it {changes_told(new)}"
+            return f"{said}; the declarations before it, {before.last.deployment}, cannot be read"
+        return f"{said}; it {changes_told(new)}"
 
     def _load(self, deployment: str) -> tuple[Declaration, ...] | None:
         if deployment not in self._declarations:

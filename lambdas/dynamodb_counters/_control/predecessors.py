@@ -1,7 +1,7 @@
 """The tables that a restored one is a copy of, and which records of theirs it may count. Pure.
 
 Lambda may have given up on records of the original. Those that were created before the copy was made are in the copy,
-and its watermarks tell what was counted. Around that moment, times do not tell what the copy contains: there, the
+and its watermarks show what was counted. Around that moment, times do not show what the copy contains: there, the
 catch-up has compared the images, and has counted all that it contains.
 """
 
@@ -27,14 +27,14 @@ class Predecessor:
     at: int
     """When the copy was made, or earlier."""
     read_from: int
-    """Of records created from then on, the catch-up has read all."""
+    """Time from which on the catch-up has read all records created."""
 
     def is_of(self, stream: str) -> bool:
         """Whether a stream is this one, or an earlier one of its table: later ones may be the copy's, of one name."""
         return table_of(stream) == table_of(self.stream) and stream <= self.stream
 
     def sort(self, records: Sequence[Record]) -> tuple[tuple[Record, ...], int]:
-        """The records that the copy contains and may have to count, and of how many that cannot be told."""
+        """The records that the copy contains and may have to count, and how many others are in doubt."""
         certain, settled_until = self.at - COPY_SKEW, self.at + COPY_SKEW
         contained = tuple(record for record in records if created_of(record) < certain)
         settled = sum(max(certain, self.read_from) <= created_of(record) <= settled_until for record in records)

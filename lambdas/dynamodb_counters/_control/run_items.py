@@ -1,6 +1,6 @@
-"""Runs: backfills and verifications that stand beside the counting, and the items they keep in the table. Pure.
+"""Runs: backfills and verifications, which go on apart from the counting, and the items they keep in the table. Pure.
 
-Of each batch, a run's log keeps what the changed items had contributed before. With what a scan reads, that tells each
+A run's log keeps what the changed items of each batch had contributed before. With what a scan reads, it gives each
 item's contribution at one moment, the run's cut, whatever happened while the scan went on.
 """
 
@@ -29,23 +29,23 @@ RUNS: Final = "runs"
 """Attribute of the history's item with the open runs."""
 
 RUN_SK_PREFIX: Final = "RUN#"
-"""Starts the sort keys of the items that tell where runs are."""
+"""Starts the sort keys of the items that hold where runs are."""
 
 ONLY_SHARD: Final = "only"
-"""What an emulator's single shard is called where events do not name it."""
+"""Name of an emulator's single shard where events do not name it."""
 
 _MOST_TABLES: Final = 2
-"""Scanned by a run: that of the counts, and a source table."""
+"""Tables scanned by a run: that of the counts, and a source table."""
 
 ROWS: Final = "rows"
 MOST_BYTES: Final = 350_000
-"""Of one page's rows: an item has 400 KB."""
+"""Most bytes of one page's rows: an item has 400 KB."""
 
 _DIGEST_BYTES: Final = 12
 _BEAT: Final = "~beat~"
 
 Sums: TypeAlias = Mapping[GroupRef, Mapping[str, Number]]
-"""What to add, by group and measure."""
+"""Numbers to add, by group and measure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def found_by(run: str) -> str:
 
 
 def generation_of(run: str) -> int:
-    """Which generation a run fills, as its id tells; 0 for a verification."""
+    """The generation that a run fills, read from its id; 0 for a verification."""
     return int(run.partition("r")[0])
 
 
@@ -96,7 +96,7 @@ def runs_text(runs: Iterable[Run]) -> str:
 
 
 def read_runs(item: Mapping[str, Any]) -> tuple[Run, ...]:
-    """The open runs that the history's item tells; none if somebody has spoiled it."""
+    """The open runs that the history's item holds; none if it is spoiled."""
     try:
         known = json.loads(item.get(RUNS, {}).get("S", "{}"))
         return tuple(Run(name, kind, int(since), tuple(names)) for name, (kind, since, *names) in known.items())
@@ -105,7 +105,7 @@ def read_runs(item: Mapping[str, Any]) -> tuple[Run, ...]:
 
 
 def run_key(run: str) -> dict[str, Any]:
-    """Of the item that tells where a run is: all of them are in one partition, so that they can be listed."""
+    """Key of the item that holds where a run is: all of them are in one partition, so that they can be listed."""
     return bookkeeping_key(RUN_SK_PREFIX + run)
 
 
@@ -130,7 +130,7 @@ def beat_key(run: str, number: str) -> dict[str, Any]:
 
 
 def page_partitions(run: str, item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The partition keys of a run's pages, as its item tells: of its logs, and of what it has scanned."""
+    """The partition keys of a run's pages, found by its item: of its logs, and of what it has scanned."""
     parents, _ = json.loads(item["shards"]["S"])
     yield from (log_key(run, shard)[PK] for shard in (*parents, ONLY_SHARD))
     segments = _MOST_TABLES * int(item["segments"]["N"])
@@ -138,7 +138,7 @@ def page_partitions(run: str, item: Mapping[str, Any]) -> Iterator[dict[str, Any
 
 
 def is_beat(run: str, keys: Image) -> bool:
-    """Whether an item is one of a run's heartbeats, by which the shards tell how far they are."""
+    """Whether an item is one of a run's heartbeats, by which the shards show how far they are."""
     return bool(keys.get(PK, {}).get("S", "").startswith(f"{RUN_PREFIX}{run}{_BEAT}"))
 
 
@@ -153,7 +153,7 @@ def run_item(key: Mapping[str, Any], values: Mapping[str, Any], now: float) -> d
 
 
 def item_digest(keys: Image, *, is_foreign: bool = False) -> str:
-    """What a run names an item by: 96 bits of its key's digest, and of whether it lies in the source table."""
+    """Name of an item in a run: 96 bits of a digest of its key, and of whether it lies in the source table."""
     text = json.dumps([is_foreign, *([name, keys[name]] for name in sorted(keys))], default=_text)
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:_DIGEST_BYTES]).decode()
 

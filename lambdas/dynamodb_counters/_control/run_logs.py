@@ -145,14 +145,14 @@ class RunLogs:
 
 
 def logged(run: Run, plan: Plan, changes: Iterable[Change], unfoldable: list[Unfoldable]) -> Iterable[LoggedChange]:
-    """What changes had done to what a run looks at; of each item the first change, unless it asks for all of them.
+    """Changes of what a run looks at: for a backfill the first one of each item, for a verification all.
 
-    What could not be folded of items before they changed is added to `unfoldable`.
+    Images of items before they changed that could not be folded are added to `unfoldable`.
     """
     names, met = frozenset(run.names), set[str]()
     for change in changes:
         images = change.record["dynamodb"]
-        # What comes back from the quarantine is no change of the item it was.
+        # An image that comes back from the quarantine is no change of the item it was.
         is_own = change.delta is None and padded(images["SequenceNumber"]) == change.sequence
         is_direct = is_own and change.record.get("eventName") == "INSERT" and _is_counted_once(change)
         if not change.is_foreign and is_filled(run, images.get(NEW) or images.get(OLD) or {}):
@@ -169,14 +169,14 @@ def logged(run: Run, plan: Plan, changes: Iterable[Change], unfoldable: list[Unf
             # A transaction has counted as of its own time.
             at = change.created or 0.0
             folded = folded_alone(plan, names, images[NEW], at, held) if is_direct else _folded(plan, change, names)
-            # What an erasure relieves the next generation of is no concern of this one.
+            # Numbers of which an erasure relieves the next generation are no concern of this one.
             added = {ref: numbers for ref, numbers in sums_of(folded).items() if ref[0] in names}
         lacking = [
             replace(image, sequence=change.sequence, image_name=f"{run.id}#{image.image_name}")
             for image in old.unfoldable
             if run.kind == "backfill"
         ]
-        # A change of what contributes nothing yet tells, too: what the scan reads came after the cut.
+        # An item that contributed nothing before matters, too: what the scan reads of it came after the cut.
         if sums_of(old) or sums_of(new) or added or (run.kind == "backfill" and (old.unfoldable or new.unfoldable)):
             met.add(digest)
             unfoldable += lacking
@@ -199,7 +199,7 @@ class Held:
 
 
 def folded_alone(plan: Plan, names: frozenset[str], image: Image | None, at: float, held: Held) -> Folded:
-    """What an item comes to by itself, early or late as of a time."""
+    """Fold of an item by itself, early or late as of a time."""
     if image is None:
         return Folded()
     record = inserted(image, at, 1)
@@ -229,7 +229,7 @@ def _is_counted_once(change: Change) -> bool:
 
 
 def _type_of(change: Change) -> str:
-    """What wrote an item of our own table."""
+    """Type of the changed item of our own table; "" for the source table's."""
     images = change.record["dynamodb"]
     return "" if change.is_foreign else (images.get(NEW) or images.get(OLD) or {}).get(TYPE, {}).get("S", "")
 
@@ -239,5 +239,5 @@ def _is_beat(run: str, change: Change) -> bool:
 
 
 def _is_bookkeeping(run: str, change: Change) -> bool:
-    """Whether it concerns the table's own items, whose log would be logged without end; heartbeats ask for it."""
+    """Whether a change concerns the table's own items, whose log would be logged without end; heartbeats ask for it."""
     return _type_of(change) == CHECKPOINT and not _is_beat(run, change)

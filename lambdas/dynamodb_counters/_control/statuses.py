@@ -55,7 +55,7 @@ def deployment_key(deployment: str) -> dict[str, Any]:
 
 
 def read_statuses(item: Mapping[str, Any]) -> dict[str, Status]:
-    """By declaration; none if there is no item, or somebody has spoiled it."""
+    """Statuses by declaration; none if there is no item, or it is spoiled."""
     try:
         return {name: Status(**values) for name, values in json.loads(item[STATUS]["S"]).items()}
     except (LookupError, TypeError, ValueError, AttributeError):
@@ -85,7 +85,7 @@ class Statuses:
         self._read_at = -math.inf
         self._deployments: dict[str, tuple[Declaration, ...]] = {}
         self._known: dict[str, tuple[Declaration, Status, Any]] = {}
-        """What was asked for, how it stood, and what was answered, by name: the same is asked for again."""
+        """Declaration asked for, its status, and the answer, by name: the same is asked for again."""
 
     @classmethod
     def of_table(cls, table: Table) -> Statuses:
