@@ -25,17 +25,17 @@ class ServiceTime:
 
     def __call__(self) -> float:
         if self._told_at is None or self._monotonic() >= self._told_at + ASKED_EVERY:
-            # Before the question: each one may bring the time ahead by what the answer takes, but never back.
-            at = self._monotonic()
             date = self._date()
             if date is None:
                 return self._table.clock()
-            self._told, self._told_at = max(date, self._now()), at
-        return self._now()
+            # The date is carried on from when it has come: from when it was asked for, it would run ahead.
+            at = self._monotonic()
+            self._told, self._told_at = max(date, self._carried_on(at)), at
+        return self._carried_on(self._monotonic())
 
-    def _now(self) -> float:
-        """The last answer's time, carried on."""
-        return 0.0 if self._told_at is None else self._told + self._monotonic() - self._told_at
+    def _carried_on(self, at: float) -> float:
+        """The last answer's time, carried on to a monotonic time."""
+        return 0.0 if self._told_at is None else self._told + at - self._told_at
 
     def _date(self) -> float | None:
         answer = self._table.client.get_item(TableName=self._table.name, Key=history_key())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from email.utils import formatdate
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,6 +48,21 @@ def test_it_never_goes_back() -> None:
     # Headers tell whole seconds.
     client.date = "Fri, 20 Nov 2026 00:00:04 GMT"
     assert now() == first + ASKED_EVERY
+
+
+def test_slow_answers_never_bring_it_ahead() -> None:
+    client, monotonic, begun = Client(None), [100.0], 1795132800.0
+
+    def get_item(**_: Any) -> dict[str, Any]:
+        monotonic[0] += 0.5
+        date = formatdate(begun + monotonic[0] - 100, usegmt=True)
+        return {"ResponseMetadata": {"HTTPHeaders": {"date": date}}}
+
+    client.get_item = get_item  # type: ignore[method-assign]
+    now = service_time(client, monotonic)
+    for _ in range(100):
+        assert now() <= begun + monotonic[0] - 100
+        monotonic[0] += ASKED_EVERY
 
 
 def test_without_a_date_the_local_clock_holds() -> None:
