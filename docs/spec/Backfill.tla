@@ -37,7 +37,7 @@ AllFeatures == {"checkpoints", "beats", "quiet end", "read only", "split", "gaps
 AllGuards == {
   "cut stored", "cut", "near", "own items",
   "logged before checkpoint", "logged before ack", "from cut", "last in name", "first in name", "first image", "lineage",
-  "same shards", "sealed", "drained", "every shard", "closed shards", "gaps", "gaps last", "gaps summed",
+  "same shards", "sealed", "drained", "every shard", "closed shards", "gaps", "gaps summed",
   "baseline once", "complete as held", "opened in time", "void while open",
   "readers first", "zombies over"}
 
@@ -346,15 +346,8 @@ Drained ==
 
 (* Whether Lambda gave up on records is asked after the last acknowledgement. *)
 EndDrain(r) ==
-  /\ Steps(r, "draining") /\ runner[r].held = None
-  /\ IF Has("gaps last") THEN Drained ELSE TRUE
-  /\ IF Has("gaps") /\ gap # {} THEN Void(r)
-     ELSE IF Has("gaps last") THEN Enter(r, "adding", run.ended)
-     ELSE runner' = [runner EXCEPT ![r].held = 0] /\ UNCHANGED run
-  /\ OnlyRun
-EndDrainUnasked(r) ==
-  /\ ~Has("gaps last") /\ Steps(r, "draining") /\ runner[r].held = 0 /\ Drained
-  /\ Enter(r, "adding", run.ended)
+  /\ Steps(r, "draining") /\ runner[r].held = None /\ Drained
+  /\ IF Has("gaps") /\ gap # {} THEN Void(r) ELSE Enter(r, "adding", run.ended)
   /\ OnlyRun
 
 (* What an item contributed at the cut: the image before its first logged change; without one, what the scan has read. *)
@@ -449,7 +442,7 @@ Next ==
        \/ Log(p) \/ Move(p) \/ Finish(p) \/ Crash(p)
        \/ \E created \in Stamps : Fold(p, created)
   \/ \E r \in Runners :
-       \/ Ask(r) \/ Confirm(r) \/ BeginScan(r) \/ Read(r) \/ Seal(r) \/ EndScan(r) \/ EndDrain(r) \/ EndDrainUnasked(r)
+       \/ Ask(r) \/ Confirm(r) \/ BeginScan(r) \/ Read(r) \/ Seal(r) \/ EndScan(r) \/ EndDrain(r)
        \/ SumUp(r) \/ SeeGap(r) \/ Complete(r) \/ Resume(r)
        \/ \E s \in Shards : Beat(r, s)
        \/ \E created \in Stamps : Add(r, created)

@@ -167,7 +167,6 @@ BACKFILL_REMOVALS: Final = (
     Removal("the baseline is added without a condition", "two runners", "baseline once"),
     Removal("a run that is over is voided", "two runners", "void while open"),
     Removal("gaps are not asked for", "given up", "gaps"),
-    Removal("gaps are asked for before the last acknowledgement", "given up", "gaps last"),
     Removal("gaps are not asked for again before the sums are added", "given up", "gaps summed"),
     Removal("readers switch to what a deployment has dropped", "dropped", "complete as held"),
     Removal("the generation before ends with the switch", "redefined", "readers first", quick=True),
