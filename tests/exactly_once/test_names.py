@@ -266,3 +266,11 @@ def test_a_name_that_waits_for_its_source_takes_no_direct_count() -> None:
     market.deploy(weighed, total)
     with pytest.raises(InvalidArgumentError, match="invalid declaration='total'"):
         market.bench.counters.increment(total, amount={"weight": 1})
+
+
+def test_a_table_whose_declarations_were_all_removed_takes_no_new_direct_count() -> None:
+    market = _Market(SHOPS)
+    market.deploy()
+    with pytest.raises(InvalidArgumentError, match="invalid declaration='rows'"):
+        market.bench.counters.increment(ROWS, shop="d")
+    assert market.bench.counters.increment(SHOPS, shop="d") == {"n": 1}

@@ -119,7 +119,7 @@ class Statuses:
     def _is_counted(self, name: str) -> bool:
         """Whether a deployment counts it, or has; a table without one takes everything."""
         self.status(name)
-        return name in self._counted or not self._statuses
+        return name in self._counted or not (self._counted or self._statuses)
 
     def _found(self, declaration: Declared, status: Status) -> Declared:
         """The generation that readers use, as it is declared or else as the table holds it."""

@@ -24,7 +24,7 @@ from dynamodb_counters._control.deployment_items import (
     read_deployment,
     read_history,
 )
-from dynamodb_counters._control.statuses import deployment_key
+from dynamodb_counters._control.statuses import deployment_key, read_counted
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import CheckpointError
@@ -247,3 +247,17 @@ def test_a_control_that_was_read_amid_a_takeover_is_not_written_on() -> None:
     assert write_control(bench.store, torn, now.history, runs=()) is None
     assert read_control(bench.store) == now
     assert write_control(bench.store, now, now.history, statuses=now.statuses) == now
+
+
+def test_names_that_another_takeover_has_counted_stay_known() -> None:
+    bench = Workbench([_SALES])
+    bench.aggregator.handle({})
+    before = read_control(bench.store)
+    bench.deploy([_SALES, _SUMS])
+    bench.deploy([_SALES])
+    now = read_control(bench.store)
+
+    assert now.statuses == before.statuses
+    assert now.history is not None
+    assert write_control(bench.store, Control(now.item, before.generations), now.history, runs=()) is None
+    assert read_counted(read_control(bench.store).generations) == {_SALES.name, _SUMS.name}
