@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -26,8 +26,13 @@ _IGNORED: Final = shutil.ignore_patterns("__pycache__", "*.pyc")
 CAUGHT: Final = "caught"
 
 
-def run(mutation: Mutation | None) -> str:
-    """Run the test that must notice a mutation (None: all such tests, unmutated); return what it noticed."""
+def run(mutation: Mutation) -> str:
+    """Run the test that must notice a mutation; return what it noticed."""
+    return _run([mutation.test], mutation)
+
+
+def _run(tests: Sequence[str], mutation: Mutation | None = None) -> str:
+    """Run tests on a copy of the project, mutated or as it is."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for name in ("docs", "lambdas", "simulation", "tests"):
@@ -38,7 +43,6 @@ def run(mutation: Mutation | None) -> str:
                 mutate(mutation, root)
             except LookupError as error:
                 return f"ERROR: {error}"
-        tests = [mutation.test] if mutation is not None else sorted({m.test for m in MUTATIONS})
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
         command += [f"tests/exactly_once/{test}" for test in tests]
         # The tests must import the copy, not what this process was started with.
@@ -75,7 +79,10 @@ def tell(results: Iterable[tuple[Mutation, str]]) -> bool:
 def main() -> int:
     """Run the mutations whose names contain an argument; without arguments all of them."""
     wanted = [m for m in MUTATIONS if not sys.argv[1:] or any(part in m.name for part in sys.argv[1:])]
-    unbroken = run(None)
+    if not wanted:
+        print(f"no mutation has a name that contains one of {sys.argv[1:]}")
+        return 1
+    unbroken = _run(sorted({mutation.test for mutation in wanted}))
     if unbroken != "SURVIVED":
         print(f"the tests do not pass on the runtime as it is: {unbroken}")
         return 1
