@@ -24,6 +24,7 @@ from simulation.pairs.engine import Act, Engine
 from simulation.pairs.ledger import Purpose
 from simulation.pairs.subjects import TAP, VISIT
 
+REFUSED: Final = "direct count in a name that is not counted yet"
 _FIELDS: Final = {"client": "uvw", "customer": ("ann", "bob", "c#d"), "shop": "xyz", "device": "kl", "page": "ab"}
 _FIELDS_OF_LISTS: Final = {"tags[]": "pqr"}
 _QUOTA: Final = Quota("calls", limit=12, per=timedelta(hours=1), portion=4, clock_error=timedelta(0))
@@ -52,6 +53,14 @@ class Direct:
         found = [each for each in found if forced.concerns([each.name])] or found
         return self._engine.rng.choice(found) if found else None
 
+    def _counted(self, count: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """A direct count's answer; a refusal because no deployment counts the name is noted."""
+        try:
+            return count()
+        except InvalidArgumentError as error:
+            self._engine.reached[REFUSED] += error.argument == "declaration"
+            raise
+
     def _increment(self) -> None:
         declared, draw = self._chosen(adds=True), self._engine.rng
         if declared is None:
@@ -60,7 +69,7 @@ class Direct:
         amount = {name: draw.choice((-2, 1, 3, 1000)) for name in declared.measures if draw.random() < 0.8}
         if amount:
             self._engine.call(
-                lambda table: increment(table, declared, group, amount),
+                lambda table: self._counted(lambda: increment(table, declared, group, amount)),
                 self._engine.noting(features.INCREMENTED, [declared.name]),
                 Purpose(base=declared.name),
             )
@@ -71,7 +80,7 @@ class Direct:
             return
         group = self._group(declared)
         self._engine.call(
-            lambda table: reset(table, declared, group),
+            lambda table: self._counted(lambda: reset(table, declared, group)),
             self._engine.noting(features.RESET, [declared.name], lambda taken: any(_numbers(taken))),
             Purpose(base=declared.name),
         )
