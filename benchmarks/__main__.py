@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         "AWS_ACCESS_KEY_ID": "testing",
         "AWS_SECRET_ACCESS_KEY": "testing",
         "AWS_DEFAULT_REGION": "us-east-1",
-        # Every construct would warn anew.
+        # Every construct would warn again.
         "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "true",
         "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
     }

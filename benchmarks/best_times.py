@@ -53,7 +53,7 @@ def microseconds(
 
 
 def run_python(arguments: list[str], environment: Mapping[str, str]) -> str:
-    """What a fresh process prints that can import the project."""
+    """Output of a fresh process that can import the project."""
     roots = os.pathsep.join(str(PROJECT / root) for root in ("lambdas", "infra", "."))
     command = [sys.executable, *arguments]
     environment = {**environment, "PYTHONPATH": roots}

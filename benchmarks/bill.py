@@ -114,7 +114,7 @@ _PACKED_STREAM_BATCH: Final = 10_000
 """Events in a batch of the stream that has chunks."""
 
 _MESSAGES_PER_CALL: Final = 10
-"""That Lambda receives from a queue, or deletes, at once."""
+"""Messages that Lambda receives from a queue, or deletes, at once."""
 
 _PAGES: Final = 50
 
@@ -249,7 +249,7 @@ _SEQUENCES: Final = itertools.count(10**22, 997)
 def _as_if_new(
     handle: Callable[[dict[str, Any], Any], object], consumer: Callable[[], Any], event: dict[str, Any]
 ) -> None:
-    """Deliver events as if they had not come before: those that are remembered would be told from memory."""
+    """Deliver events as if they had not come before: the process would know those that it remembers."""
     for log in consumer()._table.remembered.get("chunk logs", SimpleNamespace(_logs={}))._logs.values():
         log.places.clear()
     handle(event, LAMBDA_CONTEXT)
@@ -263,7 +263,7 @@ def _next_batch(handle: Callable[[dict[str, Any], Any], object], records: list[d
 
 
 def _answer(request: Any) -> SimpleNamespace:
-    """What the service answers when all goes well."""
+    """Answer of the service when all goes well."""
     target = request.headers["X-Amz-Target"]
     found: dict[str, Any] = {"ConsumedCapacity": {"TableName": "counters", "CapacityUnits": 1.0}}
     if b"BatchExecuteStatement" in target:

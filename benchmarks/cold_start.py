@@ -1,4 +1,4 @@
-"""Cold starts: imports and first invocation of each handler, beside a bare boto3 client; asset sizes."""
+"""Cold starts: imports and first invocation of each handler, and of a bare boto3 client; asset sizes."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.databases import TABLE, Database, MemoryDatabase, beside, per_event
+from benchmarks.databases import TABLE, Database, MemoryDatabase, per_event, with_rule
 from benchmarks.designs.base import Design
 from benchmarks.designs.ours import Ours
 from benchmarks.queue_and_stream import Mortality, Stream, chunks, deliver, deliver_at_least_once, deliver_steadily
@@ -59,7 +59,7 @@ def on_engine(engine: Any, design: type[Design], views: Sequence[View], batch: i
         deliver(counting, database, views, batch)
         errors.append(_error(counting, views))
 
-    found = beside(engine, count, len(views))
+    found = with_rule(engine, count, len(views))
     return {**found, "exact": errors[0] == 0.0}
 
 

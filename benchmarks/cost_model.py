@@ -1,6 +1,6 @@
-"""``python -m benchmarks.cost_model``: the units of `counters cost` beside what the benchmark measures in memory.
+"""``python -m benchmarks.cost_model``: the units of `counters cost`, and what the benchmark measures in memory.
 
-The model is told each measurement's settings (batches, groups, shards, how events compress) and must come to its units.
+The model is given each measurement's settings (batches, groups, shards, how events compress) and must agree with it.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ _CHECKPOINT: Final = {
     "seen": {"N": str(CREATED)},
     "applied_through": {"S": "1".zfill(SEQUENCE_DIGITS)},
 }
-"""Of a shard that has been served before."""
+"""Checkpoint of a shard that has been served before."""
 
 
 def stub_client() -> Any:
@@ -123,7 +123,7 @@ def _of(number: int, event: Any, hot: Any, client: Any) -> dict[str, Callable[[]
 
 
 def _handler(declared: tuple[Aggregate, ...], client: Any) -> Callable[[Any], object]:
-    """A handler that reads the shard's checkpoint anew for each batch: else it would drop one that it had before."""
+    """A handler that reads the shard's checkpoint again for each batch: else it would drop one that it had before."""
     aggregator = Aggregator(Table("counters", client, clock=lambda: CREATED), declared, quarantine_retention_seconds=1)
     # It reads the history of deployments once a minute, which is no cost of a batch.
     aggregator._deployments._read_at = CREATED

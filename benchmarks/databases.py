@@ -21,7 +21,7 @@ from simulation.faults.hooked_client import HookedClient
 
 TABLE: Final = "counters"
 READ_PRICE: Final = DOLLARS_PER_MILLION_READS / DOLLARS_PER_MILLION_WRITES
-"""Of a read unit, in write units."""
+"""Price of a read unit, in write units."""
 
 _WRITES: Final = ("put_item", "update_item", "transact_write_items")
 _READS: Final = ("query", "get_item", "batch_get_item")
@@ -110,7 +110,7 @@ def memory() -> MemoryDatabase:
 
 
 def since(before: Usage, usage: Usage) -> Usage:
-    """What has been used since a copy was made."""
+    """Usage since a copy was made."""
     return Usage(usage.calls - before.calls, usage.writes - before.writes, usage.reads - before.reads)
 
 
@@ -130,8 +130,8 @@ def per_event(usage: Usage, events: int) -> dict[str, Any]:
     }
 
 
-def beside(engine: Any, scenario: Callable[[Database], object], events: int) -> dict[str, float]:
-    """What an event of a scenario takes on DynamoDB Local, as it has reported, beside the rule's figures."""
+def with_rule(engine: Any, scenario: Callable[[Database], object], events: int) -> dict[str, float]:
+    """Usage per event of a scenario on DynamoDB Local, as it has reported, and the rule's figures."""
     ruled = MemoryDatabase()
     with EngineDatabase(engine) as database:
         scenario(database)

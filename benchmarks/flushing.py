@@ -1,4 +1,4 @@
-"""Packed events by rate and flush interval: units per event, and dollars per month beside careless increments."""
+"""Packed events by rate and flush interval: units per event, dollars per month, and those of careless increments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WAYS: Final = (bill.INCREMENT_BEHIND_API, bill.PACKED, bill.PACKED_SINGLE, bill
 
 _MONTH: Final = 730 * 3600
 _PROCESSES: Final = 2
-"""That take turns: a queue's consumer cannot be limited to fewer."""
+"""Processes that take turns: a queue's consumer cannot be limited to fewer."""
 
 _MOST_PER_CALL: Final = 5_000
 """Events: a batch of a queue is 6 MB at most, and 10,000 messages."""
@@ -76,7 +76,7 @@ def _units(rate: int, interval: int, events: int) -> dict[str, float]:
 
 
 def _month(rate: int, interval: int, took: Mapping[str, float], cpu: Mapping[str, float]) -> dict[str, Any]:
-    """What a month takes: in DynamoDB alone, and in all for each way in."""
+    """Dollars of a month: in DynamoDB alone, and in all for each way in."""
     millions = rate * _MONTH / 1e6
     plain = 1 + took["aggregate"]
     dynamodb = {"increments": 1.0, "plain": plain, "packed": took["units"]}

@@ -1,4 +1,4 @@
-"""The leaderboard: three ADDs and a query per record, beside aggregates over a per-player count.
+"""The leaderboard: three ADDs and a query per record, or aggregates over a per-player count.
 
 The former are those of reference 004: Building aggregations with DynamoDB Streams (2023).
 """

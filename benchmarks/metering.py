@@ -1,4 +1,4 @@
-"""What each kind of request consumes, by the size rule, on the items that a benchmark watches."""
+"""Consumption of each kind of request, by the size rule, on the items that a benchmark watches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RANKED: Final = (LEADERBOARD, SCORE)
 
 @dataclass
 class Units:
-    """Of one group of items: updates that were done, and write units by what they were for.
+    """Updates of one group of items, and write units by what they were for.
 
     `careless` is what the same updates cost on the same items without watermarks.
     """
@@ -99,7 +99,7 @@ def watermark_bytes(item: Mapping[str, Any]) -> list[int]:
 
 
 def _kind(name: str, request: Mapping[str, Any]) -> str:
-    """What a request is for: control items are told apart by their partition."""
+    """Purpose of a request: control items are known by their partition."""
     if name == "batch_get_item":
         return "pruning"
     if name == "query":

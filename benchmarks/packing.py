@@ -1,4 +1,4 @@
-"""What accepting packed events costs: by events per chunk, with duplicates, late events, and several processes."""
+"""Cost of accepting packed events: by events per chunk, with duplicates, late events, and several processes."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _shifted(event: Values, hours: float) -> Values:
 
 
 def _cold() -> dict[str, dict[str, float]]:
-    """What one event of a bucket costs a process that does not know the bucket, by the bucket's events."""
+    """Cost of one event of a bucket to a process that does not know the bucket, by the bucket's events."""
     found = {}
     for events in (100, 1_000, 10_000):
         views = [view.as_event() for view in workloads.hot(events + 1)]
@@ -178,7 +178,7 @@ _NUMBERS: Final = (1, 2, 8, 32)
 
 
 def measure_writers(events: int) -> dict[str, Any]:
-    """What an event takes with one process, and with several: saturated, with pauses, and with a part each."""
+    """Units of an event with one process, and with several: saturated, with pauses, and with a part each."""
     views = [view.as_event() for view in workloads.hot(events)]
     shared = of(timedelta(days=1))
     return {

@@ -104,7 +104,7 @@ def _monthly(found: Mapping[str, Any]) -> dict[str, list[tuple[float, float]]]:
         each = intervals.get(str(_MONTHLY_INTERVAL), {"dynamodb": {}, "whole": {}})
         dynamodb = {f"DynamoDB, {name}": dollars for name, dollars in each["dynamodb"].items()}
         for name, dollars in (dynamodb | each["whole"]).items():
-            # A name that fits beside the figure.
+            # A name that fits next to the figure.
             short = name.replace("EventIngest, packed, ", "packed, ").replace("in a function behind", "behind")
             series.setdefault(short, []).append((float(rate), dollars))
     return series

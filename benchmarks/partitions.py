@@ -1,4 +1,4 @@
-"""What the number of a table's partitions does to the price of an aggregate, on simulated days."""
+"""Price of an aggregate by the number of the table's partitions, on simulated days."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _per_update(units: Units, shared: float) -> dict[str, float]:
 REPLAYED_SHARDS: Final = 10
 _REPLAYED_MINUTES: Final = 5
 _REPLAYED_VIEWS: Final = 10
-"""Of each shard in so many minutes."""
+"""Views of each shard in so many minutes."""
 
 _REPLAYED_PAGES: Final = 200
 
@@ -199,7 +199,7 @@ def _batch(items: int, *, new_process: bool) -> dict[str, Any]:
 
 
 def _replay(hours: int) -> dict[str, Any]:
-    """Count the views of so many hours, then create the mapping anew, which starts at the stream's first record."""
+    """Count the views of so many hours, then create the mapping again, which starts at the stream's first record."""
     table, dice = PartitionedTable(REPLAYED_SHARDS, declared=(PAGES,), keeps_events=True), random.Random(1)
     for _ in range(hours * 60 // _REPLAYED_MINUTES):
         table.clock.advance(_REPLAYED_MINUTES * 60)
@@ -212,7 +212,7 @@ def _replay(hours: int) -> dict[str, Any]:
 
 
 def _again(table: PartitionedTable, redeliver: Callable[[], object]) -> dict[str, Any]:
-    """What a second delivery consumes, and how many counts are wrong after it."""
+    """Consumption of a second delivery, and how many counts are wrong after it."""
     items = {item["pk"]["S"]: item for item in table.memory.items() if "views" in item}
     seen = len(table.delivered)
     before = copy(table.memory.usage)

@@ -71,7 +71,7 @@ class CountingStack(Stack):
             CfnOutput(self, name, value=value)
 
     def counts(self, table: dynamodb.ITable) -> None:
-        """Let the function count what a table's stream tells."""
+        """Let the function count the records of a table's stream."""
         stream = sources.DynamoEventSource(
             table,
             starting_position=lambda_.StartingPosition.TRIM_HORIZON,

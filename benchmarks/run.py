@@ -87,7 +87,7 @@ def run(sizes: Sizes, say: Say, keep: Keep, *, with_engine: bool = True) -> Repo
 
 
 def measure_sections(report: Report, sections: Iterable[Section], say: Say, keep: Keep) -> None:
-    """Add what each section measures to a report; one that fails is told in `failed`, and costs no other."""
+    """Add what each section measures to a report; one that fails is listed in `failed`, and costs no other."""
     report["failed"] = {}
     for title, measure in sections:
         say(title)

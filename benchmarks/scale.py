@@ -3,9 +3,9 @@
 Arrivals and capacities come in ticks; every batch of every shard is an event of its own. Assumptions:
 
 - The table is warm: it has the partitions its steady traffic needs (`HEADROOM`), each of 1,000 write units a second.
-  What DynamoDB does while it grows there is not modelled. A page's events have several write shards, so that many
+  The time in which DynamoDB grows there is not modeled. A page's events have several write shards, so that many
   partitions take them.
-- An item takes 1,000 units a second. What exceeds that is throttled and tried again in a later tick.
+- An item takes 1,000 units a second. Units beyond that are throttled and tried again in a later tick.
 - A partition has one shard; one invocation at a time reads a shard, up to `batch` records, at most once per
   `BATCHING_WINDOW`, and sends up to `PARALLEL_REQUESTS` requests at a time, each of `ROUND_TRIP`.
 - Changes of aggregates are records of the stream too, spread over its shards.
@@ -48,7 +48,7 @@ OFFERED: Final = 2.0
 
 @dataclass(frozen=True)
 class Traits:
-    """What the model knows of a design.
+    """Properties of a design in the model.
 
     It counts directly (when the event is written) or from the stream. `event_units` are what an event takes apart from
     its `counters`, `counter_units` those of one write of a counter without watermarks; one that coalesces writes each
@@ -202,7 +202,7 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
 
 
 class _Steady(NamedTuple):
-    """What steady traffic needs: shards, units of a counter's write, write units per event."""
+    """Needs of steady traffic: shards, units of a counter's write, write units per event."""
 
     shards: int
     counter_units: float
@@ -240,7 +240,7 @@ def _take(queue: deque[tuple[float, float]], changes: list[float], shard: int, b
 
 
 def prices(rates: tuple[int, ...], groups: tuple[int, ...]) -> list[dict[str, Any]]:
-    """What a counter's write costs ours at each rate: groups that are the events' partition key, and others."""
+    """Cost of a counter's write in our design at each rate: groups that are the events' partition key, and others."""
     return [
         {"groups": number, "rate": rate, "fed_by": "all shards" if scattered else "one shard"}
         | _steady(TRAITS["accept_and_watermark"], rate, number, 1000, scattered=scattered)._asdict()

@@ -98,7 +98,7 @@ class Partitions(MemoryStream):
                 self._deliver(shard, partition, invoke)
 
     def replay(self, delivered: Iterable[tuple[int, Mapping[str, Any]]], invoke: Invoke) -> None:
-        """Deliver shards again from their beginning, as a mapping does that was created anew."""
+        """Deliver shards again from their beginning, as a new mapping does."""
         shards: dict[str, tuple[int, _Shard]] = {}
         for partition, event in delivered:
             name = event["shardId"]

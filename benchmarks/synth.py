@@ -1,4 +1,4 @@
-"""How long the example app takes to synthesize, beside the same resources in plain L2 constructs."""
+"""Seconds to synthesize the example app, and the same resources in plain L2 constructs."""
 
 from __future__ import annotations
 

@@ -15,10 +15,10 @@ from demo.examples.blog.access_log import parse_line, read_log
 from demo.examples.blog.traffic import View
 
 LOG: Final = Path(__file__).resolve().parents[2] / "shared" / "data" / "semicomplete_access.log"
-"""A real log, where there is one beside the project."""
+"""A real log, where there is one next to the project."""
 
 _MORE: Final = re.compile(r'" (?P<status>\d+) (?P<bytes>\d+|-) "(?P<referrer>[^"]*)" "(?P<agent>[^"]*)')
-"""What the demo leaves out of a line of the Combined Log Format."""
+"""Fields that the demo leaves out of a line of the Combined Log Format."""
 
 _JOB_HOURS: Final = 37
 PROVIDERS: Final = ("1", "2", "3")

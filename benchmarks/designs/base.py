@@ -1,4 +1,4 @@
-"""What every compared design is asked to do."""
+"""Interface of every compared design."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ _ROOTS: Final = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs",
+    "benchmarks",
     "lambdas",
     "infra",
     "scripts",

@@ -85,7 +85,7 @@ class KnownAttributes:
         for marked in path.split("."):
             part = marked.removesuffix(LIST_MARK)
             if known is None and found.type in (dict, object):
-                return _ANY  # Attributes of a map are known only if its attributes are declared.
+                return _ANY  # A map's members are known only if its attributes are declared.
             if known is None:
                 raise InvalidArgumentError(argument, name, f"a part of a map; {self._is(owner, found)}")
             if part not in known:
