@@ -111,6 +111,7 @@ WRITING: Final = (
     'counters.record_once(VIEW, {"url": "/", "time": "2026-11-20T10:00Z"}, VIEWS)',
     'counters.increment(VIEWS, url="/", amount=0.5)',
     'counters.increment(SHOPS, shop="a")',
+    'counters.increment(Aggregate("pages", VIEW, by="url", measures={"views": Count()}), url="/")',
     'counters.redrive("1")',
     'counters.leases(LAST_DAY, url="/")',
 )

@@ -113,7 +113,8 @@ class Statuses:
         if not self._is_counted(declaration.name):
             self._read_at = -math.inf  # It may have been deployed since the last read.
             if not self._is_counted(declaration.name):
-                raise InvalidArgumentError("declaration", declaration.name, "one that a deployment of the table counts")
+                expected = "one that a deployment of the table counts: deploy its aggregator with it first"
+                raise InvalidArgumentError("declaration", declaration.name, expected)
         return self.current(declaration)
 
     def _is_counted(self, name: str) -> bool:
