@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from typing import Any, Final
 
 from dynamodb_counters._declarations.aggregates import Aggregate, Ranking
@@ -118,5 +119,11 @@ def _typed(value: Any) -> Any:
     if kind in _TEXTS:
         key, _, read = _TEXTS[kind]
         return read(value[key])
-    arguments = {each.name.removeprefix("_"): each.name for each in fields(_TYPES[kind])}
+    arguments = _arguments(_TYPES[kind])
     return _TYPES[kind](**{arguments[name]: _typed(part) for name, part in value.items() if name})
+
+
+@cache
+def _arguments(kind: type[Any]) -> dict[str, str]:
+    """Arguments of a type by their names in the text, which keep no leading underscore."""
+    return {each.name.removeprefix("_"): each.name for each in fields(kind)}
