@@ -6,7 +6,7 @@ Greenlets serve because the runtime is plain synchronous code; they switch at `p
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
@@ -35,6 +35,7 @@ class Actor:
     def step(self, order: Any = None) -> None:
         """Let it go on until it pauses again or ends; its `pause` returns the order."""
         self._order = order
+        _suspended.add(self)
         self._greenlet.switch()
 
     def pause(self, about: str) -> Any:
@@ -51,3 +52,15 @@ class Actor:
             # Also the end of the process, which Crashed stands for, must not end the caller.
             self.error = error
         self.done = True
+        _suspended.discard(self)
+
+
+_suspended: Final[set[Actor]] = set()
+"""Actors that have begun and not ended: the garbage collector cannot see into their stacks."""
+
+
+def end_suspended() -> None:
+    """End all actors where they are, as the death of their processes would."""
+    for actor in [*_suspended]:
+        while not actor.done:
+            actor._greenlet.throw(Crashed)

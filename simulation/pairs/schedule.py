@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dynamodb_counters._backfill.verification import Verification
+from simulation.faults.actors import end_suspended
 from simulation.pairs import features
 from simulation.pairs.audit import audit
 from simulation.pairs.calls import Runner
@@ -74,7 +75,10 @@ class PairSchedule:
     def run(self) -> PairOutcome:
         engine = self._engine
         with housekeeping(eager=self._eager), seeded(engine.rng, small=self._small):
-            self._run()
+            try:
+                self._run()
+            finally:
+                end_suspended()
         self._note_faults()
         engine.backend.drop()
         pairs = features.pairs(engine.happened)
