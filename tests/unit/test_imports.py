@@ -39,6 +39,17 @@ def test_the_runtime_never_loads_the_cdk() -> None:
     assert _loaded(statement, "aws_cdk jsii cdk_dynamodb_counters boto3 botocore") == {"botocore"}
 
 
+def test_a_cold_start_looks_for_no_garbage() -> None:
+    count = "sum(each['collections'] for each in __import__('gc').get_stats())"
+    script = f"""
+import sys; sys.path[:0] = {sys.path!r}
+before = {count}
+import dynamodb_counters.handlers.aggregator
+print({count} - before)
+"""
+    assert int(subprocess.check_output([sys.executable, "-c", script])) <= 20
+
+
 @pytest.mark.parametrize("name", dynamodb_counters.__all__)
 def test_every_public_name_can_be_imported(name: str) -> None:
     assert getattr(dynamodb_counters, name).__name__ == name
