@@ -38,10 +38,10 @@ def _shown(name: str) -> str:
     if name.startswith(("MOST_", "TRIES")):
         return f"{value}"
     parts = []
-    for unit, seconds in (("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", 0.001)):
+    for unit, seconds in (("d", DAY), ("h", HOUR), ("min", MINUTE)):
         number, value = divmod(value, seconds)
-        parts += [f"{number * (1 if unit != 's' else seconds):g} {unit}"] if number else []
-    return " ".join(parts)
+        parts += [f"{number:g} {unit}"] if number else []
+    return " ".join([*parts, *([f"{value:g} s"] if value else [])])
 
 
 def _relying(name: str) -> list[str]:
