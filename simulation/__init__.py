@@ -7,7 +7,7 @@ above it:
 - `engines`: DynamoDB Local, started where it is installed;
 - `delivery`: the event source mapping that hands a stream to a function, as AWS documents it;
 - `faults`: what can go wrong with a call, and invocations that stop before each call;
-- `oracle`: declarations, each beside plain Python that says what it must count;
+- `oracle`: declarations, each with plain Python that says what it must count;
 - `schedules`: writers, deliveries and faults interleaved by a seed, compared with the oracle;
 - `workbench`, `handler_process`: the aggregator delivered to by hand, and its handler in a process to be killed;
 - `hostile`: strangers at every door of the runtime, seeded;
@@ -23,5 +23,5 @@ from importlib.util import find_spec
 from pathlib import Path
 
 if find_spec("dynamodb_counters") is None:
-    # So that `python -m simulation.soak` runs in a plain checkout.
+    # `python -m simulation.soak` runs in a plain checkout.
     sys.path.insert(0, str(Path(__file__).parents[1] / "lambdas"))

@@ -14,7 +14,7 @@ EPOCH: Final = 1_795_168_800.0
 
 @dataclass(eq=False)
 class VirtualClock:
-    """A clock that moves only when told to; seconds since 1970."""
+    """A clock that only its owner moves; seconds since 1970."""
 
     now: float = EPOCH
     _due: list[tuple[float, int, Callable[[], Any]]] = field(default_factory=list)

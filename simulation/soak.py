@@ -38,7 +38,7 @@ _for_life: Final = ExitStack()
 
 @dataclass
 class Totals:
-    """What a soak came to; `wrong` counts schedules with a count that is not exact, or a shard that stood still.
+    """Results of a soak; `wrong` counts schedules with a count that is not exact, or a shard that stood still.
 
     `paused` is the longest that an invocation without a fault has waited, in seconds.
     """

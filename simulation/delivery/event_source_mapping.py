@@ -205,7 +205,7 @@ class _ShardPoller:
             self._pending[-1:] = [batch[middle:], batch[:middle]]
 
     def rewind(self, checkpoint: str | None) -> None:
-        """Go back to after a sequence number, or (None) to the beginning; batches are cut anew from there."""
+        """Go back to after a sequence number, or (None) to the beginning; batches are cut again from there."""
         self.checkpoint = checkpoint
         self._pending.clear()
         self.window.close()
@@ -257,7 +257,7 @@ class _TumblingWindow:
         return bool(page.records) or page.ended or now >= self._start + self._seconds
 
     def envelope(self, *, final: bool) -> dict[str, Any]:
-        """What Lambda adds to the event: window, state and flags."""
+        """Lambda's additions to the event: window, state and flags."""
         assert self._start is not None
         return {
             "window": {"start": _iso(self._start), "end": _iso(self._start + self._seconds)},

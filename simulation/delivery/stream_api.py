@@ -21,7 +21,7 @@ _READ_AT_ONCE: Final = 1000
 class ApiSource:
     """A stream behind the API; `amend` changes each record as it is read, for what the engine cannot do itself.
 
-    What was read is remembered, so that a redelivery costs no call.
+    Records are remembered, so that a redelivery costs no call.
     """
 
     client: DynamoDBStreamsClient

@@ -51,6 +51,6 @@ def connect(name: str, endpoint_url: str | None = None) -> Engine:
 
 @cache
 def _session(_engine: str) -> boto3.Session:
-    # Cached, because each session parses the API's model anew. DynamoDB Local accepts only letters and digits in an
+    # Cached, because each session parses the API's model again. DynamoDB Local accepts only letters and digits in an
     # access key id.
     return boto3.Session("testing", "testing", "testing", region_name=REGION)

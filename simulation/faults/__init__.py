@@ -1,1 +1,1 @@
-"""What can go wrong with a store call, and invocations that stop before each one."""
+"""Faults of store calls, and invocations that stop before each call."""

@@ -1,4 +1,4 @@
-"""Invocations as actors: one runs at a time, and stops before each store call until it is told to go on.
+"""Invocations as actors: one runs at a time, and stops before each store call until it is resumed.
 
 Greenlets serve because the runtime is plain synchronous code; they switch at `pause` and nowhere else.
 """

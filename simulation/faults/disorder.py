@@ -12,7 +12,7 @@ from dynamodb_counters._table import CONCURRENCY
 
 
 def in_disorder(rng: random.Random) -> Callable[..., Any]:
-    """What threads do that take one item after the other: any of the next few may be done first."""
+    """Threads that take one item after the other: any of the next few may be done first."""
 
     def side_by_side(work: Callable[[Any], Any], items: Sequence[Any]) -> list[tuple[Any, Any]]:
         waiting, done = list(range(len(items))), dict[int, Any]()

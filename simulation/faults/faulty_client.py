@@ -1,4 +1,4 @@
-"""What can go wrong with a store call, and a client it goes wrong with."""
+"""Faults of store calls, and a client that has them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ _THROTTLED: Final = ("ProvisionedThroughputExceededException", "ThrottlingExcept
 
 
 class Fault(Enum):
-    """What becomes of one call."""
-
     NONE = "none"
     THROTTLED = "throttled"
     """Refused, not applied."""
@@ -133,7 +131,7 @@ class FaultyClient:
 class FaultPlan:
     """Draws a fault for a share of all calls, until its budget is used up, so that a schedule comes to an end.
 
-    Of the calls of a takeover, the share is `takeovers`; of the next `crowded` calls, nine in ten are refused.
+    `takeovers` is the share of a takeover's calls; nine in ten of the next `crowded` calls are refused.
     """
 
     rng: random.Random
@@ -179,7 +177,7 @@ def _conflict(operation: str) -> ClientError:
 
 
 def _ignored(send: Callable[[], Any]) -> None:
-    # Whatever it answers, nobody is listening.
+    # The answer is lost, whatever it is.
     try:
         send()
     except ClientError:

@@ -59,7 +59,7 @@ def once(
 
 
 class HeldClient(HookedClient):
-    """Requests of one operation are sent, but land when told to; whoever sent them hears nothing more."""
+    """Requests of one operation are sent, but land on command; their senders get no answer."""
 
     def __init__(self, client: Any, operation: str) -> None:
         super().__init__(client, self.hold)

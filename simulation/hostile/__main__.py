@@ -29,7 +29,7 @@ _MOST_SHOWN: Final = 20
 
 @dataclass
 class Totals:
-    """What came of the requests at one door."""
+    """Results of the requests at one door."""
 
     statuses: Counter[str] = field(default_factory=Counter)
     slowest: float = 0.0

@@ -1,4 +1,4 @@
-"""What the attacked table counts: a declaration of each kind, all of them with a tenant's field."""
+"""Declarations of the attacked table: one of each kind, all of them with a tenant's field."""
 
 from __future__ import annotations
 

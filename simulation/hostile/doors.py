@@ -1,4 +1,4 @@
-"""The doors: each takes a request as AWS delivers it, and tells what came of it."""
+"""The doors: each takes a request as AWS delivers it, and judges the answer."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _ENVIRONMENT: Final = {
 
 @dataclass
 class Answer:
-    """What came of a request: the status, None if the function failed; what is wrong with it, if anything is."""
+    """Answer to a request: `status` is None if the function failed; `wrong` says what is wrong with it, if anything."""
 
     status: int | None
     cpu_seconds: float
@@ -171,7 +171,7 @@ def receiver(
     def look(request: Any, response: Any) -> tuple[int, str]:
         events = [values for message in queue.messages for values in read_json(message)]
         if len(events) != (json.loads(response["body"])["events"] if response["statusCode"] == 202 else 0):
-            return 0, "another number of events was queued than was told"
+            return 0, "another number of events was queued than was answered"
         items = [typed_item(event, values) for values in events]
         if problems := [problem for item in items if (problem := beyond_dynamodb(item))]:
             return 0, f"DynamoDB refuses what got 202: {problems[0]}"

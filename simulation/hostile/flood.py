@@ -1,7 +1,7 @@
-"""One client fills a packed bucket: ``python -m simulation.hostile.flood --events 200000`` tells what another one pays.
+"""One client fills a packed bucket: ``python -m simulation.hostile.flood --events 200000`` shows what another one pays.
 
-A process that knows nothing accepts an event of somebody else in that bucket, then lists five. Told are the chunks that
-it read, and its CPU time; once where all clients share logs, once where each has logs of its own.
+A process that knows nothing accepts an event of another client in that bucket, then lists five. The output has the
+chunks that it read, and its CPU time; once where all clients share logs, once where each has logs of its own.
 """
 
 from __future__ import annotations

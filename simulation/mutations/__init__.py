@@ -1,6 +1,6 @@
 """The runtime's safety mechanisms: how each one is switched off, and which test must notice.
 
-A module for each part of the runtime has them as text. `==` names a file of the runtime. Of each mutation, `*` is the
+A module for each part of the runtime has them as text. `==` names a file of the runtime. In each mutation, `*` is the
 name, `-` are the lines that it takes out of that file, `+` those that it puts in their place, `?` is the test. The
 first and the last line may be parts of lines.
 """

@@ -60,9 +60,9 @@ def _run(tests: Sequence[str], mutation: Mutation | None = None) -> str:
         except subprocess.TimeoutExpired:
             return "ERROR: the test does not end"
     if done.returncode == 1:
-        # The first line of the failure tells what was noticed.
-        told = re.search(r"^E +(?:[\w.]+: )?(.*)$", done.stdout, re.MULTILINE)
-        return f"{CAUGHT}: {told[1]}" if told else f"ERROR: {done.stdout[-500:]}"
+        # The first line of the failure says what the test noticed.
+        noticed = re.search(r"^E +(?:[\w.]+: )?(.*)$", done.stdout, re.MULTILINE)
+        return f"{CAUGHT}: {noticed[1]}" if noticed else f"ERROR: {done.stdout[-500:]}"
     return "SURVIVED" if done.returncode == 0 else f"ERROR: {done.stdout[-500:]}{done.stderr[-500:]}"
 
 

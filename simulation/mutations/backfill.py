@@ -14,7 +14,7 @@ BACKFILL: Final = r"""
 - if state.run not in seen.runs or not is_whole:
 + if False:
 ? test_run_guards.py::test_a_run_whose_generation_a_deployment_drops_at_the_end_is_void
-* what an old definition looks at is dropped
+* declarations that an old definition looks at are dropped
 - while declaration.name in names and isinstance(source, Aggregate):
 + while False and isinstance(source, Aggregate):
 ? test_run_guards.py::test_an_old_definition_goes_on_over_the_generation_that_it_looks_at
@@ -50,7 +50,7 @@ BACKFILL: Final = r"""
 ? test_tally.py::test_a_complete_backfill_voids_a_later_one_of_the_same_name
 
 == _backfill/baseline.py
-* of an item's images the last one counts
+* the last one of an item's images counts
 - or place < found[change.digest][0]
 + or place > found[change.digest][0]
 ? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
@@ -81,7 +81,7 @@ BACKFILL: Final = r"""
 ? test_run_guards.py::test_a_backfill_waits_until_the_log_is_past_its_scan
 
 == _backfill/opening.py
-* what is over something incomplete counts as whole
+* groups over something incomplete count as whole
 - found |= {over.name} & left
 + break
 ? test_run_guards.py::test_what_lacks_something_is_not_counted_as_if_it_were_whole
@@ -89,7 +89,7 @@ BACKFILL: Final = r"""
 - found = with_parts(names, declared) or left
 + found = set(names) or left
 ? test_run_commands.py::test_a_distinct_is_backfilled_with_its_members
-* what is counted from a later era on has no tally to carry
+* counts from a later era on have no tally to carry
 - {declaration.name: declaration for declaration in coming} | read
 + read
 ? test_tally.py::test_an_increment_before_the_era_of_a_declaration_that_changes_again_reaches_its_backfill
@@ -102,7 +102,7 @@ BACKFILL: Final = r"""
 ? test_tally.py::test_tallies_of_an_aggregate_over_another_survive_a_redefinition_of_both
 
 == _backfill/quarantined_groups.py
-* what was redriven a moment ago is taken for counted
+* entries that were redriven a moment ago are taken for counted
 - or changed_at(item) >= run.since - SKEW
 ? test_waiting_entries.py::test_an_entry_that_is_redriven_while_groups_are_read_is_no_drift
 
@@ -178,7 +178,7 @@ BACKFILL: Final = r"""
 - elif change.sequence > held[ref].applied.get(shard, ""):
 + elif False:
 ? test_run_guards.py::test_what_is_logged_but_not_counted_yet_is_no_drift
-* what waits in quarantine is taken for drift
+* entries in quarantine are taken for drift
 - if waits[ref]:
 + if False:
 ? test_waiting_entries.py::test_an_image_that_waits_for_more_groups_is_counted_once
@@ -190,7 +190,7 @@ BACKFILL: Final = r"""
 - if number and name not in late}
 + if number}
 ? test_backfill.py::test_what_a_scan_takes_for_late_is_no_drift
-* a verification tells what transactions have counted as drift
+* a verification takes what transactions have counted for drift
 - yield from self._await_transactions(state, self.compared + len(sums))
 + pass
 ? test_verified_transactions.py::test_what_a_transaction_has_counted_just_now_is_no_drift

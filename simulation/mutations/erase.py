@@ -20,11 +20,11 @@ ERASE: Final = r"""
 - is_left = self._waits(item) and not (drops and part.left is not None)
 + is_left = False
 ? test_erase_waiting.py::test_without_consent_an_entry_that_comes_meanwhile_stays
-* what a discard does not make right is dropped
+* entries that a discard does not make right are dropped
 - done = redrive(self._table, entry)
 + done = self._update(item, None) is None
 ? test_erase_waiting.py::test_an_entry_that_is_erased_with_its_event_leaves_nothing_to_be_taken_back
-* what a backfill has met is erased while that goes on
+* entries of a backfill are erased while it goes on
 - state == PROVISIONAL and bool(read_control(self._table).runs)
 + False
 ? test_erase_waiting.py::test_an_entry_of_a_backfill_that_goes_on_stays_until_that_is_over

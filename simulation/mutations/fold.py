@@ -22,13 +22,13 @@ FOLD: Final = r"""
 ? test_names.py::test_a_name_that_comes_back_with_another_meaning_begins_in_items_of_its_own
 
 == _fold/chunk_contributions.py
-* what a chunk takes back is counted, by columns
+* rows that a chunk takes back are counted, by columns
 - or chunk.signs or
 + or
 ? test_packed.py::test_what_is_taken_back_is_what_the_log_holds_not_what_the_caller_says
 
 == _fold/chunk_fold.py
-* what a chunk takes back is counted
+* rows that a chunk takes back are counted
 - found if row.sign == "+" else _negated(found)
 + found
 ? test_packed.py::test_what_is_taken_back_is_what_the_log_holds_not_what_the_caller_says
@@ -55,7 +55,7 @@ FOLD: Final = r"""
 ? test_limits.py
 
 == _fold/fold.py
-* what was applied is not left out after a refusal
+* records that were applied are not left out after a refusal
 - sequence <= applied_through.get(ref, sequence)
 + ref not in applied_through
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
@@ -79,7 +79,7 @@ FOLD: Final = r"""
 - self._unfoldable(change, image_name, _reasons(failed), tuple(failed))
 + self._unfoldable(change, image_name, _reasons(failed))
 ? test_mechanisms.py::test_what_one_declaration_cannot_fold_waits_for_it_alone
-* what a transaction has counted is counted again
+* images that a transaction has counted are counted again
 -  if program.layout.name not in names
 ? test_mechanisms.py::test_what_a_transaction_has_counted_is_only_corrected_and_taken_back
 * the events of a chunk are counted again by a re-fold
@@ -90,7 +90,7 @@ FOLD: Final = r"""
 - f"{image_name}#{row.index}"
 + image_name
 ? test_packed.py::test_each_event_of_a_chunk_that_cannot_be_folded_waits_on_its_own
-* what was discarded counts as what its item shows
+* discarded images count as what their items show
 - programs = [each for each in programs if not is_discarded(each.layout.name, image, marks)]
 + pass
 ? test_discards.py::test_a_discarded_event_from_the_future_is_not_taken_back_when_it_is_retracted
@@ -118,11 +118,11 @@ FOLD: Final = r"""
 - and is_foreign is None and not self._is_ours(name) else
 + else
 ? ../unit/fold/test_foreign_items.py::test_no_item_of_ours_counts_in_items_whatever_they_say
-* an item of a source table is told by its type
+* an item of a source table is known by its type
 - if is_foreign:
 + if is_foreign and TYPE not in image:
 ? test_source_tables.py::test_every_count_is_exact_whatever_goes_wrong
-* an untyped item beside the counts is one of the source table
+* an untyped item among the counts is one of the source table
 - if typed is None and is_foreign is False:
 + if False:
 ? test_two_streams.py::test_an_untyped_item_beside_the_counts_is_none_of_the_source_table
@@ -130,7 +130,7 @@ FOLD: Final = r"""
 - if declaration.on_expiry == "subtract":
 + if False:
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
-* what comes after a group's retention counts
+* records after a group's retention count
 - return contribute if declaration.retention is None else until_closed(layout, contribute)
 + return contribute
 ? test_expiring_members.py::test_every_number_is_exact_whatever_expires_and_comes_late
@@ -150,7 +150,7 @@ FOLD: Final = r"""
 ? test_erase_waiting.py::test_what_was_taken_out_of_a_chunk_uncounted_is_redriven_as_it_was_erased
 
 == _fold/tallies.py
-* an erasure beside a backfill is tallied and carried
+* an erasure during a backfill is tallied and carried
 - found += carry(group, numbers)
 + pass
 ? test_tally.py::test_an_erasure_beside_a_backfill_is_kept_once

@@ -10,7 +10,7 @@ HANDLERS: Final = r"""
 - SETTLED_AFTER: Final = LONGEST_INVOCATION + FRESH + SKEW
 + SETTLED_AFTER: Final = LONGEST_INVOCATION + FRESH
 ? test_checkpoints.py::test_no_zombie_however_late_meets_a_pruned_watermark
-* an invocation does not tell what it is about to count
+* an invocation does not note what it is about to count
 - BOOK_NOTED_AFTER: Final = BOOK_OPEN_AFTER - 2 * SETTLED_AFTER
 + BOOK_NOTED_AFTER: Final = BOOK_OPEN_AFTER
 ? test_given_up.py::test_a_book_waits_for_an_invocation_that_may_still_count_its_records
@@ -50,7 +50,7 @@ HANDLERS: Final = r"""
 +                 pass
 +         except
 ? test_threads.py
-* what waits is handed out after an error that nobody expects
+* items are handed out after an unexpected error
 -                 if errors:
 -                     break
 ? ../unit/test_table.py::test_an_unexpected_error_is_raised_once_every_thread_has_ended

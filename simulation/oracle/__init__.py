@@ -1,1 +1,1 @@
-"""What is counted, and in plain Python what the counts must be."""
+"""Specs: what is counted, and in plain Python what the counts must be."""

@@ -23,7 +23,7 @@ EventKey: TypeAlias = tuple[str, int, int]
 SignedRow: TypeAlias = tuple[str, dict[str, Any]]
 
 ROW_SIGNS: Final = {"+": 1, "-": -1}
-"""Of the rows that count."""
+"""Signs of the rows that count."""
 
 _PLAIN: Final = TypeDeserializer()
 
@@ -53,7 +53,7 @@ def event_key(values: Values) -> EventKey:
 
 @dataclass
 class Held:
-    """What the log holds of one event: every version accepted, and whether it was taken back."""
+    """An event in its log: every version accepted, and whether it was taken back."""
 
     accepted: list[Values] = field(default_factory=list)
     is_live: bool = False
@@ -74,7 +74,7 @@ class Logs:
 
 
 def read_logs(records: Iterable[tuple[str, Record]]) -> Logs:
-    """Follow each log from chunk to chunk, as the stream tells of them."""
+    """Follow each log from chunk to chunk, as the stream shows them."""
     logs, written, expired = Logs(), dict[tuple[str, str], dict[int, list[SignedRow]]](), set[tuple[str, str, int]]()
     for _, record in records:
         change = record["dynamodb"]
@@ -102,14 +102,14 @@ def read_logs(records: Iterable[tuple[str, Record]]) -> Logs:
 
 
 def _follow(events: dict[EventKey, Held], rows: Sequence[SignedRow]) -> Iterator[str]:
-    """Note what a chunk does to its events; tell what it must not do."""
+    """Note what a chunk does to its events; yield what it must not do."""
     for (sign, values), after in zip_longest(rows, rows[1:]):
         held = events.setdefault(event_key(values), Held())
         if held.is_gone:
             yield f"{sign} of {values}, which is gone"
         if sign == "+":
             if held.is_live:
-                yield f"+ of {values} beside {held.accepted[-1]}"
+                yield f"+ of {values} while there is {held.accepted[-1]}"
             if held.accepted and values["version"] <= held.accepted[-1]["version"]:
                 yield f"+ of {values} after {held.accepted[-1]}"
             held.accepted.append(values)

@@ -24,7 +24,7 @@ _OUTLIVED: Final = 48 * 3600
 
 @dataclass(frozen=True)
 class Era:
-    """Declarations and the second from which they are in force; without specs, nobody can tell which they were."""
+    """Declarations and the second from which they are in force; without specs, they are unknown."""
 
     valid_from: int
     digest: str
@@ -32,9 +32,9 @@ class Era:
 
 
 class Eras:
-    """All eras of a table, told by the records of its history item, and what is wrong with that history.
+    """All eras of a table, from the records of its history item, and what is wrong with that history.
 
-    Records that are not `dated` when they are written do not tell whether an entry was appended in time.
+    Records that are not `dated` when they are written do not show whether an entry was appended in time.
     """
 
     def __init__(
@@ -94,12 +94,12 @@ class Eras:
             self.spoiled = True
             return known
         if not now or before != known[len(known) - len(before) :] or (not before and known):
-            # Deleted or edited by somebody, or begun anew after that.
+            # The history was edited or deleted by hand, or begun again after that.
             self.spoiled = True
             return now or known
         landed = change["ApproximateCreationDateTime"]
         kept, added = now[:-1], now[-1]
-        # What would have come into force at the same time never does.
+        # An entry that would have come into force at the same time never does.
         before = [entry for entry in before if entry[0] != added[0]]
         known = [entry for entry in known if entry[0] != added[0]]
         gone = len(before) - len(kept)

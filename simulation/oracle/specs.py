@@ -1,4 +1,4 @@
-"""What the schedules count: declarations, each beside a plain Python statement of what it must come to.
+"""Specs of the schedules: declarations, each with a plain Python statement of what it must come to.
 
 The statements use nothing of the runtime: keys are spelled out, filters are Python, sums are Decimals.
 """
@@ -32,7 +32,7 @@ Values: TypeAlias = Mapping[str, Any]
 Key: TypeAlias = tuple[str, str]
 
 Parts: TypeAlias = dict[str, Decimal]
-"""What an event adds, by attribute of the aggregate's item."""
+"""Contribution of an event, by attribute of the aggregate's item."""
 
 ONE: Final = Decimal(1)
 TRADE: Final = Event("trade", pk="BOOK#{book}", sk="TRADE#{id}", retention=timedelta(minutes=40))
@@ -43,7 +43,7 @@ NET: Final = "NET" + 750 * "T"
 
 
 UNCOUNTABLE: Final = (ArithmeticError, LookupError, ValueError)
-"""What a spec raises for an event that it cannot count."""
+"""Errors of a spec for an event that it cannot count."""
 
 LONGEST_TEXT: Final = 8192
 MOST_GROUPS: Final = 6
@@ -70,7 +70,7 @@ class Spec:
         return self.declaration.name
 
     def places(self, values: Values) -> list[tuple[Key, Parts]]:
-        """Every item an event is counted in, and what it adds there; one of `UNCOUNTABLE` if that cannot be told."""
+        """Every item an event is counted in, and what it adds there; one of `UNCOUNTABLE` if it cannot be counted."""
         parts = {name: number for name, number in self.parts(values).items() if number}
         if not parts:
             return []
@@ -95,7 +95,7 @@ def bucket(at: int) -> str:
 
 
 def slots(values: Values, number: Decimal) -> Parts:
-    """What an event that adds `number` to its minute adds to an hour's bucket."""
+    """Contribution to an hour's bucket of an event that adds `number` to its minute."""
     return {"total": number, f"m{values['at'] // 60 % 60:02d}": number}
 
 
@@ -131,13 +131,13 @@ _SPECS: Final = (
         lambda _: {"items": ONE},
     ),
     Spec(
-        # Beside the other one: its fields follow each other in one key, so an unescaped value could pass for two.
+        # Its fields follow each other in one key, so an unescaped value could pass for two.
         Aggregate("by_cell", TRADE, pk="CELL#{region}#{desk}", sk="ALL", measures={"trades": Count()}),
         lambda v: (f"CELL#{escaped(v['region'])}#{escaped(v['desk'])}", "ALL"),
         lambda _: {"trades": ONE},
     ),
     Spec(
-        # Of almost 1 KB: some watermarks more, and it takes two write units.
+        # The item has almost 1 KB: some watermarks more, and it takes two write units.
         Aggregate("net", TRADE, pk=NET, sk="ALL", measures={"amount": Sum("amount")}),
         lambda _: (NET, "ALL"),
         lambda v: {"amount": amount(v)},
@@ -220,14 +220,12 @@ def sourced(specs: Sequence[Spec], source: Items) -> list[Spec]:
 
 
 class Declares(Protocol):
-    """Whatever stands beside a declaration."""
-
     @property
     def declaration(self) -> Declaration: ...
 
 
 def declarations(specs: Sequence[Declares]) -> tuple[Declaration, ...]:
-    """What the runtime is given for specs, and for what looks at their groups; a change of a spec holds at once."""
+    """Declarations of specs, and of what looks at their groups; a change of a spec holds at once."""
     declared: list[Declaration] = [
         replace(spec.declaration, on_change="keep")
         if isinstance(spec, Spec) and spec.declaration.on_change != "keep"

@@ -1,4 +1,4 @@
-"""What the counts must be, added up by brute force: each record by the declarations in force when it was created."""
+"""Counts by brute force: each record is added by the declarations in force when it was created."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class _Held:
 
 @dataclass
 class Truth:
-    """What the records of a table's stream come to.
+    """Results of the records of a table's stream.
 
     `waiting` is what must be in quarantine, by declarations; `unclear` are the groups that images may or may not have
-    been counted in, with what they would add; nobody can tell who counts `vague` ones.
+    been counted in, with what they would add; the declarations that count `vague` ones are unknown.
     """
 
     counts: Counts = field(default_factory=dict)
@@ -97,7 +97,7 @@ def truth(
         elif kind in ("by_desk", "books-members"):
             _add_derived(found, specs, (shard, record), doubtful)
     while ready := [(shard, record) for shard, record in redrives if _redriven(record) in held]:
-        # What is redriven may be in quarantine again, and redriven once more.
+        # A redriven image may be in quarantine again, and redriven once more.
         for shard, record in ready:
             _add_redriven(found, held, eras, (shard, record), unreadable)
         redrives = [redrive for redrive in redrives if redrive not in ready]
@@ -105,7 +105,7 @@ def truth(
 
 
 def expected_so_far(specs: Sequence[Spec], history: Iterable[Change], now: float) -> tuple[Counts, int]:
-    """What the counts must be by one deployment, and how many images some of its declarations cannot count."""
+    """Counts by one deployment, and how many images some of its declarations cannot count."""
     counts: Counts = {}
     uncounted = 0
     for old, new, by_ttl in history:
@@ -118,7 +118,7 @@ def expected_so_far(specs: Sequence[Spec], history: Iterable[Change], now: float
 
 
 def expected_of_rows(specs: Sequence[Spec], rows: Iterable[tuple[Values, int, bool]], now: float) -> Counts:
-    """What the counts must be, from events, each with its sign and whether TTL has deleted it."""
+    """Counts of events, each with its sign and whether TTL has deleted it."""
     counts: Counts = {}
     for values, sign, by_ttl in rows:
         for spec in specs:
@@ -190,7 +190,7 @@ def _add_image(
         counts: Counts = {}
         names = frozenset(spec.name for spec in wanted if not _add_parts(counts, spec, values, sign))
         if specs is None or entry in doubtful:
-            # Whoever counted it, if anybody did.
+            # The declarations that counted it, if any, are unknown.
             found.unclear += list(counts.items())
         else:
             for key, parts in counts.items():
@@ -222,7 +222,7 @@ def _add_redriven(
     what = held[redriven]
     found.waiting.pop(redriven)
     if redriven in unreadable:
-        # The redrive itself is in quarantine, for as long as somebody does not mend the entry.
+        # The redrive itself is in quarantine until the entry is mended.
         found.waiting[shard, _padded(record), "NewImage"] = frozenset()
         return
     specs = eras.specs_at(record["dynamodb"]["ApproximateCreationDateTime"]) or ()
@@ -285,7 +285,7 @@ def is_image(sort_key: str) -> bool:
 
 
 def entry_of(sort_key: str) -> Entry:
-    """The image that a quarantine item's sort key tells."""
+    """The image that a quarantine item's sort key names."""
     found = _ENTRY.search(sort_key)
     return (found[1], found[2], found[3] or "") if found else ("", "", "")
 

@@ -1,4 +1,4 @@
-"""What a deployment may make of a spec: declarations that count otherwise, each beside what it means."""
+"""Variants of a spec for deployments: declarations that count otherwise, each with what it means."""
 
 from __future__ import annotations
 

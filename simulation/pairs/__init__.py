@@ -1,7 +1,7 @@
-"""All features on one table at once: every pair of them, beside every fault; with backfills, verifications and tallies.
+"""All features on one table at once: every pair of them, under every fault; with backfills, verifications and tallies.
 
 The engine has what is there once: a clock, a table, its mapping, the deployed function, a plan of faults, and the calls
 under way. Actors do the rest, one for each kind of feature: each offers what it would do now, and notes each feature
-that really happened, and to which declarations. What was done to groups directly is in a ledger, heard where requests
-reach the table; what groups must hold follows from it and from the stream, never from the runtime's fold.
+that really happened, and to which declarations. Direct changes of groups are in a ledger, heard where requests
+reach the table; the content of groups follows from it and from the stream, never from the runtime's fold.
 """

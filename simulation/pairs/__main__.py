@@ -28,7 +28,7 @@ def _outcome(seed: int, make_backend: MakeBackend, without: Collection[str]) -> 
     try:
         return PairSchedule(seed, make_backend, without).run()
     except Exception as error:  # noqa: BLE001
-        # The others go on; the seed tells.
+        # The other schedules go on; the outcome has the seed.
         where = traceback.extract_tb(error.__traceback__)[-1]
         return PairOutcome(seed, [f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"])
 
@@ -43,7 +43,7 @@ def _outcomes(options: argparse.Namespace) -> Iterator[PairOutcome]:
 
 
 def main() -> int:
-    """Run as many schedules as asked for, and tell what they came to."""
+    """Run as many schedules as asked for, and print what they came to."""
     parser = argparse.ArgumentParser(prog="python -m simulation.pairs", description=__doc__)
     parser.add_argument("--engine", choices=ENGINES, default="memory")
     parser.add_argument("--seed", type=int, default=1, help="first seed")

@@ -1,4 +1,4 @@
-"""Readers beside the truth: what they read of each group that is said to be complete, and what waits."""
+"""Readers against the truth: what they read of each group that is said to be complete, and what waits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from simulation.schedules.backend import Backend
 
 
 def audit(backend: Backend, declared: Iterable[Declaration], *, whole: bool, truth: Truth) -> list[str]:
-    """Where what readers are told to be complete is not the truth; with `whole`, everything must be, as declared."""
+    """Differences of complete reads from the truth; with `whole`, everything must be complete, as declared."""
     wrong = list(truth.wrong)
     counters = Counters(backend.name, client=backend.client, clock=backend.clock)
     table = Table(backend.name, backend.client, clock=backend.clock)
@@ -62,7 +62,7 @@ def audit(backend: Backend, declared: Iterable[Declaration], *, whole: bool, tru
 def _read(
     backend: Backend, counters: Counters, declared: Declaration, current: Declaration, wanted: Iterable[Group]
 ) -> Groups:
-    """What readers see of all groups that are wanted, or are there."""
+    """Groups as readers see them: all that are wanted, or are there."""
     known = {*wanted}
     held: dict[Group, Parts] = {}
     for item in backend.items():

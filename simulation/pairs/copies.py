@@ -25,7 +25,7 @@ from simulation.schedules.restored_tables import Copy, Reader, all_records, copi
 from simulation.schedules.sandbox import QUARANTINE_SECONDS
 
 _APART: Final = 5.0
-"""What is counted directly, or erased with its counts kept, within seconds of a copy may be in it or not."""
+"""Seconds around a copy within which a direct count, or an erasure that keeps counts, may be in it or not."""
 
 
 @dataclass

@@ -21,7 +21,7 @@ Image = Mapping[str, Any]
 
 
 class Cuts:
-    """What a table and its stream show now; `wrong` names runs with records on the wrong side of their cuts."""
+    """State of a table and its stream; `wrong` names runs with records on the wrong side of their cuts."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -38,7 +38,7 @@ class Cuts:
         return "" if item is None else str(item["phase"]["S"])
 
     def _read_cuts(self) -> dict[int, tuple[str, float]]:
-        """Of each generation the run that fills it, and when it begins."""
+        """The run that fills each generation, and when it begins."""
         found: dict[int, tuple[str, float]] = {}
         for item in self._items:
             pk, sk = item["pk"]["S"], item["sk"]["S"]

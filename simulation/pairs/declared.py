@@ -1,4 +1,4 @@
-"""What is declared on the table: the families of backfill schedules, with what makes every event countable, and names.
+"""Declarations of the table: the families of backfill schedules, with what makes every event countable, and names.
 
 An event may have a text in place of a number: a comparison with it is false, and nothing can add it.
 """
@@ -35,7 +35,7 @@ def _with_mended(family: Family, attribute: str) -> Family:
 
 
 def _wider(family: Family) -> Family:
-    """A family with one more variant, of one group: a group's tally goes to the group that its fields tell."""
+    """A family with one more variant, of one group: a group's tally goes to the group that its fields name."""
     [first] = family[-1]
     assert isinstance(first.declaration, Aggregate)
     declared = replace(first.declaration, sk="ALL")
@@ -111,7 +111,7 @@ class Deployments:
         self.first = forced.changes()
         """Which changes come first."""
         draw = rng.sample(sorted(FAMILIES.keys() - {*_NEW_NAMES.values(), *without}), rng.randint(3, 5))
-        # What features concern most.
+        # Features concern these most.
         self._among = sorted({*draw, rng.choice(("kept", "live", "per_client")), rng.choice(("taps", "held"))})
         now = {
             name: rng.randrange(len(FAMILIES[name]))
@@ -137,7 +137,7 @@ class Deployments:
         return frozenset(each.name for each in self.declared if root_source(each) == source)
 
     def change(self, *, renames: bool = True) -> tuple[str, frozenset[str]]:
-        """Deploy something else; tell the feature, and the names that it concerns."""
+        """Deploy something else; return the feature, and the names that it concerns."""
         draw, now = self._random, dict(self.made[-1])
         missing = [name for name in self._among if name not in now and _OTHER_NAME.get(name) not in now]
         kinds = [features.REDEFINED] * 3 + [features.ADDED] * 2 + [features.REMOVED, features.RENAMED, features.RENAMED]

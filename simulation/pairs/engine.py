@@ -40,13 +40,13 @@ def name_of(act: Callable[[], Any]) -> str:
 
 
 class PairActor(Protocol):
-    """A feature, or some that belong together: what it would do now, and how often beside the others."""
+    """A feature, or some that belong together: what it would do now, and how often in proportion to the others."""
 
     def acts(self) -> Iterable[Act]: ...
 
 
 class Engine:
-    """What all actors share, and the loop that gives each its turn."""
+    """State that all actors share, and the loop that gives each its turn."""
 
     def __init__(
         self,
@@ -89,14 +89,14 @@ class Engine:
         self.happened: defaultdict[str, set[str]] = defaultdict(set)
         self.wrong: list[str] = []
         self.reached: Counter[str] = Counter()
-        """How often verdicts were told, and what runs are about has happened."""
+        """How often verdicts were given, and what runs are about has happened."""
         self.calm = False
         self.is_patient = False
         """Whether changes and runs come in their own time, between the acts."""
         self.runs_left: Callable[[], int] = lambda: 0
         """How many changes and runs are still to come, and hold acts back."""
         self.trouble: list[Callable[[], None]] = [self._split_near, self._retire]
-        """What may go wrong beside deliveries."""
+        """Trouble apart from that of deliveries."""
 
     def note(self, feature: str, names: Collection[str] = features.EVERYTHING) -> None:
         """A feature has really happened, to these declarations."""
@@ -109,7 +109,7 @@ class Engine:
         return table
 
     def taken_over(self) -> dict[str, Declaration]:
-        """What the aggregator that took over last declares."""
+        """Declarations of the aggregator that took over last."""
         table = self.table()
         declared = read_control(table).declared
         if declared != self._known[0]:
@@ -193,7 +193,7 @@ class Engine:
         return 0.3 if is_looking else 0.02 if self.runners else 0.1
 
     def _held_back(self) -> int:
-        """How many acts wait for a run beside which they happen."""
+        """How many acts wait for a run during which they happen."""
         left = self.runs_left() if self.is_patient else 0
         waits = max(0, left - 1) if self.runners else left
         return self.most_operations * waits // (left + 1)
@@ -213,7 +213,7 @@ class Engine:
             process = self.rng.choice(idle)
             self.taken_over()
             if process.deployment != self._known[0]:
-                # Whatever a process of the deployment before remembers is gone with it.
+                # A process of an earlier deployment ends with all that it remembers.
                 process = self._replace(process)
                 process.deployment = self._known[0]
             process.begin(work, purpose, ended)
@@ -260,7 +260,7 @@ class Engine:
         return any(least < run.since - now < most for run in read_control(self.table()).runs)
 
     def _pass_time(self) -> None:
-        """Up to when somebody wakes, or a little; slowly, with acts, where a cut lies."""
+        """Advance to the next wake-up, or a little; slowly, with acts, where a cut lies."""
         now = self.clock()
         is_waiting = not self.calm and any(runner.phase == "waiting" for runner in self.runners)
         if is_waiting and self._is_near_cut(-3, 6):

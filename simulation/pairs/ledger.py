@@ -1,4 +1,4 @@
-"""What was done to a table that its events do not show, heard where requests reach it, below all faults."""
+"""Changes of a table that its events do not show, heard where requests reach it, below all faults."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GENERATIONS: Final = {"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "GENERATIONS"}}
 
 @dataclass(frozen=True)
 class Purpose:
-    """Why somebody calls: `base` is the declaration that an increment or a reset names."""
+    """Why a request is sent: `base` is the declaration that an increment or a reset names."""
 
     number: int = 0
     base: str = ""
@@ -29,7 +29,7 @@ class Purpose:
 
 @dataclass
 class Ledger:
-    """What was done directly.
+    """Direct changes of a table.
 
     `direct` has by declaration and item what increments added and resets took, each call once however often it lands;
     `doomed` the items that an erasure has marked to go with their counts kept, and by which time. `opened` has,
@@ -59,7 +59,7 @@ class Ledger:
             held[name] = held.get(name, Decimal(0)) + number
 
     def spoil(self, place: tuple[str, tuple[str, ...]], numbers: Numbers) -> None:
-        """Somebody adds to a group of a generation what no source shows, or a repair takes it back."""
+        """Add to a group of a generation what no source shows, or take it back as a repair does."""
         held = self.spoiled.setdefault(place, {})
         for name, number in numbers.items():
             held[name] = held.get(name, Decimal(0)) + number
@@ -84,7 +84,7 @@ class Ledger:
 
 
 class HeardClient:
-    """The table's client, which tells the ledger what lands."""
+    """The table's client, which notes in the ledger what lands."""
 
     def __init__(self, client: Any, name: str, ledger: Ledger, purpose: Callable[[], Purpose]) -> None:
         self._client, self._name, self._ledger, self._purpose = client, name, ledger, purpose
@@ -94,7 +94,7 @@ class HeardClient:
         call = getattr(self._client, name)
         if name not in ("update_item", "transact_write_items"):
             return call
-        # Now: the request may land when somebody else is at work.
+        # The purpose of now: the request may land when another actor is at work.
         purpose = self._purpose()
         hear = self._update if name == "update_item" else self._transact
         return lambda **request: hear(call, purpose, request)

@@ -164,7 +164,7 @@ def _is_discarded(table: Table, entry: Quarantined) -> bool:
 
 
 class Housekeeper:
-    """Drops what nobody counts or reads any more."""
+    """Drops names that nothing counts or reads any more."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -219,7 +219,7 @@ class Sharing:
             for _ in range(self._engine.rng.randint(1, 5)):
                 if found.take():
                     granted = True
-                    # Of one period for sure: no clock error is allowed for.
+                    # One period for sure: no clock error is allowed for.
                     self._granted[_QUOTA._period(table.clock()).sk] += 1
             return granted
 

@@ -67,7 +67,7 @@ class Changes:
             engine.trouble += [self._redeclare_in_time, self._backfill_in_time, self._backfill_in_time]
 
     def acts(self) -> Iterable[Act]:
-        # Before its first batch, a table tells nobody by which definition a transaction has counted.
+        # Before its first batch, a table does not show by which definition a transaction has counted.
         is_free = not self._engine.is_patient
         if self._changes and is_free and self._engine.taken_over():
             yield 20 if self._engine.deployments.first else 2, self._redeclare
@@ -190,7 +190,7 @@ class Changes:
 
 
 class Verifying:
-    """Spoils groups, verifies beside everything else, judges what is told, and repairs."""
+    """Spoils groups, verifies while all else goes on, judges the verdicts, and repairs."""
 
     def __init__(self, engine: Engine, changes: Changes) -> None:
         self._engine = engine
@@ -279,7 +279,7 @@ class Verifying:
         return sorted(held, key=lambda item: (item["pk"]["S"], item["sk"]["S"]))
 
     def _change(self, declaration: Aggregate) -> Parts:
-        """What to add to a group: to one or more measures, and to what it is ranked by, or to that alone."""
+        """Parts to add to a group: one or more measures, and what it is ranked by, or that alone."""
         draw = self._engine.rng
         if self._engine.calm and declaration.ranking is not None and draw.random() < 0.3:
             return {SCORE: Decimal(draw.choice((-3, 2)))}

@@ -30,7 +30,7 @@ _CHUNKS_KEPT_SECONDS: Final = 27 * 3600.0
 
 @dataclass
 class PairOutcome:
-    """What became of a schedule: what is wrong, and which features met."""
+    """Errors of a schedule, and which features met."""
 
     seed: int
     wrong: list[str] = field(default_factory=list)
@@ -112,7 +112,7 @@ class PairSchedule:
         if self._quarantine.redrive_all():
             engine.go()
         self._audit("repaired", whole=True)
-        # What a newer generation has replaced is kept for two days.
+        # A generation that a newer one has replaced is kept for two days.
         engine.clock.advance(_KEPT_SECONDS)
         self._writers.touch()
         engine.go()

@@ -60,7 +60,7 @@ _BRINGS: Final[Mapping[str, frozenset[str]]] = {
     "tap": frozenset({PACKED}),
     "visit": frozenset({REDRIVEN, DISCARDED, ERASED_KEPT, ERASED_BACK}),
 }
-"""What acts bring about, by their names."""
+"""Features that acts bring about, by the acts' names."""
 
 
 class Forced:
@@ -79,7 +79,7 @@ class Forced:
         return not self.features.isdisjoint(features)
 
     def weight(self, act: str, weight: int) -> int:
-        """How often an act is to be, beside the others."""
+        """How often an act is to be, in proportion to the others."""
         return weight * _OFTEN if self.has(*_BRINGS.get(act, ())) else weight
 
     def changes(self) -> list[str]:

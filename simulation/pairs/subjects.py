@@ -1,4 +1,4 @@
-"""What schedules of pairs count: families of declarations in variants, each beside a plain Python statement."""
+"""Subjects of pair schedules: families of declarations in variants, each with a plain Python statement."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
 
 
 def signature(declaration: Declaration) -> tuple[Any, ...]:
-    """What a declaration counts, whatever its generation: by this, the statement about it is found."""
+    """Contents of a declaration, whatever its generation: by this, the statement about it is found."""
     source = declaration.source
     name, _, generation = declaration.name.partition("~")
     seen = signature(source) if isinstance(source, Aggregate) else source.name.partition("~")[0]

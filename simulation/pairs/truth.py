@@ -1,4 +1,4 @@
-"""What every group must hold, and what a verification may say of it: from items, stream and ledger alone.
+"""Groups as they must be, and verdicts that verifications may give: from items, stream and ledger alone.
 
 A group is the sum of what its items show now, of what has expired and stays counted since its generation was opened,
 and of its tally: what was added and taken directly, and what was erased with its count kept; less what waits in
@@ -49,7 +49,7 @@ Shown = list[tuple[Values, int]]
 class _Entry:
     """An image in quarantine, and the declarations that have not counted it; all of them if there are no names.
 
-    What `has_gone` has expired, or was erased with its counts kept.
+    An image that `has_gone` has expired, or was erased with its counts kept.
     """
 
     names: frozenset[str]
@@ -96,9 +96,9 @@ class Truth(Cuts):
         return any(name in entry.names or not entry.names for entry in entries)
 
     def lack(self, name: str, group: Group, run: str) -> Parts:
-        """What a group has less than its source shows and its tally: what was spoiled, or had expired at a run's cut.
+        """Parts of a group's source and tally that it lacks: what was spoiled, or had expired at a run's cut.
 
-        What expires later is no concern of the run: its log tells that the group counts it.
+        Later expiries are no concern of the run: its log says that the group counts them.
         """
         declaration = self.folded[name]
         groups: defaultdict[Group, Parts] = defaultdict(dict)
@@ -110,7 +110,7 @@ class Truth(Cuts):
         return nonzero(groups[group])
 
     def must_wait(self, declaration: Declaration) -> Counter[str]:
-        """Of which orders images wait for a declaration: of those there are, and those that expired and would count."""
+        """Orders whose images wait for a declaration: those that are there, and those that expired and would count."""
         found: Counter[str] = Counter()
         if declaration.source == ORDER:
             expired = [record["dynamodb"]["OldImage"] for record in self._expired(declaration)]
@@ -118,7 +118,7 @@ class Truth(Cuts):
         return found
 
     def orders_waiting(self, name: str) -> Counter[str]:
-        """Of which orders images wait: one of before a correction cancels what it corrects."""
+        """Orders whose images wait: one of before a correction cancels what it corrects."""
         found: Counter[str] = Counter()
         for entry in self._entries:
             is_order = "customer" in entry.image and "_type" not in entry.image
@@ -141,7 +141,7 @@ class Truth(Cuts):
     def group_of(self, declaration: Declaration, values: Mapping[str, str]) -> tuple[str, ...]:
         return tuple(values[field] for field in declaration.fields if field in values)
 
-    # What groups must hold
+    # Groups
 
     def of(self, declaration: Declaration) -> Groups:
         groups: defaultdict[Group, Parts] = defaultdict(dict)
@@ -168,13 +168,13 @@ class Truth(Cuts):
         for record in self._expired(declaration):
             _add_all(groups, _added(declaration, record["dynamodb"]["OldImage"]), 1)
         for entry in self._entries:
-            # What is discarded has left its item, too, or its item says so.
+            # A discarded image has left its item, too, or its item says so.
             keeps = entry.has_gone and declaration.on_expiry != "subtract"
             if (declaration.name in entry.names or not entry.names) and entry.state == "waiting" and not keeps:
                 _add_all(groups, _added(declaration, entry.image), -entry.sign)
 
     def _expired(self, declaration: Declaration, run: str = "") -> Iterator[Record]:
-        """What TTL has deleted since a generation was opened, if it keeps that counted; up to a run's cut."""
+        """Deletions by TTL since a generation was opened, if it keeps them counted; up to a run's cut."""
         if declaration.on_expiry != "keep":
             return
         until = float(self._run_items[run]["since"]["N"]) if run else math.inf
@@ -183,7 +183,7 @@ class Truth(Cuts):
                 yield record
 
     def _tally(self, declaration: Declaration, until: str = "") -> Groups:
-        """What a generation has that its source does not show, but what generation `until` has counted itself."""
+        """Parts of a generation that its source does not show, but those that generation `until` has counted itself."""
         groups: defaultdict[Group, Parts] = defaultdict(dict)
         if isinstance(declaration, Aggregate):
             self._add_direct(groups, declaration)
@@ -227,7 +227,7 @@ class Truth(Cuts):
                 return folded[wanted]
         return None
 
-    # What the table tells
+    # The table
 
     def _reads(self, base: str) -> int:
         return self.statuses.get(base, Status()).reads
@@ -279,7 +279,7 @@ class Truth(Cuts):
         return (*place, old.get("ttl", {}).get("N", "")) in self._ledger.doomed
 
     def _read_erasures(self) -> Iterator[tuple[str, Record, list[tuple[Image, int]]]]:
-        """What was erased with its counts kept: images, each with a sign."""
+        """Erasures that kept counts: images, each with a sign."""
         for shard, record in self._history:
             change = record["dynamodb"]
             new, old = change.get("NewImage") or {}, change.get("OldImage") or {}
@@ -316,7 +316,7 @@ def _events_of(item: Image, declaration: Declaration) -> Shown:
 
 
 def _added(declaration: Declaration, item: Image) -> list[tuple[Group, Parts]]:
-    """What an item adds to which groups; nothing where it cannot be counted."""
+    """Contributions of an item, by group; none where it cannot be counted."""
     found: list[tuple[Group, Parts]] = []
     if is_discarded(declaration.name, item, stored_marks(item)):
         return found
@@ -346,7 +346,7 @@ def _is_malformed(declaration: Declaration, item: Image) -> bool:
 
 
 def ranked(declaration: Declaration, parts: Parts) -> Parts:
-    """What groups are ranked by changes with their measure."""
+    """Parts with the score: it changes with the measure that groups are ranked by."""
     ranking = declaration.ranking if isinstance(declaration, Aggregate) else None
     return {**parts, SCORE: parts[ranking.measure]} if ranking is not None and ranking.measure in parts else parts
 

@@ -11,7 +11,7 @@ from simulation.queue.sqs import Message, Queue
 from simulation.queue.virtual_threads import KilledError, Task, VirtualThreads
 
 Consume: TypeAlias = Callable[[list[dict[str, Any]], Callable[[], float]], Collection[str]]
-"""Handles records with a function that tells the seconds left; returns the ids of messages to deliver again."""
+"""Handles records with a function that returns the seconds left; returns the ids of messages to deliver again."""
 
 RecursiveLoop: TypeAlias = Literal["Allow", "Terminate"]
 """Lambda's default is to terminate."""

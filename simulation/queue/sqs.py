@@ -14,7 +14,7 @@ from typing import Any, Final
 from dynamodb_counters.testing._dynamodb.client_errors import failure
 
 MAX_BYTES: Final = 1_048_576
-"""Of a message with its attributes, and of all of a batch: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html"""
+"""Limit of a message with its attributes, and of a batch: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html"""
 MAX_DELAY: Final = 900
 MAX_ENTRIES: Final = 10
 _MAX_ATTRIBUTES: Final = 10
@@ -201,7 +201,7 @@ class SQS:
 
 
 def message_bytes(body: str, attributes: Mapping[str, Mapping[str, str]]) -> int:
-    """What counts against the limit: the body, and names, types and values of the attributes."""
+    """Bytes that count against the limit: the body, and names, types and values of the attributes."""
     size = len(body.encode())
     for name, value in attributes.items():
         size += len(name) + len(value["DataType"]) + len(value["StringValue"].encode())

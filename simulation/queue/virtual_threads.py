@@ -99,12 +99,12 @@ class Task(threading.Thread):
         self._threads._paused.acquire()
 
     def pause(self) -> None:
-        """Let the others go on until somebody resumes this thread."""
+        """Let the others go on until this thread is resumed."""
         self._threads._paused.release()
         self._awake.acquire()
 
     def result(self) -> Any:
-        """What the thread returned, once it has ended; raise what it raised."""
+        """The thread's result, once it has ended; raise what it raised."""
         if self._threads._current() is not None:
             self._threads.wait([self])
         if self._raised is not None:

@@ -15,12 +15,12 @@ def _outcome(seed: int) -> QuotaOutcome:
     try:
         return QuotaSchedule(seed).run()
     except Exception as error:  # noqa: BLE001
-        # The others go on; the seed tells.
+        # The other schedules go on; the outcome has the seed.
         return QuotaOutcome(seed, [f"{type(error).__name__}: {error}"])
 
 
 def main() -> int:
-    """Run as many schedules as asked for, and tell what they came to."""
+    """Run as many schedules as asked for, and print what they came to."""
     parser = argparse.ArgumentParser(prog="python -m simulation.quotas", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="first seed")
     parser.add_argument("--count", type=int, default=2000, help="how many schedules")

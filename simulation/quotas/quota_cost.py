@@ -1,4 +1,4 @@
-"""What calls under a quota cost, in write units, by the number of processes and the portion."""
+"""Cost of calls under a quota, in write units, by the number of processes and the portion."""
 
 from __future__ import annotations
 

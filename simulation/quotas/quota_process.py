@@ -30,7 +30,7 @@ Calls = Counter[tuple[str, str]]
 
 @dataclass
 class World:
-    """What processes share, and what is known of them all: `net` as the items had it, `granted` as processes said."""
+    """State that processes share: `net` as the items had it, `granted` as processes said."""
 
     rng: random.Random
     clock: VirtualClock
@@ -63,7 +63,7 @@ class _Counted:
 
 
 class _Watched(Leases):
-    """Tells which periods its latest call was granted in."""
+    """Notes which periods its latest call was granted in."""
 
     charged: tuple[str, ...] = ()
 
@@ -96,7 +96,7 @@ class Process:
         self.leases = _Watched(table, world.quota, {})
         self.actor = Actor(self._live)
         self.doubtful: Calls = Counter()
-        """What requests were about that failed, so that it may be given up."""
+        """Units of requests that failed, which may be given up."""
         self.released_in: set[str] = set()
         """The periods that nothing is held of any more, because it was given back."""
 

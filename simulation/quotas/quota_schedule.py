@@ -32,7 +32,7 @@ ZOMBIE: Final = "a call granted after a long sleep"
 
 @dataclass
 class QuotaOutcome:
-    """What became of a schedule: what is wrong, and how often what happened."""
+    """Errors of a schedule, and how often what happened."""
 
     seed: int
     wrong: list[str] = field(default_factory=list)
@@ -45,8 +45,8 @@ class WrongQuotaError(AssertionError):
     """A limit was exceeded, or calls were lost; the message reproduces it."""
 
     def __init__(self, outcome: QuotaOutcome) -> None:
-        told = "; ".join(outcome.wrong[:3])
-        super().__init__(f"{told}\nreproduce: python -m simulation.quotas --count 1 --seed {outcome.seed}")
+        wrong = "; ".join(outcome.wrong[:3])
+        super().__init__(f"{wrong}\nreproduce: python -m simulation.quotas --count 1 --seed {outcome.seed}")
 
 
 class QuotaSchedule:
@@ -137,7 +137,7 @@ class QuotaSchedule:
                 self._outcome.wrong.append(f"{reserved} calls reserved of at most {limit}")
 
     def _check_returns(self) -> None:
-        """What a process reserved and did not give back it has granted, unless it died or the period was over."""
+        """A reservation that a process did not give back it has granted, unless it died or the period was over."""
         world = self._world
         for process in self._processes:
             periods = {sk for name, sk in {*world.net, *world.granted} if name == process.name}

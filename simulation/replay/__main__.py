@@ -1,4 +1,4 @@
-"""``python -m simulation.replay``: record the runs anew and write docs/survive.html."""
+"""``python -m simulation.replay``: record the runs again and write docs/survive.html."""
 
 from __future__ import annotations
 

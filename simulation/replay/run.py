@@ -1,7 +1,7 @@
 """One recorded run: the harness delivers events to the real aggregator, and disturbs it.
 
-Beside each count goes a plain increment: a handler that adds what it was delivered, without a watermark. It has the
-same deliveries, dies at the same moments, and repeats an update when the answer is lost, as any SDK does.
+Each count has a plain increment for comparison: a handler that adds what it was delivered, without a watermark. It has
+the same deliveries, dies at the same moments, and repeats an update when the answer is lost, as any SDK does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from simulation.schedules.sandbox import Invocation, Sandbox
 PAGES: Final = ("/home", "/docs", "/pricing")
 EVENTS: Final = 20
 FAULTS: Final = ("kill", "redeliver", "zombie", "split")
-"""What a reader of the page may inject."""
+"""Faults that a reader of the page may inject."""
 
 STATUSES: Final = ("running", "lost", "zombie", "dead", "done")
 
@@ -205,7 +205,7 @@ class Run:
             if records:
                 self._start(delivery, records)
                 return True
-            # Of changes of the counts themselves alone: the aggregator reads and drops them.
+            # Changes of the counts themselves alone: the aggregator reads and drops them.
             self._quietly(delivery)
         return False
 
@@ -414,7 +414,7 @@ class Run:
         return [int(item.get("views", {"N": "0"})["N"]) for item in self._items()]
 
     def _marks(self) -> list[list[list[int]]]:
-        """Of each item its watermarks: shard, and the place of the last view it has applied."""
+        """Watermarks of each item: shard, and the place of the last view it has applied."""
         marks = []
         for item in self._items():
             found: list[list[int]] = []
@@ -449,7 +449,7 @@ class Run:
 
 
 def _target(request: dict[str, Any]) -> str | int | None:
-    """What a request updates: a page's count, by its number, a checkpoint, or something that the page leaves out."""
+    """Target of a request: a page's count, by its number, a checkpoint, or something that the page leaves out."""
     transacted = request.get("TransactItems") or [{}]
     request = transacted[0].get("Update") or request
     pk = (request.get("Key") or {}).get("pk", {}).get("S", "")

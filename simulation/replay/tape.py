@@ -1,4 +1,4 @@
-"""What a replay shows: the state after each step, kept as what changed since the step before, and what happened."""
+"""A replay: the state after each step, kept as what changed since the step before, and what happened."""
 
 from __future__ import annotations
 

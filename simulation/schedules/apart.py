@@ -1,4 +1,4 @@
-"""Events that other code keeps in a table of its own, of other names, beside the table of the counts."""
+"""Events that other code keeps in a table of its own, of other names, apart from the table of the counts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simulation.schedules.backend import Backend
 from simulation.schedules.writers import Writers, key_of
 
 _OURS: Final = ("pk", "sk", "book", "id", "_type", "ttl")
-"""What an event of this package has, and an item of other code has not, or means otherwise."""
+"""Attributes of an event of this package that an item of other code has not, or means otherwise."""
 
 _MISLEADING: Final[tuple[dict[str, Any], ...]] = (
     {},
@@ -92,7 +92,7 @@ class Apart:
         """Write an event as other code would, with attributes that mislead."""
         shape = self._shape
         item = {name: value for name, value in ours.items() if name not in _OURS}
-        # Beside the TTL of the table, an attribute that would have passed.
+        # An attribute that is not the table's TTL, and would have passed.
         past = {"N": str(int(self.clock()) - 100)}
         mislead = {"ttl": past, "pk": {"N": "1"}, **self._random.choice(_MISLEADING)}
         item |= mislead | shape.key(ours) | {shape.ttl: ours["ttl"]}

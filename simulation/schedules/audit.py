@@ -1,4 +1,4 @@
-"""What a schedule came to, beside what it must have come to."""
+"""Results of a schedule against what they must be."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DOUBTFUL: Final = "#DOUBTFUL"
 class Audit:
     """Compares a table with its stream: counts, quarantine and deployments.
 
-    `deployed` is every deployment there was; of `spoiled` groups and entries, somebody has edited the bookkeeping.
+    `deployed` is every deployment there was; the bookkeeping of `spoiled` groups and entries was edited by hand.
     """
 
     def __init__(

@@ -49,13 +49,13 @@ class Backend(Protocol):
         """Replace every open shard by a child."""
 
     def trim(self, created_before: float) -> None:
-        """Forget old records, if the engine can be told to."""
+        """Forget old records, if the engine can."""
 
     def history(self) -> Iterable[tuple[str, Record]]:
         """Every record that can still be known, and its shard."""
 
     def described(self) -> list[Shard]:
-        """What DynamoDB tells of the stream's shards."""
+        """The stream's shards, as DynamoDB describes them."""
 
     def beside(self, name: str, keys: tuple[str, ...], ttl: str) -> Backend:
         """Make a table with other names of its keys and its TTL, in the same engine and the same time."""
@@ -112,7 +112,7 @@ class LocalBackend:
     """A table of its own in DynamoDB Local.
 
     The engine dates records by the machine's clock; here a record is dated by virtual time when it is first read, and
-    a deletion by `expire` is told by the image it deleted.
+    a deletion by `expire` is known by the image it deleted.
     """
 
     dates_writes = False
@@ -199,5 +199,5 @@ class _Beside(LocalBackend):
 
 
 def _identity(item: Mapping[str, Any]) -> str:
-    # An image that expires is told from an earlier or later one of the same key by all its attributes.
+    # All attributes distinguish an image that expires from an earlier or later one of the same key.
     return repr(sorted((name, sorted(value.items())) for name, value in item.items()))

@@ -11,7 +11,7 @@ from simulation.delivery.event_source_mapping import Delivery, EventSourceMappin
 
 
 class Bucket:
-    """What mappings gave up on. A shard's batches are redriven in their order, one at a time."""
+    """Batches that mappings gave up on. A shard's batches are redriven in their order, one at a time."""
 
     def __init__(self, mappings: Sequence[EventSourceMapping]) -> None:
         self._mappings = mappings

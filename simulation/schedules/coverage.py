@@ -1,4 +1,4 @@
-"""What a schedule came across, so that a soak can tell what it has tested."""
+"""Coverage of a schedule, by which a soak shows what it has tested."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BOOKS: Final = "book opened"
 BOOK_WAITS: Final = "book that waits for an invocation"
 OVERTAKEN: Final = "given-up batch counted after later ones"
 FLOOD: Final = "flood of malformed events"
-TOLD: Final = "packed: told "
+ANSWERED: Final = "packed: answered "
 CHUNKS: Final = "packed: chunk"
 TAKEN_BACK: Final = "packed: values taken back"
 EXPIRED_EVENTS: Final = "packed: event expired"
@@ -44,7 +44,7 @@ UNANSWERED: Final = "packed: event whose writer died or failed"
 
 
 def of_records(records: Iterable[tuple[str, Record]]) -> Counter[str]:
-    """What the stream tells of checkpoints and watermarks."""
+    """Steps of checkpoints and watermarks in the stream."""
     found: Counter[str] = Counter()
     for _, record in records:
         old, new = record["dynamodb"].get("OldImage") or {}, record["dynamodb"].get("NewImage")

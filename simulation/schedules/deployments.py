@@ -43,7 +43,7 @@ class Deployments:
         return self._deploy(specs)
 
     def last(self) -> Sequence[Spec]:
-        """What to deploy at last, so that every image can be counted by every name it waits for."""
+        """Specs to deploy at last, so that every image can be counted by every name it waits for."""
         names = dict.fromkeys(spec.name for specs in self.made for spec in specs)
         originals = [next(spec for spec in self._among if spec.name == name) for name in names]
         return self._deploy([repaired(spec) for spec in originals])

@@ -1,7 +1,7 @@
 """A schedule of a `Distinct` whose members expire: days pass, TTL deletes, batches are given up and redriven late.
 
-Every number must be what the records say that were created in time. What the aggregator quarantined as uncertain may
-be counted or not; it must tell so, and never count a member twice.
+Every number must be what the records say that were created in time. Members that the aggregator quarantined as
+uncertain may be counted or not, and no member twice.
 """
 
 from __future__ import annotations
@@ -51,8 +51,6 @@ _Member = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class _Part:
-    """What is deployed."""
-
     declaration: Declaration
 
 
@@ -88,7 +86,7 @@ class ExpiringMembers:
         wrong = [*self._wrong(), *self._function.standstills]
         return Outcome(self._seed, wrong, mapping.deliveries, mapping.delivered, self._faults.injected, self._reached)
 
-    # What happens
+    # Events
 
     def _write(self) -> None:
         rng = self._random
@@ -154,7 +152,7 @@ class ExpiringMembers:
                 return
         raise AssertionError(f"seed {self._seed} does not end")
 
-    # What must come of it
+    # Checks
 
     def _wrong(self) -> Iterator[str]:
         counts: Counter[_Member] = Counter()
@@ -164,7 +162,7 @@ class ExpiringMembers:
             for member, number in _members_of(record, in_time=True):
                 counts[member] += number
         uncertain: set[_Member] = set()
-        # An entry expires with its group, and has told so all the same.
+        # An entry that has expired with its group was in quarantine all the same.
         entries = {entry["sk"]["S"]: entry for entry in _entries(records.values())}
         for entry in entries.values():
             shard, sequence = entry["sk"]["S"].split("#")[:2]
@@ -173,7 +171,7 @@ class ExpiringMembers:
         for site, day in sorted({(site, day) for site, day, _ in (*counts, *uncertain)}):
             here = {member for member in (*counts, *uncertain) if member[:2] == (site, day)}
             certain, told = sum(counts[member] >= 1 for member in here - uncertain), len(here & uncertain)
-            # Of a member that came and went, only one of both may be quarantined.
+            # A member that came and went may have only one of both in quarantine.
             least, most = certain - told, certain + told
             found = self._counters.get(VISITORS.total, {"site": site, "at:day": day}).measures["distinct"]
             if not least <= found <= most:
@@ -181,7 +179,7 @@ class ExpiringMembers:
 
 
 def _entries(records: Iterable[Record]) -> Iterator[Mapping[str, Any]]:
-    """What was in quarantine at any time."""
+    """Entries that were in quarantine at any time."""
     images = (record["dynamodb"].get("NewImage") or {} for record in records)
     return (image for image in images if image.get("_type", {}).get("S") == "quarantine")
 

@@ -44,7 +44,7 @@ class Function:
         self.running: list[Invocation] = []
         self.reached: Counter[str] = Counter()
         self.copies: list[tuple[float, list[tuple[int, str]]]] = []
-        """Of each invocation, when its last record was created, and the deployments that it knew."""
+        """When the last record of each invocation was created, and the deployments that it knew."""
         self.standstills: list[str] = []
         """Invocations that failed, or waited for long, without a fault."""
         self.paused = 0.0

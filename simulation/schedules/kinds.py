@@ -1,4 +1,4 @@
-"""What a schedule is about: the share of each kind of trouble, drawn from its seed."""
+"""Kinds of trouble in a schedule: the share of each, drawn from its seed."""
 
 from __future__ import annotations
 

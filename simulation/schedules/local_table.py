@@ -10,7 +10,7 @@ from simulation.schedules.backend import LocalBackend
 
 
 class _DatingClock(VirtualClock):
-    """Calls somebody before time passes."""
+    """Calls a function before time passes."""
 
     def __init__(self, now: float, before: Any) -> None:
         super().__init__(now)

@@ -1,4 +1,4 @@
-"""What a schedule came to."""
+"""Outcome of a schedule."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Outcome:
-    """What a schedule came to: counts that are not exact, invocations, records delivered, faults by kind.
+    """Outcome of a schedule: counts that are not exact, invocations, records delivered, faults by kind.
 
     `accepts` counts the events of every call of writers of packed events, retractions too. `reached` counts what it
     came across by the names of `coverage`; `paused` is the longest that an invocation without a fault has waited

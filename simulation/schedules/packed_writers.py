@@ -50,7 +50,7 @@ class _Writer(Process):
         super().__init__(client, backend.name, backend.clock, rng, skew=SKEW_SECONDS, landing=LANDING_SECONDS)
         self.entries: list[Entry] = []
         self.is_disturbed = False
-        # Some split logs early: each log tells where it ends.
+        # Some writers split logs early: each log says where it ends.
         ChunkLogs.of_table(self.table).most_events_of_a_log = rng.choice((MOST_EVENTS, 2, 5, 12))
 
 
@@ -106,7 +106,7 @@ class PackedWriters(Writers):
         return read_logs(self._backend.history())
 
     def wrong(self) -> list[str]:
-        """What the logs hold, beside what was asked for and answered."""
+        """Differences of the logs from what was asked for and answered."""
         logs = self.logs()
         self.reached[coverage.CHUNKS] = logs.chunks
         self.reached[coverage.EXPIRED_EVENTS] = sum(by_ttl for _, _, by_ttl in logs.rows)
@@ -122,7 +122,7 @@ class PackedWriters(Writers):
         return wrong + self._misread(logs)
 
     def _misread(self, logs: Logs) -> list[str]:
-        """What is read back that is not there, and the other way round."""
+        """Differences of reads from the logs."""
         now = self._backend.clock.now
         counters = Counters(self._backend.name, client=self._backend.client, clock=self._backend.clock)
         assert self._event.packed is not None
@@ -154,7 +154,7 @@ class PackedWriters(Writers):
         self._ask([Entry(values) for values in batch])
 
     def _repeat(self) -> None:
-        """Send again what somebody has sent, perhaps with other values, or among others."""
+        """Send again what was sent, perhaps with other values, or among others."""
         if not self._known:
             return
         again = [dict(values) for values in self._random.choices(self._known, k=self._random.choice((1, 3)))]
@@ -192,7 +192,7 @@ class PackedWriters(Writers):
         draw = self._random
         values = self._values(book, number)
         now = int(self._backend.clock())
-        # Of a few moments, so that events meet in a bucket and two may differ by the moment only.
+        # Few moments, so that events meet in a bucket and two may differ by the moment only.
         values["at"] = now // 300 * 300 - draw.choice((0, 0, 0, 0, 0, 0, 300, 300, 600, 1800, 7200))
         if draw.random() < 0.2:
             values["note"] = f"{draw.getrandbits(2000):x}"
@@ -256,7 +256,7 @@ class PackedWriters(Writers):
         for entry, status in zip(process.entries, told, strict=True):
             if status in _FINAL:
                 entry.told, entry.at = status, now
-                self.reached[coverage.TOLD + status] += 1
+                self.reached[coverage.ANSWERED + status] += 1
             else:
                 entry.unanswered += 1
                 self.reached[coverage.UNANSWERED] += 1
@@ -269,7 +269,7 @@ class PackedWriters(Writers):
 
 
 def _untrue(entries: Sequence[Entry], held: Held, late: float) -> Iterator[str]:
-    """What was answered about an event that is not so; from `late` on it may have been too late."""
+    """False answers about an event; from `late` on it may have been too late."""
     yield from _untrue_accepts([entry for entry in entries if not entry.retracts], held)
     retractions = [entry for entry in entries if entry.retracts]
     if sum(entry.told == "retracted" for entry in retractions) > bool(held.accepted):
@@ -277,22 +277,22 @@ def _untrue(entries: Sequence[Entry], held: Held, late: float) -> Iterator[str]:
     if not held.is_gone and any(entry.told == "retracted" or entry.at < late for entry in retractions if entry.told):
         yield "retracted, but still there"
     if held.is_gone and not any(entry.told or entry.unanswered for entry in retractions):
-        yield "gone, but nobody has retracted it"
+        yield "gone, but never retracted"
     if any(entry.told == "too_late" and entry.at < late for entry in entries):
-        yield f"told to be too late before {late}"
+        yield f"answered as too late before {late}"
 
 
 def _untrue_accepts(entries: Sequence[Entry], held: Held) -> Iterator[str]:
     accepted = [entry.values for entry in entries if entry.told == "accepted"]
     if untrue := [values for values in accepted if values not in held.accepted]:
-        yield f"told to be accepted, but not there: {untrue}"
+        yield f"answered as accepted, but not there: {untrue}"
     for version, times in Counter(values["version"] for values in accepted).items():
         if times > 1:
-            yield f"version {version} was told {times} times to be accepted"
+            yield f"version {version} was accepted {times} times"
     for values in held.accepted:
         if not any(entry.values == values and (entry.told == "accepted" or entry.unanswered) for entry in entries):
-            yield f"there, but nobody was told: {values}"
+            yield f"there, but never answered as accepted: {values}"
     newest = max((values["version"] for values in held.accepted), default=0)
     for entry in entries:
         if entry.told in ("duplicate", "conflict") and not held.is_gone and newest < entry.values["version"]:
-            yield f"told to be a duplicate, but is not there: {entry.values}"
+            yield f"answered as a duplicate, but not there: {entry.values}"

@@ -73,7 +73,7 @@ def put_first_record(client: Any, name: str) -> None:
 
 
 class Reader:
-    """What `StreamReader` does, over any engine's stream, with the dates and expiries of virtual time."""
+    """`StreamReader` over any engine's stream, with the dates and expiries of virtual time."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

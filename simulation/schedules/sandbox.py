@@ -48,7 +48,7 @@ def _once(make: Callable[..., Any], identity: Callable[..., Hashable]) -> Callab
     return made_before
 
 
-# What a cold start compiles follows from the declarations alone, and takes longer than a short invocation.
+# Results of a cold start follow from the declarations alone, and take longer than a short invocation.
 _IDENTITIES: Final[dict[str, Callable[..., Hashable]]] = {
     "Plan": id,
     "deployment_id": id,
@@ -114,10 +114,9 @@ class Sandbox:
         self.report = Report()
         self.invocation: Invocation | None = None
         self.history: list[tuple[int, str]] = []
-        """What it has read of the table's deployments."""
+        """Entries read from the history of deployments."""
 
     def handle(self, delivery: Delivery, deadline: float) -> dict[str, Any]:
-        """What the Lambda handler does."""
         self._deadline = deadline
         more = {"given_up": True} if delivery.given_up else {}
         self.report = self._aggregator.handle(delivery.event, lambda: deadline - self._clock.now, **more)

@@ -131,7 +131,7 @@ class Schedule:
         return Audit(self._backend, self._deployments.made, self._spoiler.groups, self._spoiler.entries)
 
     def _expected(self) -> Counts:
-        """What the counts must be, by the events there are."""
+        """Counts of the events there are."""
         return expected_of_rows(self._deployments.current, self._writers.rows(), self._backend.clock())
 
     def _repair(self) -> list[str]:
@@ -253,7 +253,7 @@ class Schedule:
             self._backend.trim(clock.now - 24 * HOUR)
 
     def _quarantined(self) -> list[Quarantined]:
-        """What waits to be redriven, without records that may have been counted already."""
+        """Entries to redrive, without records that may have been counted already."""
         table = Table(self._backend.name, self._backend.client, clock=self._backend.clock)
         waiting = list_quarantined(table, redriven=False)
         return [entry for entry in waiting if is_image(entry.key[1])]

@@ -1,4 +1,4 @@
-"""Bookkeeping that somebody edits by hand: entries of the quarantine, watermarks, checkpoints, deployments."""
+"""Bookkeeping that is edited by hand: entries of the quarantine, watermarks, checkpoints, deployments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NONSENSE: Final[tuple[dict[str, Any], ...]] = (
 class Spoiler:
     """Spoils items of a table, and remembers which groups' items and which entries of the quarantine.
 
-    Without `deployments`, it leaves their history alone: once that is lost, nobody can tell what must be counted.
+    Without `deployments`, it leaves their history alone: without a history, no count is certain.
     """
 
     def __init__(self, backend: Backend, rng: random.Random, *, deployments: bool) -> None:
@@ -34,7 +34,7 @@ class Spoiler:
         self.entries: set[Entry] = set()
 
     def spoil(self) -> str | None:
-        """Spoil one item, if there is one, and tell which kind it is of."""
+        """Spoil one item, if there is one, and return its kind."""
         items = sorted(self._backend.items(), key=lambda item: (item["pk"]["S"], item["sk"]["S"]))
         kinds = {
             "quarantine entry": [item for item in items if item.get("state") == {"S": "waiting"}],
@@ -63,7 +63,7 @@ class Spoiler:
         return kind
 
     def _edit(self, item: dict[str, Any], name: str) -> None:
-        # A binary watermark is of the right type, and one that lies cannot be told from one that does not.
+        # A binary watermark is of the right type, and a false one looks like a true one.
         nonsense = [value for value in _NONSENSE if value.keys() != item[name].keys() or "S" in value]
         item[name] = self._random.choice(nonsense)
         self._backend.client.put_item(TableName=self._backend.name, Item=item)

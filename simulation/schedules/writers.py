@@ -70,11 +70,11 @@ class Writers:
         """Let one of the calls under way go on to its next request."""
 
     def rows(self) -> list[tuple[Values, int, bool]]:
-        """What counts in the end: values, sign, and whether TTL has deleted them."""
+        """Rows that count in the end: values, sign, and whether TTL has deleted them."""
         return [(v, 1, False) for v in self.live.values()] + [(v, 1, True) for v in self.expired]
 
     def wrong(self) -> list[str]:
-        """What was answered otherwise than it was."""
+        """False answers to the writers."""
         return []
 
     def write(self) -> None:
@@ -155,7 +155,7 @@ class Writers:
         self._replace(old, {name: value for name, value in corrected.items() if value is not None})
 
     def _touch(self) -> None:
-        # Of no concern to any count: no aggregate may be written for it.
+        # The change concerns no count: no aggregate may be written for it.
         old = self.live[self._random.choice(list(self.live))]
         self._replace(old, dict(old))
 

@@ -36,7 +36,7 @@ Row = tuple[bool, str]
 """A row of a table, and whether it is as it must be."""
 
 Traced = tuple[Callable[[int], Any], Callable[..., tuple[Verdict, str | None]]]
-"""What makes the trace of a seed, and what compares traces with the specification."""
+"""Functions that make the trace of a seed, and that compare traces with the specification."""
 
 Contexts = Mapping[str, Callable[[], AbstractContextManager[Any]]]
 

@@ -1,4 +1,4 @@
-"""What TLC explores of backfills and verifications: docs/spec/Backfill.tla and Verify.tla, and their guards removed."""
+"""Configurations of docs/spec/Backfill.tla and Verify.tla for TLC, with each of their guards removed."""
 
 from __future__ import annotations
 

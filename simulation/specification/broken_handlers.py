@@ -49,7 +49,7 @@ BROKEN: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
     ),
     "checkpoints are not heeded": lambda: patch.object(batch, "uncounted", lambda changes, _: changes),
 }
-"""What is wrong, and a context in which it is."""
+"""Contexts in which handlers are broken, by what is wrong."""
 
 BROKEN_TALLIES: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
     "an erasure is tallied by both generations, and carried": lambda: patch.object(

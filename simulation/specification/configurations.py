@@ -1,4 +1,4 @@
-"""What TLC explores: configurations of the specification, and each of its guards removed."""
+"""Configurations of the specification for TLC, with each of its guards removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What TLC is to explore: a module with constants, and the same with one of its guards removed."""
+"""Explorations for TLC: a module with constants, and the same with one of its guards removed."""
 
 from __future__ import annotations
 

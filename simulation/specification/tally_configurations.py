@@ -1,4 +1,4 @@
-"""What TLC explores of the tally and its way to the next generation: docs/spec/Tally.tla, and its guards removed."""
+"""Configurations of docs/spec/Tally.tla for TLC, the tally and its way to the next generation, with guards removed."""
 
 from __future__ import annotations
 

@@ -28,9 +28,9 @@ Item = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class TallyTrace:
-    """What became of a group in one schedule.
+    """History of a group in one schedule.
 
-    Of each generation: the shard of its item, the generation that it carries, what an amount of 1 contributes; the
+    Each generation has the shard of its item, the generation that it carries, what an amount of 1 contributes; the
     first record of each shard that it folds, and the first that it folds no more. Generations are counted from 0; a
     key is a shard and a number.
     """
@@ -157,7 +157,7 @@ class TallyHistory:
                 yield from self._changed(shard, generation_number(_type(record)), old, new)
 
     def _changed(self, shard: str, number: int, old: Item, new: Item) -> Iterator[dict[str, Any]]:
-        """What became of the group's item of a generation."""
+        """Events of the group's item of a generation."""
         if number not in self._declared:
             return
         self._homes[number] = self._shards[shard]
@@ -204,7 +204,7 @@ def _concerns(record: Record) -> bool:
 
 
 def _type(record: Record) -> str:
-    """Of the item that tells which generation readers use, nothing."""
+    """Type of a sale or group; empty for any other item."""
     name = _raw_type(record)
     return name if base_name(name) in (SALE.name, _GROUP) else ""
 

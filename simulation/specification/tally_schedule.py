@@ -43,7 +43,7 @@ WEIGHTS: Final = {"amount": 1, "worth": 3}
 
 
 def _dies(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
-    """Of a process that dies before it deletes what it has marked."""
+    """Send, as a process that dies before it deletes what it has marked."""
     if name == "delete_item":
         raise Crashed
     return send()
@@ -138,9 +138,9 @@ class _Shop:
 
 
 class TallySchedule:
-    """Backfills of one group's redefinitions, beside whatever changes its tally; the specification judges the counts.
+    """Backfills of one group's redefinitions, with changes of its tally; the specification judges the counts.
 
-    Shards stay, and positions in a shard tell eras apart.
+    Shards stay, and positions in a shard separate eras.
     """
 
     def __init__(self, seed: int) -> None:

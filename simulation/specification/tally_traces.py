@@ -24,7 +24,7 @@ def tally_trace_of(seed: int) -> TallyTrace:
 
 
 def compare_tallies(traces: Sequence[TallyTrace], seconds: float = 900) -> tuple[Verdict, str | None]:
-    """Check traces against the specification in one run; tell which step of which trace it does not allow."""
+    """Check traces against the specification in one run; return which step of which trace it does not allow."""
     shards, keys = max(trace.shards for trace in traces), max(trace.keys for trace in traces)
     firsts = [*accumulate((len(trace.generations) for trace in traces), initial=1)][:-1]
     logs = [[_step(step, first, shards) for step in trace.log] for trace, first in zip(traces, firsts, strict=True)]
@@ -88,7 +88,7 @@ def _step(step: Mapping[str, Any], first: int, shards: int) -> str:
 
 
 def _bounds(rows: Iterable[Sequence[int | None]], other: int | None, shards: int) -> str:
-    """Of each generation those of each shard, and of shards that the schedule does not have."""
+    """Rows of bounds, one for each generation, filled up for shards that the schedule does not have."""
     return _tuple(_tuple(map(_text, [*row, *[other] * (shards - len(row))])) for row in rows)
 
 

@@ -25,7 +25,7 @@ _STEP: Final = re.compile(r"^State (\d+):", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What TLC found: `violated` names the invariant, and `trace` is the shortest way to violate it."""
+    """Verdict of TLC: `violated` names the invariant, and `trace` is the shortest way to violate it."""
 
     states: int
     seconds: float
@@ -53,7 +53,7 @@ def check(
 ) -> Verdict:
     """Explore every state of a module, breadth first; `files` are modules that are not in docs/spec.
 
-    What is over in seconds is faster if Java compiles in haste.
+    A module that is explored in seconds is faster if Java compiles in haste.
 
     Raises `RuntimeError` if TLC cannot: an error in a module, or no end in time.
     """
@@ -63,7 +63,7 @@ def check(
             shutil.copy(path, folder)
         for name, text in {**(files or {}), f"{module}.cfg": configuration}.items():
             (Path(folder) / name).write_text(text)
-        # One worker, so that the first counterexample is a shortest one; states and queue in the folder, not beside us.
+        # One worker, so that the first counterexample is a shortest one; states and queue go into the folder.
         # TLC unpacks modules into Java's folder for temporary files, where two at a time would meet.
         command = [
             java,

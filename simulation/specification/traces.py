@@ -54,7 +54,7 @@ def trace_of(seed: int) -> Trace:
 
 
 def compare(traces: Sequence[Trace], seconds: float = 900) -> tuple[Verdict, str | None]:
-    """Check traces against the specification in one run; tell which step of which trace it does not allow."""
+    """Check traces against the specification in one run; return which step of which trace it does not allow."""
     configuration = _configuration(traces)
     bodies = ",\n".join(f"[streams |-> {trace.streams},\n log |-> {_sequence(trace.log)}]" for trace in traces)
     module = f"---- MODULE CountersTraces ----\nEXTENDS Counters\nTraces == <<\n{bodies}\n>>\n====\n"
@@ -63,7 +63,7 @@ def compare(traces: Sequence[Trace], seconds: float = 900) -> tuple[Verdict, str
 
 
 def rejected(verdict: Verdict, logs: Sequence[tuple[int, Sequence[str]]]) -> str | None:
-    """Tell which step of which log, each with its seed, is not allowed; None if all are."""
+    """The step of a log, with its seed, that is not allowed; None if all are."""
     if verdict.violated is None:
         return None
     last = dict(line[3:].split(" = ", 1) for line in verdict.trace[-1].splitlines() if line.startswith("/\\ "))
@@ -240,10 +240,10 @@ class _Conversion:
         return bool(oldest < max(event["before"], event["now"] - _NEARLY_OLD))
 
     def _invocation(self, index: int) -> list[Event]:
-        """What the invocation that begins there logged next, until its end."""
+        """Events that the invocation that begins there logged next, until its end."""
         begun, found = self._recording.events[index], []
         for event in self._recording.events[index + 1 :]:
-            # What lands late belongs to no invocation that runs.
+            # A request that lands late belongs to no invocation that runs.
             if event["process"] == begun["process"] and not event["op"].endswith(" landed"):
                 found.append(event)
                 if event["op"] == "end":
@@ -263,7 +263,7 @@ class _Conversion:
         return "failed" if event["how"] == "finished" and began["first"] is None else str(event["how"])
 
     def _number(self, shard: str, sequence: str | None) -> int:
-        """Of a record: one that was never delivered has none."""
+        """Number of a record; 0 if it was never delivered."""
         return self._numbers[shard].get(sequence, 0) if sequence else 0
 
     def _item(self, key: tuple[str, str]) -> int:

@@ -32,11 +32,11 @@ OFTEN = {
     coverage.TAKEN_BACK: 30,
     coverage.EXPIRED_EVENTS: 3,
     coverage.UNANSWERED: 200,
-    coverage.TOLD + "accepted": 300,
-    coverage.TOLD + "duplicate": 300,
-    coverage.TOLD + "too_late": 100,
-    coverage.TOLD + "retracted": 15,
-    coverage.TOLD + "absent": 30,
+    coverage.ANSWERED + "accepted": 300,
+    coverage.ANSWERED + "duplicate": 300,
+    coverage.ANSWERED + "too_late": 100,
+    coverage.ANSWERED + "retracted": 15,
+    coverage.ANSWERED + "absent": 30,
 }
 """How often some hundred schedules come across what checkpoints, pruning and packed events are about, at least.
 

@@ -118,14 +118,14 @@ class RunLogs:
                 f"the run {run.id} looks at {', '.join(run.names)}, which this version cannot read: install the one "
                 "that was deployed before, or give the run up"
             )
-        told = [change for change in past if not _is_bookkeeping(run.id, change)]
-        if not told:
+        relevant = [change for change in past if not _is_bookkeeping(run.id, change)]
+        if not relevant:
             return 0.0
         unfoldable: list[Unfoldable] = []
-        rows = list(logged(run, plan, told, unfoldable))
+        rows = list(logged(run, plan, relevant, unfoldable))
         # Before the page that names them.
         quarantine.keep(shard, unfoldable, PROVISIONAL)
-        beats = any(_is_beat(run.id, change) for change in told)
+        beats = any(_is_beat(run.id, change) for change in relevant)
         return len(unfoldable) + self._write(run.id, shard, rows, past, beats=beats)
 
     def _write(self, run: str, shard: str, rows: list[LoggedChange], part: Sequence[Change], *, beats: bool) -> float:

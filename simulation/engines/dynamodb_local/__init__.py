@@ -87,7 +87,7 @@ def start() -> Iterator[DynamoDBLocal]:
             engine = connect("dynamodb_local", f"http://127.0.0.1:{port}")
             yield DynamoDBLocal(**vars(engine), process=process)
         finally:
-            # End of input tells the launcher to exit; the kernel closes the pipe too when this process dies.
+            # The end of its input ends the launcher; the kernel closes the pipe too when this process dies.
             assert process.stdin is not None
             process.stdin.close()
             try:
