@@ -1,4 +1,4 @@
-"""What all tests share: Hypothesis profiles, a sealed environment, the engines."""
+"""Hypothesis profiles, a sealed environment and the engines of all tests."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ BACKFILL: Final = r"""
 ? test_run_guards.py::test_a_run_that_lacks_what_a_deployment_has_declared_again_is_void
 * readers see what counts the filled aggregates before it has caught up
 -         yield from self._settle(state, plan)
-? test_run_guards.py::test_what_lacks_something_is_not_counted_as_if_it_were_whole
+? test_run_guards.py::test_incomplete_groups_are_not_counted_as_if_they_were_whole
 * a backfill does not ask for gaps in its log
 -             self._require_no_gap(state)
 ? test_backfill.py::test_a_run_is_void_that_lacks_records_which_lambda_gave_up_on
@@ -84,7 +84,7 @@ BACKFILL: Final = r"""
 * groups over something incomplete count as whole
 - found |= {over.name} & left
 + break
-? test_run_guards.py::test_what_lacks_something_is_not_counted_as_if_it_were_whole
+? test_run_guards.py::test_incomplete_groups_are_not_counted_as_if_they_were_whole
 * a backfill leaves the parts of a composite out
 - found = with_parts(names, declared) or left
 + found = set(names) or left
@@ -114,7 +114,7 @@ BACKFILL: Final = r"""
 * a repair of a measure repairs what groups are ranked by
 - missing: dict[str, Number] = {SCORE: 0}
 + missing: dict[str, Number] = {}
-? test_verdicts.py::test_what_a_group_is_ranked_by_is_verified_and_repaired_on_its_own
+? test_verdicts.py::test_scores_are_verified_and_repaired_on_their_own
 
 == _backfill/runner.py
 * a backfill does not wait for the log
@@ -124,12 +124,12 @@ BACKFILL: Final = r"""
 * a shard may begin near a cut
 - if state.phase != WAITING or self._same_shards(state):
 + if True:
-? test_run_guards.py::test_a_run_begins_anew_if_a_shard_was_split_near_its_cut
+? test_run_guards.py::test_a_run_begins_again_if_a_shard_was_split_near_its_cut
 
 == _backfill/scan.py
 * a page of the scan is written over another
 -                 ConditionExpression=f"attribute_not_exists({PK})",
-? test_run_guards.py::test_of_two_scans_that_read_the_same_page_one_goes_on_from_the_others
+? test_run_guards.py::test_a_scan_goes_on_from_another_that_read_the_same_page
 * an image that a scan finds waits at once
 - image, PROVISIONAL)
 + image, "waiting")
@@ -143,7 +143,7 @@ BACKFILL: Final = r"""
 * shards that go on splitting are waited for
 - return bool(parent) and is_done(parent)
 + return False
-? test_run_guards.py::test_what_a_shard_has_acknowledged_its_children_need_not
+? test_run_guards.py::test_children_of_a_shard_that_has_acknowledged_a_run_need_not
 
 == _backfill/verdicts.py
 * a group that begins after what has expired counts some of it
@@ -156,7 +156,7 @@ BACKFILL: Final = r"""
 * a sum cannot grow by what expires
 - number > 0 and _grows(declaration, name)
 + number > 0
-? test_verdicts.py::test_what_has_expired_makes_a_group_no_smaller
+? test_verdicts.py::test_expired_items_make_a_group_no_smaller
 * a group that is gone may have expired
 - if is_gone or (number > 0
 + if (number > 0
@@ -173,11 +173,11 @@ BACKFILL: Final = r"""
 * a verification knows positions by watermarks only
 - return max(checkpoint, *held) if held else checkpoint
 + return max(held, default="")
-? test_run_guards.py::test_what_a_checkpoint_covers_needs_no_watermark
+? test_run_guards.py::test_records_that_a_checkpoint_covers_need_no_watermark
 * a verification takes what is logged for counted
 - elif change.sequence > held[ref].applied.get(shard, ""):
 + elif False:
-? test_run_guards.py::test_what_is_logged_but_not_counted_yet_is_no_drift
+? test_run_guards.py::test_records_logged_but_not_counted_yet_are_no_drift
 * entries in quarantine are taken for drift
 - if waits[ref]:
 + if False:
@@ -185,19 +185,19 @@ BACKFILL: Final = r"""
 * shards that begin while groups are read are not looked at
 - if known.issuperset(state.lineage.parents):
 + if True:
-? test_run_guards.py::test_what_came_through_a_shard_that_began_while_groups_were_read_is_no_drift
+? test_run_guards.py::test_records_of_a_shard_that_began_while_groups_were_read_are_no_drift
 * a verification compares what its scan takes for late
 - if number and name not in late}
 + if number}
-? test_backfill.py::test_what_a_scan_takes_for_late_is_no_drift
+? test_backfill.py::test_events_that_a_scan_takes_for_late_are_no_drift
 * a verification takes what transactions have counted for drift
 - yield from self._await_transactions(state, self.compared + len(sums))
 + pass
-? test_verified_transactions.py::test_what_a_transaction_has_counted_just_now_is_no_drift
+? test_verified_transactions.py::test_counts_of_a_transaction_just_now_are_no_drift
 * a verification does not wait for long enough until transactions are logged
 - moment = self.now() + CLOCKS
 + moment = self.now() - CLOCKS
-? test_verified_transactions.py::test_what_a_transaction_has_counted_just_now_is_no_drift
+? test_verified_transactions.py::test_counts_of_a_transaction_just_now_are_no_drift
 * a verification waits for the log of a run that another process has ended
 -         if state.phase != COMPARING:
 -             raise BackfillError(_ENDED.format(state.run.id))
@@ -207,7 +207,7 @@ BACKFILL: Final = r"""
 * a verification goes on after another process has ended it
 - if state.run not in seen.runs:
 + if False:
-? test_run_guards.py::test_a_verification_that_another_process_has_ended_tells_nothing
+? test_run_guards.py::test_a_verification_that_another_process_has_ended_reports_nothing
 * a verification compares members whose retention is over
 - layout.closing_time(group) <= self._cut_at:
 + False:

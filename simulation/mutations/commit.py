@@ -33,11 +33,11 @@ COMMIT: Final = r"""
 * records that a blurred book may have counted are counted
 - return math.inf if checkpoint.blurred else
 + return
-? test_given_up.py::test_beyond_the_most_books_nobody_can_tell
+? test_given_up.py::test_batches_beyond_the_most_books_are_in_doubt
 * expired items are taken for drift
 - self._expired.note(each.expired)
 + pass
-? test_run_guards.py::test_what_has_expired_is_not_told_as_drift
+? test_run_guards.py::test_expired_items_are_no_drift
 
 == _commit/books.py
 * no book opens where records may be missing
@@ -47,7 +47,7 @@ COMMIT: Final = r"""
 * records that no invocation has tried share the first book
 - early, changes = _cut(changes, checkpoint.since)
 + early, changes = _cut(changes, "")
-? test_given_up.py::test_a_batch_that_nobody_could_try_is_counted_once
+? test_given_up.py::test_a_batch_that_no_invocation_could_try_is_counted_once
 * a book opens although an invocation may still count its records
 - if first <= known.tried and now < known.busy:
 + if False:
@@ -55,7 +55,7 @@ COMMIT: Final = r"""
 * a batch is known to follow as a whole, not its first record
 - first = changes[0]
 + first = changes[-1]
-? test_given_up.py::test_what_was_counted_together_with_a_given_up_record_is_not_counted_again
+? test_given_up.py::test_records_counted_together_with_a_given_up_record_are_not_counted_again
 * a book whose opener died begins later
 - place = {"met": checkpoint.successor, "met_at"
 + place = {"met_at"
@@ -69,12 +69,12 @@ COMMIT: Final = r"""
 * records after a cut are logged before those before it are counted
 - past = sum(cut <= change.sequence for cut in cuts.of_runs.values())
 + past = 0
-? test_run_guards.py::test_what_came_before_the_cut_is_counted_before_a_heartbeat_acknowledges_it
+? test_run_guards.py::test_records_before_the_cut_are_counted_before_a_heartbeat_acknowledges_it
 
 == _recovery/catch_up.py
 * a catch-up takes other code's items among the counts for the source table's
 -             source_table=self._source,
-? test_restored_bucket.py::test_a_copy_beside_a_source_table_counts_what_waits_of_both
+? test_restored_bucket.py::test_a_copy_with_a_source_table_counts_what_waits_of_both
 * the checkpoints of a restored copy step back one by one
 -         for shard in uncounted.records:
 -             self._step_back(shard, uncounted.counted_through[shard])
@@ -117,11 +117,11 @@ COMMIT: Final = r"""
 * the witness of a lost checkpoint is not asked
 - bool(item["moved"]["BOOL"])
 + False
-? test_checkpoints.py::test_what_may_have_been_counted_before_a_checkpoint_was_lost_is_not_counted_again
+? test_checkpoints.py::test_records_that_may_have_counted_before_a_checkpoint_was_lost_are_not_counted_again
 * no witness is left when a checkpoint moves
 - if not found.applied_through:
 + if False:
-? test_checkpoints.py::test_what_may_have_been_counted_before_a_checkpoint_was_lost_is_not_counted_again
+? test_checkpoints.py::test_records_that_may_have_counted_before_a_checkpoint_was_lost_are_not_counted_again
 * a lost checkpoint comes back when it is moved
 - f"attribute_exists({PK}) AND (attribute_not_exists(applied_through)
 + f"(attribute_not_exists(applied_through)
@@ -129,7 +129,7 @@ COMMIT: Final = r"""
 * two shards of one digest share a checkpoint
 - found is not None and item["shard"]["S"] != shard:
 + found is None:
-? test_checkpoints.py::test_two_shards_of_one_digest_are_told
+? test_checkpoints.py::test_two_shards_of_one_digest_are_an_error
 * a shard that wakes up does not say so
 - if found.seen + ALIVE < now:
 + if False:
@@ -220,7 +220,7 @@ COMMIT: Final = r"""
 - "ConditionExpression": " AND ".join(conditions) or f"attribute_not_exists({PK})",
 + "ConditionExpression": f"({' AND '.join(conditions)}) OR attribute_exists({PK})"
 +                     if conditions else f"attribute_not_exists({PK})",
-? test_run_guards.py::test_of_two_that_write_what_controls_a_table_one_is_refused
+? test_run_guards.py::test_the_second_of_two_writes_of_the_control_item_is_refused
 * a takeover does not read what earlier deployments have written
 - for item, found in read if FOLDED in item or found is None)
 + for item, found in read if False)
@@ -228,7 +228,7 @@ COMMIT: Final = r"""
 * declarations that a stack has not written count as written
 - for item, found in read if FOLDED in item or found is None)
 + for item, found in read)
-? test_names.py::test_a_new_name_counts_anew_and_the_old_one_stays_as_it_was
+? test_names.py::test_a_new_name_counts_from_the_start_and_the_old_one_stays_as_it_was
 * a run that begins before a declaration leaves its generation as the one that readers used
 - {deployment_id(part): declared_item(part) for part in passing}
 + {deployment_id(part): deployment_item(part) for part in passing}
@@ -253,7 +253,7 @@ COMMIT: Final = r"""
 * a deployment holds regardless of clocks and late requests
 - math.ceil(deadline + FRESH + SKEW)
 + math.ceil(deadline + FRESH)
-? test_takeovers.py::test_whoever_does_not_know_of_a_takeover_folds_nothing_that_comes_after_it
+? test_takeovers.py::test_a_process_that_does_not_know_of_a_takeover_folds_nothing_that_comes_after_it
 * a process reads the history once for ever
 - self._read_at + FRESH > now
 + self._read_at + FRESH * 1440 > now
@@ -283,7 +283,7 @@ COMMIT: Final = r"""
 * an image that its item shows no more is discarded alone
 - raise _refusal(entry, "an image that its item still shows, or whose other side waits, too: redrive it")
 + return self._write(entry)
-? test_discards.py::test_what_was_taken_back_already_is_redriven_not_discarded
+? test_discards.py::test_entries_that_were_taken_back_already_are_redriven_not_discarded
 * an item is marked though it has changed
 - *(f"{name} = :{name[1:]}" for name in names)
 + *(f"({name} = :{name[1:]} OR {name} <> :{name[1:]})" for name in names)
@@ -297,11 +297,11 @@ COMMIT: Final = r"""
 * a process notes what has expired once
 - if until > self._noted.get(name, -math.inf):
 + if name not in self._noted:
-? test_verdicts.py::test_what_expires_later_is_noted_later
+? test_verdicts.py::test_later_expiries_are_noted_later
 * earlier expiries are noted over later ones
 - f"attribute_not_exists({PK}) OR #until < :until"
 + f"attribute_not_exists({PK}) OR #until <> :until"
-? test_verdicts.py::test_what_expires_later_is_noted_later
+? test_verdicts.py::test_later_expiries_are_noted_later
 
 == _fold/origins.py
 * two streams share the names of their shards
@@ -320,7 +320,7 @@ COMMIT: Final = r"""
 ? test_restored_bucket.py::test_the_original_s_batches_count_in_the_copy_and_what_came_after_it_stays
 * a copy takes its own batches for the original's
 -  and stream <= self.stream
-? test_restored_bucket.py::test_a_copy_of_the_same_name_tells_its_own_batches_from_the_original_s
+? test_restored_bucket.py::test_a_copy_of_the_same_name_knows_its_own_batches_from_the_original_s
 
 == _commit/intake.py
 * a redriven record of a source table is taken for one of ours
@@ -334,7 +334,7 @@ COMMIT: Final = r"""
 * a redrive counts for all declarations
 - names=frozenset(names_of(item)) or None
 + names=None
-? test_mechanisms.py::test_what_one_declaration_cannot_fold_waits_for_it_alone
+? test_mechanisms.py::test_images_that_one_declaration_cannot_fold_wait_for_it_alone
 
 == _commit/pruning.py
 * watermarks are pruned without condition
@@ -346,7 +346,7 @@ COMMIT: Final = r"""
 * an image of a source table waits as our name of the TTL says
 - self._ttl_of(record) or ""
 + TTL
-? test_two_streams.py::test_what_cannot_be_counted_waits_no_longer_than_its_item_and_is_redriven_through_our_stream
+? test_two_streams.py::test_entries_wait_no_longer_than_their_items_and_are_redriven_through_our_stream
 
 == _recovery/redrive_bucket.py
 * an object goes though records of it were skipped
@@ -356,7 +356,7 @@ COMMIT: Final = r"""
 * a record that another book keeps apart counts as skipped
 - report.overtaken if batch.is_early else 0
 + report.overtaken
-? test_given_up.py::test_what_was_counted_together_with_a_given_up_record_is_not_counted_again
+? test_given_up.py::test_records_counted_together_with_a_given_up_record_are_not_counted_again
 * a copy counts a batch before it has caught up
 - if predecessors and not has_caught_up(
 + if False and not has_caught_up(
@@ -374,7 +374,7 @@ COMMIT: Final = r"""
 * an entry that another backfill has settled in part is settled as it was
 - condition, values = "#names = :names", {**values, ":names": item[NAMES]}
 + condition = "attribute_exists(#names)"
-? test_backfill_quarantine.py::test_of_two_backfills_that_settle_at_once_each_settles_its_own
+? test_backfill_quarantine.py::test_two_backfills_that_settle_at_once_settle_their_own_entries
 
 == _recovery/restored_images.py
 * a catch-up takes what had been counted for long for a gap
@@ -413,7 +413,7 @@ COMMIT: Final = r"""
 * images that a transaction has counted are early or late as of the cut
 - folded_alone(plan, names, images[NEW], at, held) if
 + new if
-? test_backfill.py::test_what_a_transaction_counts_long_after_the_cut_is_not_early
+? test_backfill.py::test_events_that_a_transaction_counts_long_after_the_cut_are_not_early
 * a verification compares the next generation, which an erasure has relieved
 - sums_of(folded).items() if ref[0] in names
 + sums_of(folded).items()
@@ -427,5 +427,5 @@ COMMIT: Final = r"""
 * a book does not heed the watermarks of those before it
 - *(WATERMARK_PREFIX + shard_digest(name) for name in before)
 + *()
-? test_given_up.py::test_what_was_counted_together_with_a_given_up_record_is_not_counted_again
+? test_given_up.py::test_records_counted_together_with_a_given_up_record_are_not_counted_again
 """

@@ -33,5 +33,5 @@ ERASE: Final = r"""
 * pages that a run still reads are erased
 - if run in is_open or self._table.clock() < written + HOUR:
 + if False:
-? test_erase.py::test_pages_of_runs_go_once_nobody_reads_them
+? test_erase.py::test_pages_of_runs_go_once_no_run_reads_them
 """

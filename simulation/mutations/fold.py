@@ -25,13 +25,13 @@ FOLD: Final = r"""
 * rows that a chunk takes back are counted, by columns
 - or chunk.signs or
 + or
-? test_packed.py::test_what_is_taken_back_is_what_the_log_holds_not_what_the_caller_says
+? test_packed.py::test_values_taken_back_are_those_of_the_log_not_of_the_caller
 
 == _fold/chunk_fold.py
 * rows that a chunk takes back are counted
 - found if row.sign == "+" else _negated(found)
 + found
-? test_packed.py::test_what_is_taken_back_is_what_the_log_holds_not_what_the_caller_says
+? test_packed.py::test_values_taken_back_are_those_of_the_log_not_of_the_caller
 * events are counted by columns and by rows
 -         if found is None:
 -             by_row.append(program)
@@ -78,10 +78,10 @@ FOLD: Final = r"""
 * an image that one declaration cannot fold waits for all
 - self._unfoldable(change, image_name, _reasons(failed), tuple(failed))
 + self._unfoldable(change, image_name, _reasons(failed))
-? test_mechanisms.py::test_what_one_declaration_cannot_fold_waits_for_it_alone
+? test_mechanisms.py::test_images_that_one_declaration_cannot_fold_wait_for_it_alone
 * images that a transaction has counted are counted again
 -  if program.layout.name not in names
-? test_mechanisms.py::test_what_a_transaction_has_counted_is_only_corrected_and_taken_back
+? test_mechanisms.py::test_events_that_a_transaction_has_counted_are_only_corrected_and_taken_back
 * the events of a chunk are counted again by a re-fold
 - sequence <= applied_through.get(ref, sequence)
 + ref not in applied_through
@@ -97,7 +97,7 @@ FOLD: Final = r"""
 * a redriven delta counts after its group's retention
 - if is_late(program.layout, group, change.created):
 + if False:
-? test_expiring_members.py::test_what_an_item_could_not_take_is_late_after_the_retention
+? test_expiring_members.py::test_deltas_that_an_item_could_not_take_are_late_after_the_retention
 * an erasure is an expiry that leaves no tally
 - program.on_erasure if is_erased else program.on_expiry
 + program.on_expiry
@@ -125,7 +125,7 @@ FOLD: Final = r"""
 * an untyped item among the counts is one of the source table
 - if typed is None and is_foreign is False:
 + if False:
-? test_two_streams.py::test_an_untyped_item_beside_the_counts_is_none_of_the_source_table
+? test_two_streams.py::test_an_untyped_item_among_the_counts_is_none_of_the_source_table
 * a deletion by TTL is never subtracted
 - if declaration.on_expiry == "subtract":
 + if False:
@@ -147,13 +147,13 @@ FOLD: Final = r"""
 * a row that was taken back and erased is redriven as if it came
 - ERASED in new and PK not in new and record.get("eventName") == "INSERT"
 + False
-? test_erase_waiting.py::test_what_was_taken_out_of_a_chunk_uncounted_is_redriven_as_it_was_erased
+? test_erase_waiting.py::test_rows_taken_out_of_a_chunk_uncounted_are_redriven_as_they_were_erased
 
 == _fold/tallies.py
 * an erasure during a backfill is tallied and carried
 - found += carry(group, numbers)
 + pass
-? test_tally.py::test_an_erasure_beside_a_backfill_is_kept_once
+? test_tally.py::test_an_erasure_during_a_backfill_is_kept_once
 
 == _items/decimals.py
 * numbers are rounded to 28 digits on their way

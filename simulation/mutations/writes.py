@@ -48,11 +48,11 @@ WRITES: Final = r"""
 -         self._decide_anew()
 -         return is_mine
 +         return is_mine
-? test_packed.py::test_what_others_have_put_meanwhile_is_decided_anew
+? test_packed.py::test_rows_that_others_have_put_meanwhile_are_decided_again
 * after a refusal what is known is held to be the log
 - is_mine = log.look(consistent=True).get(number) == self._batch
 + is_mine = log.look(consistent=True) is not None
-? test_packed.py::test_what_others_have_put_meanwhile_is_decided_anew
+? test_packed.py::test_rows_that_others_have_put_meanwhile_are_decided_again
 * the retraction of what is not known is answered from the cache
 - return [Row("0" if entry.retracts else "+", entry.values)], False
 + return [] if entry.retracts else [Row("+", entry.values)], False
@@ -60,7 +60,7 @@ WRITES: Final = r"""
 * the caller says what is taken back
 - before.rows[-1].values if before is not None else log.values(digest)
 + entry.values
-? test_packed.py::test_what_is_taken_back_is_what_the_log_holds_not_what_the_caller_says
+? test_packed.py::test_values_taken_back_are_those_of_the_log_not_of_the_caller
 * an event that was retracted can come again
 - if before is None and place is None:
 + if before is None and place in (None, GONE):
@@ -86,7 +86,7 @@ WRITES: Final = r"""
 * a request without an answer is forgotten
 - if self._pending is not None:
 + if False:
-? test_quotas.py::test_a_portion_whose_answer_is_lost_is_asked_for_again_not_anew
+? test_quotas.py::test_a_portion_whose_answer_is_lost_is_not_taken_twice
 * calls are granted while they are given back
 - units, self.units = self.units, 0
 + units = self.units
@@ -99,7 +99,7 @@ WRITES: Final = r"""
 - values |= {":type": {"S": QUOTA}
 + names["#type"] = "type"
 +             values |= {":type": {"S": QUOTA}
-? test_quotas.py::test_what_is_reserved_is_no_item_of_other_code
+? test_quotas.py::test_reservations_are_no_items_of_other_code
 
 == _writes/increments.py
 * two resets subtract the same
@@ -114,7 +114,7 @@ WRITES: Final = r"""
 * anybody changes a group whose retention is over
 - if not is_open:
 + if False:
-? test_expiring_members.py::test_nobody_changes_a_group_whose_retention_is_over
+? test_expiring_members.py::test_groups_whose_retention_is_over_take_no_direct_change
 * an increment has no tally
 - {**added, **tallied}
 + added

@@ -1,4 +1,4 @@
-"""What is deployed is what is synthesized: no difference afterwards, and nothing to do a second time."""
+"""Deployed stacks are the synthesized ones: no difference afterwards, and nothing to do a second time."""
 
 from __future__ import annotations
 

@@ -49,9 +49,9 @@ def test_a_malformed_message_ends_in_the_dead_letter_queue_and_blocks_nothing(bl
     [queue] = [url for url in urls if url != dead]
     # As in direct mode, where nothing checks what is posted.
     queues.send_message(QueueUrl=queue, MessageBody="no JSON")
-    queues.send_message(QueueUrl=queue, MessageBody=json.dumps(view("/beside", "c1")))
+    queues.send_message(QueueUrl=queue, MessageBody=json.dumps(view("/complete", "c1")))
     queues.send_message(QueueUrl=queue, MessageBody=json.dumps({"url": "/incomplete"}))
-    assert eventually(lambda: blog.views("/beside") == 1)
+    assert eventually(lambda: blog.views("/complete") == 1)
 
     def letters() -> int:
         found = queues.get_queue_attributes(QueueUrl=dead, AttributeNames=["ApproximateNumberOfMessages"])

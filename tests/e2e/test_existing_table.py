@@ -1,4 +1,4 @@
-"""An existing table, deployed as it is, and exact counts beside it."""
+"""An existing table, deployed as it is, and its exact counts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _key(customer: str, order: int) -> dict[str, Any]:
     return {"PK": {"S": f"CUSTOMER#{customer}"}, "SK": {"S": f"ORDER#{order}"}}
 
 
-def test_counts_of_an_existing_table_are_exact_beside_it(deployment: Deployment) -> None:
+def test_counts_of_an_existing_table_are_exact(deployment: Deployment) -> None:
     client, outputs = deployment.emulator.client("dynamodb"), deployment.outputs["CountersOrders"]
     shop = Shop(client, outputs["SourceTableName"], seed=16)
     shop.rest()

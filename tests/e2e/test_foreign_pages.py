@@ -43,7 +43,7 @@ class _Page(BaseHTTPRequestHandler):
         self.wfile.write(b"<title>Harmless</title>")
 
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """Log nothing."""
 
 
 @contextmanager

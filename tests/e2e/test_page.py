@@ -152,7 +152,7 @@ def test_the_page_is_right_alive_and_quiet(visited: Blog, page: Page, look: str)
     assert eventually(lambda: number(page, "#count") == last_day(visited, first) == sum(steps(page)))
     assert len(steps(page)) == 24
 
-    # The beacon of this very visit, and somebody else's view, appear without a reload.
+    # The beacon of this very visit, and the view of another client, appear without a reload.
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     assert visited.post({"url": last, "time": now, "clientId": f"late-{look}"})[0] == 202
     wait_for(page, "#total", f"{before + 2:,}")
@@ -246,7 +246,7 @@ def test_the_policy_lets_nothing_in_from_elsewhere(visited: Blog, page: Page) ->
 def test_a_group_whose_window_cannot_be_asked_for_is_shown_without_it(
     visited: Blog, page: Page, status: int | None
 ) -> None:
-    # Of 3,602 bytes, 10,806 in a query: more than API Gateway takes of a request's head.
+    # The text has 3,602 bytes, 10,806 in a query: more than API Gateway takes of a request's head.
     leader = "é" * 1801 if status is None else "/refused"
     first = f"/blog/{PAGES[0]}"
     assert visited.ask("v1/windows/views_24h", url="é" * 1801, last="24h")[0] == 400

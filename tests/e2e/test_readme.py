@@ -59,7 +59,7 @@ def test_the_example_counts(moto_engine: Engine, monkeypatch: pytest.MonkeyPatch
     assert eval(window.replace("hours=24", f"hours=24, as_of={as_of}").split("  #")[0], known) == 1
 
 
-def test_the_first_screen_tells_what_for_whom_and_how() -> None:
+def test_the_first_screen_says_what_for_whom_and_how() -> None:
     first = README[: README.index("## Why")]
     for told in ("make demo", "make test", "make deploy", "data-flow.svg", "For teams"):
         assert told in first

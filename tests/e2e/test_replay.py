@@ -94,7 +94,7 @@ def test_the_page_is_assembled_from_its_parts(data: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("look", _LOOKS)
-def test_every_run_ends_exact_beside_a_plain_increment_that_is_wrong(page: Page, data: dict[str, Any]) -> None:
+def test_every_run_ends_exact_and_its_plain_increment_wrong(page: Page, data: dict[str, Any]) -> None:
     for number, story in enumerate(data["stories"]):
         page.get_by_role("button", name=story["name"], exact=True).click()
         assert position(page) == (0, len(story["frames"]) - 1)

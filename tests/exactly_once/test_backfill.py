@@ -218,7 +218,7 @@ def test_a_count_that_is_right_has_no_differences_while_traffic_flows(bench: Wor
     assert (verifying.differences, verifying.compared > 3) == ([], True)
 
 
-def test_what_a_scan_takes_for_late_is_no_drift() -> None:
+def test_events_that_a_scan_takes_for_late_are_no_drift() -> None:
     job = Event("job", pk="JOB#{id}", sk="JOB")
     jobs = Window("jobs", job, pk="ALL", time="at", longest=timedelta(days=20), retention=timedelta(days=20))
     assert [tier.name for tier in jobs._kept_tiers] == ["hour", "day"]
@@ -230,7 +230,7 @@ def test_what_a_scan_takes_for_late_is_no_drift() -> None:
         stream.deliver()
         bench.clock.advance(5 * HOUR)
         bench.table.expire()
-    # Of the first day that is kept, the hours until this one are late.
+    # The hours of the first day that is kept are late until this one.
     oldest = datetime.fromtimestamp(bench.clock(), UTC) - timedelta(days=20)
     bucket = {"_tier": "D", "_bucket": oldest.date().isoformat()}
     [day] = [item for item in bench.table.items() if item["sk"]["S"].endswith(bucket["_bucket"])]
@@ -247,7 +247,7 @@ def test_what_a_scan_takes_for_late_is_no_drift() -> None:
     assert [(each.group, each.missing) for each in verifying.differences] == [(bucket, {"h20": -1})]
 
 
-def test_what_a_transaction_counts_long_after_the_cut_is_not_early() -> None:
+def test_events_that_a_transaction_counts_long_after_the_cut_are_not_early() -> None:
     job = Event("job", pk="JOB#{id}", sk="JOB")
     jobs = Window("jobs", job, pk="ALL", time="at", longest=timedelta(days=20), future_tolerance=timedelta(minutes=5))
     bench = Workbench([jobs])

@@ -136,7 +136,7 @@ def test_a_delta_of_what_a_backfill_has_replaced_is_settled() -> None:
     assert read(bench, capped, customer="ann") == ({"total": 10}, True)
 
 
-def test_of_two_backfills_that_settle_at_once_each_settles_its_own() -> None:
+def test_two_backfills_that_settle_at_once_settle_their_own_entries() -> None:
     counters = delivered(REVENUE, FEES)
     bench = counters.bench
     settled: list[int] = []
@@ -310,7 +310,7 @@ def test_an_item_that_goes_bad_meanwhile_waits_once(
 
 
 @pytest.mark.parametrize("phase", ["scanning", "draining", "withholding", "adding"])
-def test_what_a_backfill_cannot_fold_waits_once_though_its_run_is_killed(
+def test_items_that_a_backfill_cannot_fold_wait_once_though_its_run_is_killed(
     over: Counters, phase: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def kill() -> None:
@@ -325,7 +325,7 @@ def test_what_a_backfill_cannot_fold_waits_once_though_its_run_is_killed(
     assert (counts(over.bench), entries(over)) == ([2, 1, 1], [])
 
 
-def test_what_lacks_an_attribute_or_lies_in_the_future_waits_after_a_backfill() -> None:
+def test_items_without_an_attribute_or_in_the_future_wait_after_a_backfill() -> None:
     bench = Workbench([NUMBER])
     put_without_price(bench, 1)
     put(bench, 2, 10)

@@ -1,4 +1,4 @@
-"""Backfill and verification of a source table, which nobody writes to but its own code."""
+"""Backfill and verification of a source table, which only its own code writes to."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _as_boto3(record: Any) -> dict[str, Any]:
 
 
 class Shop:
-    """A table of orders with a past, the counts beside it, and the function that both streams invoke."""
+    """A table of orders with a past, the table of counts, and the function that both streams invoke."""
 
     def __init__(self, declarations: tuple[Declaration, ...]) -> None:
         self.clock = VirtualClock()
@@ -117,7 +117,7 @@ def shop() -> Shop:
     return Shop(flatten([SPENT, BUYERS]))
 
 
-def test_what_a_source_table_holds_is_counted_while_it_changes(shop: Shop) -> None:
+def test_items_of_a_source_table_are_counted_while_they_change(shop: Shop) -> None:
     for number in range(5):
         shop.delete(number)
     shop.sleep(1)

@@ -1,4 +1,4 @@
-"""What guards checkpoints and pruning, each in the worst case it is there for; and what a redelivery costs."""
+"""Guards of checkpoints and pruning, each in the worst case it is there for; and the cost of a redelivery."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_a_watermark_that_has_moved_is_not_pruned(bench: Workbench) -> None:
     assert _count(bench) == 3
 
 
-def test_what_may_have_been_counted_before_a_checkpoint_was_lost_is_not_counted_again(bench: Workbench) -> None:
+def test_records_that_may_have_counted_before_a_checkpoint_was_lost_are_not_counted_again(bench: Workbench) -> None:
     shard, other, _ = bench.shards()
     records = _counted_and_checkpointed(bench, shard)
     bench.clock.advance(2 * HOUR)
@@ -212,7 +212,7 @@ def test_a_lost_checkpoint_does_not_come_back_by_chance(bench: Workbench) -> Non
     assert bench.deliver([*more, _sell(bench, shard)], shard, bench.process()).checkpoint_lost
 
 
-def test_two_shards_of_one_digest_are_told(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_shards_of_one_digest_are_an_error(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("checkpoints", "checkpoint_items"):
         monkeypatch.setattr(f"dynamodb_counters._commit.{module}.shard_digest", lambda _: "same")
     one, other, _ = bench.shards()
@@ -221,7 +221,7 @@ def test_two_shards_of_one_digest_are_told(bench: Workbench, monkeypatch: pytest
         bench.deliver([_sell(bench, other)], other)
 
 
-@pytest.mark.parametrize("text", ["", "shardId-of-nobody"])
+@pytest.mark.parametrize("text", ["", "shardId-of-none"])
 def test_a_checkpoint_that_names_another_shard_is_lost_and_blocks_none(bench: Workbench, text: str) -> None:
     shard = bench.shards()[0]
     records = _counted_and_checkpointed(bench, shard)

@@ -117,7 +117,7 @@ def test_no_kill_of_a_writer_loses_a_packed_event_or_takes_it_twice(dynamodb_loc
             want[one["url"]].update(views=1, bytes=one["bytes"])
     assert found == want, f"seed {SEED}"
     assert kills == ROUNDS
-    # Told once that it was accepted, unless the writer died before it told, or the event was retracted before it came.
+    # Each event is accepted once, unless the writer died before it said so, or the event was retracted before it came.
     assert set(told.values()) == {1}
     assert {one["id"] for one in sent} <= told.keys() | unanswered | retracted
 
@@ -131,7 +131,7 @@ def _views(rng: random.Random, now: int) -> list[dict[str, Any]]:
 
 
 def _counted(backend: LocalBackend) -> dict[str, dict[str, Any]]:
-    """What all deliveries of the stream come to."""
+    """Groups after all deliveries of the stream."""
     aggregator = Aggregator(Table(backend.name, backend.client), (VIEWS,), quarantine_retention_seconds=86_400)
     for shard in backend.stream.shards():
         aggregator.handle({"shardId": shard.id, "Records": backend.stream.read(shard.id, None, 100_000).records})

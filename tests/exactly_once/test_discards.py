@@ -1,4 +1,4 @@
-"""What is discarded is never counted, and never taken back: its item says so, or both of its images are discarded."""
+"""Discarded images never count, and are never taken back: the item says so, or both of its images are discarded."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_both_images_of_an_event_that_is_gone_are_discarded_together() -> None:
     assert world.is_right()
 
 
-def test_what_was_taken_back_already_is_redriven_not_discarded() -> None:
+def test_entries_that_were_taken_back_already_are_redriven_not_discarded() -> None:
     world = World(TAGS)
     view = world.view(tags=["a", "b", "c"])
     world.bench.deploy([RAISED])
@@ -124,7 +124,7 @@ def test_an_image_that_only_leaves_is_redriven_not_discarded() -> None:
         world.discard_all()
 
 
-def test_what_cannot_be_marked_is_not_discarded() -> None:
+def test_entries_that_cannot_be_marked_are_not_discarded() -> None:
     packed = World(replace(AHEAD, source=PACKED))
     packed.view(PACKED, ahead=HOUR)
     with pytest.raises(InvalidArgumentError, match="expected an item of its own"):

@@ -325,7 +325,7 @@ def test_counts_are_as_chosen_whatever_is_delivered_when(kind: str, seed: int) -
 
 
 @pytest.mark.parametrize("kind", ["backfill", "verify"])
-def test_pages_of_runs_go_once_nobody_reads_them(kind: str) -> None:
+def test_pages_of_runs_go_once_no_run_reads_them(kind: str) -> None:
     """A group's key holds a person's id, and so do the pages of the runs that have looked at the group."""
     clients = Aggregate("clients", PLAIN, pk="OF#{client}", sk="ALL", measures={"sales": Count()})
     bench = Workbench([clients])

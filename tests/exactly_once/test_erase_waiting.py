@@ -47,7 +47,7 @@ class World(Delivered):
         super().__init__(self.ahead, self.views)
 
     def accept(self, number: int = 1, url: str = "/") -> None:
-        """An event an hour ahead of its time, of which the stream does not tell yet."""
+        """An event an hour ahead of its time, which the stream does not have yet."""
         view = {"url": url, "at": int(self.bench.clock() + HOUR), "id": number}
         [outcome] = self.bench.counters.accept_many(self.event, [view])
         assert outcome.status == "accepted"
@@ -65,7 +65,7 @@ class World(Delivered):
         return Eraser(reached, self.event, {"url": "/"}).erase(counts, uncounted)
 
     def counts(self) -> tuple[int, int]:
-        """What the window and the aggregate have counted."""
+        """Counts of the window and of the aggregate."""
         held = self.bench.counters.window(self.ahead, url="/").last(hours=3).count
         return int(held), int(self.bench.counters.get(self.views, {}).measures["n"])
 
@@ -234,7 +234,7 @@ def taken_out_of_a_chunk(*, keeps_counts: bool) -> Delivered:
 
 
 @BOTH
-def test_what_was_taken_out_of_a_chunk_uncounted_is_redriven_as_it_was_erased(counts: str) -> None:
+def test_rows_taken_out_of_a_chunk_uncounted_are_redriven_as_they_were_erased(counts: str) -> None:
     """Image, retraction, and both as they are erased: each waits for more groups."""
     world = taken_out_of_a_chunk(keeps_counts=counts == "keep")
     world.bench.deploy([replace(TAGS, source=PACKED, max_groups=3)])

@@ -1,4 +1,4 @@
-"""Members of a `Distinct` expire, and its numbers stay: nobody is counted twice, whatever comes late or again."""
+"""Members of a `Distinct` expire, and its numbers stay: no member counts twice, whatever comes late or again."""
 
 from __future__ import annotations
 
@@ -118,13 +118,13 @@ def _counted_in_part(bench: Workbench) -> list[Record]:
     return lost
 
 
-def test_what_is_redriven_from_the_bucket_after_the_members_are_gone_is_told_and_not_counted(bench: Workbench) -> None:
+def test_records_redriven_from_the_bucket_after_the_members_are_gone_wait_and_do_not_count(bench: Workbench) -> None:
     lost = _counted_in_part(bench)
     _at(bench, GONE)
     assert len(bench.table.expire()) == 1
     report = _deliver(bench, lost, given_up=True)
     assert (report.quarantined, _number(bench), _items(bench)) == (1, 1, 0)
-    # What is there still knows that it has not counted it.
+    # Items that are there still know that they have not counted it.
     assert _views(bench) == 1
     [entry] = bench.counters.quarantined()
     assert entry.reason == (
@@ -139,7 +139,7 @@ def test_what_is_redriven_from_the_bucket_after_the_members_are_gone_is_told_and
     assert (report.late, report.quarantined, _number(bench), _items(bench)) == (1, 0, 1, 0)
 
 
-def test_what_an_item_could_not_take_is_late_after_the_retention(bench: Workbench) -> None:
+def test_deltas_that_an_item_could_not_take_are_late_after_the_retention(bench: Workbench) -> None:
     _counted(bench)
     refused = failure("UpdateItem", "ValidationException")
     client = failing(bench.table, "update_item", lambda update: "MEMBER" in update["Key"]["sk"]["S"], refused)
@@ -162,7 +162,7 @@ def test_a_transaction_counts_no_member_after_the_retention(bench: Workbench) ->
 
 
 @pytest.mark.parametrize("name", ["increment", "reset"])
-def test_nobody_changes_a_group_whose_retention_is_over(bench: Workbench, name: str) -> None:
+def test_groups_whose_retention_is_over_take_no_direct_change(bench: Workbench, name: str) -> None:
     change = getattr(bench.counters, name)
     assert change(VISITORS._members, ANN) == {"items": 1 if name == "increment" else 0}
     _at(bench, CLOSED)
@@ -173,7 +173,7 @@ def test_nobody_changes_a_group_whose_retention_is_over(bench: Workbench, name: 
 
 
 def _verified(bench: Workbench, at: float) -> list[Difference]:
-    """What a verification finds that begins at a time, an hour after the shard was awake."""
+    """Differences found by a verification that begins at a time, an hour after the shard was awake."""
     _at(bench, at - HOUR)
     stream = Stream(bench)
     stream.skip()
@@ -202,7 +202,7 @@ def test_a_verification_takes_nothing_that_is_over_for_drift(
 
 
 @pytest.mark.parametrize(("hours", "found"), [(-1, {"visitors", "visitors-members"}), (1, {"visitors"}), (80, set())])
-def test_a_verification_finds_drift_as_long_as_the_members_tell(bench: Workbench, hours: int, found: set[str]) -> None:
+def test_a_verification_finds_drift_as_long_as_members_show_it(bench: Workbench, hours: int, found: set[str]) -> None:
     _counted(bench)
     spoil(bench, VISITORS.total, "distinct", 1, **FRIDAY)
     spoil(bench, VISITORS._members, "items", 1, **ANN)
@@ -277,7 +277,7 @@ def test_members_that_get_a_retention_in_place_stay_exact(before: timedelta | No
     assert members == [] if before else len(members) > 0
 
 
-def test_the_command_tells_how_far_back_a_backfill_is_whole() -> None:
+def test_the_command_says_how_far_back_a_backfill_is_whole() -> None:
     bench, stream = _added()
     commands = Commands(bench)
     commands.stream = stream

@@ -31,7 +31,7 @@ VISITS = Aggregate("visits", SALE, pk="VISITS#{shop}", sk="ALL", measures={"n": 
 
 @dataclass(frozen=True)
 class _Run:
-    """What counting all of a table's events took: invocations, write units and requests of the aggregator."""
+    """Costs of counting all of a table's events: invocations, write units and requests of the aggregator."""
 
     shops: Counter[str]
     malformed: int
@@ -110,7 +110,7 @@ def test_a_flood_costs_in_proportion_and_stops_nothing(record_property: Callable
         ("invocations", flooded.invocations / plain.invocations),
         ("lag", flooded.last_good / plain.last_good),
         ("units", flooded.units / plain.units),
-        ("units beside the entries", (flooded.units - flooded.quarantined) / plain.units),
+        ("units without the entries", (flooded.units - flooded.quarantined) / plain.units),
         ("cpu", flooded.seconds / plain.seconds),
     ):
         record_property(name, round(ratio, 2))

@@ -1,4 +1,4 @@
-"""What Lambda gave up on is counted exactly once, however much of it was counted before, and whatever came after."""
+"""Batches that Lambda gave up on count exactly once, however much of them had counted, and whatever came after."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BUCKET = "on-failure"
 SEEDS = range(40)
 
 
-def test_what_lambda_gave_up_on_is_counted_exactly() -> None:
+def test_batches_that_lambda_gave_up_on_are_counted_exactly() -> None:
     reached: Counter[str] = Counter()
     for seed in SEEDS:
         rng = random.Random(seed)
@@ -139,7 +139,7 @@ def test_a_batch_that_was_counted_in_part_and_overtaken_is_counted_once(bench: W
     assert _redrive(s3, bench) == []
 
 
-def test_a_batch_that_nobody_could_try_is_counted_once(bench: Workbench, s3: Any) -> None:
+def test_a_batch_that_no_invocation_could_try_is_counted_once(bench: Workbench, s3: Any) -> None:
     lost = _sell(bench)
     bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
     _put(s3, bench, [lost])
@@ -149,7 +149,7 @@ def test_a_batch_that_nobody_could_try_is_counted_once(bench: Workbench, s3: Any
         assert _counts(bench) == (2, 2)
 
 
-def test_what_was_counted_together_with_a_given_up_record_is_not_counted_again(bench: Workbench, s3: Any) -> None:
+def test_records_counted_together_with_a_given_up_record_are_not_counted_again(bench: Workbench, s3: Any) -> None:
     lost = _sell(bench)
     bench.clock.advance(HOUR)
     batch = [lost, _sell(bench)]
@@ -183,7 +183,7 @@ def test_records_that_a_redrive_skips_are_reported_and_their_object_stays(
     assert (found[key]["records"], found[key]["skipped"]) == (3, 3)
     assert "3 of them skipped" in found[key]["problem"]
     assert "verify what they count, then delete the object" in found[key]["problem"]
-    # What can be counted is, and nothing behind it waits.
+    # Records that can be counted are, and nothing behind them waits.
     assert [_counts(bench, shop)[1] for shop in "xyz"] == [1, 0 if is_covered else 1, 1]
     assert found[other]["problem"] is None
     again = _redrive(s3, bench)
@@ -200,7 +200,7 @@ def test_a_batch_is_counted_weeks_later(bench: Workbench, s3: Any, monkeypatch: 
     bench.deliver([_sell(bench)])
     for _ in range(3):
         bench.clock.advance(10 * DAY)
-        # Somebody else's update prunes what it may.
+        # An update by another record prunes what it may.
         bench.table.stream.split(bench.shards()[-1])
         bench.counters.accept(SALE, {"shop": "y", "id": f"n{bench.clock.now}"})
         for shard in bench.shards()[-2:]:
@@ -263,7 +263,7 @@ def test_a_book_whose_opener_died_begins_where_it_was_opened(bench: Workbench, s
     assert _counts(bench) == (3, 3)
 
 
-def test_beyond_the_most_books_nobody_can_tell(bench: Workbench, s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_beyond_the_most_books_are_in_doubt(bench: Workbench, s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(books, "MOST_BOOKS", 2)
     assert MOST_BOOKS == 20
     for _ in range(4):
@@ -278,7 +278,7 @@ def test_beyond_the_most_books_nobody_can_tell(bench: Workbench, s3: Any, monkey
 
 
 @pytest.mark.parametrize("created", [{}, {"ApproximateCreationDateTime": None}])
-def test_a_record_that_does_not_tell_when_it_was_created_is_counted(bench: Workbench, created: dict[str, Any]) -> None:
+def test_a_record_without_the_time_of_its_creation_is_counted(bench: Workbench, created: dict[str, Any]) -> None:
     sold = _sell(bench)
     change = {name: value for name, value in sold["dynamodb"].items() if name != "ApproximateCreationDateTime"}
     for _ in range(2):
@@ -365,7 +365,7 @@ def _command(s3: Any, bench: Workbench, *arguments: str, table: str = "", **outs
     )
 
 
-def test_the_command_tells_what_became_of_each_object(bench: Workbench, s3: Any) -> None:
+def test_the_command_says_what_became_of_each_object(bench: Workbench, s3: Any) -> None:
     bench.deliver([_sell(bench)])
     bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
     key = _put(s3, bench, [_sell(bench), _sell(bench)])
@@ -380,7 +380,7 @@ def test_the_command_tells_what_became_of_each_object(bench: Workbench, s3: Any)
 
     assert _command(s3, bench, BUCKET, answer=refuse).code == 1
     assert questions == ["Count 2 records of 1 objects, and delete the objects?"]
-    assert _command(s3, bench, BUCKET).code == 2, "nobody was asked"
+    assert _command(s3, bench, BUCKET).code == 2, "no question was asked"
     assert _counts(bench) == (1, 1)
 
     done = _command(s3, bench, BUCKET, "--yes")
@@ -421,7 +421,7 @@ def test_a_spoiled_object_stays_and_stops_no_other(
     assert _counts(bench) == (1, 1)
 
 
-def test_an_object_that_goes_meanwhile_is_told(bench: Workbench, s3: Any) -> None:
+def test_an_object_that_goes_meanwhile_is_reported(bench: Workbench, s3: Any) -> None:
     keys = [_put(s3, bench, [_sell(bench)]), _put(s3, bench, [_sell(bench)], shard="shardId-00000000000000000007")]
     redriving = redrive_bucket(_table(bench), OnFailureBucket(s3, BUCKET))
     first = next(redriving)

@@ -137,7 +137,7 @@ class _Pump(threading.Thread):
         with self._counted:
             self._calls_left -= 1
             if self._calls_left:
-                # What an invocation waits out.
+                # Faults that an invocation waits out.
                 return self._random.choice(PASSING) if self._random.random() < DISTURBED else Fault.NONE
         return self._random.choice((Fault.CRASH_BEFORE, Fault.CRASH_AFTER))
 

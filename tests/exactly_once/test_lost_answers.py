@@ -31,14 +31,14 @@ def test_an_increment_costs_one_unit() -> None:
 
 
 @pytest.mark.parametrize("first", range(0, 300, 100))
-def test_whatever_is_sent_twice_and_whenever_nothing_is_lost_or_counted_twice(first: int) -> None:
+def test_requests_sent_twice_lose_nothing_and_count_nothing_twice(first: int) -> None:
     assert sum(_check_schedule(seed) for seed in range(first, first + 100)) > 50
 
 
 def _check_schedule(seed: int) -> bool:
     """Calls within calls: each request may be repeated, at once or late, with others before and in between.
 
-    Returns whether every reset told what it took.
+    Returns whether every reset said what it took.
     """
     rng, clock, late = random.Random(seed), VirtualClock(), list[Callable[[], Any]]()
     memory = MemoryTable(clock)

@@ -118,7 +118,7 @@ def test_a_report_that_names_no_record_of_the_batch_fails_all_of_it() -> None:
     assert _names(stage.poll()) == "ab"
 
 
-def test_what_is_too_old_goes_to_the_on_failure_destination() -> None:
+def test_records_that_are_too_old_go_to_the_on_failure_destination() -> None:
     stage = _Stage("a", max_age_seconds=100.0, window_seconds=900)
     stage.mapping.fail(stage.poll())
     stage.clock.advance(101)
@@ -141,7 +141,7 @@ def test_a_timed_out_invocation_that_answers_later_changes_nothing() -> None:
     assert _names(stage.poll()) == "a"
 
 
-def test_what_the_stream_has_forgotten_is_not_delivered() -> None:
+def test_records_that_the_stream_has_forgotten_are_not_delivered() -> None:
     stage = _Stage("a", window_seconds=900)
     parent = stage.table.stream.shards()[0].id
     stage.table.stream.split(parent)

@@ -95,7 +95,7 @@ def test_a_redrive_counts_once_however_often_it_is_asked_for(bench: Workbench) -
     assert not list(bench.counters.quarantined())
 
 
-def test_what_one_declaration_cannot_fold_waits_for_it_alone() -> None:
+def test_images_that_one_declaration_cannot_fold_wait_for_it_alone() -> None:
     total = Aggregate("total", SALE, pk="TOTAL", sk="ALL", measures={"amount": Sum("amount")})
     numbers = Aggregate("numbers", SALE, pk="NUMBERS", sk="ALL", measures={"sales": Count()})
     bench = Workbench([total, numbers])
@@ -116,7 +116,7 @@ def test_what_one_declaration_cannot_fold_waits_for_it_alone() -> None:
     assert list(bench.counters.quarantined()) == []
 
 
-def test_what_a_declaration_gone_was_to_count_waits_on(bench: Workbench) -> None:
+def test_entries_of_a_declaration_that_is_gone_wait_on(bench: Workbench) -> None:
     _sell_and_deliver(bench, 1, amount="much")
     bench.deploy([replace(COUNTED, name="others", pk="OTHERS#{shop}")])
     assert _redrive_all(bench) == 1
@@ -129,7 +129,7 @@ def test_what_a_declaration_gone_was_to_count_waits_on(bench: Workbench) -> None
     assert _sales(bench) == 1
 
 
-def test_what_a_transaction_has_counted_is_only_corrected_and_taken_back() -> None:
+def test_events_that_a_transaction_has_counted_are_only_corrected_and_taken_back() -> None:
     versioned = Event("sale", pk="SHOP#{shop}", sk="SALE#{id}", version="version")
     sales = Aggregate("sales", versioned, pk="SALES#{shop}", sk="ALL", measures={"amount": Sum("amount")})
     bench = Workbench([sales])

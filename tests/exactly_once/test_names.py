@@ -95,7 +95,7 @@ class _Market(Live):
         return [item for item in self.bench.table.items() if item.get("_type") == {"S": name}]
 
 
-def test_a_new_name_counts_anew_and_the_old_one_stays_as_it_was() -> None:
+def test_a_new_name_counts_from_the_start_and_the_old_one_stays_as_it_was() -> None:
     market = _Market(SHOPS)
     market.deploy(STORES)
     market.sell("a")
@@ -130,7 +130,7 @@ def test_a_drop_takes_no_items_that_an_event_may_have_written() -> None:
     assert (market.drop(), len(market.items("shops"))) == ({}, 4)
 
 
-def test_what_counts_a_source_that_has_another_name_waits_and_stays_right() -> None:
+def test_counts_over_a_source_that_has_another_name_wait_and_stay_right() -> None:
     market = _Market(SHOPS, _total(SHOPS))
     market.deploy(STORES, _total(STORES), days=3)
     market.sell("a")

@@ -1,4 +1,4 @@
-"""What keeps packed events exact, one mechanism at a time: several processes, each with a cache, and one log."""
+"""Mechanisms that keep packed events exact, one at a time: several processes, each with a cache, and one log."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_chunk_overwrites_no_other(world: World) -> None:
     assert world.counted() == {"sales": 3, "amount": 15}
 
 
-def test_what_others_have_put_meanwhile_is_decided_anew(world: World) -> None:
+def test_rows_that_others_have_put_meanwhile_are_decided_again(world: World) -> None:
     other = world.process()
     hook = _once("put_item", lambda: _status(other, world.sale(1), world.sale(2)))
     writer = world.process(HookedClient(world.table, hook))
@@ -153,7 +153,7 @@ def test_a_retraction_by_a_process_with_an_old_cache_finds_the_event(world: Worl
     assert world.counted() == {"sales": 1, "amount": 5}
 
 
-def test_what_is_taken_back_is_what_the_log_holds_not_what_the_caller_says(world: World) -> None:
+def test_values_taken_back_are_those_of_the_log_not_of_the_caller(world: World) -> None:
     assert _status(world.process(), world.sale(1, amount=5), world.sale(2, amount=5)) == ["accepted", "accepted"]
 
     assert world.process().retract(SALE, world.sale(1, amount=1000))
@@ -254,7 +254,7 @@ def test_each_event_of_a_chunk_that_cannot_be_folded_waits_on_its_own() -> None:
     world.bench.deploy([counted])
     assert world.bench.counters.redrive(entries["2"])
     assert world.counted(counted) == {"sales": 3}
-    # What is redriven is what it was: a retraction takes back only what has been counted.
+    # A redriven entry is what it was: a retraction takes back only what has been counted.
     assert world.process().retract(SALE, world.sale(3))
     assert world.counted(counted) == {"sales": 2}
     assert [entry.key for entry in world.bench.counters.quarantined()] == [entries["1"].key]

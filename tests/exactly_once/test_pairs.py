@@ -24,7 +24,7 @@ FIRST = (20, 100)
 CHUNK = 20
 """From each first seed on, so many schedules come across all that `OFTEN` names."""
 FORCED = 6
-"""Of so many seeds that force a pair, one brings it about at least."""
+"""Seeds that force a pair; at least one of so many brings it about."""
 
 PAGE = Path(__file__).parents[2] / "docs" / "pairs.md"
 OFTEN = {features.QUARANTINED: 2, features.REDRIVEN: 1, features.BACKFILLED: 5, features.VERIFIED: 15}
@@ -93,7 +93,7 @@ def test_the_page_has_no_empty_cell() -> None:
     assert [name for (name, _), row in zip(rows, cells, strict=True) if "0" in row] == []
 
 
-def test_a_wrong_schedule_tells_how_to_run_it_again() -> None:
+def test_a_wrong_schedule_says_how_to_run_it_again() -> None:
     outcome = PairSchedule(1).run()
     outcome.wrong.append("a count")
     told = str(WrongPairError(outcome, "memory", ("erase",)))

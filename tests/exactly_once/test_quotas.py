@@ -56,7 +56,7 @@ def _take_all(leases: Leases) -> int:
     return next(number for number in range(10**6) if not leases.take())
 
 
-def test_what_nobody_can_tell_is_not_given_back_again() -> None:
+def test_units_in_doubt_are_not_given_back_again() -> None:
     clock = VirtualClock()
     table = MemoryTable(clock)
     is_lost = [False]
@@ -91,7 +91,7 @@ def test_what_nobody_can_tell_is_not_given_back_again() -> None:
     assert _reserved(table) == held
 
 
-def test_a_portion_whose_answer_is_lost_is_asked_for_again_not_anew() -> None:
+def test_a_portion_whose_answer_is_lost_is_not_taken_twice() -> None:
     clock = VirtualClock()
     table = MemoryTable(clock)
     is_lost = [True]
@@ -176,7 +176,7 @@ def test_threads_never_grant_the_same_call(monkeypatch: pytest.MonkeyPatch) -> N
     assert sorted(granted) == [False, True]
 
 
-def test_what_is_reserved_is_no_item_of_other_code() -> None:
+def test_reservations_are_no_items_of_other_code() -> None:
     foreign = Items("foreign")
     count = Aggregate("count", foreign, pk="COUNT", sk="ALL", measures={"items": Count()})
     bench = Workbench([count])

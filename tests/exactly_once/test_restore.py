@@ -157,7 +157,7 @@ def after_repair(world: World, restored: Copy, history: list[Change], waiting: l
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
-def test_what_the_copy_holds_is_counted_exactly(first: int) -> None:
+def test_items_of_the_copy_are_counted_exactly(first: int) -> None:
     assert [line for seed in range(first, first + CHUNK) for line in check(seed, MemoryBackend)] == []
 
 
@@ -173,7 +173,7 @@ def test_without_the_command_counts_stay_wrong() -> None:
 
 
 @pytest.mark.parametrize("seed", range(LOCAL_SEEDS))
-def test_what_the_copy_holds_is_counted_exactly_on_dynamodb_local(
+def test_items_of_the_copy_are_counted_exactly_on_dynamodb_local(
     seed: int, dynamodb_local_engine: DynamoDBLocal
 ) -> None:
     assert check(seed, lambda rng: DatedLocalBackend(dynamodb_local_engine, rng)) == []

@@ -1,4 +1,4 @@
-"""What Lambda gave up on before a copy was made is counted in the copy, once, and nothing that came after it."""
+"""Batches that Lambda gave up on before a copy was made count in the copy, once, and nothing that came after them."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Lagging(World):
 
 
 def check(seed: int) -> tuple[list[str], int, int]:
-    """What is wrong; how many objects the copy's bucket held, and how many of them hold what the copy has not."""
+    """Errors; how many objects the copy's bucket held, and how many of them hold what the copy has not."""
     world = Lagging(seed)
     world.aggregator(world.backend).handle({})
     world.live(world.random.randint(20, 80), world.random.random())
@@ -99,7 +99,7 @@ def check(seed: int) -> tuple[list[str], int, int]:
     history = list(world.writers.history)
     end = at + world.random.choice((0, 1, 10, 20)) * HOUR
     while world.backend.clock() < end:
-        # What the original counts now and forgets before the restore, nobody can bring to the copy.
+        # Records that the original counts now and forgets before the restore cannot come to the copy.
         world.live(1, 1.0)
     if world.random.random() < 0.5:
         world.redrive(world.backend, keep=True)
@@ -158,7 +158,7 @@ def _created(record: Record) -> float:
     return float(record["dynamodb"]["ApproximateCreationDateTime"])
 
 
-def test_what_lambda_gave_up_on_is_counted_in_the_copy() -> None:
+def test_batches_that_lambda_gave_up_on_are_counted_in_the_copy() -> None:
     wrong: list[str] = []
     held = left = 0
     for seed in SEEDS:
@@ -273,8 +273,8 @@ def test_the_original_s_batches_count_in_the_copy_and_what_came_after_it_stays(s
     assert shop.count() == 4
 
 
-def test_what_the_catch_up_read_around_the_copy_is_settled(shop: Shop) -> None:
-    """Within some minutes of the copy, times do not tell what it contains; the catch-up has compared the images."""
+def test_records_that_the_catch_up_read_around_the_copy_are_settled(shop: Shop) -> None:
+    """Within some minutes of the copy, times do not say what it contains; the catch-up has compared the images."""
     shop.bench.deliver([shop.sell()])
     shop.bench.clock.advance(HOUR)
     inside = shop.sell()
@@ -289,7 +289,7 @@ def test_what_the_catch_up_read_around_the_copy_is_settled(shop: Shop) -> None:
     assert (shop.count(), list(shop.objects.list_keys())) == (2, [])
 
 
-def test_what_nobody_read_around_the_copy_stays(shop: Shop) -> None:
+def test_records_around_the_copy_that_were_not_read_stay(shop: Shop) -> None:
     lost = shop.sell()
     shop.bench.clock.advance(MINUTE)
     shop.copy()
@@ -344,7 +344,7 @@ def test_a_copy_of_a_copy_knows_both(shop: Shop) -> None:
     assert ([problem for _, _, problem in shop.redrive()], shop.count()) == ([None], 1)
 
 
-def test_a_copy_of_the_same_name_tells_its_own_batches_from_the_original_s(shop: Shop) -> None:
+def test_a_copy_of_the_same_name_knows_its_own_batches_from_the_original_s(shop: Shop) -> None:
     shop.copy(name="counters")
     shop.restore()
     shop.bench.clock.advance(HOUR)
@@ -378,7 +378,7 @@ TOTAL = Aggregate("total", ORDERS, pk="TOTAL", sk="ALL", measures={"n": Count()}
 SOURCE = "arn:aws:dynamodb:us-east-1:123456789012:table/shop"
 
 
-def test_a_copy_beside_a_source_table_counts_what_waits_of_both(shop: Shop) -> None:
+def test_a_copy_with_a_source_table_counts_what_waits_of_both(shop: Shop) -> None:
     declared: tuple[Declaration, ...] = (ORDERS, TOTAL)
     bench = shop.bench = Workbench(declared)
 
@@ -395,7 +395,7 @@ def test_a_copy_beside_a_source_table_counts_what_waits_of_both(shop: Shop) -> N
     lost = [order(6), order(7)]
     bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
     shop.objects.put(GivenUp("shardId-9", f"{SOURCE}/stream/2026", tuple(lost), bench.clock()))
-    # Beside a source table, an item without a type is none of it.
+    # An item without a type is none of the source table.
     bench.table.put_item(TableName=bench.table.name, Item={"pk": {"S": "X"}, "sk": {"S": "Y"}, "id": {"S": "ORDER#8"}})
     shop.copy()
     bench.clock.advance(10 * MINUTE)

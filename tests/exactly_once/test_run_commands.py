@@ -102,7 +102,7 @@ def test_backfill_counts_what_the_table_held(changed: Counters) -> None:
     )
 
 
-def test_a_dry_run_tells_what_would_be_backfilled_and_writes_nothing(changed: Counters) -> None:
+def test_a_dry_run_says_what_would_be_backfilled_and_writes_nothing(changed: Counters) -> None:
     before = sorted(map(str, changed.bench.table.items()))
     done = changed("backfill", "--dry-run")
     assert done.code == 0
@@ -173,7 +173,7 @@ def test_a_dry_run_does_not_take_for_whole_what_an_old_stream_no_longer_shows() 
     assert counters("backfill", "--dry-run").out.startswith("would backfill orders: ")
 
 
-def test_what_a_backfill_has_replaced_is_dropped_once_nobody_can_count_in_it(changed: Counters) -> None:
+def test_replaced_generations_are_dropped_once_no_process_can_count_in_them(changed: Counters) -> None:
     bench = changed.bench
     assert changed("backfill", "orders", "--yes").code == 0
 
@@ -203,7 +203,7 @@ def test_a_removed_declaration_is_dropped_if_it_is_named(changed: Counters) -> N
     assert changed("drop", "orders", "--yes", "--json").document["dropped"] == {"orders": 1}
 
 
-def test_somebody_is_asked_before_a_backfill(changed: Counters) -> None:
+def test_a_backfill_asks_first(changed: Counters) -> None:
     person = Person()
     assert changed("backfill", answer=person).code == 1
     assert person.asked[0].startswith("Backfill orders: scan ")
@@ -215,7 +215,7 @@ def test_somebody_is_asked_before_a_backfill(changed: Counters) -> None:
 
 
 @pytest.mark.parametrize("sleeps", [1, 100, 121])
-def test_a_run_that_was_interrupted_tells_how_to_go_on_and_goes_on(changed: Counters, sleeps: int) -> None:
+def test_a_run_that_was_interrupted_says_how_to_go_on_and_goes_on(changed: Counters, sleeps: int) -> None:
     def interrupt(slept: int) -> None:
         if slept == sleeps:
             raise KeyboardInterrupt
@@ -243,7 +243,7 @@ def test_verify_finds_no_difference_in_a_count_that_is_right(counters: Counters)
     assert done.out.startswith("4 groups compared: none drifted; ")
 
 
-def test_verify_tells_differences_and_repair_adds_them_once(counters: Counters) -> None:
+def test_verify_lists_differences_and_repair_adds_them_once(counters: Counters) -> None:
     spoil(counters.bench, REVENUE, "total", 5, customer="ann")
     found = counters("verify", "--json")
     assert (found.code, found.document["compared"], found.document["repaired"]) == (1, 1, None)
@@ -273,7 +273,7 @@ def test_verify_tells_differences_and_repair_adds_them_once(counters: Counters) 
     assert counters("verify", "revenue").code == 0
 
 
-def test_a_verification_that_was_killed_goes_on_and_is_not_told_twice(counters: Counters) -> None:
+def test_a_verification_that_was_killed_goes_on_and_is_not_reported_twice(counters: Counters) -> None:
     spoil(counters.bench, REVENUE, "total", 5, customer="ann")
 
     def fail(slept: int) -> None:

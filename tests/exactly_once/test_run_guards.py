@@ -1,4 +1,4 @@
-"""What keeps runs exact, one guard at a time: each of these tests fails without it."""
+"""Guards that keep runs exact, one at a time: each of these tests fails without its guard."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ PER_CUSTOMER = Aggregate("per-customer", ORDER, pk="CUSTOMER#{customer}", sk="OR
 CUSTOMERS = Aggregate("customers", PER_CUSTOMER, pk="CUSTOMERS", sk="NUMBER", measures={"customers": Count()})
 
 
-def test_of_two_scans_that_read_the_same_page_one_goes_on_from_the_others(bench: Workbench) -> None:
+def test_a_scan_goes_on_from_another_that_read_the_same_page(bench: Workbench) -> None:
     run = Run("1r1", "backfill", 0, ("revenue",))
     table = bench.store
     scans = [
@@ -99,7 +99,7 @@ def test_a_cut_stays_where_it_is_though_times_of_creation_do_not_grow(bench: Wor
 
 
 def test_a_record_long_after_the_cut_stays_past_it_though_the_next_one_is_dated_earlier(bench: Workbench) -> None:
-    """Nobody has written the cut when the first of them comes, which may come again."""
+    """The cut is not written when the first of them comes, which may come again."""
     key = {"pk": {"S": "ORDER#1"}, "sk": {"S": "ORDER"}}
     first, second = changes_of([record(100 + place, key, created=NOW + SKEW + by) for place, by in enumerate((1, -1))])
     logs = RunLogs(bench.store)
@@ -109,7 +109,7 @@ def test_a_record_long_after_the_cut_stays_past_it_though_the_next_one_is_dated_
     assert RunLogs(bench.store).cut("1r1", NOW, "shard", [first, second]) == first.sequence
 
 
-def test_a_run_begins_anew_if_a_shard_was_split_near_its_cut(bench: Workbench) -> None:
+def test_a_run_begins_again_if_a_shard_was_split_near_its_cut(bench: Workbench) -> None:
     bench.deploy([REVENUE, NUMBER])
     stream = Stream(bench)
     stream.deliver()
@@ -139,7 +139,7 @@ def test_an_old_definition_goes_on_over_the_generation_that_it_looks_at() -> Non
     assert read(bench, CUSTOMERS) == ({"customers": 2}, True)
 
 
-def test_what_lacks_something_is_not_counted_as_if_it_were_whole(bench: Workbench) -> None:
+def test_incomplete_groups_are_not_counted_as_if_they_were_whole(bench: Workbench) -> None:
     bench.deploy([REVENUE, PER_CUSTOMER, CUSTOMERS])
     stream = Stream(bench)
     stream.deliver()
@@ -157,7 +157,7 @@ def refuse(bench: Workbench, stream: Stream) -> None:
                 bench.deliver(records, shard, by=by)
 
 
-def test_what_is_logged_but_not_counted_yet_is_no_drift(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_logged_but_not_counted_yet_are_no_drift(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Stream(bench)
 
     def late() -> None:
@@ -168,7 +168,7 @@ def test_what_is_logged_but_not_counted_yet_is_no_drift(bench: Workbench, monkey
     assert verify(bench, stream).differences == []
 
 
-def test_what_a_checkpoint_covers_needs_no_watermark(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_that_a_checkpoint_covers_need_no_watermark(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Stream(bench)
 
     def late() -> None:
@@ -186,7 +186,7 @@ def test_what_a_checkpoint_covers_needs_no_watermark(bench: Workbench, monkeypat
     assert verify(bench, stream).differences == []
 
 
-def test_what_came_before_the_cut_is_counted_before_a_heartbeat_acknowledges_it() -> None:
+def test_records_before_the_cut_are_counted_before_a_heartbeat_acknowledges_it() -> None:
     bench = Workbench([REVENUE])
     put(bench, 1, 10)
     bench.deliver_all()
@@ -213,7 +213,7 @@ def test_what_came_before_the_cut_is_counted_before_a_heartbeat_acknowledges_it(
     assert (waited, verifying.differences) == (5, [])
 
 
-def test_what_has_expired_is_not_told_as_drift(bench: Workbench) -> None:
+def test_expired_items_are_no_drift(bench: Workbench) -> None:
     key = {"pk": {"S": "ORDER#99"}, "sk": {"S": "ORDER"}}
     item = {**key, "customer": {"S": "ann"}, "price": {"N": "9"}, "ttl": {"N": str(int(bench.clock()) + 5)}}
     bench.table.put_item(TableName=bench.table.name, Item=item)
@@ -225,7 +225,7 @@ def test_what_has_expired_is_not_told_as_drift(bench: Workbench) -> None:
     assert [(each.verdict, each.missing) for each in verifying.differences] == [("unknown", {"total": -9})]
 
 
-def test_a_verification_that_another_process_has_ended_tells_nothing(bench: Workbench) -> None:
+def test_a_verification_that_another_process_has_ended_reports_nothing(bench: Workbench) -> None:
     stream = Stream(bench)
     first, second = compared_and_ended(bench, stream)
     assert first.differences == []
@@ -264,7 +264,7 @@ def test_a_backfill_waits_until_the_log_is_past_its_scan(bench: Workbench, monke
     next(step for step in steps if step.phase == "draining")
     for number in range(60, 80):
         put(bench, number, 5)
-    # What is logged may be from before the end of the scan, by the clocks.
+    # Logged records may be from before the end of the scan, by the clocks.
     stream.deliver()
     with monkeypatch.context() as held:
         held.setattr(stream, "deliver", lambda: None)
@@ -278,7 +278,7 @@ def test_the_slowest_shard_is_waited_for() -> None:
     assert lineage.waiting({"one": True, "two": False}) == ["two"]
 
 
-def test_what_a_shard_has_acknowledged_its_children_need_not() -> None:
+def test_children_of_a_shard_that_has_acknowledged_a_run_need_not() -> None:
     lineage = Lineage({"parent": "", "child": "parent", "grandchild": "child"}, frozenset({"grandchild"}))
     assert lineage.waiting({"parent": True}) == []
 
@@ -294,7 +294,7 @@ def test_a_run_whose_generation_a_deployment_drops_at_the_end_is_void(bench: Wor
         list(steps)
 
 
-def test_of_two_that_write_what_controls_a_table_one_is_refused(bench: Workbench) -> None:
+def test_the_second_of_two_writes_of_the_control_item_is_refused(bench: Workbench) -> None:
     seen = read_control(bench.store)
     assert seen.history is not None
     run = Run("1r1", "verify", 0, ("revenue",))
@@ -318,7 +318,7 @@ def split_while_groups_are_read(bench: Workbench, stream: Stream, monkeypatch: p
     monkeypatch.setattr(Verification, "_read", late)
 
 
-def test_what_came_through_a_shard_that_began_while_groups_were_read_is_no_drift(
+def test_records_of_a_shard_that_began_while_groups_were_read_are_no_drift(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = Stream(bench)

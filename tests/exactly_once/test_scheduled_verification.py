@@ -54,7 +54,7 @@ def test_a_verification_takes_as_many_invocations_as_it_needs(bench: Workbench) 
     while done is None:
         assert invocations < 20
         bench.clock.advance(60)
-        # It is not opened anew while one is open.
+        # No other is opened while one is open.
         done, invocations = invoke(begins=True), invocations + 1
         assert invoke.open_runs in ([run], [])
     assert invocations >= 3
@@ -62,7 +62,7 @@ def test_a_verification_takes_as_many_invocations_as_it_needs(bench: Workbench) 
     assert (invoke(), invoke.open_runs) == (None, [])
 
 
-def test_what_another_process_is_opening_is_left_alone(bench: Workbench) -> None:
+def test_a_verification_that_another_process_is_opening_is_left_alone(bench: Workbench) -> None:
     invoke = Invocations(bench)
     invoke(begins=True)
     [run] = read_control(invoke.table).runs

@@ -1,4 +1,4 @@
-"""Items of other code in a table of its own, counted beside it: exact under faulted delivery of both streams."""
+"""Items of other code in a table of its own: counts are exact under faulted delivery of both streams."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SOME_BROKEN = ("updates have no condition", "a deployment is in force at once", 
 ALL_CONFIGURATIONS = (*CONFIGURATIONS, *BACKFILLS, *TALLIES)
 ALL_REMOVALS = (*REMOVALS, *BACKFILL_REMOVALS, *TALLY_REMOVALS)
 ITEM_EXPIRES = 413
-"""Of this seed, an item expires between a batch and its retry."""
+"""Seed in which an item expires between a batch and its retry."""
 SEEDS_OF_BROKEN = range(6, 12)
 SEEDS_OF_TALLIES = range(6)
 SOME_BROKEN_TALLIES = ("an erasure is tallied by both generations, and carried",)
@@ -70,7 +70,7 @@ def test_the_handler_does_what_the_specification_allows() -> None:
 
 
 @pytest.mark.parametrize("broken", SOME_BROKEN)
-def test_a_broken_handler_is_told_from_the_specification(broken: str) -> None:
+def test_a_broken_handler_violates_the_specification(broken: str) -> None:
     with BROKEN[broken]():
         traces = [trace_of(seed) for seed in SEEDS_OF_BROKEN]
     verdict, wrong = compare(traces)
@@ -88,7 +88,7 @@ def test_tallies_become_what_the_specification_allows() -> None:
 
 
 @pytest.mark.parametrize("broken", SOME_BROKEN_TALLIES)
-def test_a_tally_that_goes_wrong_is_told_from_the_specification(broken: str) -> None:
+def test_a_tally_that_goes_wrong_violates_the_specification(broken: str) -> None:
     with BROKEN_TALLIES[broken]():
         traces = [tally_trace_of(seed) for seed in SEEDS_OF_TALLIES]
     verdict, wrong = compare_tallies(traces)

@@ -1,4 +1,4 @@
-"""What makes a record count by the declarations of its time, each guard in the worst case it is there for."""
+"""Records count by the declarations of their time: each guard in the worst case it is there for."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _sell(bench: Workbench, number: int, **values: Any) -> None:
 
 
 def _counts(bench: Workbench, *aggregates: Aggregate) -> list[int]:
-    """What lies under the keys of each: readers use those of the last deployment."""
+    """Counts under the keys of each: readers use those of the last deployment."""
     keys = [group_keys(aggregate, {})[0] for aggregate in aggregates]
     items = [bench.table.get_item(TableName=bench.table.name, Key=key).get("Item", {}) for key in keys]
     return [int(item.get("n", {"N": "0"})["N"]) for item in items]
@@ -84,7 +84,7 @@ def test_a_batch_half_written_is_finished_by_the_declarations_it_was_begun_by() 
     assert list(bench.counters.quarantined()) == []
 
 
-def test_whoever_does_not_know_of_a_takeover_folds_nothing_that_comes_after_it() -> None:
+def test_a_process_that_does_not_know_of_a_takeover_folds_nothing_that_comes_after_it() -> None:
     bench = Workbench([ONE])
     bench.aggregator.handle({})
     # Taken over at the last moment by a clock that is behind, which lands as late as it can...
@@ -153,7 +153,7 @@ def test_a_lost_history_leaves_in_doubt_what_was_begun() -> None:
 
     report = bench.deliver(bench.records(), by=_process(bench, SUM, OTHER))
 
-    # Nobody can tell any more who has begun to count it, and how.
+    # No item shows any more which process has begun to count it, and how.
     assert (report.checkpoint_lost, report.updated) == (True, 0)
     assert sorted(_counts(bench, TWO, OTHER)) == [0, 1]
     waiting = list(bench.counters.quarantined())
@@ -161,7 +161,7 @@ def test_a_lost_history_leaves_in_doubt_what_was_begun() -> None:
     assert all("may have been counted" in entry.reason for entry in waiting)
 
 
-def test_two_stacks_on_one_table_are_told() -> None:
+def test_two_stacks_on_one_table_are_an_error() -> None:
     bench = Workbench([ONE])
     _sell(bench, 1)
     one, two = _process(bench, ONE, name="one/Counts"), _process(bench, OTHER, name="two/Counts")

@@ -1,4 +1,4 @@
-"""The tally: increments, resets and erasures with kept counts stand beside a group's sources, in every generation."""
+"""The tally: increments, resets and erasures with kept counts add to a group's sources, in every generation."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_reset_survives_a_redefinition(plain: Shop) -> None:
 
 @pytest.fixture(params=EVENTS)
 def erased(request: pytest.FixtureRequest) -> Shop:
-    """Of 25 events, five are erased and stay counted."""
+    """Five events of 25 are erased and stay counted."""
     event = EVENTS[request.param]
     world = Shop(event, shop(event), hours(event))
     world.sell(*range(20))
@@ -143,7 +143,7 @@ def test_counts_kept_of_erased_events_survive_a_backfill(erased: Shop) -> None:
 
 @pytest.mark.parametrize("kind", EVENTS)
 @pytest.mark.parametrize("phase", ["waiting", "scanning", "draining", "adding"])
-def test_an_erasure_beside_a_backfill_is_kept_once(kind: str, phase: str) -> None:
+def test_an_erasure_during_a_backfill_is_kept_once(kind: str, phase: str) -> None:
     event = EVENTS[kind]
     world = Shop(event, shop(event))
     world.sell(*range(20))

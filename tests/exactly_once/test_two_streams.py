@@ -62,7 +62,7 @@ def bench() -> Bench:
     return Bench()
 
 
-def test_an_untyped_item_beside_the_counts_is_none_of_the_source_table(bench: Bench) -> None:
+def test_an_untyped_item_among_the_counts_is_none_of_the_source_table(bench: Bench) -> None:
     item = {"pk": {"S": "X"}, "sk": {"S": "Y"}, "id": {"S": "ORDER#1"}, "shop": {"S": "a"}, "cents": {"N": "5"}}
     bench.table.put_item(TableName="counters", Item=item)
     bench.deliver(*bench.own())
@@ -84,7 +84,7 @@ def test_a_source_table_of_the_same_name_in_another_account_is_another_table() -
     assert bench.counts() == (1, 5, 1, 1)
 
 
-def test_what_cannot_be_counted_waits_no_longer_than_its_item_and_is_redriven_through_our_stream(bench: Bench) -> None:
+def test_entries_wait_no_longer_than_their_items_and_are_redriven_through_our_stream(bench: Bench) -> None:
     soon, past = int(bench.clock()) + 5 * DAY, int(bench.clock()) + 3 * DAY
     bad = bench.order(1, "NaN", expiresAt={"N": str(soon)}, ttl={"N": str(past)})
     for _ in range(2):
@@ -107,7 +107,7 @@ def test_what_cannot_be_counted_waits_no_longer_than_its_item_and_is_redriven_th
     assert bench.counters.get(mended, {"shop": "a"}).measures == {"n": 1}
 
 
-def test_an_entry_whose_stream_nobody_knows_any_more_blocks_nothing(bench: Bench) -> None:
+def test_an_entry_whose_stream_is_unknown_blocks_nothing(bench: Bench) -> None:
     bench.deliver(bench.order(1, "NaN"))
     [entry] = bench.counters.quarantined()
     bench.deploy(ORDERS, SHOPS, source_table=f"{SOURCE}-2")

@@ -1,4 +1,4 @@
-"""What a verification may say of counts whose sources expire: certain by sign, by age and by key."""
+"""Verdicts on counts whose sources expire: certain by sign, by age and by key."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_before_anything_has_expired_too_much_is_drift() -> None:
     assert site.found() == [("drift", {"views": -5})]
 
 
-def test_what_has_expired_makes_a_group_no_smaller() -> None:
+def test_expired_items_make_a_group_no_smaller() -> None:
     site = Site(VIEWS, HEAVY)
     site.view(3)
     site.expire()
@@ -157,7 +157,7 @@ def test_an_event_from_the_future_expires_long_before_its_time() -> None:
     assert {verdict for verdict, _ in told} == {"unknown"}
 
 
-def test_what_expires_later_is_noted_later() -> None:
+def test_later_expiries_are_noted_later() -> None:
     store = Site(DAYS).bench.store
     one, other = ExpiredItems(store), ExpiredItems(store)
     seen = []
@@ -185,14 +185,14 @@ def commands(site: Site) -> Counters:
     return counters
 
 
-def test_verify_tells_how_many_groups_cannot_be_verified(expired: Site) -> None:
+def test_verify_says_how_many_groups_cannot_be_verified(expired: Site) -> None:
     done = commands(expired)("verify")
     assert done.code == 4
     assert lines(done.out)[-1].startswith("2 groups compared: none drifted, 1 of 2 cannot be verified; ")
     assert "views url=/ views -3 unknown: events may have expired that it still counts" in lines(done.out)
 
 
-def test_drift_is_told_before_what_is_unknown(expired: Site) -> None:
+def test_drift_comes_before_what_is_unknown(expired: Site) -> None:
     spoil(expired.bench, VIEWS, "views", -2, url="/about")
     assert commands(expired)("verify").code == 1
 
@@ -222,9 +222,7 @@ def test_repair_asks_about_groups_that_may_count_what_has_expired(expired: Site)
         ({"weight": 1}, {"weight": -1}),
     ],
 )
-def test_what_a_group_is_ranked_by_is_verified_and_repaired_on_its_own(
-    spoiled: dict[str, int], missing: dict[str, int]
-) -> None:
+def test_scores_are_verified_and_repaired_on_their_own(spoiled: dict[str, int], missing: dict[str, int]) -> None:
     site = Site(RANKED)
     site.view(4)
     site.bench.counters.increment(RANKED, {"url": "/"}, amount={"views": 10})

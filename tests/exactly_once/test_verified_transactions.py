@@ -1,4 +1,4 @@
-"""Verification beside transactions, which count before the stream has brought the record that tells of it."""
+"""Verification during transactions, which count before the stream has brought their records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def counted_meanwhile(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> list
     return verify(bench, Stream(bench)).differences
 
 
-def test_what_a_transaction_has_counted_just_now_is_no_drift(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_of_a_transaction_just_now_are_no_drift(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     assert counted_meanwhile(bench, monkeypatch) == []
 
 

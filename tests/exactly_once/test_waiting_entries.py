@@ -92,7 +92,7 @@ def test_an_entry_that_is_redriven_while_groups_are_read_is_no_drift(monkeypatch
     assert tags(bench) == [1, 1, 1]
 
 
-def test_a_group_for_which_nothing_waits_is_repaired_beside_those_that_wait() -> None:
+def test_a_group_for_which_nothing_waits_is_repaired_while_others_wait() -> None:
     bench, stream = tagged()
     bench.counters.accept(VIEW, {"url": "/", "at": int(bench.clock()), "id": 2, "tags": ["d"]})
     stream.deliver()

@@ -40,7 +40,7 @@ class Limiter:
         return admitted
 
     def trailing(self, now: float) -> int:
-        """What the log holds of the trailing time, both ends included."""
+        """Sum of the log over the trailing time, both ends included."""
         return sum(n for at, n in self.log if now - self.last.total_seconds() <= at <= now)
 
 

@@ -22,7 +22,7 @@ Permission = tuple[str, str]
 
 @dataclass
 class Noted:
-    """What calls need; while `throttled`, DynamoDB refuses all of them."""
+    """Permissions that calls need; while `throttled`, DynamoDB refuses all of them."""
 
     permissions: set[Permission] = field(default_factory=set)
     throttled: bool = False

@@ -33,7 +33,7 @@ _ARNS: Final = {
 
 
 class Deployed:
-    """What the functions of a template need, created at an endpoint; `suffix` keeps it apart from others."""
+    """Resources that the functions of a template need, created at an endpoint; `suffix` keeps them apart."""
 
     def __init__(self, template: Template, endpoint_url: str, suffix: str) -> None:
         self._template, self._url, self._suffix = template, endpoint_url, suffix
@@ -53,7 +53,7 @@ class Deployed:
         return re.sub(r"[^a-z0-9]", "", resource.id.lower()) + self._suffix
 
     def needs(self, calls: set[Permission]) -> set[Permission]:
-        """What calls need, of the template's resources instead of the emulator's."""
+        """Permissions that calls need, of the template's resources instead of the emulator's."""
         names = {self.name(resource): kind(self._template, resource) for resource in self._template.resources.values()}
         split = [(action, *resource.partition("/")) for action, resource in calls]
         return {(action, names.get(name, name) + slash + rest) for action, name, slash, rest in split}

@@ -1,4 +1,4 @@
-"""What each handler is asked to do, so that it makes every call it ever makes."""
+"""Jobs for each handler, so that it makes every call it ever makes."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def consume(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
     for _ in range(2):
         invoke({"Records": [_message(number, body) for number, body in enumerate(bodies)]})
     if process == 0:
-        # What is refused for a while must come back.
+        # A message that is refused for a while must come back.
         invoke({"Records": [_message(9, json.dumps(_view(9)))]}, throttled=True)
 
 
@@ -165,4 +165,4 @@ DECLARED: Final[dict[str, dict[str, str]]] = {
     "ingest_http": {"DECLARATIONS": PLAIN, "MAX_BODY_BYTES": "1000000"},
     "api": {"DECLARATIONS": encode((ROLLING, VIEWS)), "EVENTS": encode((HIT, VIEW))},
 }
-"""What the handlers are declared instead of the template's: all that they know."""
+"""Declarations of the handlers instead of the template's: all that they know."""

@@ -77,7 +77,7 @@ def batches_of_a_stream_name_their_shard(template: Template) -> Iterator[str]:
 
 @rule("lambda/latest/dg/monitoring-metrics-types.html")
 def records_are_given_up_before_the_stream_forgets_them(template: Template) -> Iterator[str]:
-    """The destination gets only what exceeds a limit that is set; streams forget after 24 hours, and tell nobody."""
+    """The destination gets only what exceeds a limit that is set; streams forget after 24 hours, and leave no trace."""
     for mapping, _ in template.mappings("stream"):
         age, retries = _number(mapping, "MaximumRecordAgeInSeconds", -1), _number(mapping, "MaximumRetryAttempts", -1)
         if not 60 <= age < _DAY:

@@ -28,7 +28,7 @@ _API_ID: Final = "a1b2c3d4e5"
 
 @rule(f"{_REFERENCE}aws-properties-name.html")
 def names_are_allowed(template: Template) -> Iterator[str]:
-    """What is named at all; the rest is named by CloudFormation."""
+    """Names that are set; CloudFormation makes all others."""
     for kind, (name, pattern) in _NAMES.items():
         for resource in template.each(kind):
             if resource[name] is not None and not re.fullmatch(pattern, text(resource[name], _API_ID), re.ASCII):

@@ -1,4 +1,4 @@
-"""Logs, alarms and dashboards: what happens is seen, by somebody who knows what to do."""
+"""Logs, alarms and dashboards: an operator who knows what to do sees what happens."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HEARTBEATS: Final = {
     ("verifier", False): "VerifierRan",
     ("verifier", True): "GroupsVerified",
 }
-"""What a schedule's invocations emit once they have done their work, by handler and `begin`."""
+"""Metrics that a schedule's invocations emit once they have done their work, by handler and `begin`."""
 _COUNTED_BY_SCHEDULE: Final = {"QuarantineWaiting", "QuarantineExpiring", "GivenUpWaiting", "GivenUpOldest", "Drift"}
 
 
@@ -65,7 +65,7 @@ def alarms_name_their_section_of_the_runbook(template: Template) -> Iterator[str
 
 @rule("AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html")
 def alarms_say_what_silence_means(template: Template) -> Iterator[str]:
-    """The default waits for data that may never come. What a schedule counts stands until it is counted again."""
+    """The default waits for data that may never come. A schedule's count stands until the next one."""
     for alarm in template.each("CloudWatch::Alarm"):
         missing = "breaching" if str(alarm["ComparisonOperator"]).startswith("LessThan") else "notBreaching"
         missing = "ignore" if alarm["MetricName"] in _COUNTED_BY_SCHEDULE else missing
@@ -95,12 +95,12 @@ def metrics_exist(template: Template) -> Iterator[str]:
         if {*dimensions} not in _DIMENSIONS[namespace]:
             yield f"{who}: {namespace} {name} has no dimensions {', '.join(dimensions)}"
         if namespace == "DynamoDBCounters" and f'"{name}"' not in _runtime():
-            yield f"{who}: nobody emits {name}"
+            yield f"{who}: no function emits {name}"
 
 
 @rule("lambda/latest/dg/monitoring-metrics-types.html")
 def metrics_of_a_mapping_are_asked_for(template: Template) -> Iterator[str]:
-    """A mapping emits them only if it is told to."""
+    """A mapping emits them only on request."""
     for who, namespace, name, dimensions in _metrics(template):
         for mapping in template.each("Lambda::EventSourceMapping"):
             if namespace != "AWS/Lambda" or mapping.id not in references(dimensions.get("EventSourceMappingUUID")):

@@ -1,4 +1,4 @@
-"""What a role allows, and what AWS's services need it for: by kind of resource, so that templates compare."""
+"""Permissions of a role, and those that AWS's services need: by kind of resource, so that templates compare."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENCRYPTED: Final = ("AWS::DynamoDB::GlobalTable", "AWS::DynamoDB::Table", "AWS:
 
 
 def kind(template: Template, resource: Resource) -> str:
-    """What a resource is to us: a table, a queue, a queue of dead letters, ..."""
+    """Kind of a resource: a table, a queue, a queue of dead letters, ..."""
     if resource.type == "AWS::SQS::Queue":
         dead = [(queue["RedrivePolicy"] or {}).get("deadLetterTargetArn") for queue in template.each("SQS::Queue")]
         return "dead letters" if resource.id in references(dead) else "queue"
@@ -30,7 +30,7 @@ def kind(template: Template, resource: Resource) -> str:
 
 
 def allowed(template: Template, function: Resource) -> set[Permission]:
-    """What the policies of a function's role allow, but for keys."""
+    """Permissions by the policies of a function's role, but for keys."""
     found = {(one.action, _named(template, one.resource)) for one in template.allowed(function["Role"])}
     return {(action, resource) for action, resource in found if not action.startswith(_KEY_ACTIONS)}
 
@@ -47,7 +47,7 @@ def _named(template: Template, resource: Any) -> str:
 
 
 def of_services(template: Template, function: Resource) -> Iterator[Permission]:
-    """What Lambda itself does with a function's role.
+    """Permissions that Lambda itself uses of a function's role.
 
     Logs and traces: https://docs.aws.amazon.com/lambda/latest/dg/lambda-intro-execution-role.html
     Streams: https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html
@@ -77,12 +77,10 @@ def of_services(template: Template, function: Resource) -> Iterator[Permission]:
 
 
 def unused(granted: set[Permission], needed: set[Permission]) -> set[Permission]:
-    """What is allowed, and nothing does it."""
     return {one for one in granted if not any(_covers(one, need) for need in needed)}
 
 
 def denied(granted: set[Permission], needed: set[Permission]) -> set[Permission]:
-    """What is done, and nothing allows it."""
     return {need for need in needed if not any(_covers(one, need) for one in granted)}
 
 

@@ -62,7 +62,7 @@ class Template:
         return next((one for one in found if one.type.removeprefix("AWS::") in types), None)
 
     def allowed(self, role: Any) -> list[Allowed]:
-        """What a role's own policies allow."""
+        """Permissions by a role's own policies."""
         found = self.of(role, "IAM::Role")
         if found is None:
             return []

@@ -48,7 +48,7 @@ def functions(template: Template) -> Iterator[Resource]:
 
 @cache
 def called(name: str, endpoint_url: str) -> frozenset[Permission]:
-    """What a handler's calls need, by kind of resource."""
+    """Permissions that a handler's calls need, by kind of resource."""
     template = templates()[_RUN_IN[name]]
     [function] = [one for one in functions(template) if handler(one) == name]
     deployed = Deployed(template, endpoint_url, uuid.uuid4().hex[:8])
@@ -84,7 +84,7 @@ def test_each_role_fits_what_its_function_does(template: str, emulator: str) -> 
         assert usable == encrypted, f"{function.id}: keys"
 
 
-def test_what_is_missing_and_what_is_idle_are_both_found() -> None:
+def test_missing_and_idle_permissions_are_both_found() -> None:
     granted, needed = (
         {("s3:PutObject", "bucket/*"), ("sqs:A", "queue")},
         {("s3:PutObject", "bucket/a"), ("sqs:B", "queue")},

@@ -20,7 +20,7 @@ CHOSEN: Final = {
     ("window_everything", "alarms_name_their_section_of_the_runbook"): "an alarm of the stack's own",
     ("window_everything", "alarms_say_what_silence_means"): "an alarm of the stack's own",
 }
-"""What the user of a construct has asked for."""
+"""Findings that the user of a construct has asked for."""
 
 
 @pytest.mark.parametrize("template", names())

@@ -38,9 +38,9 @@ def test_a_template_fits_the_specification(template: str) -> None:
 
 @pytest.mark.parametrize(
     "properties",
-    [{"VisibilityTimeout": "soon"}, {"Visibility": 30}, {"RedrivePolicy": {"Ref": "Nobody"}}],
+    [{"VisibilityTimeout": "soon"}, {"Visibility": 30}, {"RedrivePolicy": {"Ref": "Missing"}}],
 )
-def test_what_does_not_fit_is_found(properties: dict[str, Any]) -> None:
+def test_properties_that_do_not_fit_are_found(properties: dict[str, Any]) -> None:
     queue = {"Type": "AWS::SQS::Queue", "Properties": properties}
     assert lint({"Resources": {"Queue": queue}}) != []
 

@@ -1,4 +1,4 @@
-"""What we install, build and deploy is locked, listed and the same every time."""
+"""Packages that we install, build and deploy are locked, listed and the same every time."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def test_everything_is_locked_with_hashes() -> None:
     assert {name: lock[name][2] for name in asked} == {name: one[2] for name, one in asked.items()}
     assert [name for name, one in lock.items() if not one[4]] == []
     text = (PROJECT / "requirements.txt").read_text()
-    # What is built on installation would be built by tools that nobody has locked.
+    # Packages that are built on installation would be built by tools that are not locked.
     assert "--only-binary :all:" in text
     assert "://" not in text
 
 
-def test_what_is_installed_is_what_is_locked() -> None:
+def test_installed_packages_are_the_locked_ones() -> None:
     lock = pinned("requirements.txt")
     here = {name: one for name, one in lock.items() if one[3] is None or Marker(one[3]).evaluate()}
     assert {name: version(name) for name in here} == {name: one[2] for name, one in here.items()}
@@ -177,7 +177,7 @@ _NODE_CLEAN = json.dumps({"vulnerabilities": {}})
 
 
 @pytest.mark.parametrize(
-    ("python", "node", "errors", "status", "told"),
+    ("python", "node", "errors", "status", "says"),
     [
         (_CLEAN, _NODE_CLEAN, "", 0, "no known vulnerability"),
         (_FOUND, _NODE_CLEAN, "", 1, "CVE-1, fixed in 2"),
@@ -191,11 +191,11 @@ _NODE_CLEAN = json.dumps({"vulnerabilities": {}})
         (json.dumps({"dependencies": [_SKIPPED, {"name": "b", "vulns": []}]}), _NODE_CLEAN, "", 1, "a was not audited"),
     ],
 )
-def test_a_finding_fails_and_silence_is_told(
-    python: str, node: str, errors: str, status: int, told: str, capsys: pytest.CaptureFixture[str]
+def test_a_finding_fails_and_silence_is_reported(
+    python: str, node: str, errors: str, status: int, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(command: Sequence[str]) -> audit.Printed:
         return audit.Printed(node if command[0] == "npm" else python, errors)
 
     assert audit.main(run) == status
-    assert told in capsys.readouterr().out
+    assert says in capsys.readouterr().out

@@ -65,7 +65,7 @@ class Store:
         return cast("Mapping[str, Any]", answer.get("Item", {}))
 
     def answers_of_queries(self) -> list[dict[str, Any]]:
-        """What each Query answers from now on, its consumed units included."""
+        """Answers of each Query from now on, their consumed units included."""
         answers: list[dict[str, Any]] = []
         register = self.client.meta.events.register
         register(

@@ -182,7 +182,7 @@ def test_a_failed_start_says_what_was_printed(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_its_settings_hide_the_callers_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_PROFILE", "somebody")
+    monkeypatch.setenv("AWS_PROFILE", "another")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "secret")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     with Emulator.start(max_seconds=600) as emulator:

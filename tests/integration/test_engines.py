@@ -1,4 +1,4 @@
-"""What every engine must do right for tests on it to prove anything."""
+"""Behavior that every engine must have for tests on it to prove anything."""
 
 from __future__ import annotations
 

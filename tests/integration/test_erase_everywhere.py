@@ -75,7 +75,7 @@ class World:
         s3.create_bucket(Bucket=self.bucket)
         self.now = int(time.time())
         self.amounts: dict[tuple[str, str, int], Any] = {}
-        """Of the events accepted, by declaration, client and id; "much" cannot be counted."""
+        """Amounts of the events accepted, by declaration, client and id; "much" cannot be counted."""
 
     def values(self, client: str, number: int, version: int = 1) -> dict[str, Any]:
         amount: Any = "much" if number % 5 == 4 else number * 10 + version
@@ -171,7 +171,7 @@ class World:
         return {it.name: dict(self.counters.get(it, {}).measures) for it in DECLARED}
 
     def expected(self, *clients: str, expired: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
-        """What is counted if only these clients' events ever came, and those of some were then erased as expired."""
+        """Counts if only these clients' events ever came, and those of some were then erased as expired."""
         found = {}
         for declared in DECLARED:
             mine = {key: it for key, it in self.amounts.items() if key[0] == declared.source.name and it != "much"}
@@ -204,7 +204,7 @@ def test_nothing_that_is_stored_names_the_person(
 
         world.erase(counts, crashes=crashes)
         for _ in range(RUNS):
-            world.deliver()  # What cannot be counted cannot be subtracted either: it goes to quarantine again.
+            world.deliver()  # Uncountable events cannot be subtracted either: they go to quarantine again.
             if world.erase(counts) == [Erased(), Erased()]:
                 break
         records = world.deliver()

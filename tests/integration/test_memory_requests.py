@@ -21,7 +21,7 @@ WRONG = 0.15
 
 
 class Checked:
-    """What the client of counters in memory is, without counting."""
+    """The client of counters in memory, without counting."""
 
     def __init__(self, memory: MemoryTable) -> None:
         self._memory = memory

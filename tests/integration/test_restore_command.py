@@ -156,7 +156,7 @@ def test_a_restored_table_counts_what_it_contains(dynamodb_local_engine: DynamoD
     assert counters.accept(SALE, in_copy[0]).status == "duplicate"
     new = {"id": 1000, "shop": "a", "price": 2, "at": datetime.now(UTC).isoformat()}
     assert counters.accept(SALE, new).status == "accepted"
-    for _ in range(2):  # What is counted by shop, then what is counted of shops.
+    for _ in range(2):  # Counts by shop come first, then counts of shops.
         world.deliver(restored, arn)
     now_sold = [*in_copy, new]
     assert counts(counters) == truth(now_sold)
@@ -164,7 +164,7 @@ def test_a_restored_table_counts_what_it_contains(dynamodb_local_engine: DynamoD
     assert len(waiting) == sum("price" not in sale for sale in in_copy)
 
 
-def test_what_the_command_cannot_do_it_says(dynamodb_local_engine: DynamoDBLocal) -> None:
+def test_the_command_says_what_it_cannot_do(dynamodb_local_engine: DynamoDBLocal) -> None:
     engine = dynamodb_local_engine
     world = World(engine, 1)
     world.sell(2)

@@ -28,7 +28,7 @@ def test_an_event_is_accepted_once(store: Store) -> None:
     assert len(store.items()) == 2
 
 
-def test_another_payload_of_a_known_key_is_told_with_what_is_stored(store: Store) -> None:
+def test_another_payload_of_a_known_key_is_a_conflict_with_what_is_stored(store: Store) -> None:
     values = {**_view(), "price": Decimal("1.50"), "tags": {"a", "b"}, "deep": {"x": [None, b"\0"]}}
     store.counters.accept(_VIEW, values)
 

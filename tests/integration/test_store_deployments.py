@@ -58,7 +58,7 @@ def _interrupted(store: Store, other: Aggregate, declared: Aggregate) -> None:
     assert store.client.before is no_fault
 
 
-def test_of_two_takeovers_at_once_the_second_is_appended_to_the_first(store: Store) -> None:
+def test_the_second_of_two_takeovers_at_once_is_appended_to_the_first(store: Store) -> None:
     store.deploy(_COUNT)
     _interrupted(store, _SUM, _MOST)
 

@@ -86,7 +86,7 @@ def test_a_ttl_that_deletes_nothing_is_none(any_store: Store, ttl: int, kept: in
     assert int(entry["ttl"]["N"]) == NOW + kept
 
 
-def test_of_a_whole_chunk_in_quarantine_the_others_rows_stay(store: Store) -> None:
+def test_rows_of_others_stay_in_a_whole_chunk_in_quarantine(store: Store) -> None:
     _accept(store, PACKED, _sale("ann", 1), _sale("bob", 2), _sale("ann", 3))
     [chunk] = [item for item in store.items() if "_chunk" in item]
     ancient = record(10**21, chunk, created=NOW - 60 * 3600)

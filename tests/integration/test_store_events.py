@@ -63,7 +63,7 @@ def test_values_of_every_type_come_back(store: Store, event: Event) -> None:
 
 
 @pytest.mark.parametrize("packed", [_PACKED.packed, None], ids=["packed", "plain"])
-def test_what_was_retracted_or_replaced_is_left_out(store: Store, packed: Packed | None) -> None:
+def test_retracted_and_replaced_events_are_left_out(store: Store, packed: Packed | None) -> None:
     event = Event("sale", pk="URL#{url}", sk="T#{at}", version="n", packed=packed)
     key = {"url": "/", "at": NOW}
     store.counters.accept_many(event, [{**key, "n": n} for n in (1, 3, 2)])
@@ -115,7 +115,7 @@ def test_events_from_before_they_were_packed_are_items_of_a_partition(store: Sto
         ({"values": {"url": 1 / 3}}, "invalid url=0.3333"),
     ],
 )
-def test_what_cannot_be_read_is_refused(store: Store, arguments: dict[str, Any], message: str) -> None:
+def test_reads_that_cannot_be_answered_are_refused(store: Store, arguments: dict[str, Any], message: str) -> None:
     store.counters.accept_many(_PLAIN, _views(2))
 
     with pytest.raises(InvalidArgumentError, match=message):

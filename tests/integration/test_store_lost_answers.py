@@ -85,7 +85,7 @@ def test_an_increment_sent_again_counts_once(store: Store, wire: Wire, lost: int
     assert _count(store) == {"n": 42}
 
 
-def test_an_increment_that_nobody_can_tell_of_any_more_raises_and_counts_once(store: Store, wire: Wire) -> None:
+def test_an_increment_that_stays_in_doubt_raises_and_counts_once(store: Store, wire: Wire) -> None:
     wire.lost = 1
     wire.meanwhile = lambda: [wire.counters.increment(_SITE, {}, amount=10) for _ in range(KEPT)]
 

@@ -66,9 +66,7 @@ def test_an_item_of_400_kb_that_takes_no_watermark_holds_nothing_up(store: Store
 
 
 @pytest.mark.parametrize("spoiled", [{"N": "7"}, {"M": {}}, {"S": "7"}, {"S": "0"}, {"B": b"\x05x"}], ids=str)
-def test_a_watermark_that_somebody_spoiled_holds_nothing_up(
-    engine: Engine, store: Store, spoiled: dict[str, Any]
-) -> None:
+def test_a_spoiled_watermark_holds_nothing_up(engine: Engine, store: Store, spoiled: dict[str, Any]) -> None:
     if engine.name == "moto" and "B" not in spoiled:
         pytest.skip("moto compares values of two types with a TypeError")
     name = Watermark(SHARD).name

@@ -57,7 +57,7 @@ def test_an_event_is_accepted_once(store: Store) -> None:
     assert len(_chunks(store)) == 3
 
 
-def test_a_chunk_tells_its_type_its_place_and_when_it_may_go(store: Store) -> None:
+def test_a_chunk_says_its_type_its_place_and_when_it_may_go(store: Store) -> None:
     event = Event(
         "kept", pk="URL#{url}", sk="T#{time}", retention=timedelta(days=7), packed=Packed("time", timedelta(minutes=10))
     )
@@ -112,7 +112,7 @@ def test_writers_with_caches_of_their_own_accept_each_event_once(store: Store) -
             size = rng.randint(1, 30)
             outcomes = _status(counters, mine[:size])
             told.update(outcomes)
-            # What kept failing is sent again.
+            # Events that failed are sent again.
             mine = [view for view, status in zip(mine, outcomes, strict=False) if status == "failed"] + mine[size:]
         return told
 

@@ -74,7 +74,7 @@ def test_the_next_delivery_sends_no_request_for_what_was_done(store: Store) -> N
     assert _counts(store) == dict.fromkeys(_URLS, 1)
 
 
-def test_of_a_longer_delivery_what_is_new_is_added_to_what_was_done(store: Store) -> None:
+def test_records_that_a_longer_delivery_adds_are_added_to_what_was_done(store: Store) -> None:
     _fail_at(store, _DONE)
     done, new = _URLS[0], _ITEMS + 1
 

@@ -1,4 +1,4 @@
-"""What cannot be counted is kept, blocks nothing, and is counted once when it is redriven."""
+"""Records that cannot be counted are kept, block nothing, and count once when they are redriven."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _NOT_COUNTED_IN = {
     ),
     "no image": (),
 }
-"""The declarations that cannot count a poisoned record, unless neither can; none where nobody knows which."""
+"""The declarations that cannot count a poisoned record, unless neither can; none where they are unknown."""
 
 
 def _redriven(store: Store, entry: Quarantined, sequence: int = 9) -> Record:
@@ -158,7 +158,7 @@ def test_a_sum_of_more_than_38_digits_is_quarantined_with_the_watermark(store: S
     assert (_count(store), _count(store, "sum")) == (1, Decimal("0.5"))
 
 
-def test_groups_of_one_record_whose_keys_have_the_same_checksum_wait_beside_each_other(store: Store) -> None:
+def test_groups_of_one_record_whose_keys_have_the_same_checksum_wait_side_by_side(store: Store) -> None:
     # Their keys have the same CRC-32.
     tags = ("29685295", "32060020")
     tagged = Aggregate("tagged", _EVENT, pk="TAG#{tags[]}", sk="SALES", measures={"n": Count()})
@@ -211,7 +211,7 @@ def test_a_batch_whose_own_sum_has_more_than_38_digits_is_quarantined_and_holds_
     assert [group.measures for group in groups] == [{"n": 1, "sum": 1}] * 2
 
 
-def test_an_attribute_that_somebody_made_no_number_blocks_nobody(engine: Engine, store: Store) -> None:
+def test_an_attribute_that_was_made_no_number_blocks_nothing_else(engine: Engine, store: Store) -> None:
     if engine.name == "moto":
         pytest.skip("moto keeps the first part of an update whose second part it refuses")
     store.deliver([_sale(1), _sale(2, shop="b")], _SALES)

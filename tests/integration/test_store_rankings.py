@@ -85,7 +85,7 @@ def test_neighbours_among_ties(counters: Counters, scores: Aggregate) -> None:
         assert len(found) == 5
     around = counters.around(scores, {"player": "lower", "country": "no"}, count=1)
     assert [(ranked.values["player"], ranked.score) for ranked in around] == [("low", -5), ("lower", -50)]
-    assert counters.around(scores, {"player": "nobody", "country": "no"}) == []
+    assert counters.around(scores, {"player": "unknown", "country": "no"}) == []
 
 
 def test_a_reset_member_starts_again_from_0(counters: Counters, scores: Aggregate) -> None:

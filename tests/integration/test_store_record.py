@@ -32,7 +32,7 @@ def test_the_first_increment_starts_at_zero_and_the_next_add(store: Store) -> No
     assert store.counters.get(_SITE, {}, consistent=True).measures == {"n": 40}
 
 
-def test_several_measures_are_added_at_once_and_all_are_told(store: Store) -> None:
+def test_several_measures_are_added_at_once_and_all_are_returned(store: Store) -> None:
     first = store.counters.increment(_VIEWS, {"url": "#"}, amount={"bytes": Decimal("0.1")})
     second = store.counters.increment(_VIEWS, {"url": "#"}, amount={"bytes": Decimal("0.2"), "n": 2})
 

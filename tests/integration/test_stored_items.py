@@ -1,4 +1,4 @@
-"""What the table holds is a contract: every kind of item is stored as the first deployments stored it, to the byte."""
+"""Stored items are a contract: every kind is stored as the first deployments stored it, to the byte."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _AMOUNT = 9_999
 
 
 class Customers(Store):
-    """A store whose aggregator lives through the time its events tell."""
+    """A store whose aggregator lives through the times of its events."""
 
     def __init__(self, engine: Engine, table: str, window: Window) -> None:
         super().__init__(engine, table)

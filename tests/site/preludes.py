@@ -1,4 +1,4 @@
-"""What the reader of a reference page has already: run before the page's first block."""
+"""Preludes of the reference pages: code that runs before a page's first block."""
 
 from __future__ import annotations
 

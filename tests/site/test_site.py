@@ -24,7 +24,7 @@ _FETCHED_BY_STYLES = re.compile(r"""(?:@import\s+["']?|url\(\s*["']?)(?:https?:)
 
 
 class Html(HTMLParser):
-    """What a page links to, what it loads, and which anchors it has."""
+    """Links of a page, what it loads, and its anchors."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

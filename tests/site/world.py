@@ -1,4 +1,4 @@
-"""What a page's blocks run in: a table in memory that counts before each read, and a stack for their constructs."""
+"""World of a page's blocks: a table in memory that counts before each read, and a stack for their constructs."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class World:
 
 
 def declarations(blocks: list[Block]) -> list[Any]:
-    """What a page declares over events, found without running the rest of it."""
+    """Declarations of a page over events, found without running the rest of it."""
     names: dict[str, Any] = vars(dynamodb_counters) | {name: getattr(dynamodb_counters, name) for name in _DECLARATIONS}
     names = {name: value for name, value in names.items() if not name.startswith("_")}
     for statement in (statement for block in blocks for statement in block.statements()):

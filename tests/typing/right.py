@@ -1,4 +1,4 @@
-"""What users write, and type checkers must let pass: read(), which needs a table, is never called."""
+"""Lines that type checkers must let pass: read(), which needs a table, is never called."""
 
 from __future__ import annotations
 

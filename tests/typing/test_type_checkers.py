@@ -1,4 +1,4 @@
-"""What users import is typed: mypy and pyright, both strict, pass right.py and refuse each marked line of wrong.py."""
+"""Imports of users are typed: mypy and pyright, both strict, pass right.py and refuse each marked line of wrong.py."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def test_mypy_reads_every_module_of_the_cdk_that_is_imported() -> None:
     assert imported | {"aws_cdk", "aws_cdk._jsii.*", "aws_cdk.interfaces.*"} == set(read)
 
 
-def test_what_type_checkers_pass_can_be_declared() -> None:
+def test_declarations_that_type_checkers_pass_can_be_made() -> None:
     assert runpy.run_path(str(_HERE / "right.py"))["VIEWS"].fields == ("url",)
 
 
 @pytest.mark.parametrize("check", [_by_mypy, _by_pyright], ids=["mypy", "pyright"])
-def test_what_is_right_passes_and_each_marked_line_is_refused(check: Callable[[], set[tuple[str, int]]]) -> None:
+def test_right_lines_pass_and_each_marked_line_is_refused(check: Callable[[], set[tuple[str, int]]]) -> None:
     found = check()
 
     assert found == _marked("wrong.py")

@@ -1,4 +1,4 @@
-"""What type checkers must refuse: each line marked so, and no other. Checked, never run."""
+"""Lines that type checkers must refuse: each one that is marked, and no other. Checked, never run."""
 
 from __future__ import annotations
 

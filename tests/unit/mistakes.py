@@ -1,4 +1,4 @@
-"""What newcomers get wrong, by where they write it; `test_mistakes.py` runs each line for what it is told.
+"""Mistakes of newcomers, by where they write them; `test_mistakes.py` runs each line for its message.
 
 One per line, as in the documentation.
 """
@@ -33,7 +33,7 @@ RECENT = Window("recent", READING, by="sensor", time="at", retention=timedelta(d
 
 CALLS = Quota("calls", limit=100, per="day", by="customer")
 """
-"""What the lines use."""
+"""Declarations and values that the lines use."""
 
 DECLARING: Final = (
     "from dynamodb_counters import Widow",

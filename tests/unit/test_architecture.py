@@ -1,6 +1,6 @@
 """docs/architecture.md against the code: its rooms, every kind of item in the table, and the update of a batch.
 
-``make snapshot`` writes the page's examples anew; review them as you would a change of the stored format.
+``make snapshot`` writes the page's examples again; review them as you would a change of the stored format.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/assumptions.md is the table of `_assumptions`: ``make snapshot`` writes it anew."""
+"""docs/assumptions.md is the table of `_assumptions`: ``make snapshot`` writes it again."""
 
 from __future__ import annotations
 

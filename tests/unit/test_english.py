@@ -22,6 +22,7 @@ _ROOTS: Final = (
     "scripts",
     "demo",
     "simulation",
+    "tests",
 )
 """Files, and folders with all their Markdown and Python; a new one is checked once its path is here."""
 _EXCEPT: Final = ("tests/unit/test_english.py", "simulation/replay/run.py", "simulation/replay/stories.py")

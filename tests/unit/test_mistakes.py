@@ -1,6 +1,6 @@
-"""docs/mistakes.md: each mistake made, when it is told, and the message; none is silent.
+"""docs/mistakes.md: each mistake made, when it is noticed, and the message; none is silent.
 
-UPDATE_SNAPSHOTS=1 writes it anew.
+UPDATE_SNAPSHOTS=1 writes it again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _DECLARED: Final = [NAMES[name] for name in ("VIEWS", "VISITORS", "LAST_DAY", "S
 
 @dataclass(frozen=True)
 class Told:
-    """When a mistake is told, and by what message."""
+    """When a mistake is noticed, and by what message."""
 
     when: str
     message: str
@@ -176,11 +176,11 @@ def _code(text: str) -> str:
 def _rows(tell: Callable[..., Told | None], lines: Iterable[Any]) -> list[str]:
     typed, rows = _refused_by_type_checkers(), []
     for line in lines:
-        told = tell(*line) if isinstance(line, tuple) else tell(line)
+        noticed = tell(*line) if isinstance(line, tuple) else tell(line)
         shown = " → ".join(line) if isinstance(line, tuple) else line
-        assert told is not None, f"silent: {shown}"
-        when = f"type checker, {told.when}" if shown in typed else told.when
-        rows.append(f"| {_code(shown)} | {when} | {_code(told.message)} |")
+        assert noticed is not None, f"silent: {shown}"
+        when = f"type checker, {noticed.when}" if shown in typed else noticed.when
+        rows.append(f"| {_code(shown)} | {when} | {_code(noticed.message)} |")
     return rows
 
 
@@ -199,7 +199,7 @@ SECTIONS: Final[dict[str, tuple[Callable[..., Told | None], Iterable[Any]]]] = {
 
 @pytest.mark.snapshot
 @pytest.mark.parametrize("section", SECTIONS)
-def test_each_mistake_is_told_as_the_documentation_says(section: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_mistake_is_noticed_as_the_documentation_says(section: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(_PAGE.parent)
     head = ["| mistake | reported by | message |", "|---|---|---|"]
     made = "\n".join([*head, *_rows(*SECTIONS[section])]) + "\n"

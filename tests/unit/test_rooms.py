@@ -86,7 +86,7 @@ _SHARED_WITH_CONSTRUCTS = (
     "_http.json_schema",
     "_http.parameters",
 )
-"""What both packages must agree on: declarations, schema, and the checks that hold at synth as at run time."""
+"""Modules for both packages: declarations, schema, and the checks that hold at synth as at run time."""
 
 _IMPURE_MODULES = {"asyncio", "io", "os", "pathlib", "random", "secrets", "socket", "subprocess", "sys", "threading"}
 _IMPURE_MODULES |= {"time", "uuid", "boto3", "botocore", "aws_lambda_powertools", "mypy_boto3_dynamodb"}
@@ -186,7 +186,7 @@ def test_pure_rooms_have_no_clock_and_no_io(room: str) -> None:
     assert found == []
 
 
-def test_the_runtime_never_imports_the_constructs_and_neither_knows_what_stands_beside_them() -> None:
+def test_the_runtime_never_imports_the_constructs_and_neither_knows_the_other_folders() -> None:
     others = {"demo", "benchmarks", "simulation", "tests", "examples"}
     forbidden = {_RUNTIME: others | {_CONSTRUCTS, "aws_cdk", "constructs"}, _CONSTRUCTS: others}
     forbidden |= {"simulation": {"tests", "benchmarks", "demo"}, "benchmarks": {"tests"}}

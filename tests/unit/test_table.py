@@ -33,7 +33,7 @@ def test_an_unexpected_error_is_raised_once_every_thread_has_ended(table: Table,
 
     with pytest.raises(error):
         table.side_by_side(work, range(1000))
-    # What was in work is done, and nothing else has begun.
+    # Work that had begun is done, and nothing else has begun.
     assert sorted(ended) == list(range(1, CONCURRENCY))
 
 

@@ -19,7 +19,7 @@ _numbers = st.integers(-2, 3)
 
 @dataclass
 class _Item:
-    """What an item contributed at the cut and after each change since, and how many changes its scan has seen."""
+    """Contributions of an item at the cut and after each change since, and how many changes its scan has seen."""
 
     contributed: list[int]
     seen: int

@@ -1,4 +1,4 @@
-"""The time of runs: DynamoDB's, as its answers tell it."""
+"""The time of runs: DynamoDB's, by its answers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_it_never_goes_back() -> None:
     now = service_time(client, monotonic)
     first = now()
     monotonic[0] += ASKED_EVERY
-    # Headers tell whole seconds.
+    # Headers have whole seconds.
     client.date = "Fri, 20 Nov 2026 00:00:04 GMT"
     assert now() == first + ASKED_EVERY
 

@@ -1,6 +1,6 @@
 """The table in docs/changing-declarations.md: each change made to a table with data, and what is read meanwhile.
 
-UPDATE_SNAPSHOTS=1 writes it anew.
+UPDATE_SNAPSHOTS=1 writes it again.
 """
 
 # ruff: noqa: E501
@@ -160,7 +160,7 @@ class _Shop:
         return " / ".join(map(str, value.values())) if isinstance(value, dict) else str(value)
 
     def exact(self, declared: tuple[Declaration, ...], name: str, measure: str) -> str:
-        """What declarations come to that have been there from the start, over the sales there are."""
+        """Measure of declarations that have been there from the start, over the sales there are."""
         other = _Shop(declared)
         other.bench.clock.advance(self.bench.clock() - other.bench.clock())
         for number, item in self.live.items():
@@ -178,7 +178,7 @@ def _root(declared: tuple[Declaration, ...]) -> Source:
 
 
 def _line(row: Row) -> str:
-    """Make a change, and tell it as `counters diff` does before it is deployed."""
+    """Make a change, in the words of `counters diff` before it is deployed."""
     before, after = flatten(row.before), flatten(row.after)
     shop = _Shop(before)
     for number, price in ((1, 10), (2, 200), (3, 300)):
@@ -189,8 +189,8 @@ def _line(row: Row) -> str:
     asked = ("diff", "--table", "counters", "--declarations", encode(after))
     done = run(*asked, "--json", client=shop.bench.table)
     assert done.code in (0, 1), done.err
-    told = next(each for each in done.document["names"] if each["name"] == row.name)
-    heading = rf"^unchanged: .*\b{row.name}\b" if told["title"] == "unchanged" else rf"^{row.name}: {told['title']}"
+    named = next(each for each in done.document["names"] if each["name"] == row.name)
+    heading = rf"^unchanged: .*\b{row.name}\b" if named["title"] == "unchanged" else rf"^{row.name}: {named['title']}"
     assert re.search(heading, run(*asked, client=shop.bench.table).out, re.MULTILINE)
 
     found = merged(after, before)
@@ -208,26 +208,26 @@ def _line(row: Row) -> str:
     read = shop.read(known, row.name, row.measure)
     old = shop.exact(before, row.name, row.measure)
     new = shop.exact(after, row.name, row.measure)
-    _check(told, read, old, new)
-    if told["next"].startswith("counters backfill"):
-        shop.backfill(told["next"].split()[-1])
+    _check(named, read, old, new)
+    if named["next"].startswith("counters backfill"):
+        shop.backfill(named["next"].split()[-1])
         assert shop.read(after, row.name, row.measure) == new, row.change
     events = "".join(f"; event {each['name']}: {each['title']}" for each in done.document["events"])
-    says = f"{told['title']}{events}"
-    # What follows from an event that has changed, if anything, follows for what counts it.
-    told = next((each for each in done.document["events"] if each["counts"] != "as before"), told)
-    following = f"`{told['next']}`" if told["next"].startswith("counters ") else told["next"]
-    return f"| {row.change} | {says} | {told['counts']} | {read} ({old}, {new}) | {following} |"
+    says = f"{named['title']}{events}"
+    # Consequences of an event that has changed, if any, are those of what counts it.
+    named = next((each for each in done.document["events"] if each["counts"] != "as before"), named)
+    following = f"`{named['next']}`" if named["next"].startswith("counters ") else named["next"]
+    return f"| {row.change} | {says} | {named['counts']} | {read} ({old}, {new}) | {following} |"
 
 
-def _check(told: dict[str, Any], read: str, old: str, new: str) -> None:
-    """What is read is what is told; nothing that is not exact by the new definition goes untold."""
-    if "exact" in told["counts"] and old != "-":
+def _check(named: dict[str, Any], read: str, old: str, new: str) -> None:
+    """Reads are what the diff says; nothing that is not exact by the new definition goes unsaid."""
+    if "exact" in named["counts"] and old != "-":
         assert read == old
-    if told["counts"] == "as before" and told["kind"] != "needed":
+    if named["counts"] == "as before" and named["kind"] != "needed":
         assert read == new
     if read != new:
-        assert told["kind"] not in ("unchanged", "adjusted") or told["does"] != "counts on"
+        assert named["kind"] not in ("unchanged", "adjusted") or named["does"] != "counts on"
 
 
 def _table() -> str:

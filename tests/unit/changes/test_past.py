@@ -79,7 +79,7 @@ def test_a_declaration_goes_on_in_the_last_generation_that_was_counted_alone() -
     assert _begins(replace(SHOPS, where=BIG), (replace(SHOPS, where=BIG),), filled, left) == 2
 
 
-def test_what_counts_an_aggregate_goes_on_over_the_same_groups_only() -> None:
+def test_counts_over_an_aggregate_go_on_over_the_same_groups_only() -> None:
     held, redefined = (SHOPS, TOTAL), generation(SHOPS, 3)
     past = Past((held,))
 
@@ -90,7 +90,7 @@ def test_what_counts_an_aggregate_goes_on_over_the_same_groups_only() -> None:
     assert found.reads == {"shops": 3, "total": 4}
 
 
-def test_what_changes_in_place_takes_no_keys_of_another() -> None:
+def test_changes_in_place_take_no_keys_of_another() -> None:
     moved = replace(SHOPS, sk="MOVED", on_change="keep")
     other = replace(SHOPS, name="other", sk="MOVED")
 

@@ -117,7 +117,7 @@ _CHANGES: list[tuple[Declaration, dict[str, Any]]] = [
 ]
 
 
-def test_what_differs_reads_differently() -> None:
+def test_declarations_that_differ_read_differently() -> None:
     changed = [replace(declaration, **changes) for declaration, changes in _CHANGES]
     read = [repr(aspects(each)) for each in (_VIEWS, _RECENT, *changed)]
 
@@ -165,7 +165,7 @@ def test_a_difference_names_aspect_before_and_after() -> None:
     ]
 
 
-def test_an_event_that_changed_is_told_beside_what_counts_it() -> None:
+def test_an_event_that_changed_is_listed_with_what_counts_it() -> None:
     moved = replace(_VIEWS, source=replace(_VIEW, pk="PAGE#{url}"))
 
     [(name, change)] = event_differences((moved,), (_VIEWS,)).items()
@@ -184,7 +184,7 @@ def test_an_event_that_changed_is_told_beside_what_counts_it() -> None:
         (Packed("time"), 7, 1, "changed", "as before"),
     ],
 )
-def test_an_event_that_is_kept_longer_is_told_from_others(
+def test_an_event_that_is_kept_longer_has_a_title_of_its_own(
     packed: Packed | None, before: int | None, after: int | None, title: str, counts: str
 ) -> None:
     old, new = (
@@ -202,13 +202,13 @@ def test_the_log_of_a_takeover_is_one_line_as_in_the_docs() -> None:
     docs = (Path(__file__).parents[3] / "docs" / "changing-declarations.md").read_text()
 
     assert told(found) == "adds fees; changes total, counted by the old definition until a backfill"
-    assert f"it {told(found)}" in " ".join(docs.split())
+    assert "it " + told(found) in " ".join(docs.split())
     assert told(merged((total,), (total,))) == "changes nothing"
     assert told(merged((fees,), (total, _RECENT))) == "adds fees; removes recent, total"
 
 
 @pytest.mark.parametrize("old", [_VIEWS, _RECENT], ids=["aggregate", "window"])
-def test_a_new_name_is_told_the_one_that_would_keep_the_counts(old: Declaration) -> None:
+def test_advice_for_a_new_name_has_the_one_that_would_keep_the_counts(old: Declaration) -> None:
     found = merged((replace(old, name="seen"),), (old,))
 
     assert advice(found, "seen").does == (
@@ -219,7 +219,7 @@ def test_a_new_name_is_told_the_one_that_would_keep_the_counts(old: Declaration)
     assert "which is removed" not in advice(merged((replace(_VIEWS, name="seen", pk="SEEN"),), (_RECENT,)), "seen").does
 
 
-def test_what_looks_at_a_changed_root_is_told_to_wait_for_it() -> None:
+def test_declarations_over_a_changed_root_are_advised_to_wait_for_it() -> None:
     moved = replace(_VIEWS, pk="URL#{url}#{site}")
     same = Aggregate("same", _VIEWS, pk="SAME", sk="ALL", measures={"n": Count()})
     added = Aggregate("added", moved, pk="ADDED#{site}", sk="ALL", measures={"n": Count()})
@@ -233,7 +233,7 @@ def test_what_looks_at_a_changed_root_is_told_to_wait_for_it() -> None:
     assert advice(found, "same").counts == "exact, over the old views"
 
 
-def test_every_kind_of_change_is_told() -> None:
+def test_every_kind_of_change_is_in_words() -> None:
     big = replace(_VIEWS, where=Attr("bytes").gt(1))
     over = Aggregate("over", _VIEWS, pk="OVER", sk="ALL", measures={"n": Count()})
     cases: dict[str, tuple[tuple[Declaration, ...], tuple[Declaration, ...]]] = {

@@ -15,15 +15,13 @@ from dynamodb_counters.cli.show.console import SafeConsole
 
 @dataclass(frozen=True)
 class Done:
-    """What a command did."""
-
     code: int
     out: str
     err: str
 
     @property
     def document(self) -> Any:
-        """What it printed, with nothing beside it."""
+        """The printed JSON, with nothing around it."""
         return json.loads(self.out)
 
 

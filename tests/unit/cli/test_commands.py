@@ -1,4 +1,4 @@
-"""What the commands answer: against the library, against wrong input, in narrow terminals."""
+"""Commands, against the library, against wrong input, in narrow terminals."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class Refusing:
         return refuse
 
 
-def test_describe_tells_what_it_may_not_read(blog: Blog) -> None:
+def test_describe_says_what_it_may_not_read(blog: Blog) -> None:
     refusing = Refusing(blog.clients["dynamodbstreams"], "describe_stream")
     done = counters(blog, "describe", clients=blog.clients | {"dynamodbstreams": refusing})
     assert done.code == 0
@@ -176,7 +176,7 @@ def test_describe_tells_what_it_may_not_read(blog: Blog) -> None:
     assert counters(blog, "describe", clients=blog.clients | {"dynamodb": client}).code == 3
 
 
-def test_describe_tells_of_mappings_that_lose_records(blog: Blog) -> None:
+def test_describe_warns_of_mappings_that_lose_records(blog: Blog) -> None:
     known = blog.clients["lambda"]
     [first] = known.found
     stream = first["EventSourceArn"]
@@ -188,7 +188,7 @@ def test_describe_tells_of_mappings_that_lose_records(blog: Blog) -> None:
         done = counters(blog, "describe", "--json", clients=blog.clients | {"lambda": lambdas})
         return list(done.document["mapping_problems"])
 
-    # Of another function, which only listens; and of a source table's stream.
+    # Mappings of another function, which only listens, and of a source table's stream.
     other = known.made("1", stream, FunctionArn=first["FunctionArn"].replace("aggregator", "mail"))
     assert told(first, other, known.made("2", source)) == []
     late, twice = told(first, known.made("3", stream, FunctionArn=alias, StartingPosition="LATEST"))
@@ -201,7 +201,7 @@ def test_describe_tells_of_mappings_that_lose_records(blog: Blog) -> None:
     assert told(other) == [f"no mapping of a function that counts this table reads {stream}"]
 
 
-def test_describe_tells_of_a_lost_checkpoint_and_of_a_spoiled_one(blog: Blog) -> None:
+def test_describe_warns_of_a_lost_checkpoint_and_of_a_spoiled_one(blog: Blog) -> None:
     client, shard = blog.clients["dynamodb"], [*blog.stream.records][2]
     key = checkpoint_key(shard_digest(shard))
     item = client.get_item(TableName="blog", Key=key)["Item"]

@@ -94,7 +94,7 @@ def test_a_table_that_knows_no_declarations_asks_for_them(moto_engine: Any) -> N
     assert "the table has no history of deployments: pass the declarations" in done.err
 
 
-def test_help_tells_the_exit_codes_and_every_command_has_the_shared_options(
+def test_help_lists_the_exit_codes_and_every_command_has_the_shared_options(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run("--help").code == 0
@@ -154,7 +154,7 @@ def test_each_error_has_its_exit_code_and_one_line(
     assert (done.code, done.out, done.err.count("\n")) == (code, "", 1)
 
 
-def test_what_a_command_returns_is_the_exit_code_and_destruction_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_returns_the_exit_code_and_asks_before_destruction(monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command("destroy")
     @click.option("--yes", is_flag=True)
     @shared

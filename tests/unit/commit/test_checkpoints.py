@@ -1,4 +1,4 @@
-"""Checkpoints only move forward, tell no more than was told to them, and come back from their items."""
+"""Checkpoints only move forward, hold no more than they were given, and come back from their items."""
 
 from __future__ import annotations
 

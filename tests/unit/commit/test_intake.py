@@ -105,7 +105,7 @@ def test_an_entry_is_counted_by_the_declarations_it_waits_for() -> None:
 
 
 @pytest.mark.parametrize("spoiled", [{"B": base64.b64encode(b"x").decode()}, {"S": "7"}, {"S": '{"dynamodb": 7}'}, {}])
-def test_an_entry_that_somebody_has_spoiled_is_kept(spoiled: dict[str, str]) -> None:
+def test_a_spoiled_entry_is_kept(spoiled: dict[str, str]) -> None:
     entry = _held(4)
     entry["dynamodb"]["NewImage"][RECORD] = spoiled
 

@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "exactly-once.md"
 OLD, NEW = f"{7:040}", f"{8:040}"
 STAMP = 1_795_000_000.0
 
-# Of Lambda; of a process that relies on what it has read; of clocks that differ, and requests that land late.
+# Limits of Lambda; of a process that relies on what it has read; of clocks that differ, and requests that land late.
 INVOCATION, COPY, LATE = 15 * MINUTE, MINUTE, 10 * MINUTE
 
 

@@ -1,4 +1,4 @@
-"""The history of deployments: what it holds, who may append to it, and what is done when somebody spoils it."""
+"""The history of deployments: what it holds, who may append to it, and what happens when it is spoiled."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_record_belongs_to_the_last_era_that_had_begun() -> None:
 
 
 @pytest.mark.parametrize("spoiled", [{"S": ""}, {"S": "0:x"}, {"S": f"0:{_A} "}, {"N": "0"}])
-def test_what_is_no_history_is_none(spoiled: dict[str, str]) -> None:
+def test_a_spoiled_history_is_none(spoiled: dict[str, str]) -> None:
     assert read_history({"history": spoiled}) is None
     assert read_history({}) is None
 
@@ -87,14 +87,14 @@ def test_declarations_that_cannot_be_read_are_none(spoiled: dict[str, Any]) -> N
     assert read_deployment({}) is None
 
 
-def test_a_deployment_is_told_what_it_changes() -> None:
+def test_a_deployment_says_what_it_changes() -> None:
     changed = replace(_SALES, measures={"n": Count(), "amount": Sum("amount")})
 
     assert changes_between((_SALES,), (changed, _SUMS)) == "adds sums, changes sales"
     assert changes_between((_SALES, _SUMS), (_SUMS,)) == "removes sales"
 
 
-def test_a_takeover_holds_for_records_that_nobody_can_be_folding_otherwise() -> None:
+def test_a_takeover_holds_for_records_that_no_process_can_be_folding_otherwise() -> None:
     bench = Workbench([_SALES])
     bench.aggregator.handle({})
     first = _history(bench).last
@@ -135,7 +135,7 @@ def test_eras_of_records_too_old_to_be_folded_are_forgotten() -> None:
         bench.deploy(declarations)
         bench.clock.advance(GUARANTEE + SKEW)
 
-    # What was in force when the takeover looked back, and itself.
+    # The deployment in force when the takeover looked back, and the takeover itself.
     assert [era.deployment for era in _history(bench).eras] == [deployment_id((one,)) for one in (_SALES, _SUMS)]
 
 

@@ -98,7 +98,7 @@ def test_a_batch_holds_the_tables_own_changes() -> None:
     assert full.batches(4).events == pytest.approx(500, rel=0.01)
 
 
-def test_a_hot_item_that_cannot_keep_up_is_told() -> None:
+def test_a_hot_item_that_cannot_keep_up_is_reported() -> None:
     load = Workload(5_000, (Counted(1),))
     keeps = {each.title: each.keeps_up for each in bills(load, PRICES.of)}
     assert keeps["this: accept + watermark"]

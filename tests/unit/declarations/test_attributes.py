@@ -1,4 +1,4 @@
-"""Attributes of events: declared by types, told wherever a declaration or an event lacks one."""
+"""Attributes of events: declared by types, and named wherever a declaration or an event lacks one."""
 
 # ruff: noqa: E501
 
@@ -153,7 +153,7 @@ def _aggregate(**changes: Any) -> Aggregate:
 
 
 @pytest.mark.parametrize("mistake", WRONG_DECLARATIONS)
-def test_what_is_no_attribute_is_told_at_declaration(mistake: str) -> None:
+def test_unknown_attributes_are_refused_at_declaration(mistake: str) -> None:
     make, message = WRONG_DECLARATIONS[mistake]
 
     with pytest.raises(InvalidArgumentError) as refused:
@@ -162,7 +162,7 @@ def test_what_is_no_attribute_is_told_at_declaration(mistake: str) -> None:
     assert str(refused.value).startswith(f"invalid {message}")
 
 
-def test_whatever_fits_can_be_declared() -> None:
+def test_attributes_that_fit_can_be_declared() -> None:
     where = Attr("plan").eq("pro") & Attr("amount").gt(1) & Attr("pk").begins_with("ORDER") & Attr("extra.x").gt(1)
     measures = {"n": Count(), "sum": Sum("amount"), "deep": Sum("extra.deep.number")}
 
@@ -210,7 +210,7 @@ def test_a_missing_attribute_is_named(name: str) -> None:
         typed_item(ORDER, values)
 
 
-def test_what_fits_is_taken() -> None:
+def test_values_that_fit_are_taken() -> None:
     for changes in ({}, {"born": None}, {"born": "2000-02-29"}, {"tags": {"a", "b"}}, {"undeclared": 1}, {"amount": 0}):
         assert typed_item(ORDER, {**GOOD, **changes})["id"] == {"S": GOOD["id"]}
 

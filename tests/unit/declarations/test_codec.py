@@ -99,7 +99,7 @@ _WINDOWS = st.builds(
 
 
 def _exactly(value: Any) -> str:
-    # repr tells 1 from True and Decimal("1.50") from Decimal("1.5"), which == does not.
+    # repr, unlike ==, distinguishes 1 from True and Decimal("1.50") from Decimal("1.5").
     return repr(value)
 
 

@@ -87,5 +87,5 @@ def test_events_that_nothing_counts_are_checked_too(
     assert refused.value.argument == argument
 
 
-def test_events_that_are_counted_may_be_told_again() -> None:
+def test_events_that_are_counted_may_be_given_again() -> None:
     require_consistent((_VIEWS,), [_VIEW, Event("note", pk="NOTE#{url}", sk="{id}")])

@@ -44,7 +44,7 @@ _PLAYERS = Aggregate("players", Event("path", key=("player", "path")), by="playe
         (Distinct("visitors", _VIEW, by="url", member="clientId"), "view#{url}", "visitors"),
     ],
 )
-def test_an_item_lies_beside_its_source_if_that_names_the_group(made: Any, pk: str, sk: str | None) -> None:
+def test_an_item_lies_next_to_its_source_if_that_names_the_group(made: Any, pk: str, sk: str | None) -> None:
     assert (made.pk, getattr(made, "sk", None)) == (pk, sk)
 
 

@@ -78,7 +78,7 @@ def test_a_generation_leads_back_to_its_definition_and_travels_as_text(declared:
     assert decode(encode((replace(declared, on_change="fail"),))) == (replace(declared, on_change="fail"),)
 
 
-def test_what_is_composed_passes_on_change_on() -> None:
+def test_composed_declarations_pass_on_change_on() -> None:
     arguments: dict[str, Any] = {"pk": "A#{url}", "on_change": "fail"}
     composed = (
         Distinct("d", _VIEW, sk="D", member="clientId", **arguments),
@@ -160,7 +160,7 @@ def test_a_generation_whose_source_is_gone_decides_nothing() -> None:
     assert found.effective == (_bins(old, measures=more), old)
 
 
-def test_what_waits_sees_events_as_they_are_declared_now() -> None:
+def test_waiting_declarations_see_events_as_they_are_declared_now() -> None:
     later = replace(_VIEW, version="at")
     site = Aggregate("site", later, pk="SITE", sk="ALL", measures={"n": Count()})
 
@@ -236,7 +236,7 @@ def _declared(draw: st.DrawFn) -> tuple[Declaration, ...]:
 
 
 def _opened(folded: tuple[Declaration, ...], declared: tuple[Declaration, ...], number: int) -> tuple[Declaration, ...]:
-    """What is folded once a backfill of everything is open."""
+    """Declarations that are folded once a backfill of everything is open."""
     found: dict[str, Any] = {}
     for each in declared:
         source = found.get(each.source.name)
@@ -250,7 +250,7 @@ def _opened(folded: tuple[Declaration, ...], declared: tuple[Declaration, ...], 
 
 @st.composite
 def _folded(draw: st.DrawFn) -> tuple[tuple[Declaration, ...], Mapping[str, int]]:
-    """What deployments and backfills may have left, and what readers use."""
+    """Declarations that deployments and backfills may have left, and those that readers use."""
     folded: tuple[Declaration, ...] = ()
     reads: dict[str, int] = {}
     for number in range(1, draw(st.integers(1, 4))):

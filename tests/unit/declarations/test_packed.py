@@ -61,7 +61,7 @@ def test_a_wrong_argument_is_refused(argument: str, arguments: dict[str, Any]) -
         ("time", Packed("time", since=_SINCE, before=Packed("at"))),
     ],
 )
-def test_what_decides_where_an_event_lives_is_part_of_its_key(argument: str, packed: Any) -> None:
+def test_attributes_that_place_an_event_are_part_of_its_key(argument: str, packed: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=f"invalid {argument}="):
         _event(packed)
 

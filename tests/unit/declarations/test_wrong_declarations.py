@@ -12,7 +12,7 @@ from tests.unit.declarations.wrong import PATH, PLAYERS, WRONG, Wrong
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=[wrong.mistake for wrong in WRONG])
-def test_the_error_tells_argument_value_and_what_is_allowed(wrong: Wrong) -> None:
+def test_the_error_names_argument_value_and_what_is_allowed(wrong: Wrong) -> None:
     with pytest.raises(InvalidArgumentError) as refused:
         wrong.make()
 
@@ -32,7 +32,7 @@ def test_a_cycle_cannot_be_written_down() -> None:
     # A source must exist before what looks at it, and a declaration does not change.
     with pytest.raises(AttributeError):
         one.source = two  # type: ignore[misc]
-    # What can be made is another "one" over "two" over the first "one": two of one name.
+    # Another "one" over "two" over the first "one" can be made: two of one name.
     with pytest.raises(InvalidArgumentError, match="invalid name='one': expected one declaration per name"):
         require_consistent((replace(one, source=two), two, one))
     with pytest.raises(InvalidArgumentError, match="invalid name='one': expected one declaration per name"):

@@ -1,4 +1,4 @@
-"""The smoke test's parts: it asks first, tells what differs, and removes everything, whatever happens."""
+"""The smoke test's parts: it asks first, names what differs, and removes everything, whatever happens."""
 
 # ruff: noqa: ARG002 - fakes take what is given to what they stand for
 from __future__ import annotations
@@ -88,13 +88,13 @@ def _removed(cloud: Cloud) -> list[str]:
     return remove(cast("Account", cloud), NAME, Progress(io.StringIO()), sleep=lambda _: None)
 
 
-def test_what_a_stack_retains_is_removed_too() -> None:
+def test_resources_that_a_stack_retains_are_removed_too() -> None:
     cloud = Cloud(dict(KEPT))
     assert _removed(cloud) == []
     assert cloud.calls == ["stack", "table", "bucket"]
 
 
-def test_what_cannot_be_removed_is_told() -> None:
+def test_resources_that_cannot_be_removed_are_reported() -> None:
     told = _removed(Cloud({**KEPT, "logs": "AWS::Logs::LogGroup"}, stuck=True))
     assert [line.partition(":")[0] for line in told] == [f"stack {NAME}", "AWS"]
     assert "AccessDenied" in told[1]
@@ -102,7 +102,7 @@ def test_what_cannot_be_removed_is_told() -> None:
 
 @pytest.fixture
 def account(monkeypatch: pytest.MonkeyPatch) -> tuple[Account, list[str]]:
-    """An account in which nothing happens but what the list tells."""
+    """An account in which nothing happens but what the list names."""
     happened: list[str] = []
 
     def removed(account: Account, name: str, progress: Progress) -> list[str]:
@@ -142,7 +142,7 @@ def test_everything_is_removed_whatever_happens(
     assert f"differs: all checks are made: expected yes, found {type(error).__name__}" in capsys.readouterr().out
 
 
-def test_nobody_gets_in_unsigned_and_nothing_is_public() -> None:
+def test_unsigned_requests_are_refused_and_nothing_is_public() -> None:
     app = App(context=CONTEXT, analytics_reporting=False)
     template = Template.from_stack(build(app, NAME, Environment(region="us-east-1"))).to_json()
     routes = [one for one in template["Resources"].values() if one["Type"] == "AWS::ApiGatewayV2::Route"]

@@ -40,7 +40,7 @@ def test_totals_that_stay_wrong_are_given_up(stuck: dict[str, int]) -> None:
 
 
 def test_counts_that_stand_still_while_functions_work_are_waited_for() -> None:
-    """Beside load, a batch takes longer than its function may; it is delivered again until it is counted."""
+    """Under load, a batch takes longer than its function may; it is delivered again until it is counted."""
     clock = Clock()
 
     def slowly() -> Iterator[Mapping[str, int]]:
@@ -52,7 +52,7 @@ def test_counts_that_stand_still_while_functions_work_are_waited_for() -> None:
     assert clock.now >= 60
 
 
-def test_what_stays_wrong_is_read_until_the_functions_are_silent() -> None:
+def test_counts_that_stay_wrong_are_read_until_the_functions_are_silent() -> None:
     clock = Clock()
     silence = Silence(lambda: min(int(clock.now // 9), 11), clock, seconds=10)
 

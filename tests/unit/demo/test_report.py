@@ -43,7 +43,7 @@ def _counting(counts: Numbers) -> Finding:
         (replace(EXACT, account=replace(EXACT.account, reasons=Counter(throttled=2))), "2 events throttled"),
     ],
 )
-def test_whatever_is_wrong_is_told(changed: Finding, difference: str) -> None:
+def test_differences_are_reported(changed: Finding, difference: str) -> None:
     assert changed.differences() == [f"pages: {difference}"]
 
 

@@ -27,7 +27,7 @@ def test_the_apps_own_cli_comes_first_then_the_one_on_the_path_then_npx(tmp_path
     assert cdk.find_cli(inner, found.get) == (str(own),)
 
 
-def test_without_any_cli_it_is_told_what_to_install(tmp_path: Path) -> None:
+def test_an_error_without_any_cli_says_what_to_install(tmp_path: Path) -> None:
     with pytest.raises(cdk.CdkError, match="npm install aws-cdk@2"):
         cdk.find_cli(tmp_path, lambda _: None)
 

@@ -1,4 +1,4 @@
-"""What `counters dev` tells: counts that changed, and what functions log."""
+"""`counters dev` shows counts that changed, and what functions log."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def accept(store: Store, **order: Any) -> None:
     store.counters.accept(ORDER, {"price": 5, "at": at, **order})
 
 
-def test_only_what_changed_is_told_and_write_shards_are_added_up(store: Store) -> None:
+def test_only_changes_are_shown_and_write_shards_are_added_up(store: Store) -> None:
     counts = TableCounts("shop", store.client, (SHOPS, HOURS))
     assert counts.changed() == {}
     for number in range(4):
@@ -50,7 +50,7 @@ def test_only_what_changed_is_told_and_write_shards_are_added_up(store: Store) -
     assert counts.changed() == {}
 
 
-def test_a_declaration_that_is_added_is_told_with_the_next_look(store: Store) -> None:
+def test_a_declaration_that_is_added_is_shown_with_the_next_look(store: Store) -> None:
     counts = TableCounts("shop", store.client, (SHOPS,))
     accept(store, shop="a", id=1)
     store.deliver(store.inserts(), SHOPS, ALL)
@@ -70,7 +70,7 @@ def test_a_table_too_large_to_scan_is_left_alone(store: Store, monkeypatch: pyte
     assert (counts.changed(), counts.is_too_large) == ({}, True)
 
 
-def test_only_new_lines_for_people_are_told() -> None:
+def test_only_new_lines_for_people_are_shown() -> None:
     lines = ["START RequestId: 1", "hello\n"]
 
     class Logs:

@@ -1,4 +1,4 @@
-"""The emulator's door: who may ask it for what, as far as a request's head tells."""
+"""The emulator's door: who may ask it for what, as far as a request's head shows."""
 
 from __future__ import annotations
 

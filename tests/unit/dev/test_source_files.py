@@ -8,7 +8,7 @@ from pathlib import Path
 from dynamodb_counters._dev.source_files import SourceFiles
 
 
-def test_what_is_written_added_and_removed_is_told_once(tmp_path: Path) -> None:
+def test_files_that_are_written_added_or_removed_are_reported_once(tmp_path: Path) -> None:
     app, page = tmp_path / "app.py", tmp_path / "site" / "index.html"
     page.parent.mkdir()
     app.write_text("1")
@@ -25,7 +25,7 @@ def test_what_is_written_added_and_removed_is_told_once(tmp_path: Path) -> None:
     assert files.changed() == []
 
 
-def test_what_is_no_source_is_left_out(tmp_path: Path) -> None:
+def test_files_that_are_no_source_are_left_out(tmp_path: Path) -> None:
     files = SourceFiles(tmp_path)
     for name in ("cdk.out/a.json", "node_modules/b.js", ".git/c.py", "env/pyvenv.cfg", "env/d.py", "__pycache__/e.py"):
         path = tmp_path / name

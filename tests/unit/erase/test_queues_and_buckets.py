@@ -108,7 +108,7 @@ def test_a_reason_that_quotes_the_value_goes(reason: str) -> None:
 
 
 @pytest.mark.usefixtures("aws")
-def test_what_is_no_json_goes_if_it_names_the_value() -> None:
+def test_text_that_is_no_json_goes_if_it_names_the_value() -> None:
     queue = Queue()
     for body in ('{"client": "ann"', '{"client": "annabel"', "[" * 5000 + '"ann"'):
         queue.send(body)
@@ -143,8 +143,8 @@ def test_numbers_and_texts_are_the_same_in_a_key() -> None:
     assert [remaining(body, wanted)[0] for body in bodies] == [1, 1, 1, 0, 0, 0]
 
 
-def test_what_remains_is_the_same_text() -> None:
-    """What is left parses to the same values, whatever the array looks like."""
+def test_remaining_events_are_the_same_text() -> None:
+    """Remaining events parse to the same values, whatever the array looks like."""
     for seed in range(300):
         rng = random.Random(seed)
         events = [

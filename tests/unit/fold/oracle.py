@@ -1,4 +1,4 @@
-"""What aggregates mean, by brute force over the items there are: no fold, no deltas, nothing of the runtime's code."""
+"""Aggregates by brute force over the items there are: no fold, no deltas, nothing of the runtime's code."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ def attributes(aggregate: Aggregate) -> list[str]:
 
 
 def holds(condition: Condition, row: Row, literal: bool) -> bool:
-    """Tell whether a condition is true of a row."""
     parts = condition.operands
     if condition.attribute is None:
         results = [holds(part, row, literal) for part in parts]

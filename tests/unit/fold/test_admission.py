@@ -116,7 +116,7 @@ def test_each_declaration_says_why(name: str, value: Any, reason: str) -> None:
     assert refusal.startswith(reason)
 
 
-def test_what_is_dropped_as_late_and_what_no_declaration_counts_is_admitted() -> None:
+def test_late_and_uncounted_events_are_admitted() -> None:
     late = typed_item(_VIEW, {**_GOOD, "at": NOW - 8 * 86_400})
     kept = tuple(part for part in _DECLARATIONS if part.name == "kept")
 

@@ -1,4 +1,4 @@
-"""What docs/changing-declarations.md promises of a live table."""
+"""Promises of docs/changing-declarations.md for a live table."""
 
 from __future__ import annotations
 

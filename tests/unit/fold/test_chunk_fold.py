@@ -30,7 +30,7 @@ _PLAIN = (
     Aggregate("capped", _SALE, pk="CAP#{shop}", sk="ALL", measures={"sum": Sum("price", cap=3)}),
     Window("hours", _SALE, pk="SHOP#{shop}", time="at"),
 )
-"""What columns can count, and what they cannot."""
+"""Declarations that columns can count, and others."""
 
 _sales = st.fixed_dictionaries(
     {"shop": st.sampled_from(["a", "b", "", "x" * 3000]), "till": st.sampled_from(["1", "2"])},
@@ -149,8 +149,8 @@ def test_a_batch_is_cut_where_many_events_cannot_be_folded() -> None:
 
 
 @given(st.lists(st.builds(_row, _signs, _sales), min_size=1, max_size=30), st.data())
-def test_a_chunk_that_somebody_changes_counts_the_difference(rows: list[Row], data: st.DataObject) -> None:
-    """Equal contributions cancel one by one: of two, one that is gone leaves one."""
+def test_a_chunk_that_changes_counts_the_difference(rows: list[Row], data: st.DataObject) -> None:
+    """Equal contributions cancel one by one: if one of two is gone, one is left."""
     kept = data.draw(st.lists(st.sampled_from(rows), min_size=1, max_size=30))
 
     changed = _fold(_PLAIN, [record(1, _chunk(_SALE, kept), _chunk(_SALE, rows))])

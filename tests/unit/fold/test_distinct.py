@@ -42,7 +42,7 @@ def test_a_time_can_stand_for_any_tier(tier: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("value", [None, {"S": "2026-11-20"}, {"S": "2026-11-20T10:00:00"}, {"BOOL": True}])
-def test_what_is_no_moment_stands_for_none(value: Any) -> None:
+def test_values_that_are_no_moment_stand_for_none(value: Any) -> None:
     with pytest.raises(MalformedImageError):
         text_reader("at:day")({} if value is None else {"at": value})
 

@@ -1,4 +1,4 @@
-"""What expires while it is counted for good, told from any record there may be."""
+"""Expiries of items that stay counted for good, by any record there may be."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_groups_that_begin_later_count_nothing_that_has_expired() -> None:
     }
 
 
-def test_the_latest_of_a_batch_is_told() -> None:
+def test_the_latest_of_a_batch_is_returned() -> None:
     earlier = {**IMAGE, "at": {"N": str(AT - 2 * HOUR)}}
     both = changes_of([removed(IMAGE), removed(earlier)])
     assert expired_until(PLAN, both)["hours"] == AT // HOUR * HOUR + HOUR
@@ -60,7 +60,7 @@ def test_the_latest_of_a_batch_is_told() -> None:
         removed(IMAGE, ApproximateCreationDateTime=None),
     ],
 )
-def test_what_has_not_expired_or_cannot_be_read_is_none(record: dict[str, Any]) -> None:
+def test_records_without_an_expiry_or_unreadable_have_none(record: dict[str, Any]) -> None:
     assert expired_until(PLAN, changes_of([record])) == {}
 
 

@@ -1,4 +1,4 @@
-"""Whatever happens to the items, however its records are cut into batches: the deltas add up to the items' state."""
+"""Deltas add up to the items' state, whatever happens to the items and however their records are cut into batches."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _rows(images: Iterable[Image]) -> list[tuple[Event, dict[str, Any]]]:
 
 
 def _bucket_parts(window: Window, row: Mapping[str, Any]) -> Iterable[tuple[tuple[Any, ...], str, Fraction]]:
-    """What one event adds to a window, by group and attribute."""
+    """Contributions of one event to a window, by group and attribute."""
     hour, minute = divmod(int(row["at"]) // 60, 60)
     group = (row["url"], "H", hour) if window.name == "hourly" else ("H", hour)
     number = Fraction(1) if window.name == "hourly" else row.get("bytes", Fraction(-1))
@@ -71,7 +71,7 @@ def _bucket_parts(window: Window, row: Mapping[str, Any]) -> Iterable[tuple[tupl
 
 
 def _expected(shard: Shard) -> Totals:
-    """What the items say by brute force, with nothing of the fold."""
+    """Totals of the items by brute force, with nothing of the fold."""
     totals: Totals = defaultdict(Fraction)
     live, expired = _rows(shard.items.values()), _rows(shard.expired)
     for declared in _DECLARED:

@@ -1,4 +1,4 @@
-"""What one image may ask of the table is limited: the text of a group, and the groups it touches."""
+"""Limits of what one image may ask of the table: the text of a group, and the groups it touches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a declaration cannot fold waits in quarantine for it: it fails no batch, and the others count."""
+"""Images that a declaration cannot fold wait in quarantine for it: they fail no batch, and the others count."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_record_without_images_goes_to_quarantine(change: dict[str, Any]) -> N
     assert all(delta.measures for delta in folded.deltas)
 
 
-def test_what_the_filter_leaves_out_need_not_be_well_formed() -> None:
+def test_images_that_the_filter_leaves_out_need_not_be_well_formed() -> None:
     plan = Plan((Aggregate("s", _VIEW, pk="S", sk="S", measures={"b": Sum("bytes")}, where=Attr("bytes").ge(0)),))
 
     assert fold(plan, changes_of([record(1, _without("bytes"))])).unfoldable == []

@@ -1,4 +1,4 @@
-"""What declarations make of an image may change only with `FOLD_VERSION`: another version must not finish a batch."""
+"""Contributions of an image may change only with `FOLD_VERSION`: another version must not finish a batch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.fold.streams import NOW, image, record
 from tests.unit.fold.test_fold_malformed import IMAGES
 
 _DIGESTS = {1: "dd87273364f709aa"}
-"""Of what each version makes of the images below. Never change one: add the next."""
+"""Digests of what each version makes of the images below. Never change one: add the next."""
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _URLS = Aggregate("urls", _VIEW, pk="URL#{url}", sk="S", measures={"n": Count(), "b": Sum("bytes", cap=5)})
@@ -50,7 +50,7 @@ _IMAGES = [
 ]
 
 
-def test_what_an_image_counts_changes_only_with_the_version() -> None:
+def test_contributions_of_an_image_change_only_with_the_version() -> None:
     told: list[object] = []
     for index, one in enumerate(_IMAGES):
         for images in ((one, None), (None, one), (_GOOD, one)):

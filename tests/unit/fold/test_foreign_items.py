@@ -159,14 +159,14 @@ def test_types_that_nothing_declares_are_metered() -> None:
     assert apart.skipped_types == {}
 
 
-def test_what_lies_in_the_source_table_is_no_item_of_ours_and_the_other_way_round() -> None:
+def test_items_of_the_source_table_are_none_of_ours_and_the_other_way_round() -> None:
     event = Event("view", pk="URL#{url}", sk="T#{at}")
     views = Aggregate("views", event, pk="URL#{url}", sk="VIEWS", measures={"n": Count()})
     over = Aggregate("over", views, pk="OVER", sk="ALL", measures={"n": Sum("n")})
     group = {"pk": {"S": "URL#/"}, "sk": {"S": "VIEWS"}, "_type": {"S": "views"}, "n": {"N": "5"}}
     view = {"pk": {"S": "URL#/"}, "sk": {"S": "T#1"}, "_type": {"S": "view"}, "url": {"S": "/"}, "at": {"S": "1"}}
     declared = (views, over, ORDERS)
-    # Whatever the other code's items look like, only Items count them; and they count nothing in our own table.
+    # Only Items count the other code's items, whatever these look like; and they count nothing in our own table.
     foreign = [order() | group, order() | view, group, view]
     folded = fold(Plan(declared), [Change(record(n, one), is_foreign=True) for n, one in enumerate(foreign, 1)])
     assert {delta.layout.name: delta.measures for delta in folded.deltas} == {"orders": {"n": 2}}

@@ -1,4 +1,4 @@
-"""Whatever is declared, whatever happens and however it is delivered: the table says what its items say."""
+"""The table says what its items say, whatever is declared, whatever happens and however it is delivered."""
 
 from __future__ import annotations
 

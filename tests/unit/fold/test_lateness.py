@@ -78,16 +78,16 @@ def _hours(folded: Folded) -> dict[Any, Any]:
 @pytest.mark.parametrize(
     ("retention", "at", "created"),
     [(None, 0, _MAY), (_25_HOURS, _MAY + 10**9, _MAY), (None, _MAY, None)],
-    ids=["any age", "any future", "no time told"],
+    ids=["any age", "any future", "no time"],
 )
-def test_what_need_not_be_judged_counts(retention: timedelta | None, at: int, created: float | None) -> None:
+def test_events_that_need_not_be_judged_count(retention: timedelta | None, at: int, created: float | None) -> None:
     folded = fold(replace(_JOBS, retention=retention), [(at, 1)], created)
 
     assert (_hours(folded), folded.late, folded.unfoldable) == ({at // 3600 * 3600: 1}, 0, [])
 
 
 @pytest.mark.parametrize("limit", [{"retention": _25_HOURS}, {"future_tolerance": timedelta(0)}])
-def test_a_record_that_tells_no_time_cannot_be_judged(limit: Any) -> None:
+def test_a_record_without_a_time_cannot_be_judged(limit: Any) -> None:
     assert fold(replace(_JOBS, **limit), [(_MAY, 1)], None).unfoldable
 
 
@@ -97,7 +97,7 @@ def test_a_sum_of_zero_makes_no_bucket() -> None:
 
 @pytest.mark.parametrize("precision", [precision for precision, _ in _FINEST])
 def test_no_read_misses_an_event_that_was_late(precision: timedelta) -> None:
-    # Of every moment of two months: either it counts, or no window that is allowed can hold it.
+    # Every moment of two months either counts, or no window that is allowed can hold it.
     window = replace(_MONTH, precision=precision)
     now = _MAY + 61 * _DAY + 5_000
     for at in range(_MAY, now, 50_021):
@@ -112,7 +112,7 @@ def test_no_read_misses_an_event_that_was_late(precision: timedelta) -> None:
             assert buckets.counters.window(window, _C).between(*span).count == 1
 
 
-def test_what_ttl_deletes_is_never_needed() -> None:
+def test_buckets_that_ttl_deletes_are_never_needed() -> None:
     buckets = Buckets()
     moments = [(_MAY + hour * 3600, 1) for hour in range(60 * 24)]
     buckets.write(fold(_MONTH, moments, _MAY))

@@ -64,7 +64,7 @@ def test_corrections_and_deletions_are_exact(
     "wrong",
     [{"lines": "x"}, {"lines": ["x"]}, {"lines": [{"quantity": 1}]}, {"lines": [{"sku": "x", "quantity": "1"}]}],
 )
-def test_what_is_no_list_of_such_maps_cannot_be_counted(wrong: dict[str, Any]) -> None:
+def test_values_that_are_no_list_of_such_maps_cannot_be_counted(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="attribute '"):
         evaluate([SOLD], [(ORDER, {**order(), **wrong})])
 
@@ -76,7 +76,7 @@ def test_lines_of_too_many_groups_cannot_be_counted() -> None:
         evaluate([few], [(ORDER, order(("x", 1), ("y", 1), ("z", 1)))])
 
 
-def test_what_cannot_be_declared() -> None:
+def test_members_that_cannot_be_declared_are_refused() -> None:
     two: dict[str, Any] = {"pk": "A#{lines[].sku}", "sk": "ALL"}
     with pytest.raises(InvalidArgumentError, match=r"invalid measures='tags\[\].n': expected no other list next to"):
         Aggregate("a", ORDER, **two, measures={"n": Sum("tags[].n")})

@@ -113,14 +113,14 @@ def test_a_member_has_what_came_in_time(history: list[tuple[int, tuple[str, int]
     assert {group: n for group, n in counted.items() if n} == {group: n for group, n in expected.items() if n}
 
 
-def test_a_record_that_tells_no_time_cannot_be_judged() -> None:
+def test_a_record_without_a_time_cannot_be_judged() -> None:
     plan = Plan(_visitors("day", MARCH)._parts)
     [unfoldable] = fold(plan, changes_of([record(1, image("view", at=START, client="ann"), created=None)])).unfoldable
 
     assert "ApproximateCreationDateTime" in unfoldable.reason
 
 
-def test_what_has_no_retention_is_never_late() -> None:
+def test_groups_without_a_retention_are_never_late() -> None:
     folded = fold(Plan(_visitors("day", None)._parts), changes_of([record(1, image("view", at=0, client="ann"))]))
 
     [delta] = folded.deltas

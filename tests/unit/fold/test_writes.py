@@ -1,4 +1,4 @@
-"""What a batch writes: one UpdateItem a touched group and bucket of each tier, never two for total and slot."""
+"""Writes of a batch: one UpdateItem a touched group and bucket of each tier, never two for total and slot."""
 
 from __future__ import annotations
 

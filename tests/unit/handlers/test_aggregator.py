@@ -185,7 +185,7 @@ def test_the_schedule_counts_what_waits_and_puts_nothing_in_force(
         ("waiting_in_bucket", {"QuarantineWaiting", "QuarantineOldest", "QuarantineExpiring"}),
     ],
 )
-def test_what_cannot_be_counted_hides_nothing_else_and_skips_the_heartbeat(
+def test_records_that_cannot_be_counted_hide_nothing_else_and_skip_the_heartbeat(
     module: ModuleType,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

@@ -67,7 +67,7 @@ class Function:
 
 
 class Pipeline:
-    """What writes a table of one shard: the consumer of the queue, and the aggregator behind the stream."""
+    """Writers of a table of one shard: the consumer of the queue, and the aggregator behind the stream."""
 
     def __init__(self, client: MemoryTable, consumer: Function, aggregator: Function) -> None:
         self._stream, self._consumer, self._aggregator = client.stream, consumer, aggregator
@@ -82,7 +82,7 @@ class Pipeline:
         return [one["itemIdentifier"] for one in self._consumer({"Records": records})["batchItemFailures"]]
 
     def records(self) -> list[Record]:
-        """What the stream got since the last call."""
+        """Records that the stream got since the last call."""
         found = self._stream.read(self._shard, self._last, _ALL).records
         self._last = found[-1]["dynamodb"]["SequenceNumber"] if found else self._last
         return found

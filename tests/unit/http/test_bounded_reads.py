@@ -1,4 +1,4 @@
-"""No read is without a bound: pages, answers, windows, parameters; and a table that refuses is told as such."""
+"""Reads have bounds: pages, answers, windows, parameters; and a table that refuses is a problem of its own."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def test_buckets_without_events_are_passed_over_many_at_a_time(
         ({**_ALL, "next": "WzEsMiwzXQ"}, "invalid next='WzEsMiwzXQ': expected the 'next' of a response"),
     ],
 )
-def test_a_wrong_parameter_of_packed_events_is_told(parameters: dict[str, object], detail: str) -> None:
+def test_a_wrong_parameter_of_packed_events_is_refused(parameters: dict[str, object], detail: str) -> None:
     assert detail in refusal("/v1/events/hit", **parameters)
 
 
@@ -251,7 +251,7 @@ def test_each_event_is_placed_by_the_time_of_its_own_layout(table: MemoryTable, 
     def moment(minute: int) -> str:
         return (since + timedelta(minutes=minute)).isoformat()
 
-    # Before `since`, only `received` tells when; the other attribute runs backwards.
+    # Before `since`, only `received` has the time; the other attribute runs backwards.
     hits = [
         {"url": "/", "time": moment(time), "received": moment(received), "clientId": "c"}
         for time, received in [(-20, -60), (-40, -40), (-60, -20), (20, 60), (40, 40)]

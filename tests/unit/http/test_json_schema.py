@@ -34,7 +34,7 @@ _DRAFT = "http://json-schema.org/draft-0{}/schema#"
         ({"then": {"required": ["b"]}}, "#/then"),
     ],
 )
-def test_what_would_not_be_enforced_is_refused_by_its_place(schema: dict[str, Any], place: str) -> None:
+def test_keywords_that_would_not_be_enforced_are_refused_by_their_place(schema: dict[str, Any], place: str) -> None:
     with pytest.raises(InvalidArgumentError) as refused:
         compile_schema(schema)
     assert str(refused.value).startswith(f"invalid schema={place!r}: expected ")
@@ -53,5 +53,5 @@ def test_what_would_not_be_enforced_is_refused_by_its_place(schema: dict[str, An
         {"properties": {"a": True, "b": False}, "dependencies": {"a": ["b"]}},
     ],
 )
-def test_what_is_enforced_or_only_describes_is_taken(schema: dict[str, Any]) -> None:
+def test_keywords_that_are_enforced_or_only_describe_are_taken(schema: dict[str, Any]) -> None:
     compile_schema(schema)

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what it tells, and that the committed one is what the example blog serves."""
+"""The OpenAPI document: what it says, and that the committed one is what the example blog serves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_document_is_cached_as_the_counts_are(monkeypatch: pytest.MonkeyPatc
         assert headers["Cache-Control"] == cache_control
 
 
-def test_the_document_tells_what_a_listing_takes() -> None:
+def test_the_document_says_what_a_listing_takes() -> None:
     taken = {
         path: {one["name"]: one.get("required", False) for one in operations["get"]["parameters"]}
         for path, operations in openapi(EVENTS)["paths"].items()

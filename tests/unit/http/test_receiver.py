@@ -47,7 +47,7 @@ def use(monkeypatch: pytest.MonkeyPatch, check: EventCheck) -> Queue:
     return queue
 
 
-def test_what_the_declarations_could_not_fold_is_refused_with_the_reason(
+def test_events_that_the_declarations_could_not_fold_are_refused_with_the_reason(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     declared = (
@@ -108,7 +108,7 @@ TAKEN = {
 
 @pytest.mark.parametrize(("name", "place"), [("url", "{}"), ("more", "{}"), ("more", "[{}]"), ("more", '{{"a":{}}}')])
 @pytest.mark.parametrize("kind", REFUSED)
-def test_what_dynamodb_refuses_is_refused_wherever_it_stands(
+def test_values_that_dynamodb_refuses_are_refused_wherever_they_stand(
     queue: Queue, monkeypatch: pytest.MonkeyPatch, name: str, place: str, kind: str
 ) -> None:
     value = REFUSED[kind]
@@ -128,7 +128,7 @@ def test_what_dynamodb_refuses_is_refused_wherever_it_stands(
 
 
 @pytest.mark.parametrize("kind", TAKEN)
-def test_what_dynamodb_just_takes_is_taken(queue: Queue, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_values_that_dynamodb_just_takes_are_taken(queue: Queue, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     use(monkeypatch, EventCheck(VIEW))
     assert post(with_json("more", TAKEN[kind])) == (202, {"events": 1})
 
@@ -174,7 +174,7 @@ def test_a_pattern_that_never_ends_is_given_up(queue: Queue, monkeypatch: pytest
     assert post({**GOOD, "code": "aaa"})[0] == 202
 
 
-def test_what_takes_too_long_is_a_problem_and_nothing_else_is() -> None:
+def test_calls_that_take_too_long_are_a_problem_and_no_others_are() -> None:
     with pytest.raises(ProblemError, match="cannot be read now") as over, time_limit(0):
         time.sleep(5)
     assert over.value.status == 503
@@ -182,7 +182,7 @@ def test_what_takes_too_long_is_a_problem_and_nothing_else_is() -> None:
         pass
 
 
-def test_a_limit_that_nobody_heard_of_is_raised_again() -> None:
+def test_a_limit_that_was_not_heeded_is_raised_again() -> None:
     def deaf() -> None:
         with suppress(BaseException):
             _spend(1.0)
@@ -222,7 +222,7 @@ _HUGE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", _HUGE)
-def test_no_error_tells_more_of_a_value_than_anybody_reads(kind: str) -> None:
+def test_no_error_shows_more_of_a_value_than_anybody_reads(kind: str) -> None:
     with cpu_seconds_below(0.1):
         assert len(str(InvalidArgumentError("n" * 10**6, _HUGE[kind], "less"))) < 400
 

@@ -27,7 +27,7 @@ def test_a_window_is_not_asked_about_a_time_beyond_the_calendar(path: str, momen
 
 
 @pytest.mark.parametrize("event", [1, "x", None, True, ["nested"]])
-def test_an_event_that_is_no_object_is_told_by_its_place(event: object) -> None:
+def test_an_event_that_is_no_object_is_named_by_its_place(event: object) -> None:
     good = {"url": "/", "time": "2026-09-21T14:13:20Z", "clientId": "c"}
     status, problem = call_ingest(request("POST", "/events", body=json.dumps([good, event]), headers=JSON))
     assert status == 400
@@ -35,7 +35,7 @@ def test_an_event_that_is_no_object_is_told_by_its_place(event: object) -> None:
 
 
 @pytest.mark.parametrize("time", ["yesterday", "2026-09-21T14:13:20", 10**15, "9999-12-31T23:59:59-23:59"])
-def test_a_packed_event_whose_time_cannot_be_told_is_refused_at_the_door(time: object) -> None:
+def test_a_packed_event_without_a_clear_time_is_refused_at_the_door(time: object) -> None:
     good = {"url": "/", "time": "2026-09-21T14:13:20Z", "clientId": "c"}
     body = json.dumps([good, {**good, "time": time}])
     with pytest.raises(ProblemError) as refused:

@@ -50,7 +50,7 @@ def job(customer: object, number: int = 0) -> Document:
 
 
 def by(claim: Any, event: Document, kind: str = "jwt") -> Document:
-    """A request with the claim ``sub``, as the authorizer of that kind tells it."""
+    """A request with the claim ``sub``, where the authorizer of that kind has it."""
     told = {"jwt": {"claims": {"sub": claim}}, "lambda": {"sub": claim}, "iam": {"sub": claim}}[kind]
     authorizer = {kind: told}
     return event | {"requestContext": event["requestContext"] | {"authorizer": authorizer}}
@@ -154,7 +154,7 @@ def test_every_event_that_is_posted_is_the_callers_own(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize(("path", "kind"), [("claims.sub", "jwt"), ("lambda.sub", "lambda"), ("iam.sub", "iam")])
-def test_each_kind_of_authorizer_tells_its_claims_in_its_place(path: str, kind: str) -> None:
+def test_each_kind_of_authorizer_has_its_claims_in_its_place(path: str, kind: str) -> None:
     event = request("GET", "/")
     assert bound_values({"customer": path}, by("ann", event, kind)) == {"customer": "ann"}
     for other in {"jwt", "lambda", "iam"} - {kind}:
@@ -176,7 +176,7 @@ def test_no_shared_cache_keeps_what_is_a_callers_own() -> None:
     assert (document["statusCode"], document["headers"]["Cache-Control"]) == (200, "public, max-age=5")
 
 
-def test_the_document_tells_which_parameters_are_bound() -> None:
+def test_the_document_says_which_parameters_are_bound() -> None:
     paths = openapi(SERVED, TENANT)["paths"]
     for path in READS:
         operation = paths[path]["get"]

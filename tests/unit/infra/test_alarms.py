@@ -101,7 +101,7 @@ def test_the_page_says_how_many_scores_a_leaderboard_takes() -> None:
 
 @pytest.mark.parametrize("name", ["QuarantineAlarm", "GivenUpAlarm"])
 def test_an_alarm_is_on_as_long_as_something_waits(name: str, always: dict[str, dict[str, Any]]) -> None:
-    """The function tells what waits every 15 minutes; no data in between is no reason to turn OK."""
+    """The function counts what waits every 15 minutes; no data in between is no reason to turn OK."""
     alarm = always[name]
     assert alarm["Period"] <= 300, "within minutes"
     assert fires(alarm, [0, 1])

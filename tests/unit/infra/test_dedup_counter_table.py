@@ -63,7 +63,7 @@ def test_a_table_that_nothing_aggregates_is_warned_of() -> None:
     acknowledged = build(DedupCounterTable, stack, construct_id="Incremented")
     counted = build(DedupCounterTable, stack, construct_id="Counted")
     build(DedupCounterTable, stack, construct_id="Elsewhere", table=imported(stack))
-    # Whatever comes first: it is told at synth, once everything is declared.
+    # Any construct may come first: synth warns once everything is declared.
     build(StreamAggregator, stack, table=counted)
     id_ = "Annotation::dynamodb-counters:nothingAggregates"
     Validations.of(acknowledged).acknowledge(Acknowledgment(id=id_, reason="It is incremented only."))
@@ -181,7 +181,7 @@ def test_an_app_may_write_into_a_table_that_another_one_counts(handle: str, stac
 
 
 @pytest.mark.parametrize("handle", HANDLES)
-def test_what_counts_needs_the_stream(handle: str, stack: Stack) -> None:
+def test_constructs_that_count_need_the_stream(handle: str, stack: Stack) -> None:
     counters = HANDLES[handle](stack)
     for construct in (StreamAggregator, WindowedCounter):
         with pytest.raises(InvalidArgumentError, match=r"invalid table=.*: expected a table with a stream"):

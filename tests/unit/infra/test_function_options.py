@@ -126,7 +126,7 @@ UNFIT: dict[str, tuple[str, Callable[[Stack], dict[str, Any]]]] = {
 
 
 @pytest.mark.parametrize("unfit", UNFIT)
-def test_what_no_function_can_run_in_is_refused(unfit: str, stack: Stack) -> None:
+def test_settings_that_no_function_can_run_in_are_refused(unfit: str, stack: Stack) -> None:
     argument, arguments = UNFIT[unfit]
     with pytest.raises(InvalidArgumentError, match=f"^invalid {argument}="):
         FunctionOptions(**arguments(stack))

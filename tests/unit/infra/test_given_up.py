@@ -1,4 +1,4 @@
-"""What the aggregator's mapping gives up on arrives in its bucket: nothing vanishes with the stream."""
+"""Batches that the aggregator's mapping gives up on arrive in its bucket: nothing vanishes with the stream."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def settings(stack: Stack) -> Settings:
     )
 
 
-def test_what_a_function_that_always_fails_leaves_arrives_in_the_bucket(settings: Settings) -> None:
+def test_batches_of_a_function_that_always_fails_arrive_in_the_bucket(settings: Settings) -> None:
     clock = VirtualClock()
     table = MemoryTable(clock)
     mapping = EventSourceMapping(table.stream, clock, settings)

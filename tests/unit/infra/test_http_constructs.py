@@ -43,7 +43,7 @@ def kinds(template: Template) -> set[str]:
     return {route["AuthorizationType"] for route in routes}
 
 
-def test_what_the_table_refuses_for_an_hour_becomes_no_dead_letter(stack: Stack) -> None:
+def test_messages_that_the_table_refuses_for_an_hour_become_no_dead_letters(stack: Stack) -> None:
     """Lambda's loop detection, as the template sets it, leaves the consumer's own queue alone."""
     build(EventIngest, stack)
     [consumer] = [one for one in each(synthesized(stack), "AWS::Lambda::Function") if "ingest_queue" in one["Handler"]]

@@ -62,7 +62,7 @@ def emitted(resources: dict[str, Any]) -> Counter[Metric]:
     with redirect_stdout(log):
         made = functions(resources, table)
         count(table, made)
-        # What the rule of the template invokes the function with.
+        # The rule of the template invokes the function with this.
         made["aggregator"]({"source": "aws.events", "detail-type": "Scheduled Event"})
         api = functions(resources, table)["api"]
         assert api(request("GET", "/v1/aggregates/site"))["statusCode"] == 200
@@ -185,7 +185,7 @@ def test_the_metrics_say_what_was_done(emitted: Counter[Metric]) -> None:
             "Redelivered": 0,
             "CheckpointsLost": 0,
             "UpdatesPerRecord": 0.75,
-            # One was told when it came, and one by the schedule.
+            # One was counted when it came, and one by the schedule.
             "QuarantineWaiting": 2,
             "QuarantineOldest": 0,
             "QuarantineExpiring": 0,
@@ -230,7 +230,7 @@ def test_a_default_name_that_cloudwatch_would_refuse_is_made_one_it_takes(
 ) -> None:
     """It stays readable, and still differs from every other."""
     made = [
-        build(construct, stack, construct_id=name, table=DedupCounterTable(stack, f"Of{name}")).service_name
+        build(construct, stack, construct_id=name, table=DedupCounterTable(stack, f"Table{name}")).service_name
         for name in names
     ]
     assert len({*made}) == 2

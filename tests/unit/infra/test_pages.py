@@ -20,7 +20,7 @@ PAGES = {
 
 
 @pytest.mark.parametrize("construct", PAGES)
-def test_page_tells_of_everything_public(construct: Any) -> None:
+def test_page_names_everything_public(construct: Any) -> None:
     page = PAGES[construct].read_text()
     arguments = list(inspect.signature(construct.__init__).parameters)[3:]
     inherited = {"is_construct", "node", "to_string", "with_"}

@@ -88,7 +88,7 @@ def test_a_name_of_ones_own_is_no_name_elsewhere() -> None:
         build(CounterApi, other, table=counters)
 
 
-def test_what_is_in_the_same_place_or_known_by_its_arn_gives_no_name() -> None:
+def test_resources_in_the_same_place_or_known_by_their_arn_give_no_name() -> None:
     app = new_app()
     stack = stack_at(app, "Counts")
     counters = counted(stack)

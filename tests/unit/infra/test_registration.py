@@ -59,7 +59,7 @@ def test_aggregator_may_stand_in_another_stack_than_the_table() -> None:
     synthesized(compute).resource_count_is("AWS::Lambda::EventSourceMapping", 1)
 
 
-def test_root_may_be_an_app_that_nobody_made() -> None:
+def test_root_may_be_an_implicit_app() -> None:
     stack = Stack()
     counters = DedupCounterTable(stack, "Counters")
     WindowedCounter(stack, "Rolling", table=counters, window=ROLLING)
@@ -118,7 +118,7 @@ def test_same_name_in_another_account_or_stage_is_another_table() -> None:
         DedupCounterTable(stack, "Counters", table=imported(stack, table_stream_arn=stream))
 
 
-def test_other_app_is_another_world_whose_aggregator_the_runtime_tells_by_its_path() -> None:
+def test_other_app_is_another_world_whose_aggregator_the_runtime_knows_by_its_path() -> None:
     paths = []
     for name in ("Blog", "Reports"):
         stack = new_stack(name)
@@ -138,7 +138,7 @@ def test_the_identity_of_an_aggregator_outlives_a_stage() -> None:
     assert paths == ["blog/Aggregator"] * 2
 
 
-def test_window_that_nobody_counts_is_an_error_at_synth(stack: Stack) -> None:
+def test_window_that_nothing_counts_is_an_error_at_synth(stack: Stack) -> None:
     build(WindowedCounter, stack)
     with pytest.raises(RuntimeError, match=r"window 'rolling' is never counted.*create a StreamAggregator"):
         synthesized(stack)
@@ -173,7 +173,7 @@ MANY = [Aggregate(name, VIEW, pk=f"{name}#{{url}}", sk="S", measures={"n": Count
     ],
     ids=["nothing", "source-missing", "index-missing", "too-many"],
 )
-def test_what_cannot_be_counted_is_refused_at_synth(aggregates: list[Aggregate], message: str, stack: Stack) -> None:
+def test_uncountable_aggregates_are_refused_at_synth(aggregates: list[Aggregate], message: str, stack: Stack) -> None:
     build(StreamAggregator, stack, aggregates=aggregates)
     with pytest.raises(RuntimeError, match=message):
         synthesized(stack)
@@ -190,7 +190,7 @@ def test_declarations_of_several_aggregates_are_taken_apart(aggregator: StreamAg
     assert declared(synthesized(aggregator)) == ["views", "visitors", "visitors-members"]
 
 
-def test_a_window_tells_what_it_costs(stack: Stack) -> None:
+def test_a_window_estimates_its_cost(stack: Stack) -> None:
     estimate = build(WindowedCounter, stack).cost_estimate
     assert (estimate.tiers, estimate.updates, estimate.queries) == (("hour",), 1, 1)
 
@@ -238,7 +238,7 @@ def test_events_of_a_table_are_checked_against_each_other(stack: Stack) -> None:
         DedupCounterTable(stack, "Notes", events=[MEMO]).grant_accept(new_role(stack), again)
 
 
-def test_what_counts_an_event_is_known_where_it_comes_in(stack: Stack, counters: DedupCounterTable) -> None:
+def test_declarations_over_an_event_are_known_where_it_comes_in(stack: Stack, counters: DedupCounterTable) -> None:
     build(EventIngest, stack, table=counters)
     other = Aggregate("notes", MEMO, pk="NOTES", sk="STATISTICS", measures={"notes": Count()})
     build(StreamAggregator, stack, table=counters, aggregates=[VIEWS, PLAYERS, ACTIVE, other])
@@ -246,7 +246,7 @@ def test_what_counts_an_event_is_known_where_it_comes_in(stack: Stack, counters:
     assert _counting(stack) == [(PLAYERS, ROLLING, VIEWS)] * 2
 
 
-def test_what_counts_an_event_has_to_fit_into_the_environment_of_an_ingest(stack: Stack) -> None:
+def test_declarations_that_count_an_event_have_to_fit_into_the_environment_of_an_ingest(stack: Stack) -> None:
     counters = DedupCounterTable(stack, "Counters")
     build(EventIngest, stack, table=counters)
     build(StreamAggregator, stack, table=counters, aggregates=MANY)
@@ -256,7 +256,7 @@ def test_what_counts_an_event_has_to_fit_into_the_environment_of_an_ingest(stack
         synthesized(stack)
 
 
-def test_what_nothing_counts_has_no_counts_to_fit(stack: Stack, counters: DedupCounterTable) -> None:
+def test_events_that_nothing_counts_have_no_declarations_to_fit(stack: Stack, counters: DedupCounterTable) -> None:
     build(StreamAggregator, stack, table=counters)
     build(EventIngest, stack, table=counters, event=MEMO)
     assert _counting(stack) == []
@@ -296,8 +296,8 @@ def test_an_event_comes_in_as_it_is_counted(stack: Stack, counters: DedupCounter
         build(StreamAggregator, stack, table=counters)
 
 
-def test_what_an_api_shows_and_nothing_counts_is_warned_of(stack: Stack, counters: DedupCounterTable) -> None:
-    # Whatever comes first: it is told at synth, once everything is declared.
+def test_declarations_that_an_api_shows_uncounted_are_a_warning(stack: Stack, counters: DedupCounterTable) -> None:
+    # Any construct may come first: synth warns once everything is declared.
     build(CounterApi, stack, table=counters, shown=[VIEWS, ROLLING, SITE, PLAYERS])
     build(CounterApi, stack, table=counters, shown=[VIEWS, ROLLING], construct_id="Counted")
     incremented = build(CounterApi, stack, table=counters, shown=[SITE], construct_id="Incremented")
@@ -316,7 +316,7 @@ def test_what_an_api_shows_and_nothing_counts_is_warned_of(stack: Stack, counter
     }
 
 
-def test_what_is_shown_could_be_no_item_of_something_else(stack: Stack, counters: DedupCounterTable) -> None:
+def test_declarations_that_are_shown_match_no_item_of_another(stack: Stack, counters: DedupCounterTable) -> None:
     build(StreamAggregator, stack, table=counters)
     same_item = replace(VIEWS, name="visits")
     with pytest.raises(InvalidArgumentError, match=r"^invalid sk='STATISTICS': expected a key that cannot match"):

@@ -1,4 +1,4 @@
-"""A table of other code, counted beside it: what is read, what is not touched, what synth notices."""
+"""A table of other code that is counted: what is read, what is not touched, what synth notices."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_an_import_is_known_by_its_stream_as_its_records_name_it(stack: Stack) -
 
 @pytest.mark.parametrize("table", [table_v1, table_v2])
 @pytest.mark.parametrize("view", [None, dynamodb.StreamViewType.NEW_IMAGE, dynamodb.StreamViewType.KEYS_ONLY])
-def test_a_table_without_both_images_is_refused_and_told_what_to_do(table: Any, view: Any, stack: Stack) -> None:
+def test_a_table_without_both_images_is_refused_with_advice(table: Any, view: Any, stack: Stack) -> None:
     keyword = "stream" if table is table_v1 else "dynamo_stream"
     source = table(stack, **{keyword: view})
     expected = rf"^invalid source_table='Test/Orders': .*{keyword}=StreamViewType.NEW_AND_OLD_IMAGES$"
@@ -95,7 +95,7 @@ def test_an_import_without_a_stream_is_refused(stack: Stack) -> None:
         (TableKeys("id", ttl="expiresAt"), {"time_to_live_attribute": None}),
     ],
 )
-def test_synth_tells_how_the_keys_are_named(keys: TableKeys | None, changes: dict[str, Any], stack: Stack) -> None:
+def test_synth_says_how_the_keys_are_named(keys: TableKeys | None, changes: dict[str, Any], stack: Stack) -> None:
     orders = Aggregate("orders", Items("order", keys=keys), pk="SHOP", sk="ORDERS", measures={"n": Count()})
     apart(stack, table_v1(stack, **changes), aggregates=[orders])
     assert "those of the source table 'Test/Orders': keys=TableKeys(partition_key='id'" in problem(stack)

@@ -55,7 +55,7 @@ def test_a_change_of_the_stack_is_seen() -> None:
     assert stable_template(one) != stable_template(more)
 
 
-def test_declarations_are_told_in_words() -> None:
+def test_declarations_are_in_words() -> None:
     [declared] = [
         found["Properties"]["Environment"]["Variables"]["DECLARATIONS"]
         for found in stable_template(some_stack())["Resources"].values()
@@ -64,7 +64,7 @@ def test_declarations_are_told_in_words() -> None:
     assert declared[0].startswith("Aggregate(name='views'")
 
 
-def test_what_is_no_stack_is_refused() -> None:
+def test_values_that_are_no_stack_are_refused() -> None:
     nothing: Any = None
     with pytest.raises(InvalidArgumentError, match=r"^invalid stack=None"):
         stable_template(nothing)

@@ -1,4 +1,4 @@
-"""What makes the aggregator exact, least privileged and observable."""
+"""Properties that make the aggregator exact, least privileged and observable."""
 
 from __future__ import annotations
 

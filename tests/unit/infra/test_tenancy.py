@@ -1,4 +1,4 @@
-"""Callers of their own: bound fields are what the authorizer can tell of, and limit all that is taken or shown."""
+"""Callers of their own: bound fields are what the authorizer knows, and limit all that is taken or shown."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ AUTHORIZERS = {
 
 
 @pytest.mark.parametrize("kind", AUTHORIZERS)
-def test_functions_are_told_which_field_is_which_claim(kind: str, stack: Stack, counters: DedupCounterTable) -> None:
+def test_functions_know_which_field_is_which_claim(kind: str, stack: Stack, counters: DedupCounterTable) -> None:
     authorizer, path = AUTHORIZERS[kind]
     arguments = {"table": counters, "authorizer": authorizer(stack), "tenant": {"customer": path}}
     api = build(CounterApi, stack, shown=[JOBS, DAY], events=[JOB], **arguments)
@@ -103,7 +103,7 @@ def test_an_event_is_bound_by_its_key(stack: Stack) -> None:
         build(EventIngest, stack, event=JOB, tenant={"customer": "iam.userId", "owner": "iam.userId"})
 
 
-def test_what_comes_in_unchecked_cannot_be_bound(stack: Stack) -> None:
+def test_events_that_come_in_unchecked_cannot_be_bound(stack: Stack) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^invalid tenant=.*None in direct mode"):
         build(EventIngest, stack, event=JOB, mode="direct", tenant={"customer": "iam.userId"})
 
@@ -120,7 +120,7 @@ def test_what_comes_in_unchecked_cannot_be_bound(stack: Stack) -> None:
     ],
     ids=["total", "window", "distinct", "listing", "event"],
 )
-def test_what_no_field_limits_is_not_shown(more: dict[str, Any], named: str, stack: Stack) -> None:
+def test_groups_that_no_field_limits_are_not_shown(more: dict[str, Any], named: str, stack: Stack) -> None:
     with pytest.raises(InvalidArgumentError, match=rf"^invalid tenant='customer': expected a field of '{named}'"):
         build(CounterApi, stack, tenant={"customer": "iam.userId"}, **more)
 

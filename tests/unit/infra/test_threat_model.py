@@ -70,7 +70,7 @@ def test_a_customer_is_known_by_a_token(authorize: Any, customer: str) -> None:
         (token("c1"), "ü"),
     ],
 )
-def test_nobody_else_is(authorize: Any, given: str, origin: str) -> None:
+def test_other_requests_are_not_authorized(authorize: Any, given: str, origin: str) -> None:
     assert authorize(given, origin)["isAuthorized"] is False
 
 

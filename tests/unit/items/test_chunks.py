@@ -79,7 +79,7 @@ def _rows(draw: st.DrawFn) -> list[Row]:
 
 
 def _read(blob: bytes) -> list[tuple[str, dict[str, Any]]]:
-    """What the reader on the docs' page says, which knows nothing but the format."""
+    """Rows by the reader on the docs' page, which knows nothing but the format."""
     page: dict[str, Any] = {}
     exec(_READER, page)
     return list(page["rows"]({"_chunk": {"B": blob}}))
@@ -100,7 +100,7 @@ def _as_stream(value: Any) -> Any:
 @example([Row("+", {"a": {"S": "1"}}), Row("+", {"a": {"N": "1"}})], "id")
 @example([Row("-", {"a": {"N": "1"}}), Row("+", {})], "id")
 @example([Row("0", {})], "id")
-def test_whatever_dynamodb_can_hold_comes_back_as_it_was(rows: list[Row], batch: str) -> None:
+def test_values_that_dynamodb_can_hold_come_back_as_they_were(rows: list[Row], batch: str) -> None:
     blob = encode_chunk(rows, batch)
     wanted = [(row.sign, _as_stream(row.values)) for row in rows]
 
@@ -113,7 +113,7 @@ def test_whatever_dynamodb_can_hold_comes_back_as_it_was(rows: list[Row], batch:
 
 
 @given(_rows())
-def test_what_was_decoded_is_encoded_the_same(rows: list[Row]) -> None:
+def test_rows_that_were_decoded_are_encoded_the_same(rows: list[Row]) -> None:
     blob = encode_chunk(rows, "id")
 
     assert encode_chunk(decode_chunk({"B": blob}).all_rows(), "id") == blob
@@ -162,7 +162,7 @@ def _document(**changes: Any) -> dict[str, Any]:
         _document(signs="+x"),
     ],
 )
-def test_what_is_no_chunk_is_told(value: dict[str, Any]) -> None:
+def test_values_that_are_no_chunk_are_malformed(value: dict[str, Any]) -> None:
     with pytest.raises(MalformedImageError):
         decode_chunk(value)
 

@@ -68,7 +68,7 @@ _CLEAR: list[tuple[Any, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("value", "typed"), _CLEAR)
-def test_what_has_a_clear_meaning_is_stored_and_stands_in_keys(value: Any, typed: dict[str, str]) -> None:
+def test_values_with_a_clear_meaning_are_stored_and_stand_in_keys(value: Any, typed: dict[str, str]) -> None:
     [(kind, text)] = typed.items()
 
     assert typed_item(None, {"a": value}) == {"a": typed}
@@ -91,7 +91,7 @@ def test_what_has_a_clear_meaning_is_stored_and_stands_in_keys(value: Any, typed
         (1e300, "a magnitude"),
     ],
 )
-def test_what_is_ambiguous_is_refused_with_advice(value: Any, advice: str) -> None:
+def test_ambiguous_values_are_refused_with_advice(value: Any, advice: str) -> None:
     for wrapped in (value, [value]):
         with pytest.raises(InvalidArgumentError, match=f"^invalid price=.*: expected {advice}") as refused:
             typed_item(None, {"price": wrapped})

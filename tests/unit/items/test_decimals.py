@@ -49,7 +49,7 @@ def test_rounding_would_be_an_error() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "NaN", "Infinity", "-Infinity", "sNaN", "1,5", "0x10", "1.2.3", "--1"])
-def test_what_is_no_finite_number_is_refused(text: str) -> None:
+def test_text_that_is_no_finite_number_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="number"):
         parse_number(text)
 

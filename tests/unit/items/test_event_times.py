@@ -68,7 +68,7 @@ def test_a_time_is_read_rounded_down_to_the_second(value: dict[str, str], second
         {},
     ],
 )
-def test_what_is_no_time_is_refused(value: dict[str, Any]) -> None:
+def test_values_that_are_no_time_are_refused(value: dict[str, Any]) -> None:
     with pytest.raises(MalformedImageError):
         event_seconds(value)
 

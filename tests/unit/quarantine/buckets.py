@@ -12,7 +12,7 @@ _LAMBDA = "aws/lambda/0e5d4c3b/shardId-1/2026/09/21"
 
 @dataclass
 class Bucket:
-    """A client of S3 that lists objects, one per page: by default two of Lambda's and one of somebody else's."""
+    """A client of S3 that lists objects, one per page: by default two of Lambda's and one of another writer."""
 
     now: float
     hours_old: dict[str, float] = field(
@@ -20,7 +20,7 @@ class Bucket:
     )
 
     def get_paginator(self, operation: str) -> Bucket:
-        """Of ``list_objects_v2`` only."""
+        """Only ``list_objects_v2`` has one."""
         assert operation == "list_objects_v2"
         return self
 

@@ -1,4 +1,4 @@
-"""What waits for repair is counted, at a price that is bounded."""
+"""Entries that wait for repair are counted, at a price that is bounded."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_nothing_waits(table: Table, memory: MemoryTable) -> None:
     assert memory.usage.reads <= 32 * 0.5
 
 
-def test_what_waits_is_counted_until_it_is_redriven(table: Table) -> None:
+def test_waiting_entries_are_counted_until_they_are_redriven(table: Table) -> None:
     for number in range(200):
         quarantine(table, number)
         cast("VirtualClock", table.clock).advance(60)
@@ -68,7 +68,7 @@ def test_the_age_is_the_records_however_long_it_is_kept(table: Table) -> None:
     assert waiting_in_quarantine(table, KEPT) == Waiting()
 
 
-def test_without_a_record_the_expiry_tells_the_age(table: Table, memory: MemoryTable) -> None:
+def test_the_expiry_gives_the_age_of_an_entry_without_a_record(table: Table, memory: MemoryTable) -> None:
     quarantine(table, 1)
     [item] = memory.items()
     spoiled = {**item, "record": {"S": "no JSON"}}

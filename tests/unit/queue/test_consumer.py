@@ -33,7 +33,7 @@ def world() -> World:
         TimeoutError("later"),
     ],
 )
-def test_what_the_table_refuses_for_now_is_sent_again_later(
+def test_messages_that_the_table_refuses_for_now_are_sent_again_later(
     world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     taken = world.clock()
@@ -99,7 +99,7 @@ def test_slices_stop_in_time_and_the_rest_is_sent_again_at_once(world: World, mo
     assert len(world.urls()) == 3500
 
 
-def test_what_came_often_and_is_not_reached_keeps_its_count(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_that_are_not_reached_keep_their_count(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sent again, a message that crashes the function would be as good as new."""
     for number in range(3):
         world.post(view(f"/{number}"))
@@ -181,7 +181,7 @@ def test_nothing_waits_for_a_client_of_sqs(world: World, monkeypatch: pytest.Mon
 def test_another_payload_of_a_known_key_becomes_a_dead_letter_and_a_repetition_does_not(
     bulk: Bulk, world: World
 ) -> None:
-    """As `accept` tells a conflict, so does the queue, as synthesized for AWS and for an emulator."""
+    """The queue handles a conflict as `accept` does, as synthesized for AWS and for an emulator."""
     world.consumer._table = replace(world.reached, bulk=bulk)
     world.post({**view("/a"), "bytes": 1})
     world.deliver()
@@ -198,7 +198,7 @@ def test_another_payload_of_a_known_key_becomes_a_dead_letter_and_a_repetition_d
 
 
 def test_a_packed_event_with_another_payload_is_a_duplicate_as_accept_says() -> None:
-    """Chunks are read for nobody who posts an event again."""
+    """No chunk is read for an event that is posted again."""
     packed = World(replace(VIEW, packed=Packed("time")))
     packed.post({**view("/a"), "bytes": 1})
     packed.deliver()

@@ -73,7 +73,7 @@ def test_dead_letters_fit_the_queue() -> None:
 
 
 def test_an_event_that_raises_is_isolated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the runtime does not foresee: the message comes again, and ends as a dead letter after ten receives."""
+    """Errors that the runtime does not foresee: the message comes again, and is a dead letter after ten receives."""
 
     def raising(table: Table, event: Event, events: list[Any], *more: Any) -> Any:
         if any(one["url"] == "/bad" for one in events):
@@ -94,7 +94,7 @@ def test_an_event_that_raises_is_isolated(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_message_that_kills_the_function_takes_nobody_along(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_a_message_that_kills_the_function_takes_no_other_along(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     world = World()
     world.reached.__dict__["jitter"] = random.Random(seed).random
 

@@ -1,4 +1,4 @@
-"""A queue, its consumer, and a table that can be told to fail."""
+"""A queue, its consumer, and a table that fails on command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=tim
 
 
 class World:
-    """A queue whose messages a consumer handles, and a table in memory that can be told to fail."""
+    """A queue whose messages a consumer handles, and a table in memory that fails on command."""
 
     def __init__(self, event: Event = VIEW, admission: Admission | None = None, max_receives: int = 10) -> None:
         self.clock = VirtualClock()

@@ -77,6 +77,6 @@ def test_members_of_a_distinct_count_are_not_read_with_it() -> None:
         [_aggregate("one", "A", write_shards=2)],
     ],
 )
-def test_what_shares_no_partition_key_is_refused(aggregates: list[Aggregate]) -> None:
+def test_groups_that_share_no_partition_key_are_refused(aggregates: list[Aggregate]) -> None:
     with pytest.raises(InvalidArgumentError, match="aggregates with one pk template and write_shards=1"):
         _world().counters.partition(aggregates, {"page": "home"})

@@ -1,4 +1,4 @@
-"""What `Counters` answers about windows, at the edges: boundaries, emptiness, refusals, clocks that change."""
+"""Answers of `Counters` about windows, at the edges: boundaries, emptiness, refusals, clocks that change."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_series_has_zeros_where_nothing_happened_and_reads_once() -> None:
     assert len(buckets.queries) == 1
 
 
-def test_a_series_is_read_from_the_coarsest_tier_that_tells_its_steps_apart() -> None:
+def test_a_series_is_read_from_the_coarsest_tier_that_separates_its_steps() -> None:
     year = replace(_JOBS, longest=timedelta(days=366))
     counters = (buckets := _written(year)).counters
     counters.window(year, _C).series(_utc(2025, 1, 1), _utc(2026, 1, 1), step="month")
@@ -181,7 +181,7 @@ def test_this_day_is_compared_with_the_one_before() -> None:
     found = buckets.counters.window(_JOBS, _C).compare(_DAY)
 
     assert (found.current.count, found.previous.count, found.change, found.ratio) == (3, 2, 1, 0.5)
-    assert buckets.counters.window(_JOBS, customer="nobody").compare(_DAY).ratio is None
+    assert buckets.counters.window(_JOBS, customer="unknown").compare(_DAY).ratio is None
 
 
 def test_several_groups_are_counted_in_one_call() -> None:

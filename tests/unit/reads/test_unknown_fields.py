@@ -76,7 +76,7 @@ def test_an_unknown_field_is_refused_before_any_call(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", _READS)
-def test_what_the_definition_in_use_needs_is_known_beside_what_is_declared(
+def test_fields_of_the_definition_in_use_are_known_with_those_declared(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     more = "id" if name in ("distinct", "histogram") else "shop"

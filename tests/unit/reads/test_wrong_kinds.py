@@ -89,7 +89,7 @@ def _counters() -> Counters:
     ],
     ids=str,
 )
-def test_what_is_no_aggregate_is_told_what_to_call(call: str, declared: Any) -> None:
+def test_values_that_are_no_aggregate_are_refused_with_the_right_call(call: str, declared: Any) -> None:
     with pytest.raises(InvalidArgumentError) as refused:
         OF_AGGREGATES[call](_counters(), declared)
 
@@ -100,7 +100,7 @@ def test_what_is_no_aggregate_is_told_what_to_call(call: str, declared: Any) -> 
 
 @pytest.mark.parametrize("call", OF_WINDOWS)
 @pytest.mark.parametrize(("declared", "advice"), [(VIEWS, "an Aggregate, use get()"), (VISITORS, "a Distinct, use")])
-def test_what_is_no_window_is_told_what_to_call(call: str, declared: Any, advice: str) -> None:
+def test_values_that_are_no_window_are_refused_with_the_right_call(call: str, declared: Any, advice: str) -> None:
     with pytest.raises(
         InvalidArgumentError, match=f"invalid window='{declared.name}': expected a Window; for {advice}"
     ):
@@ -108,7 +108,7 @@ def test_what_is_no_window_is_told_what_to_call(call: str, declared: Any, advice
 
 
 @pytest.mark.parametrize("call", OF_EVENTS)
-def test_what_is_no_event_is_refused(call: str) -> None:
+def test_values_that_are_no_event_are_refused(call: str) -> None:
     with pytest.raises(InvalidArgumentError, match="invalid event='views': expected an Event; for an Aggregate"):
         OF_EVENTS[call](_counters(), VIEWS)
     with pytest.raises(InvalidArgumentError, match=r"invalid event=5: expected an Event$"):

@@ -1,4 +1,4 @@
-"""What the original's stream has for a copy, and what is refused."""
+"""Records of the original's stream for a copy, and what is refused."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def item(copy: Copy, key: tuple[str, str]) -> dict[str, Any]:
     return dict(found.get("Item", {}))
 
 
-def test_what_was_accepted_but_not_counted_is_counted_once() -> None:
+def test_events_that_were_accepted_but_not_counted_are_counted_once() -> None:
     bench = bench_with(3)
     deliver(bench)
     bench.counters.accept(VIEW, {"url": "/", "id": 3})
@@ -91,7 +91,7 @@ def test_a_checkpoint_that_moved_meanwhile_is_not_set_back_again() -> None:
     assert views(copy) == 4
 
 
-def test_a_checkpoint_that_somebody_spoiled_is_told() -> None:
+def test_a_spoiled_checkpoint_is_an_error() -> None:
     bench = bench_with(3)
     deliver(bench)
     copy, [shard] = copied(bench.table), bench.shards()
@@ -121,7 +121,7 @@ def test_a_checkpoint_that_had_settled_stands_for_watermarks_that_were_pruned() 
     group = copy.client.tables[copy.name].partitions[GROUP[0]][GROUP[1]]
     [watermark] = [name for name in group if name.startswith("_w")]
     del group[watermark]
-    # As the original's stream tells of its pruning.
+    # The original's stream shows its pruning.
     key = {"pk": {"S": GROUP[0]}, "sk": {"S": GROUP[1]}}
     request = {"UpdateExpression": "REMOVE #w", "ExpressionAttributeNames": {"#w": watermark}}
     bench.table.update_item(TableName=bench.table.name, Key=key, **request)
@@ -185,7 +185,7 @@ def test_a_run_that_was_killed_does_not_take_its_own_checkpoints_for_the_copys()
     assert views(copy) == 2
 
 
-def test_an_item_that_somebody_wrote_before_the_stream_was_enabled_is_refused() -> None:
+def test_an_item_that_was_written_before_the_stream_was_enabled_is_refused() -> None:
     bench = bench_with(3)
     deliver(bench)
     bench.counters.accept(VIEW, {"url": "/", "id": 3})
@@ -195,7 +195,7 @@ def test_an_item_that_somebody_wrote_before_the_stream_was_enabled_is_refused() 
         catch_up(bench, copy).find()
 
 
-def test_an_item_that_somebody_wrote_since_is_known_by_the_copys_own_stream() -> None:
+def test_an_item_that_was_written_since_is_known_by_the_copys_own_stream() -> None:
     bench = bench_with(3)
     deliver(bench)
     bench.counters.accept(VIEW, {"url": "/", "id": 3})
@@ -206,7 +206,7 @@ def test_an_item_that_somebody_wrote_since_is_known_by_the_copys_own_stream() ->
     assert views(copy) == 4, "its deletion is in the copy's stream, for the next aggregator"
 
 
-def test_what_came_and_expired_needs_the_time_of_the_copy() -> None:
+def test_items_that_came_and_expired_need_the_time_of_the_copy() -> None:
     bench = bench_with(0)
     bench.counters.accept(VIEW, {"url": "/other", "id": 0})
     deliver(bench)
@@ -266,7 +266,7 @@ def test_afterwards_another_aggregator_may_take_over() -> None:
     assert new.handle({"shardId": "shardId-1", "Records": [record]}).takeover
 
 
-def test_a_history_that_is_missing_or_unreadable_is_told() -> None:
+def test_a_history_that_is_missing_or_unreadable_is_an_error() -> None:
     copy = copied(bench_with(1).table)
     with pytest.raises(RestoreError, match="no history of deployments"):
         catch_up(bench_with(1), copy)
@@ -301,7 +301,7 @@ def test_an_item_of_long_after_the_copy_may_lack_its_first_records() -> None:
         bench.counters.accept(VIEW, {"url": f"/{number}", "id": 1})
     bench.counters.retract(VIEW, {"url": "/", "id": 0})
     bench.table.stream.split(bench.shards()[0], 1)
-    # What the parent has of both lies beyond the records that are read of it.
+    # The parent's records of both lie beyond those that are read of it.
     bench.counters.retract(VIEW, {"url": "/149", "id": 1})
     bench.clock.advance(1)
     bench.counters.accept(VIEW, {"url": "/", "id": 0})

@@ -32,7 +32,7 @@ def chain(*images: dict[str, Any] | None, since: int = 100, every: int = 100, ke
 
 
 @pytest.mark.parametrize(("item", "included"), [(None, 0), (ONE, 1), (TWO, 2)])
-def test_the_copied_item_tells_how_many_changes_led_to_it(item: dict[str, Any] | None, included: int) -> None:
+def test_the_copied_item_shows_how_many_changes_led_to_it(item: dict[str, Any] | None, included: int) -> None:
     found = compare({KEY: chain(None, ONE, TWO)}, {KEY: item})
     assert (found.included, found.unknown, found.moment) == ({KEY: included}, [], 100.0 * included)
 
@@ -70,7 +70,7 @@ def test_values_are_compared_not_their_texts(stored: Any, streamed: Any) -> None
     assert compare({KEY: chain(None, image(streamed))}, {KEY: image(stored)}).included == {KEY: 1}
 
 
-def test_what_is_there_twice_is_placed_by_other_items() -> None:
+def test_images_that_are_there_twice_are_placed_by_other_items() -> None:
     came_and_went = chain(None, ONE, None, since=100, every=200)
     other = ("b", "x")
     early = {KEY: came_and_went, other: chain(None, TWO, since=50, key="b")}
@@ -81,11 +81,11 @@ def test_what_is_there_twice_is_placed_by_other_items() -> None:
 
 
 @pytest.mark.parametrize(("at", "included"), [(50.0, 0), (99.4, 2), (350.0, 2)], ids=["before", "the-second", "after"])
-def test_what_is_there_twice_is_placed_by_the_copys_time(at: float, included: int) -> None:
+def test_images_that_are_there_twice_are_placed_by_the_copys_time(at: float, included: int) -> None:
     every = 1 if at == 99.4 else 200  # Within the copy's second, the last place that fits is taken.
     found = compare({KEY: chain(None, ONE, None, every=every)}, {KEY: None}, at)
     assert found.included == {KEY: included}
 
 
-def test_the_first_change_tells_what_was_before() -> None:
+def test_the_first_change_shows_what_was_before() -> None:
     assert first_images([*chain(ONE, TWO, None), *chain(None, ONE, key="b")]) == {KEY: ONE, ("b", "x"): None}

@@ -7,7 +7,7 @@ import random
 from simulation.clock import EPOCH, VirtualClock
 
 
-def test_what_is_due_is_done_at_its_time_and_in_order() -> None:
+def test_calls_that_are_due_are_made_at_their_time_and_in_order() -> None:
     clock = VirtualClock()
     done: list[tuple[str, float]] = []
     for name, due in (("late", 30), ("early", 10), ("later", 31)):

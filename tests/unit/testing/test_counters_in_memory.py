@@ -88,13 +88,13 @@ def count_what_is_bad() -> None:
         counters.accept(ORDER, BAD)
 
 
-def test_what_cannot_be_counted_fails_at_the_end() -> None:
+def test_records_that_cannot_be_counted_fail_at_the_end() -> None:
     with pytest.raises(QuarantinedRecordsError, match=r"1 quarantined.*\n- taken: .*price") as raised:
         count_what_is_bad()
     assert [entry.names for entry in raised.value.entries] == [("taken",)]
 
 
-def test_what_could_not_be_counted_is_told_although_it_has_expired() -> None:
+def test_records_that_could_not_be_counted_are_listed_although_they_have_expired() -> None:
     with counters_in_memory([TAKEN], quarantine="keep") as counters:
         counters.accept(ORDER, BAD)
         counters.clock.advance(timedelta(days=30))

@@ -1,4 +1,4 @@
-"""Whatever happens to events and items, and however it is delivered: `evaluate` and counters in memory agree."""
+"""`evaluate` and counters in memory agree, whatever happens to events and items, and however it is delivered."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ _NEXT = {**_FIRST, "team": "blue", "revision": 2}
 
 
 _TAKEN = {"accepted", "duplicate", "conflict"}
-"""What becomes of events that can be counted; of two with one key and no version, the first one stays."""
+"""Statuses of events that can be counted; of two with one key and no version, the first one stays."""
 
 
 @settings(max_examples=12)
@@ -99,7 +99,7 @@ def test_evaluate_agrees_with_what_is_counted(steps: list[Any], faults: Faults |
     with counters_in_memory([*DECLARED, *WINDOWS], now=START, seed=seed, faults=faults) as counters:
         for kind, source, number, values in steps:
             if kind == "expire":
-                # What is written under another key from now on is no repetition of what has expired.
+                # An event under another key from now on is no repetition of what has expired.
                 counters.clock.advance(timedelta(days=3))
                 era += 1
                 continue

@@ -50,7 +50,7 @@ def test_the_events_of_a_person_are_erased(counters: CountersInMemory) -> None:
         ("transact_write_items", {"TransactItems": []}, "valid min length: 1"),
     ],
 )
-def test_what_the_service_model_refuses_never_leaves_the_client(
+def test_requests_that_the_service_model_refuses_never_leave_the_client(
     counters: CountersInMemory, operation: str, request_: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ParamValidationError, match=said):
@@ -102,7 +102,7 @@ def _puts(number: int) -> list[dict[str, Any]]:
         ),
     ],
 )
-def test_what_dynamodb_refuses_is_refused(
+def test_requests_that_dynamodb_refuses_are_refused(
     counters: CountersInMemory, operation: str, request_: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ClientError, match=said) as refused:
@@ -111,7 +111,7 @@ def test_what_dynamodb_refuses_is_refused(
     assert send(counters, "scan", Select="COUNT")["Count"] <= 3, "checkpoints only"
 
 
-def test_what_is_not_known_in_memory_is_said_never_passed_over(counters: CountersInMemory) -> None:
+def test_requests_that_are_not_known_in_memory_are_refused_never_passed_over(counters: CountersInMemory) -> None:
     for operation, request in (
         ("get_item", {"Key": KEY, "AttributesToGet": ["pk"]}),
         ("scan", {"IndexName": "ranking"}),

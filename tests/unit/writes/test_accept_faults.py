@@ -64,7 +64,7 @@ def test_only_throttled_statements_are_sent_again() -> None:
     assert 0 < pauses[0] < pauses[1]
 
 
-def test_what_stays_throttled_has_failed_with_its_reason() -> None:
+def test_events_that_stay_throttled_have_failed_with_their_reason() -> None:
     client = ScriptedClient(batch_execute_statement=[{"Responses": [_error("ThrottlingError")]}] * 50)
     pauses: list[float] = []
 
@@ -161,7 +161,7 @@ def test_an_event_that_meets_what_passes_can_be_sent_again(error: Exception, pac
 
 
 @pytest.mark.parametrize("error", _PASSING, ids=str)
-def test_what_passes_is_waited_out(error: Exception) -> None:
+def test_passing_errors_are_waited_out(error: Exception) -> None:
     client = ScriptedClient(batch_execute_statement=[error, _OK], transact_write_items=[error, {}])
 
     assert _statuses(client, _events(1)) == ["accepted"]
@@ -187,7 +187,7 @@ def test_a_duplicate_that_cannot_be_compared_now_costs_no_other_its_outcome() ->
     assert [outcome.status for outcome in outcomes] == ["accepted", "failed"]
 
 
-def test_what_passes_is_listed_in_one_place() -> None:
+def test_passing_errors_are_listed_in_one_place() -> None:
     runtime = Path(dynamodb_counters.__file__).parent
     lists = [file.name for file in runtime.rglob("*.py") if "ProvisionedThroughputExceeded" in file.read_text()]
 
@@ -260,7 +260,7 @@ _WRONG: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", _WRONG)
-def test_what_cannot_be_stored_is_rejected_without_a_call(kind: str) -> None:
+def test_events_that_cannot_be_stored_are_rejected_without_a_call(kind: str) -> None:
     table = scripted_table(ScriptedClient())
 
     alone, [among] = accept(table, _VIEW, _WRONG[kind]), accept_many(table, _VIEW, [_WRONG[kind]])

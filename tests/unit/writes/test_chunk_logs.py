@@ -1,4 +1,4 @@
-"""What a process remembers of logs is bounded, what it forgot it reads again, and how it writes them."""
+"""Logs in a process: what it remembers is bounded, what it forgot it reads again, and how it writes them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_log_larger_than_all_that_is_remembered_is_kept_alone(monkeypatch: pyt
     assert sum(outcome.status == "duplicate" for outcome in outcomes) == 2 * _MOST + 40
 
 
-def test_after_somebody_elses_chunk_so_many_puts_look_first() -> None:
+def test_puts_after_the_chunk_of_another_look_first() -> None:
     clock = VirtualClock()
     table: Any = MemoryTable(clock, 1, 1)
     own, other = (Counters(table.name, client=table, clock=clock) for _ in range(2))
@@ -66,7 +66,7 @@ def test_after_somebody_elses_chunk_so_many_puts_look_first() -> None:
 
     accept(own, "first")
     assert [accept(own, f"alone {n}") for n in range(3)] == [1, 1, 1]
-    accept(other, "somebody else")
+    accept(other, "another")
     accept(own, "refused")
     assert [accept(own, f"after {n}") for n in range(_WARY + 2)] == [2] * _WARY + [1, 1]
 

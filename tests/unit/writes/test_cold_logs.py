@@ -168,7 +168,7 @@ def test_a_listing_looks_at_wanted_events_alone(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("events", [100, 400, 1600])
-def test_what_is_read_before_an_event_is_accepted_is_bounded(monkeypatch: pytest.MonkeyPatch, events: int) -> None:
+def test_reads_before_an_event_is_accepted_are_bounded(monkeypatch: pytest.MonkeyPatch, events: int) -> None:
     monkeypatch.setattr(chunk_log, "MOST_EVENTS", 16)
     monkeypatch.setattr(chunk_log, "_PAGE", 4)
     world = _World(chunks=events)

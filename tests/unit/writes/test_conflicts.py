@@ -1,4 +1,4 @@
-"""Another payload under a known key is told from a repetition, with the stored event, and at no cost by default."""
+"""Another payload under a known key is no repetition but a conflict, with the stored event, at no cost by default."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_one_event_meets_what_is_stored_by_one_put(shop: _Shop) -> None:
     assert [item["total"] for item in shop.table.items()] == [{"N": "5"}]
 
 
-def test_what_a_transaction_meets_is_told_too(shop: _Shop) -> None:
+def test_conflicts_of_a_transaction_are_returned_too(shop: _Shop) -> None:
     counters = shop.counters()
     counters.record_once(_ORDER, shop.order(total=5), [_ORDERS])
 
@@ -165,7 +165,7 @@ def test_payloads_are_the_same_if_dynamodb_stores_them_alike(one: Any, other: An
     assert differing(_ORDER, *images) == ([] if is_same else ["value"])
 
 
-def test_how_conflicts_are_told_is_one_of_two(shop: _Shop) -> None:
+def test_the_argument_conflicts_is_one_of_two(shop: _Shop) -> None:
     wrong: Any = "always"
     with pytest.raises(InvalidArgumentError, match=r"^invalid conflicts='always': expected 'free' or 'read'$"):
         shop.counters().accept_many(_ORDER, [], conflicts=wrong)

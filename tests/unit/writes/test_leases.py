@@ -42,12 +42,12 @@ def _take_all(leases: Leases) -> int:
     return next(number for number in range(10**6) if not leases.take())
 
 
-def test_of_at_most_300_call_300_is_allowed_and_call_301_is_not(processes: Processes) -> None:
+def test_call_300_of_at_most_300_is_allowed_and_call_301_is_not(processes: Processes) -> None:
     assert _take_all(processes.leases()) == 300
     assert _take_all(processes.leases(group=TWO)) == 300
 
 
-def test_what_one_releases_others_can_use(processes: Processes) -> None:
+def test_units_that_one_process_releases_are_for_others(processes: Processes) -> None:
     with processes.leases() as first:
         for _ in range(40):
             assert first.take()
@@ -121,6 +121,6 @@ def test_a_number_of_calls_that_is_none_is_refused(processes: Processes, n: Any)
         processes.leases().take(n)
 
 
-def test_what_is_no_quota_is_refused(processes: Processes) -> None:
+def test_values_that_are_no_quota_are_refused(processes: Processes) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^invalid quota='calls': expected a Quota"):
         processes.counters.leases("calls")  # type: ignore[arg-type]

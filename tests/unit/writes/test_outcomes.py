@@ -1,4 +1,4 @@
-"""What is not accepted cannot be overlooked: one event raises, many are told apart, counted and summed up."""
+"""Events that are not accepted cannot be overlooked: one raises; many are distinguished, counted and summed up."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_one_event_that_cannot_be_accepted_raises(values: Any, field: str, text:
         assert (refused.value.field, isinstance(refused.value, InvalidArgumentError)) == (field, True)
 
 
-def test_what_dynamodb_refuses_of_one_event_raises_with_its_reason() -> None:
+def test_an_event_that_dynamodb_refuses_raises_with_its_reason() -> None:
     counters = _scripted(put_item=[failure("ValidationException", "PutItem")])
 
     with pytest.raises(RejectedEventError, match=r"^ValidationException: ValidationException by script$"):
@@ -95,7 +95,7 @@ def _many() -> Outcomes:
     return counters.accept_many(_VIEW, [{**_ONE, "n": 1}, {"url": "/"}, {**_ONE, "n": 2}, {**_ONE, "id": 2}, {"id": 1}])
 
 
-def test_many_outcomes_are_told_apart_and_summed_up() -> None:
+def test_many_outcomes_are_distinguished_and_summed_up() -> None:
     outcomes = _many()
 
     assert [outcome.status for outcome in outcomes] == ["duplicate", "rejected", "conflict", "accepted", "rejected"]

@@ -1,4 +1,4 @@
-"""What packed events refuse at the door, where DynamoDB would refuse an item: a chunk would take it."""
+"""Packed events are refused at the door where DynamoDB would refuse an item: a chunk would take them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _BAD: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("bad", _BAD.values(), ids=_BAD)
-def test_what_no_item_can_hold_is_rejected_and_its_neighbors_are_not(counters: Counters, bad: Any) -> None:
+def test_values_that_no_item_can_hold_are_rejected_and_their_neighbors_are_not(counters: Counters, bad: Any) -> None:
     at = int(counters._table.clock())
     views = [{"url": "/", "at": at, "n": n, "note": note} for n, note in enumerate(["x", bad, _nested(31)])]
 

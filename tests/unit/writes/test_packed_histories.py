@@ -74,7 +74,7 @@ def test_any_history_comes_to_what_a_dict_comes_to(history: list[tuple[str, int,
         sales = [world.sale(one) for one in drawn]
         if act == "retract":
             for sale in sales:
-                # Only the key tells which one is meant.
+                # Only the key decides which one is meant.
                 told = processes[index].retract(_SALE, {**sale, "n": 9, "note": "?"})
                 assert told == (there.get(_key(sale)) is not None)
                 there[_key(sale)] = None

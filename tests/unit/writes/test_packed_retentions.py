@@ -29,7 +29,7 @@ _DECLARED = [
 
 
 class World:
-    """A table; each process declares what it is told to."""
+    """A table; each process declares what it is given."""
 
     def __init__(self) -> None:
         self.clock = VirtualClock()

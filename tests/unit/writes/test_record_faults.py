@@ -1,4 +1,4 @@
-"""`record_once` tells a duplicate from a conflict from a refusal; `increment` refuses what it cannot add exactly."""
+"""`record_once` distinguishes duplicates, conflicts and refusals; `increment` refuses what it cannot add exactly."""
 
 from __future__ import annotations
 

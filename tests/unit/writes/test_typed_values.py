@@ -1,4 +1,4 @@
-"""What is typed without boto3's serializer is typed as it would: the same values, the same refusals."""
+"""Values are typed without boto3's serializer as it would type them: the same values, the same refusals."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_an_event_is_accepted_once_with_the_types_it_is_given(store: Store) -> N
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "says"),
     [
         (("sale", "shop=a"), "invalid id=None"),
         (("sale", "id"), "invalid attribute 'id': expected attribute=text or attribute:=JSON"),
@@ -46,8 +46,8 @@ def test_an_event_is_accepted_once_with_the_types_it_is_given(store: Store) -> N
         (("sales", "id=1"), "no event 'sales' is declared; there is: sale"),
     ],
 )
-def test_what_is_wrong_is_one_line(store: Store, arguments: tuple[str, ...], told: str) -> None:
+def test_mistakes_are_one_line(store: Store, arguments: tuple[str, ...], says: str) -> None:
     done = accept(store, *arguments)
     assert (done.code, done.out) == (2, "")
-    assert told in done.err
+    assert says in done.err
     assert done.err.count("\n") == 1

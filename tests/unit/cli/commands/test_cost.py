@@ -45,7 +45,7 @@ def test_other_prices(tmp_path: Path) -> None:
     assert writes[1] == pytest.approx(10 * writes[0])
 
 
-def test_a_sample_tells_how_large_events_are_and_how_they_pack(tmp_path: Path) -> None:
+def test_a_sample_shows_how_large_events_are_and_how_they_pack(tmp_path: Path) -> None:
     sample = tmp_path / "events.jsonl"
     lines = [{"url": f"/{number % 9}", "id": f"{number:09}", "text": "same" * 300} for number in range(500)]
     sample.write_text("\n".join(map(json.dumps, lines)))

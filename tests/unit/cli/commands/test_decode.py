@@ -1,4 +1,4 @@
-"""Every kind of item is told in words, from what the console or the AWS CLI shows of it."""
+"""Every kind of item in words, from what the console or the AWS CLI shows of it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_there_are_words_for_every_kind() -> None:
 
 
 @pytest.mark.parametrize("example", WORDS)
-def test_an_item_is_told_in_words(example: str, written: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+def test_an_item_is_written_in_words(example: str, written: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     known = ("--declarations", encode(DECLARATIONS)) if example.startswith(("Group", "Bucket")) else ()
     done = decode(tmp_path, printed(written[example]), *known)
     assert (done.code, done.err) == (0, "")
@@ -81,7 +81,7 @@ def test_an_item_is_told_in_words(example: str, written: dict[str, dict[str, Any
     assert told["kind"] == ("quarantine entry" if kind.startswith("quarantined") else kind)
 
 
-def test_a_chunks_rows_and_a_groups_watermarks_are_told(written: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+def test_a_chunks_rows_and_a_groups_watermarks_are_listed(written: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     [chunk] = decode(tmp_path, printed(written["Chunk"]), "--json").document
     assert [row["is"] for row in chunk["rows"]] == ["accepted", "accepted"]
     assert chunk["rows"][0]["values"]["clientId"]
@@ -110,7 +110,7 @@ def test_with_a_table_shards_and_declarations_are_known_by_name(tmp_path: Path) 
     done = decode(tmp_path, printed(item), "--table", bench.table.name, client=bench.table)
     assert "a group of the aggregate 'shops', shop=a: n=1 taken=2" in done.out
     assert f", {bench.shards()[0]}: counted through " in done.out
-    # Once its watermarks are pruned, its type tells what it is.
+    # Once its watermarks are pruned, its type says what it is.
     pruned = {name: value for name, value in item.items() if not name.startswith("_w")}
     assert "a group of the aggregate" in decode(tmp_path, printed(pruned), "--declarations", encode((SHOPS,))).out
 
@@ -135,7 +135,7 @@ def test_with_a_table_shards_and_declarations_are_known_by_name(tmp_path: Path) 
         ('{"pk": {"S": "a"}, "_type": {"S": "a"}, "n": {"N": "x"}}', "cannot be read"),
     ],
 )
-def test_what_is_no_item_is_one_line(text: str, said: str, tmp_path: Path) -> None:
+def test_text_that_is_no_item_is_one_line(text: str, said: str, tmp_path: Path) -> None:
     done = decode(tmp_path, text)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
     assert said in done.err

@@ -1,4 +1,4 @@
-"""What `counters diff` says before a deployment, and what it exits with."""
+"""`counters diff` before a deployment: what it says, and what it exits with."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_changed_filter_says_what_was_and_what_happens(store: Store, tmp_path:
     assert "counts the groups of shops by its old definition" in done.out
 
 
-def test_json_holds_the_same_and_tells_what_is_not_whole(store: Store) -> None:
+def test_json_holds_the_same_and_says_what_is_not_whole(store: Store) -> None:
     store.deploy(SHOPS)
     key = {"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "GENERATIONS"}}
     status = {"S": json.dumps({"shops": {"reads": 0, "whole": False}})}
@@ -111,7 +111,7 @@ def test_a_table_that_nothing_counts_yet(store: Store) -> None:
     assert done.out.startswith("Nothing counts this table yet")
 
 
-def test_of_several_aggregators_the_one_that_counts_the_table(store: Store, tmp_path: Path) -> None:
+def test_diff_takes_the_aggregator_that_counts_the_table(store: Store, tmp_path: Path) -> None:
     store.deploy(SHOPS)
     file = _template(tmp_path, One=(BIG,), Two=(SHOPS,))
 
@@ -126,7 +126,7 @@ def test_of_several_aggregators_the_one_that_counts_the_table(store: Store, tmp_
     assert _diff(store, "--template", file).code == 0
 
 
-def test_another_aggregator_than_the_one_that_counts_is_told_until_it_is_handed_over(
+def test_another_aggregator_than_the_one_that_counts_is_reported_until_it_is_handed_over(
     store: Store, tmp_path: Path
 ) -> None:
     store.deploy(SHOPS)

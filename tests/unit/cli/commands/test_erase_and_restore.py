@@ -1,4 +1,4 @@
-"""Erasing asks first and tells by place; a restore that cannot be done is one line."""
+"""Erasing asks first and reports by place; a restore that cannot be done is one line."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def visits(bench: Workbench) -> int:
     return sum(item["_type"] == {"S": "visit"} for item in bench.table.items())
 
 
-def test_erasing_asks_first_and_tells_by_place(bench: Workbench) -> None:
+def test_erasing_asks_first_and_reports_by_place(bench: Workbench) -> None:
     assert command(bench, *ANN, "--dry-run", "--json").document["found"]["events"] == 2
-    assert command(bench, *ANN).code == 2, "nobody was asked"
+    assert command(bench, *ANN).code == 2, "no question was asked"
     refused = command(bench, *ANN, answer=lambda _: False)
     assert (refused.code, "found: the table: 2" in refused.err) == (1, True)
     assert visits(bench) == 3

@@ -1,4 +1,4 @@
-"""Entries of the quarantine: found by what they say, told in words, redriven, given up, deleted."""
+"""Entries of the quarantine: found by what they say, shown in words, redriven, given up, deleted."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_entries_are_found_by_reason_age_and_declaration(world: World) -> None:
     assert "1 d" in shown.out
 
 
-def test_an_entry_is_told_in_words_with_its_record(world: World) -> None:
+def test_an_entry_is_shown_in_words_with_its_record(world: World) -> None:
     [one, two, _] = world.ids()
     told = world.run("quarantine", "show", two[:5]).out
     assert "The insertion of the sale SALE#2 / SALE could not be counted by shops." in told
@@ -74,7 +74,7 @@ def test_an_entry_is_told_in_words_with_its_record(world: World) -> None:
     assert world.run("quarantine", "show", one, "--json").document["declarations"] == ["shops", "towns"]
 
 
-def test_what_is_redriven_is_sent_through_the_stream_once(world: World) -> None:
+def test_redriven_entries_are_sent_through_the_stream_once(world: World) -> None:
     one, two, three = world.ids()
     looked = world.run("quarantine", "redrive", "--declaration", "shops", "--dry-run", "--json")
     assert looked.document == {"would be redriven": [one, two, three]}
@@ -110,9 +110,9 @@ def test_records_that_may_have_been_counted_are_asked_about(world: World) -> Non
     assert world.states() == ["waiting"] * 3
 
 
-def test_what_is_discarded_never_waits_again(world: World) -> None:
+def test_discarded_entries_never_wait_again(world: World) -> None:
     one, two, three = world.ids()
-    assert world.run("quarantine", "discard", two).code == 2, "nobody was asked"
+    assert world.run("quarantine", "discard", two).code == 2, "no question was asked"
     assert world.run("quarantine", "discard", two, answer=lambda _: False).code == 1
     assert world.run("quarantine", "discard", two, "--dry-run").code == 0
     assert world.states() == ["waiting"] * 3
@@ -127,7 +127,7 @@ def test_what_is_discarded_never_waits_again(world: World) -> None:
     assert world.run("quarantine", "redrive", two, "--json").document == {"would be redriven": []}
 
 
-def test_what_is_purged_is_gone_and_what_was_redriven_stays(world: World) -> None:
+def test_purged_entries_are_gone_and_redriven_ones_stay(world: World) -> None:
     one, two, three = world.ids()
     world.run("quarantine", "redrive", one)
     world.run("quarantine", "discard", two, "--yes")
@@ -144,7 +144,7 @@ def test_what_is_purged_is_gone_and_what_was_redriven_stays(world: World) -> Non
     assert world.ids("--state", "any") == [one]
 
 
-def test_an_entry_that_changes_meanwhile_is_told(world: World) -> None:
+def test_an_entry_that_changes_meanwhile_is_reported(world: World) -> None:
     one, two, _ = world.ids()
 
     def somebody_else(_: str) -> bool:
@@ -155,7 +155,7 @@ def test_an_entry_that_changes_meanwhile_is_told(world: World) -> None:
     assert (done.code, done.out) == (1, f"1 discarded; 1 have changed meanwhile: {one}\n")
 
 
-def test_a_delta_is_told_in_words() -> None:
+def test_a_delta_is_shown_in_words() -> None:
     bench = Workbench([SHOPS])
     for number in range(2):
         bench.counters.accept(SALE, {"id": number, "shop": "a", "price": 10**38 - 1})

@@ -145,7 +145,7 @@ def test_a_killed_replay_goes_on_where_it_was(world: World, tmp_path: Path, cras
     assert not kept.exists()
 
 
-def test_what_the_table_refuses_for_now_is_tried_again_and_then_told(world: World, tmp_path: Path) -> None:
+def test_events_that_the_table_refuses_for_now_are_tried_again_and_then_reported(world: World, tmp_path: Path) -> None:
     file = write_lines(tmp_path / "hits.jsonl", 3)
     refusals = 5
 
@@ -191,7 +191,7 @@ def test_wrong_input_is_one_line(
     assert said in done.err
 
 
-def test_another_file_or_event_is_told_apart(world: World, tmp_path: Path) -> None:
+def test_another_file_or_event_is_refused(world: World, tmp_path: Path) -> None:
     file = write_lines(tmp_path / "hits.jsonl", 3)
     kept = tmp_path / "hits.jsonl.progress"
     for content in ("{", "[]", '{"of": 1}', '{"of": {"event": "view"}}'):

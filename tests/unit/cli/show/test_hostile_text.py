@@ -41,7 +41,7 @@ SHOWN = r"/\x1b[2J\x1b]52;c;ZXZpbA==\x07\x9b5m\x7f\r\x08\u202e\u2066\u2028\t\ner
 FOREIGN = re.compile(
     "\x1b\\[2J|\x1b\\]|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029\u2066-\u2069]"
 )
-"""What no text of ours holds, on a terminal with colors and a live display."""
+"""Characters that no text of ours holds, on a terminal with colors and a live display."""
 
 ODD = Aggregate("odd", VIEW, pk="SITE", sk="ODD", measures={"n": Count()}, where=Attr("device").eq(TEXT))
 GROUP = f"url={TEXT}"
@@ -97,7 +97,7 @@ def test_every_command_is_run() -> None:
     assert {*CASES} == {*commands()}
 
 
-def test_nothing_prints_beside_the_console() -> None:
+def test_nothing_prints_but_the_console() -> None:
     other = re.compile(r"\bprint\(|\becho\(|sys\.stdout\.write|\bConsole\(")
     folder = Path(main.__file__).parent
     found = [path.name for path in folder.rglob("*.py") if other.search(path.read_text().replace(".print(", ""))]
@@ -106,7 +106,7 @@ def test_nothing_prints_beside_the_console() -> None:
 
 @pytest.fixture(scope="module")
 def blog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blog]:
-    """A table that counts what hostile clients have posted, and what lies beside it."""
+    """A table that counts what hostile clients have posted, with its services."""
     with mock_aws(), chdir(tmp_path_factory.mktemp("hostile")):
         blog = Blog()
         blog.deploy(*DECLARED, ODD)

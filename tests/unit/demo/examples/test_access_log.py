@@ -34,7 +34,7 @@ def _stamp(time: datetime) -> str:
 
 
 @given(_client, st.sampled_from(["-", "frank", "a b"]), _time, _method, _target, _version, _tail)
-def test_what_was_logged_is_read_back(
+def test_logged_requests_are_read_back(
     client: str, user: str, time: datetime, method: str, target: str, version: str, tail: str
 ) -> None:
     line = f'{client} - {user} [{_stamp(time)}] "{method} {target}{version}" 200 512{tail}'
@@ -45,7 +45,7 @@ def test_what_was_logged_is_read_back(
 
 @pytest.mark.parametrize("name", ["access.log", "access.log.gz"])
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_gzip_is_told_by_content(tmp_path: Path, name: str, pack: type[bytes]) -> None:
+def test_gzip_is_recognized_by_content(tmp_path: Path, name: str, pack: type[bytes]) -> None:
     path = tmp_path / name
     path.write_bytes(pack(f"{_COMBINED}\r\ngarbage\n\n{_COMBINED}".encode()))
 
