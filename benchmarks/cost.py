@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,8 @@ from benchmarks.designs.ours import Ours
 from benchmarks.queue_and_stream import Mortality, Stream, chunks, deliver, deliver_at_least_once, deliver_steadily
 from benchmarks.workloads import truth
 from demo.examples.blog.traffic import View
-from dynamodb_counters.testing._dynamodb.capacity import UNITS_PER_SECOND, Usage
+from dynamodb_counters._cost.ceilings import UNITS_PER_KEY
+from dynamodb_counters.testing._dynamodb.capacity import Usage
 from simulation.faults.faulty_client import FaultyClient
 
 
@@ -64,23 +66,25 @@ def on_engine(engine: Any, design: type[Design], views: Sequence[View], batch: i
 
 
 def _ceilings(usage: Usage, views: Sequence[View], *, counts_in_stream: bool) -> dict[str, Any]:
-    """The highest rate of one hot counter, that of the most viewed page."""
+    """The highest rate of one hot counter, that of the most viewed page: no partition key takes more units."""
     [(url, events)] = truth(views).most_common(1)
     written = [(key, units) for (table, *key), units in usage.items.items() if table == TABLE]
-    hottest = max(units for key, units in written if _is_counter(key, url))
-    aggregation = sum(units for key, units in written if _is_counter(key, None))
+    on_key: defaultdict[str, float] = defaultdict(float)
+    for key, units in written:
+        # A part takes chunks of all pages, so only its share of each is one page's.
+        on_key[key[0]] += units * events / len(views) if key[0].startswith("PACK#") else units
+    others = (f"{url}_", "PACK#", "CHECKPOINT")
+    hottest = max(units for key, units in on_key.items() if key == f"URL#{url}" or key.startswith(others))
+    aggregation = sum(units for key, units in written if _is_counter(key))
     return {
-        "counter_events_per_second": UNITS_PER_SECOND * events / hottest,
+        "counter_events_per_second": UNITS_PER_KEY * events / hottest,
         "aggregation_write_units": aggregation / len(views) if counts_in_stream else None,
     }
 
 
-def _is_counter(key: Sequence[str], url: str | None) -> bool:
-    if len(key) == 1:  # An hour or a minute.
-        return url is None or key[0].startswith(f"{url}_")
-    if key[1].startswith("T#") or key[0].startswith("PACK#"):
-        return False
-    return url is None or key[0] == f"URL#{url}" or key[0] == "CHECKPOINT"
+def _is_counter(key: Sequence[str]) -> bool:
+    # An hour or a minute is the whole key.
+    return len(key) == 1 or not (key[1].startswith("T#") or key[0].startswith("PACK#"))
 
 
 def _error(counting: Design, views: Sequence[View]) -> float:

@@ -155,7 +155,7 @@ OPERATING: Final = (
     "counters accept view url=/ --table counters",
     "counters backfill vews --yes --table counters",
     "counters diff --table counters --template missing.json",
-    "counters cost --rate 0",
+    "counters cost --rate -1",
 )
 
 POSTING: Final = (

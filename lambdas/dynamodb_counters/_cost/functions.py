@@ -49,9 +49,14 @@ class Function:
     rounds: float
 
     @property
+    def seconds(self) -> float:
+        """Duration of a run."""
+        return self.cpu * GB_PER_CPU / MEMORY_GB + INVOCATION + self.rounds * ROUND_TRIP
+
+    @property
     def gb_seconds(self) -> float:
         """Per second."""
-        return self.runs * (self.cpu * GB_PER_CPU + (INVOCATION + self.rounds * ROUND_TRIP) * MEMORY_GB)
+        return self.runs * self.seconds * MEMORY_GB
 
     @property
     def traces(self) -> float:
@@ -66,3 +71,9 @@ def rounds(requests: float) -> float:
     (0, 2)
     """
     return math.ceil(requests / PARALLEL_REQUESTS)
+
+
+def counting(events: float, updates: float, runs: float = 1.0, *, packed: bool) -> Function:
+    """The aggregator, whose batches hold so many events and update so many items."""
+    per_record = CPU_PER_PACKED_EVENT if packed else CPU_PER_RECORD
+    return Function(runs, events * per_record + updates * (CPU_PER_UPDATE + CPU_PER_RECORD), rounds(updates))

@@ -7,27 +7,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from dynamodb_counters._cost import functions
-from dynamodb_counters._cost.batches import TUMBLING_SECONDS, Batches, hottest_share
-from dynamodb_counters._cost.counted_items import (
-    BUCKET_BYTES,
-    GROUP_BYTES,
-    SLOT_BYTES,
-    WATERMARK_BYTES,
-    Counted,
-    updates_of,
-)
+from dynamodb_counters._cost.batches import TUMBLING_SECONDS, Batches
+from dynamodb_counters._cost.ceilings import Ceiling, ceiling, used_by, used_by_ours
+from dynamodb_counters._cost.counted_items import BUCKET_BYTES, GROUP_BYTES, SLOT_BYTES, WATERMARK_BYTES, Counted
 from dynamodb_counters._cost.functions import Function
 from dynamodb_counters._cost.known_units import KNOWN, KnownDesign
 from dynamodb_counters._cost.own_units import Stage, updates_per_batch
 from dynamodb_counters._cost.service_dollars import Price, doors, dynamodb, receiver, running, watched
 from dynamodb_counters._cost.workload_settings import Workload
 from dynamodb_counters._timeline.times import DAY
-
-ITEM_UNITS_PER_SECOND: Final = 1000.0
-"""Write units that an item, and so its partition key, takes."""
-
-_TRANSACTIONS_PER_SECOND: Final = 92.0
-"""Most transactions that change one item; conflicts eat the rest (`benchmarks/scale.py`)."""
 
 _STORED_BYTES: Final = 100
 """Bytes that DynamoDB adds to each item it stores."""
@@ -44,11 +32,11 @@ _WATCH_READS: Final = 16.0
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """Units per event and stage, dollars per month and service; whether counts are exact and the hottest keeps up."""
+    """Units per event and stage, dollars per month and service; whether counts are exact, and the ceiling if any."""
 
     title: str
     exact: bool
-    keeps_up: bool
+    ceiling: Ceiling | None
     units: dict[str, Stage]
     dollars: dict[str, float]
 
@@ -67,8 +55,6 @@ def _own(load: Workload, price: Price) -> Bill:
     shards, packing = load.shards(), load.packing()
     feeding, batches = load.feeding(shards), load.batches(shards)
     updates = updates_per_batch(load.counted, batches, feeding)
-    per_record = functions.CPU_PER_RECORD if packing is None else functions.CPU_PER_PACKED_EVENT
-    cpu = batches.events * per_record + updates * (functions.CPU_PER_UPDATE + functions.CPU_PER_RECORD)
     runs = feeding / batches.seconds
     if packing is None:
         stored, per_event, calls = load.event_bytes + _STORED_BYTES, functions.CPU_ACCEPTED, 1 / _EVENTS_PER_CALL
@@ -78,7 +64,7 @@ def _own(load: Workload, price: Price) -> Bill:
         per_event = functions.CPU_ACCEPTED_PACKED
     used = [
         *_behind_queue(load, per_event, calls, one_by_one=packing is not None),
-        Function(runs, cpu, functions.rounds(updates)),
+        functions.counting(batches.events, updates, runs, packed=packing is not None),
         # The last invocation of each tumbling window, and the rule that counts what waits.
         Function(min(runs, feeding / TUMBLING_SECONDS) + 1 / _WATCH_SECONDS, 0.0, 1),
     ]
@@ -88,9 +74,8 @@ def _own(load: Workload, price: Price) -> Bill:
     dollars = dynamodb(writes, reads + _WATCH_READS / _WATCH_SECONDS, kept, price)
     dollars |= running(used, price, tracing=load.tracing) | doors(load, price)
     dollars["CloudWatch"] += watched(load.door, price, monitoring=load.monitoring)
-    hottest = max(_hottest(one, batches, feeding) for one in load.counted)
     title = "this: accept + watermark" if packing is None else "this: packed"
-    return Bill(title, True, hottest <= ITEM_UNITS_PER_SECOND, units, dollars)
+    return Bill(title, True, ceiling(load, used_by_ours), units, dollars)
 
 
 def _known(load: Workload, known: KnownDesign, price: Price) -> Bill:
@@ -112,8 +97,7 @@ def _known(load: Workload, known: KnownDesign, price: Price) -> Bill:
     kept += sum(one.groups for one in load.counted) * known.counter_writes * (GROUP_BYTES + _STORED_BYTES)
     dollars = dynamodb(writes, reads, kept, price)
     dollars |= running(used, price, tracing=load.tracing) | doors(load, price)
-    hottest = max(_hottest_known(one, known, load.rate, batches, shards) for one in load.counted)
-    return Bill(known.title, known.exact, hottest <= ITEM_UNITS_PER_SECOND, units, dollars)
+    return Bill(known.title, known.exact, ceiling(load.unpacked(), used_by(known)), units, dollars)
 
 
 def _behind_queue(load: Workload, cpu: float, requests: float, *, one_by_one: bool) -> list[Function]:
@@ -125,24 +109,6 @@ def _behind_queue(load: Workload, cpu: float, requests: float, *, one_by_one: bo
     sent = events * requests
     rounds = math.ceil(sent) if one_by_one else functions.rounds(sent)
     return [*receiver(load), Function(load.rate / events, events * cpu, rounds)]
-
-
-def _hottest(counted: Counted, batches: Batches, shards: int) -> float:
-    """Write units per second of the group with most events."""
-    share = hottest_share(counted.groups, counted.skew)
-    share *= 1 if counted.scattered else shards
-    touches = -math.expm1(batches.events * math.log1p(-min(share, 1 - 1e-12))) / batches.seconds
-    each = updates_of(counted, batches, shards)
-    units = each.writes / each.number / (len(counted.tiers) or 1)
-    return touches * units * (shards if counted.scattered else 1)
-
-
-def _hottest_known(counted: Counted, known: KnownDesign, rate: float, batches: Batches, shards: int) -> float:
-    units = 1 + known.transaction
-    if known.coalesces:
-        return units * (shards if counted.scattered else 1) / batches.seconds
-    touches = rate * hottest_share(counted.groups, counted.skew)
-    return touches * (ITEM_UNITS_PER_SECOND / _TRANSACTIONS_PER_SECOND if known.transaction else units)
 
 
 def _counted_bytes(counted: Counted, load: Workload) -> float:

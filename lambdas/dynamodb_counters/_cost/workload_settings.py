@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias
 from dynamodb_counters._cost.batches import Batches
 from dynamodb_counters._cost.chunk_sizes import ChunkSizes
 from dynamodb_counters._cost.counted_items import Counted
+from dynamodb_counters._cost.functions import INVOCATION
 from dynamodb_counters._cost.own_units import (
     Packing,
     Stage,
@@ -82,13 +83,15 @@ class Workload:
         feeding = self.feeding(shards)
         per_record = 1.0 if self.packed is None else self.packed
         most = self.batch * per_record
-        found = Batches.gathered(self.rate / feeding, self.gather, most, per_record)
+        # The next batch gathers while this one is counted.
+        gather = max(self.gather, INVOCATION)
+        found = Batches.gathered(self.rate / feeding, gather, most, per_record)
         for _ in range(_ROUNDS):
             own = updates_per_batch(self.counted, found, feeding) * feeding / shards * per_record
             if found.events + own <= self.batch * per_record + 1e-6:
                 break
             most = max(per_record, (most + self.batch * per_record - own) / 2)
-            found = Batches.gathered(self.rate / feeding, self.gather, most, per_record)
+            found = Batches.gathered(self.rate / feeding, gather, most, per_record)
         return found
 
     def stages(self, shards: int) -> dict[str, Stage]:

@@ -98,15 +98,6 @@ def test_a_batch_holds_the_tables_own_changes() -> None:
     assert full.batches(4).events == pytest.approx(500, rel=0.01)
 
 
-def test_a_hot_item_that_cannot_keep_up_is_reported() -> None:
-    load = Workload(5_000, (Counted(1),))
-    keeps = {each.title: each.keeps_up for each in bills(load, PRICES.of)}
-    assert keeps["this: accept + watermark"]
-    assert not keeps["naive increment"]
-    assert not _bill("transaction: marker + counter", Workload(100, (Counted(1),))).keeps_up
-    assert _bill("transaction: marker + counter", Workload(90, (Counted(1),))).keeps_up
-
-
 def test_prices_stand_in_one_place() -> None:
     """No file of Python has a price of the list as a number."""
     numbers = {

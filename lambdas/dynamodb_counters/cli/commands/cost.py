@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final, get_args
 
 import click
 from rich.console import Group, RenderableType
 
+from dynamodb_counters._cost.ceilings import Ceiling
 from dynamodb_counters._cost.counted_items import Counted
 from dynamodb_counters._cost.month_bill import Bill, bills
 from dynamodb_counters._cost.price_list import PriceList
@@ -15,7 +17,7 @@ from dynamodb_counters._cost.workload_settings import Door, Workload
 from dynamodb_counters._timeline.tiers import Tier
 from dynamodb_counters.cli.cost_options import Number, price_list, sampled, tiers_of
 from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.formats import grid
+from dynamodb_counters.cli.show.formats import grid, number
 
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "DynamoDB": ("DynamoDB writes", "DynamoDB reads", "DynamoDB storage"),
@@ -23,9 +25,12 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "door": ("API Gateway", "SQS"),
 }
 
+_IDLE: Final = 1e-6
+"""Events per second: three a month."""
+
 
 @click.command()
-@click.option("--rate", required=True, type=Number(1e-6, 1e6), help="Events per second.")
+@click.option("--rate", required=True, type=Number(0, 1e6), help="Events per second; 0: an idle deployment.")
 @click.option(
     "--groups", multiple=True, default=(1000,), type=Number(1, 1e9), help="Groups of an aggregate; once for each."
 )
@@ -64,6 +69,7 @@ def cost(session: Session, **given: Any) -> None:
 
 def _workload(
     *,
+    rate: float,
     groups: Sequence[float],
     tiers: Sequence[tuple[Tier, ...]],
     skew: float,
@@ -81,6 +87,7 @@ def _workload(
     ]
     counted += [Counted(int(groups[0]), skew, tiers=each, scattered=not own_key) for each in tiers]
     return Workload(
+        rate=max(rate, _IDLE),
         counted=tuple(counted),
         event_bytes=measured if event_bytes is None else event_bytes,
         sizes=sizes,
@@ -101,7 +108,12 @@ def _document(load: Workload, prices: PriceList, found: Sequence[Bill]) -> dict[
             {
                 "title": bill.title,
                 "exact": bill.exact,
-                "keeps_up": bill.keeps_up,
+                "at_most": bill.ceiling
+                and {
+                    "events_per_second": bill.ceiling.events_per_second,
+                    "bottleneck": bill.ceiling.limit.value[0],
+                    "setting": bill.ceiling.limit.value[1],
+                },
                 "units_per_event": {
                     stage: {"write": units.writes, "read": units.reads} for stage, units in bill.units.items()
                 },
@@ -114,12 +126,17 @@ def _document(load: Workload, prices: PriceList, found: Sequence[Bill]) -> dict[
 
 def _shown(load: Workload, prices: PriceList, found: Sequence[Bill]) -> RenderableType:
     figures = ("units", *_COLUMNS, "total")
-    designs = grid("dollars per month", "exact", "keeps up", *figures, numbers=figures)
+    designs = grid("dollars per month", "exact", "at most/s", *figures, numbers=("at most/s", *figures))
     for bill in found:
         sums = (sum(bill.dollars[name] for name in names) for names in _COLUMNS.values())
         units = f"{sum(each.writes for each in bill.units.values()):.4f}"
         designs.add_row(
-            bill.title, _yes(bill.exact), _yes(bill.keeps_up), units, *map(_dollars, sums), _dollars(bill.total)
+            bill.title,
+            "yes" if bill.exact else "no",
+            _most(bill.ceiling),
+            units,
+            *map(_dollars, sums),
+            _dollars(bill.total),
         )
     stages = grid(f"units per event, {found[0].title}", "write", "read", numbers=("write", "read"))
     for name, stage in found[0].units.items():
@@ -130,11 +147,23 @@ def _shown(load: Workload, prices: PriceList, found: Sequence[Bill]) -> Renderab
         f"{shards} shards; a batch of {batches.events:,.0f} events every {batches.seconds:.3g} s in each that has any; "
         f"prices of {prices.date}, {prices.region}"
     )
-    return Group(designs, "", stages, "", told)
+    return Group(designs, "", stages, "", told, _limited(found[0], load.rate))
 
 
-def _yes(true: bool) -> str:
-    return "yes" if true else "no"
+def _most(found: Ceiling | None) -> str:
+    return (
+        "-"
+        if found is None
+        else number(round(Decimal(found.events_per_second), 0 if found.events_per_second > 1 else 4))
+    )
+
+
+def _limited(bill: Bill, rate: float) -> str:
+    if bill.ceiling is None:
+        return "keeps up: no limit found, as partitions grow with the rate"
+    bottleneck, setting = bill.ceiling.limit.value
+    verdict = "keeps up" if rate <= bill.ceiling.events_per_second else "does not keep up"
+    return f"{verdict}; limit: {bottleneck}; to move it: {setting}"
 
 
 def _dollars(value: float) -> str:

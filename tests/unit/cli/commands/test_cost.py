@@ -29,6 +29,20 @@ def test_all_designs_with_their_dollars() -> None:
     assert max(map(len, shown.splitlines())) <= 100
 
 
+def test_the_ceiling_names_its_bottleneck_and_the_setting_that_moves_it() -> None:
+    arguments = ("cost", "--rate=3190", "--groups=1", "--own-key")
+    most = run(*arguments, "--json").document["designs"][0]["at_most"]
+    assert most["events_per_second"] == pytest.approx(998, abs=2)
+    assert most["bottleneck"] == "partition key of the events"
+    assert "does not keep up; limit: partition key of the events; to move it: " in run(*arguments).out
+
+
+def test_an_idle_deployment_costs_what_is_fixed() -> None:
+    dollars = run("cost", "--rate=0", "--json").document["designs"][0]["dollars_per_month"]
+    assert dollars["DynamoDB writes"] == pytest.approx(0, abs=0.01)
+    assert dollars["total"] == pytest.approx(dollars["CloudWatch"], rel=0.2)
+
+
 def test_packed_events_windows_and_doors() -> None:
     done = run("cost", "--rate=1000", "--packed=5000", "--gather=5", "--window=1m/24h", "--door=http", "--json")
     first, second, *_ = done.document["designs"]
@@ -60,9 +74,9 @@ def test_a_sample_shows_how_large_events_are_and_how_they_pack(tmp_path: Path) -
     ("arguments", "line"),
     [
         ((), "Missing option '--rate'."),
-        (("--rate", "nan"), "Invalid value for '--rate': 'nan': expected a number from 1e-06 to 1e+06"),
-        (("--rate", "-1"), "Invalid value for '--rate': '-1': expected a number from 1e-06 to 1e+06"),
-        (("--rate", "x"), "Invalid value for '--rate': 'x': expected a number from 1e-06 to 1e+06"),
+        (("--rate", "nan"), "Invalid value for '--rate': 'nan': expected a number from 0 to 1e+06"),
+        (("--rate", "-1"), "Invalid value for '--rate': '-1': expected a number from 0 to 1e+06"),
+        (("--rate", "x"), "Invalid value for '--rate': 'x': expected a number from 0 to 1e+06"),
         (("--rate=1", "--window=1m"), "Invalid value for '--window': '1m': expected precision/length, such as 1m/24h"),
         (
             ("--rate=1", "--window=2m/1h"),

@@ -1,0 +1,67 @@
+"""Ceilings: the most events per second, the limit that they reach, and the setting that moves it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dynamodb_counters._cost.ceilings import Ceiling, Limit, ceiling, used_by, used_by_ours
+from dynamodb_counters._cost.counted_items import Counted
+from dynamodb_counters._cost.known_units import KNOWN
+from dynamodb_counters._cost.workload_settings import Workload
+
+_ONE_KEY = Workload(3_190, (Counted(1, scattered=False),))
+_MANY_KEYS = Workload(5_000, (Counted(1),))
+_RANKED = Workload(2_000, (Counted(10_000, ranked=True),))
+_MILLION = Workload(10_000, (Counted(10**6),), partitions=4)
+_PART = Workload(1_000, (Counted(1),), packed=64)
+
+
+def _ours(load: Workload) -> Ceiling:
+    found = ceiling(load, used_by_ours)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("load", "limit", "least", "most"),
+    [
+        (_ONE_KEY, Limit.EVENT_KEY, 990, 1_000),
+        (replace(_MANY_KEYS, gather=0.0), Limit.ITEM, 10_000, 20_000),
+        (_MANY_KEYS, Limit.ITEM, 100_000, 150_000),
+        (_RANKED, Limit.INDEX, 500, 510),
+        (_MILLION, Limit.INVOCATION, 3_000, 4_000),
+        (_PART, Limit.PART, 20_000, 25_000),
+    ],
+    ids=["one key", "one item, update by update", "one item", "leaderboard", "many groups", "one part"],
+)
+def test_the_lowest_limit_is_the_ceiling(load: Workload, limit: Limit, least: float, most: float) -> None:
+    found = _ours(load)
+    assert found.limit is limit
+    assert least <= found.events_per_second <= most
+    shares = [max(used_by_ours(replace(load, rate=found.events_per_second * by)).values()) for by in (1, 1.01)]
+    assert shares[0] <= 1 < shares[1]
+
+
+def test_the_setting_that_a_limit_names_moves_it() -> None:
+    assert _ours(replace(_PART, parts=2)).events_per_second == pytest.approx(
+        2 * _ours(_PART).events_per_second, rel=0.01
+    )
+    assert _ours(replace(_MILLION, partitions=8)).events_per_second > 1.9 * _ours(_MILLION).events_per_second
+    assert _ours(replace(_ONE_KEY, packed=64)).events_per_second > 20 * _ours(_ONE_KEY).events_per_second
+    more_keys = replace(_ONE_KEY, counted=(Counted(10, scattered=False),))
+    assert _ours(more_keys).events_per_second == pytest.approx(10 * _ours(_ONE_KEY).events_per_second, rel=0.01)
+
+
+def test_an_event_without_limits_has_no_ceiling() -> None:
+    assert ceiling(Workload(1, (Counted(10**9, scattered=False),)), used_by_ours) is None
+
+
+def test_designs_without_batches_end_at_their_counter() -> None:
+    found = {known.name: ceiling(_MANY_KEYS, used_by(known)) for known in KNOWN}
+    for name, most in {"naive_increment": 1_000, "transaction_marker": 92}.items():
+        each = found[name]
+        assert each is not None
+        assert each.limit is Limit.ITEM
+        assert each.events_per_second == pytest.approx(most, rel=0.01)
