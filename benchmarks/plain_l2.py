@@ -94,7 +94,6 @@ class CountingStack(Stack):
             handler=f"dynamodb_counters.handlers.{handler}.handler",
             role=role,
             log_group=group,
-            tracing=lambda_.Tracing.ACTIVE,
             timeout=Duration.minutes(1),
             environment={"TABLE_NAME": self.table.table_name},
         )

@@ -58,7 +58,7 @@ class FunctionOptions:
     architecture : Architecture, optional
         The processor architecture. Default: ARM64.
     tracing : Tracing, optional
-        Whether X-Ray traces the functions. Default: yes.
+        Whether X-Ray traces the functions, which it bills by the trace. Default: no.
     log_level : ApplicationLogLevel, optional
         ``INFO`` or ``DEBUG``. Default: ``INFO``.
     log_retention : RetentionDays, optional
@@ -94,7 +94,7 @@ class FunctionOptions:
     timeout: Duration | None = None
     runtime: lambda_.Runtime | None = None
     architecture: lambda_.Architecture | None = None
-    tracing: lambda_.Tracing = lambda_.Tracing.ACTIVE
+    tracing: lambda_.Tracing = lambda_.Tracing.DISABLED
     log_level: lambda_.ApplicationLogLevel = lambda_.ApplicationLogLevel.INFO
     log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH
     vpc: ec2.IVpc | None = None

@@ -10,6 +10,7 @@ from aws_cdk import App, CfnParameter, Environment, NestedStack, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk.assertions import Annotations, Match, Template
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, FunctionOptions, StreamAggregator
@@ -54,6 +55,14 @@ def logs_policy(template: Template) -> list[dict[str, Any]]:
     """Return what the only key's policy allows to CloudWatch Logs."""
     [key] = each(template, "AWS::KMS::Key")
     return [one for one in key["KeyPolicy"]["Statement"] if "Service" in one["Principal"]]
+
+
+@pytest.mark.parametrize("tracing", list(lambda_.Tracing))
+def test_functions_are_traced_only_if_asked(tracing: lambda_.Tracing, stack: Stack) -> None:
+    """X-Ray bills each trace, and the watch alone leaves 3,000 a month."""
+    chosen = {} if tracing == lambda_.Tracing.DISABLED else {"tracing": tracing}
+    traced = granted(all_with(stack, **chosen), "xray")
+    assert bool(traced) == (tracing != lambda_.Tracing.DISABLED)
 
 
 def test_a_key_serves_the_logs_of_a_nested_stack_too() -> None:

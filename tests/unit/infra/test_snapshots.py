@@ -118,7 +118,7 @@ def aggregator_everything(stack: Stack) -> None:
             timeout=Duration.minutes(15),
             runtime=lambda_.Runtime.PYTHON_3_12,
             architecture=lambda_.Architecture.X86_64,
-            tracing=lambda_.Tracing.DISABLED,
+            tracing=lambda_.Tracing.ACTIVE,
             log_level=lambda_.ApplicationLogLevel.DEBUG,
             **everything(stack),
         ),
