@@ -121,7 +121,7 @@ class Bill:
         metrics, aggregate = self.metrics(), None
         if metrics:
             # A refused update costs as much as a successful one.
-            updates = metrics["ItemsUpdated"] + metrics["AlreadyCounted"]
+            updates = metrics.get("ItemsUpdated", 0) + metrics.get("AlreadyCounted", 0)
             aggregate = round(updates * self.reading.units_per_item / distinct, 4)
         accept, reads = (round(units / sent, 4) for units in (self.accepting.write_units, self.accepting.read_units))
         return Costs(accept, aggregate, self.reading.units_per_query, metrics, reads)

@@ -348,9 +348,10 @@ def alarm_specs(
         AlarmSpec("LateAlarm", metrics.metric_late_events(), 1, "Events arrived after their window's retention."),
         AlarmSpec(
             "CoalescingAlarm",
-            metrics.metric_updates_per_record(),
-            10,
-            "For an hour, records have updated ten or more items each on average. A longer batching window costs less.",
+            metrics.metric_updates_per_record(statistic="SampleCount"),
+            1,
+            "For an hour, there were batches whose records updated ten or more items each. A longer batching window "
+            "costs less.",
             12,
         ),
     )
@@ -393,5 +394,5 @@ def graphs(metrics: AggregatorMetrics) -> dict[str, list[cloudwatch.Metric]]:
         "Polled": [one.metric_polled() for one in mappings],
         "On failure": [metric for one in mappings for metric in (one.metric_given_up(), one.metric_dropped())],
         "Function": [metrics.metric_errors(), metrics.metric_throttles()],
-        "Cost": [metrics.metric_write_units(), metrics.metric_updates_per_record()],
+        "Cost": [metrics.metric_write_units()],
     }

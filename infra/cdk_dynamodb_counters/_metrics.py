@@ -181,7 +181,7 @@ class AggregatorMetrics(FunctionMetrics, MappingMetrics):
     def metric_updates_per_record(
         self, *, period: Duration | None = None, statistic: str = "Average"
     ) -> cloudwatch.Metric:
-        """Items updated per record, averaged over batches; lower means better coalescing."""
+        """Items updated per record, of batches with ten or more: a longer batching window would cost less."""
         return self._of_runtime("UpdatesPerRecord", period, statistic)
 
     def metric_already_counted(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
@@ -326,14 +326,6 @@ class IngestMetrics(HttpMetrics):
 
     def _of_queue(self, name: str, queue: sqs.Queue, period: Duration | None, statistic: str) -> cloudwatch.Metric:
         return _metric("AWS/SQS", name, {"QueueName": queue.queue_name}, period, statistic)
-
-
-class ApiMetrics(HttpMetrics):
-    """Metrics of a `CounterApi`."""
-
-    def metric_reads_failed(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
-        """Count requests answered with 503 because the table refused the read."""
-        return self._of_runtime("ReadsFailed", period, statistic)
 
 
 def _metric(

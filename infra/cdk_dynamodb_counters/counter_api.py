@@ -22,7 +22,7 @@ from cdk_dynamodb_counters._arguments import (
 )
 from cdk_dynamodb_counters._functions import build_function, build_role
 from cdk_dynamodb_counters._http import build_api, is_public, require_authorizer, warn_if_public
-from cdk_dynamodb_counters._metrics import ApiMetrics
+from cdk_dynamodb_counters._metrics import HttpMetrics
 from cdk_dynamodb_counters._monitoring import AlarmSpec, build_alarms, build_dashboard
 from cdk_dynamodb_counters._nag import acknowledge_resource
 from cdk_dynamodb_counters._observed import Observed
@@ -49,7 +49,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 _GET: Final = apigateway.HttpMethod.GET
 
 
-class CounterApi(Observed, ApiMetrics):
+class CounterApi(Observed, HttpMetrics):
     """Serves counts over HTTP: groups, batches, windows, series, leaderboards and histograms; events on request.
 
     Parameters
@@ -80,7 +80,7 @@ class CounterApi(Observed, ApiMetrics):
     function_options : FunctionOptions, optional
         How the function runs. Default: the defaults of `FunctionOptions`.
     service_name : str, optional
-        Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
+        Name in logs. Default: the stack's name and the path in it.
     monitoring, alarm_actions : bool and sequence of IAlarmAction, optional
         Whether to create a dashboard and more alarms, and what the alarms trigger. Default: only the alarm for a
         function that raises, which triggers nothing.
@@ -203,7 +203,6 @@ class CounterApi(Observed, ApiMetrics):
             *always,
             AlarmSpec("ServerErrorsAlarm", self.metric_server_errors(), 1, "Requests fail with a 5xx."),
             AlarmSpec("ThrottlesAlarm", self.metric_throttles(), 1, "Requests exceed Lambda concurrency.", 3),
-            AlarmSpec("ReadsFailedAlarm", self.metric_reads_failed(), 1, "The table refuses reads."),
             AlarmSpec("LatencyAlarm", self.metric_latency(), 3000, "1% of responses take over 3 seconds.", 3),
         )
 
@@ -212,7 +211,6 @@ class CounterApi(Observed, ApiMetrics):
             "Requests": [self.metric_requests(), self.metric_client_errors(), self.metric_server_errors()],
             "Latency (ms)": [self.metric_latency(), self.metric_latency(statistic="p50")],
             "Function": [self.metric_errors(), self.metric_throttles()],
-            "Table": [self.metric_reads_failed()],
         }
 
 

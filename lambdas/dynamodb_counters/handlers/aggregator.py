@@ -15,8 +15,11 @@ from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._quarantine.waiting import waiting_in_bucket, waiting_in_quarantine
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters.handlers._metering import add_metrics
 
 _MOST_TYPES: Final = 20
+_COSTLY: Final = 10
+"""Updates per record at which a longer batching window would pay."""
 
 logger = Logger()
 metrics = Metrics()
@@ -54,22 +57,23 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 
 def _meter(report: Report) -> None:
-    for name, value in (
-        ("Records", report.records),
-        ("ItemsUpdated", report.updated),
-        ("AlreadyCounted", report.skipped),
-        ("Quarantined", report.quarantined),
-        ("Redelivered", report.redelivered),
-        ("CheckpointsLost", int(report.checkpoint_lost)),
-        ("LateEvents", report.late),
-        ("UnknownTypes", report.skipped_types.total()),
-        ("WriteUnits", report.write_units),
-    ):
-        metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
-    if report.records:
-        # An event of a chunk counts as a record, or chunks would seem to coalesce badly.
-        records = max(report.events, report.records)
-        metrics.add_metric(name="UpdatesPerRecord", unit=MetricUnit.NoUnit, value=report.updated / records)
+    # An event of a chunk counts as a record, or chunks would seem to coalesce badly.
+    per_record = report.updated / max(report.events, report.records, 1)
+    values = {
+        "Records": report.records,
+        "ItemsUpdated": report.updated,
+        "AlreadyCounted": report.skipped,
+        "Quarantined": report.quarantined,
+        # The schedule counts how many there are in all; the alarm need not wait for it.
+        "QuarantineWaiting": report.quarantined,
+        "Redelivered": report.redelivered,
+        "CheckpointsLost": int(report.checkpoint_lost),
+        "LateEvents": report.late,
+        "UnknownTypes": report.skipped_types.total(),
+        "WriteUnits": report.write_units,
+        "UpdatesPerRecord": per_record if per_record >= _COSTLY else 0,
+    }
+    add_metrics(metrics, values)
     if report.checkpoint_lost:
         logger.error("an item CHECKPOINT# is gone or spoiled; records that may have been counted go to quarantine")
     if report.skipped_types:
@@ -81,8 +85,6 @@ def _meter(report: Report) -> None:
     if report.takeover:
         logger.info(report.takeover)
     if report.quarantined:
-        # The schedule counts how many there are in all; the alarm need not wait for it.
-        metrics.add_metric(name="QuarantineWaiting", unit=MetricUnit.Count, value=report.quarantined)
         logger.warning("records quarantined", extra={"quarantined": report.quarantined})
 
 

@@ -11,9 +11,8 @@ from http import HTTPStatus
 from itertools import chain
 from typing import Any, Final
 
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
-from aws_lambda_powertools.metrics import MetricUnit
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._counters import Counters
@@ -31,7 +30,6 @@ from dynamodb_counters._http.time_limits import time_limit
 from dynamodb_counters.errors import InvalidArgumentError
 
 logger = Logger()
-metrics = Metrics()
 app = APIGatewayHttpResolver()
 
 
@@ -112,26 +110,18 @@ def _if_none_match() -> str | None:
     return etags
 
 
-def _reject(error: ProblemError) -> Response[str]:
-    metrics.add_metric(name="RequestsRefused", unit=MetricUnit.Count, value=1)
-    return problem_response(error)
-
-
 def _unavailable(error: Exception) -> Response[str]:
     logger.error("the table refused a read", exc_info=error)
-    metrics.add_metric(name="ReadsFailed", unit=MetricUnit.Count, value=1)
     return problem_response(ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "the counts cannot be read now; retry"))
 
 
-app.exception_handler(ProblemError)(_reject)
-app.exception_handler(InvalidArgumentError)(lambda error: _reject(bad_request(str(error))))
+app.exception_handler(ProblemError)(problem_response)
+app.exception_handler(InvalidArgumentError)(lambda error: problem_response(bad_request(str(error))))
 app.exception_handler([ClientError, BotoCoreError, TimeoutError])(_unavailable)
-app.not_found(lambda _: _reject(ProblemError(HTTPStatus.NOT_FOUND, "no such resource; see /openapi.json")))
+app.not_found(lambda _: problem_response(ProblemError(HTTPStatus.NOT_FOUND, "no such resource; see /openapi.json")))
 
 
 @logger.inject_lambda_context
-@metrics.log_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Serve a request of the HTTP API, payload format 2.0."""
-    metrics.add_metric(name="Requests", unit=MetricUnit.Count, value=1)
     return app.resolve(well_formed(event), context)

@@ -11,9 +11,8 @@ from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
-from aws_lambda_powertools.metrics import MetricUnit
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters import _clients
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import MessageAttributeValueTypeDef
 
 logger = Logger()
-metrics = Metrics()
 app = APIGatewayHttpResolver()
 
 
@@ -86,21 +84,14 @@ def _post_events() -> Response[str]:
     except (BotoCoreError, ClientError) as error:
         logger.exception("the queue refused a message")
         raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, detail) from error
-    metrics.add_metric(name="EventsReceived", unit=MetricUnit.Count, value=len(texts))
     return json_response({"events": len(texts)}, HTTPStatus.ACCEPTED)
 
 
-def _reject(error: ProblemError) -> Response[str]:
-    metrics.add_metric(name="RequestsRefused", unit=MetricUnit.Count, value=1)
-    return problem_response(error)
-
-
-app.exception_handler(ProblemError)(_reject)
-app.not_found(lambda _: _reject(ProblemError(HTTPStatus.NOT_FOUND, "no such resource; POST events")))
+app.exception_handler(ProblemError)(problem_response)
+app.not_found(lambda _: problem_response(ProblemError(HTTPStatus.NOT_FOUND, "no such resource; POST events")))
 
 
 @logger.inject_lambda_context
-@metrics.log_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Serve a request of the HTTP API, payload format 2.0."""
     return app.resolve(well_formed(event), context)

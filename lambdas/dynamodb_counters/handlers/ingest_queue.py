@@ -16,6 +16,7 @@ from dynamodb_counters._queue.consumer import Consumed, Consumer, longest_reques
 from dynamodb_counters._queue.messages import Target
 from dynamodb_counters._queue.sending import Queues
 from dynamodb_counters._table import Bulk, Table, make_client
+from dynamodb_counters.handlers._metering import add_metrics
 
 logger = Logger()
 metrics = Metrics()
@@ -48,19 +49,19 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 
 def _meter(consumed: Consumed) -> None:
-    for name, value in (
-        ("EventsAccepted", consumed.statuses["accepted"]),
-        ("EventsDuplicate", consumed.statuses["duplicate"]),
-        ("EventsConflicting", consumed.statuses["conflict"]),
-        ("EventsRejected", consumed.statuses["rejected"]),
-        ("EventsTooLate", consumed.statuses["too_late"]),
-        ("EventsFailed", consumed.statuses["failed"]),
-        ("MessagesUnfinished", len(consumed.unfinished)),
-        ("MessagesSentAgain", consumed.again),
-        ("Faults", len(consumed.faults)),
-    ):
-        metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
-    metrics.add_metric(name="OldestSentAgain", unit=MetricUnit.Seconds, value=consumed.oldest)
+    counts = {
+        "EventsAccepted": consumed.statuses["accepted"],
+        "EventsDuplicate": consumed.statuses["duplicate"],
+        "EventsConflicting": consumed.statuses["conflict"],
+        "EventsRejected": consumed.statuses["rejected"],
+        "EventsTooLate": consumed.statuses["too_late"],
+        "EventsFailed": consumed.statuses["failed"],
+        "MessagesUnfinished": len(consumed.unfinished),
+        "MessagesSentAgain": consumed.again,
+        "Faults": len(consumed.faults),
+    }
+    add_metrics(metrics, counts)
+    add_metrics(metrics, {"OldestSentAgain": consumed.oldest}, MetricUnit.Seconds)
     for message_id, reason in consumed.refused.items():
         logger.warning("message not accepted", extra={"message_id": message_id, "reason": reason})
     for fault in consumed.faults:

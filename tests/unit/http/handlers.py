@@ -131,16 +131,12 @@ def environment(patch: pytest.MonkeyPatch, resources: CountResources | None = No
     queue, resources = Queue(), resources or resources_of(ranked_table())
     for name, value in {
         "POWERTOOLS_SERVICE_NAME": "http",
-        "POWERTOOLS_METRICS_NAMESPACE": "Counters",
         "AWS_LAMBDA_FUNCTION_NAME": "http",
         "DECLARATIONS": encode(DECLARATIONS),
         "EVENTS": encode(EVENTS),
         "CACHE_CONTROL": "private, max-age=5",
     }.items():
         patch.setenv(name, value)
-    for module in (api, ingest_http):
-        # Powertools reads the variable on import, which may have happened in another test.
-        patch.setattr(module.metrics.provider, "namespace", "Counters")
     patch.setattr(api, "resources", lambda: resources)
     check = EventCheck(VIEW, compile_schema(SCHEMA))
     settings = ingest_http.Settings(check, 100_000, cast("Any", queue), "https://queue")

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.parameters import RESERVED, RESERVED_OF_EVENTS, Position
 from dynamodb_counters._http.resources import CountResources
-from dynamodb_counters.handlers import api, ingest_http, ingest_queue
+from dynamodb_counters.handlers import api, ingest_queue
 from simulation.hostile.__main__ import attack
 from simulation.hostile.costly import BODIES as COSTLY
 from simulation.hostile.doors import Door, all_doors
@@ -175,12 +175,9 @@ def test_the_ingest_api_takes_or_says_why_not(
 @pytest.fixture(autouse=True)
 def _no_metrics_are_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The functions of a process share their metrics: what is left here would be written elsewhere."""
-    handlers = (api, ingest_http, ingest_queue)
-    for handler in handlers:
-        monkeypatch.setattr(handler.metrics.provider, "namespace", "Counters")
+    monkeypatch.setattr(ingest_queue.metrics.provider, "namespace", "Counters")
     yield
-    for handler in handlers:
-        handler.metrics.clear_metrics()
+    ingest_queue.metrics.clear_metrics()
 
 
 def test_no_stranger_breaks_a_door() -> None:

@@ -9,15 +9,18 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from aws_cdk import NestedStack, Stack, Stage
+from aws_lambda_powertools import Metrics
+from aws_lambda_powertools.metrics import MetricUnit
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
+from dynamodb_counters.handlers import _metering
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from tests.unit.http.functions import Function, Pipeline, message
 from tests.unit.http.handlers import NOW, Queue, request
@@ -56,10 +59,11 @@ def resources() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def emitted(resources: dict[str, Any]) -> Counter[Metric]:
-    """Run every function of the template and return the sums of the metrics it logs."""
+    """Run every function of the template and return the sums of the metrics it logs, zeros included."""
     table, queue = MemoryTable(lambda: NOW, name=TABLE), Queue()
     log = io.StringIO()
-    with redirect_stdout(log):
+    with redirect_stdout(log), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_metering, "add_metrics", add_all)
         made = functions(resources, table)
         count(table, made)
         # The rule of the template invokes the function with this.
@@ -67,12 +71,16 @@ def emitted(resources: dict[str, Any]) -> Counter[Metric]:
         api = functions(resources, table)["api"]
         assert api(request("GET", "/v1/aggregates/site"))["statusCode"] == 200
         assert api(request("GET", "/v1/nothing"))["statusCode"] == 404
-        # This table does not exist, so every read fails.
-        functions(resources, MemoryTable(lambda: NOW, name="gone"))["api"](request("GET", "/v1/aggregates/site"))
         receiver, headers = functions(resources, queue)["ingest_http"], {"content-type": "application/json"}
         assert receiver(request("POST", "/events", body=message(view(0)), headers=headers))["statusCode"] == 202
         assert receiver(request("POST", "/events", body="[]", headers=headers))["statusCode"] == 400
     return sums(log.getvalue())
+
+
+def add_all(metrics: Metrics, values: Mapping[str, float], unit: MetricUnit = MetricUnit.Count) -> None:
+    """Stand in for `add_metrics`, so that no situation need be made to see a metric's name."""
+    for name, value in values.items():
+        metrics.add_metric(name=name, unit=unit, value=value)
 
 
 def functions(resources: dict[str, Any], client: object) -> dict[str, Function]:
@@ -154,19 +162,19 @@ def exists(metric: Metric, resources: dict[str, Any], emitted: Counter[Metric]) 
 
 def test_every_alarm_watches_a_metric_that_exists(resources: dict[str, Any], emitted: Counter[Metric]) -> None:
     watched = list(of_alarms(resources))
-    assert len(watched) == 12 + 5 + 9
+    assert len(watched) == 12 + 4 + 9
     assert [metric for metric in watched if not exists(metric, resources, emitted)] == []
 
 
 def test_every_dashboard_shows_metrics_that_exist(resources: dict[str, Any], emitted: Counter[Metric]) -> None:
     shown = list(of_dashboards(resources))
-    assert {name for _, name, _ in shown} >= {"Records", "EventsAccepted", "ReadsFailed", "IteratorAge", "4xx"}
+    assert {name for _, name, _ in shown} >= {"Records", "EventsAccepted", "IteratorAge", "4xx"}
     assert [metric for metric in shown if not exists(metric, resources, emitted)] == []
 
 
 def test_the_metrics_say_what_was_done(emitted: Counter[Metric]) -> None:
     by_service: dict[str, dict[str, float]] = {}
-    for (namespace, name, dimensions), value in emitted.items():
+    for (namespace, name, dimensions), value in (+emitted).items():
         assert namespace == "DynamoDBCounters"
         [(dimension, service)] = dimensions
         assert dimension == "service"
@@ -181,14 +189,8 @@ def test_the_metrics_say_what_was_done(emitted: Counter[Metric]) -> None:
             "AlreadyCounted": 3,
             "Quarantined": 1,
             "LateEvents": 2,
-            "UnknownTypes": 0,
-            "Redelivered": 0,
-            "CheckpointsLost": 0,
-            "UpdatesPerRecord": 0.75,
             # One was counted when it came, and one by the schedule.
             "QuarantineWaiting": 2,
-            "QuarantineOldest": 0,
-            "QuarantineExpiring": 0,
             "GivenUpWaiting": 2,
             "GivenUpOldest": 7200,
             "Watched": 1,
@@ -196,18 +198,8 @@ def test_the_metrics_say_what_was_done(emitted: Counter[Metric]) -> None:
         "Test/Ingest": {
             "EventsAccepted": 3,
             "EventsDuplicate": 1,
-            "EventsConflicting": 0,
             "EventsRejected": 2,
-            "EventsTooLate": 0,
-            "EventsFailed": 0,
-            "MessagesUnfinished": 0,
-            "MessagesSentAgain": 0,
-            "OldestSentAgain": 0,
-            "Faults": 0,
-            "EventsReceived": 1,
-            "RequestsRefused": 1,
         },
-        "Test/Api": {"Requests": 3, "RequestsRefused": 1, "ReadsFailed": 1},
     }
 
 
