@@ -31,7 +31,7 @@ _ROUTES: Final = ("/v1/aggregates/{name}", "/v1/windows/{name}", "/v1/batch", "/
 
 
 class CountingStack(Stack):
-    """Table, function with role and log group, its event source, on-failure bucket; `numbers` of rules and alarms."""
+    """Table, function with role, alias, log group, event source and bucket; `numbers` of rules and alarms."""
 
     def __init__(self, scope: Construct, construct_id: str, asset: Path, numbers: Mapping[str, int]) -> None:
         super().__init__(scope, construct_id)
@@ -61,6 +61,7 @@ class CountingStack(Stack):
         self.on_failure = sources.S3OnFailureDestination(bucket)
         self.counts(self.table)
         changed = events.EventPattern(source=["aws.cloudformation"])
+        lambda_.Alias(self, "Alias", alias_name="watch", version=self.counter.latest_version)
         for number in range(numbers[RULE]):
             target = targets.LambdaFunction(self.counter)
             events.Rule(self, f"Rule{number}", event_pattern=changed, targets=[target])

@@ -19,8 +19,8 @@ from constructs import Construct
 from cdk_dynamodb_counters._functions import build_role as build_function_role
 from cdk_dynamodb_counters._functions import is_emulated
 from cdk_dynamodb_counters._grants import grant
-from cdk_dynamodb_counters._metrics import AggregatorMetrics, FunctionMetrics, TableMetrics
-from cdk_dynamodb_counters._monitoring import NEARLY, AlarmSpec
+from cdk_dynamodb_counters._metrics import AggregatorMetrics, MappingMetrics, TableMetrics
+from cdk_dynamodb_counters._monitoring import AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, acknowledge_resource
 from cdk_dynamodb_counters._observed import Observed, path_as_deployed
 from cdk_dynamodb_counters._registry import Registration
@@ -38,6 +38,12 @@ _LONGEST_VERIFICATION: Final = 24
 """Hours: it is given up after 20."""
 _LONGEST_LOOK: Final = 7 * 24
 """Hours that CloudWatch looks back."""
+_QUARTER: Final = Duration.minutes(15)
+_QUARTERS: Final = 3
+"""After so many without a sign of life, an alarm fires."""
+_FIVE_MINUTES: Final = 9
+"""As long."""
+_MISSING: Final = cloudwatch.TreatMissingData
 
 
 def kept_days(registration: Registration, retention: Duration) -> float:
@@ -109,6 +115,7 @@ def build_environment(
     quarantine_retention: Duration,
     bucket: s3.IBucket,
     *,
+    bucket_days: Callable[[], float],
     source_table: dynamodb.ITable | None,
 ) -> dict[str, str]:
     environment = {
@@ -116,6 +123,7 @@ def build_environment(
         "DECLARATIONS": late_text(lambda: encode(registration.declarations)),
         "QUARANTINE_RETENTION_DAYS": Tokenization.stringify_number(quarantine_retention.to_days()),
         "ON_FAILURE_BUCKET": bucket.bucket_name,
+        "ON_FAILURE_RETENTION_DAYS": late_text(lambda: Tokenization.stringify_number(bucket_days())),
         # Who counts the table: synth cannot see a second aggregator in another app, the runtime refuses it.
         "AGGREGATOR": path_as_deployed(scope),
     }
@@ -140,13 +148,12 @@ def _arn_of(table: dynamodb.ITable) -> str:
     return table.table_arn if Token.is_unresolved(stream) else stream.partition("/stream/")[0]
 
 
-def build_rules(scope: Observed) -> bool:
-    """Build the rules that invoke the function next to its stream; return whether there are any, as no emulator has."""
+def build_rules(scope: Observed) -> lambda_.Alias | None:
+    """Build the rules that invoke the function next to its stream; return what watches, None as no emulator has any."""
     if is_emulated(scope):
-        return False
+        return None
     _build_takeover(scope)
-    _build_watch(scope)
-    return True
+    return _build_watch(scope)
 
 
 def _build_takeover(scope: Observed) -> events.Rule:
@@ -168,15 +175,17 @@ def _build_takeover(scope: Observed) -> events.Rule:
     )
 
 
-def _build_watch(scope: Observed) -> events.Rule:
-    """Build the rule that has the function report what waits for repair."""
-    return events.Rule(
+def _build_watch(scope: Observed) -> lambda_.Alias:
+    """Build the rule that has the function report what waits for repair, by an alias, which has metrics of its own."""
+    alias = lambda_.Alias(scope, "WatchAlias", alias_name="watch", version=scope.function.latest_version)
+    events.Rule(
         scope,
         "Watch",
         description="Counts what waits in quarantine and in the on-failure bucket",
-        schedule=events.Schedule.rate(Duration.minutes(15)),
-        targets=[targets.LambdaFunction(scope.function)],
+        schedule=events.Schedule.rate(_QUARTER),
+        targets=[targets.LambdaFunction(alias)],
     )
+    return alias
 
 
 def build_mapping(
@@ -219,10 +228,9 @@ def build_mapping(
 
 def alarm_specs(
     metrics: AggregatorMetrics,
-    bucket_days: Callable[[], float],
     *,
     monitoring: bool,
-    is_watched: bool,
+    watch: lambda_.Alias | None,
     ranking_of: TableMetrics | None,
     verify_every: Duration | None,
 ) -> tuple[AlarmSpec, ...]:
@@ -234,61 +242,30 @@ def alarm_specs(
             Duration.hours(1).to_milliseconds(),
             "Counting is an hour behind the events. At 23 hours, Lambda gives up on records.",
         ),
-        AlarmSpec(
-            "PollingAlarm",
-            metrics.metric_polled(statistic="SampleCount"),
-            1,
-            "Lambda has not polled the stream for 15 minutes: the mapping is disabled, or its role or a key is broken.",
-            3,
-            silence=True,
-        ),
-        AlarmSpec(
-            "QuarantineAlarm",
-            metrics.metric_quarantine_waiting(),
-            1,
-            "Records that cannot be counted wait in quarantine. Repair and redrive them.",
-            sparse=True,
-        ),
-        AlarmSpec(
-            "QuarantineExpiringAlarm",
-            metrics.metric_quarantine_expiring(),
-            1,
-            "Records in quarantine expire within a day. Counts will lack them for good.",
-            sparse=True,
-        ),
-        AlarmSpec(
-            "GivenUpAlarm",
-            metrics.metric_given_up_waiting(),
-            1,
-            "Lambda gave up on records. They are in the on-failure bucket instead of in the counts.",
-            sparse=True,
-        ),
-        AlarmSpec(
-            "GivenUpExpiringAlarm",
-            metrics.metric_given_up_oldest(),
-            late_number(lambda: int(NEARLY * bucket_days() * _DAY)),
-            "Four fifths of the time are over after which the oldest object in the on-failure bucket expires.",
-            sparse=True,
-        ),
+        _polling("PollingAlarm", metrics, "the stream"),
         AlarmSpec(
             "DroppedAlarm",
             metrics.metric_dropped(),
             1,
             "Lambda gave up on records and could not send them to the on-failure bucket. They are lost.",
         ),
+        _waiting(
+            "UncountedAlarm",
+            metrics.metric_uncounted(),
+            "Records wait for repair, in quarantine or in the on-failure bucket, and counts lack them. The log of the "
+            "function says where.",
+        ),
+        _waiting(
+            "UncountedExpiringAlarm",
+            metrics.metric_uncounted_expiring(),
+            "Records that wait for repair expire within a day. Counts will lack them for good. The log of the function "
+            "says where they are.",
+        ),
         AlarmSpec("ErrorsAlarm", metrics.metric_errors(), 1, "Batches fail and are retried. Counting is delayed.", 3),
     )
-    if is_watched:
-        always += (
-            AlarmSpec(
-                "WatchAlarm",
-                metrics.metric_watched(period=Duration.minutes(15)),
-                1,
-                "The number of entries in quarantine and in the on-failure bucket is more than 45 minutes old.",
-                3,
-                silence=True,
-            ),
-        )
+    if watch is not None:
+        failed = watch.metric_errors(period=_QUARTER)
+        always += (_schedule("WatchAlarm", failed, "looks for records that wait for repair"),)
     if ranking_of is not None:
         always += (
             AlarmSpec(
@@ -300,34 +277,18 @@ def alarm_specs(
             ),
         )
     if (source := metrics.source_metrics) is not None:
-        always += (
-            AlarmSpec(
-                "SourcePollingAlarm",
-                source.metric_polled(statistic="SampleCount"),
-                1,
-                "Lambda has not polled the source table's stream for 15 minutes: its mapping is disabled, or its role "
-                "or a key is broken.",
-                3,
-                silence=True,
-            ),
-            AlarmSpec(
-                "SourceDroppedAlarm",
-                source.metric_dropped(),
-                1,
-                "Lambda gave up on records of the source table and could not send them to the on-failure bucket. They "
-                "are lost.",
-            ),
-        )
-    if verify_every is not None and metrics.verifier_metrics is not None:
+        always += (_polling("SourcePollingAlarm", source, "the source table's stream"),)
+    if verify_every is not None and (verifier := metrics.verifier_metrics) is not None:
         always += (
             AlarmSpec(
                 "DriftAlarm",
                 metrics.metric_drift(),
                 1,
                 "A verification has found groups that differ from their source items. Look at them and repair them.",
-                sparse=True,
+                missing=_MISSING.IGNORE,
             ),
-            *_of_verifier(metrics, metrics.verifier_metrics, verify_every),
+            _schedule("VerifierAlarm", verifier.metric_errors(period=_QUARTER), "verifies"),
+            *_verifications(metrics, verify_every),
         )
     if not monitoring:
         return always
@@ -339,7 +300,7 @@ def alarm_specs(
                 1,
                 "A verification has found groups that differ from their source items; the items do not show whether "
                 "they should.",
-                sparse=True,
+                missing=_MISSING.IGNORE,
             ),
         )
     return (
@@ -357,20 +318,37 @@ def alarm_specs(
     )
 
 
-def _of_verifier(metrics: AggregatorMetrics, verifier: FunctionMetrics, every: Duration) -> Iterator[AlarmSpec]:
-    """Yield the alarms on a verifier that fails or stays silent."""
-    quarter = Duration.minutes(15)
-    yield AlarmSpec(
-        "VerifierErrorsAlarm", verifier.metric_errors(period=quarter), 1, "The function that verifies raises.", 3
-    )
-    yield AlarmSpec(
-        "VerifierAlarm",
-        metrics.metric_verifier_ran(period=quarter),
+def _polling(construct_id: str, mapping: MappingMetrics, stream: str) -> AlarmSpec:
+    return AlarmSpec(
+        construct_id,
+        mapping.metric_polled(statistic="SampleCount"),
         1,
-        "The function that verifies has not run for 45 minutes: its rule, its role or a key is broken.",
+        f"Lambda has not polled {stream} for 15 minutes: the mapping is disabled, or its role or a key is broken.",
         3,
-        silence=True,
+        below=True,
+        missing=_MISSING.BREACHING,
     )
+
+
+def _waiting(construct_id: str, metric: cloudwatch.Metric, description: str) -> AlarmSpec:
+    """Describe an alarm on what the watch reports while it finds something, every 15 minutes."""
+    return AlarmSpec(construct_id, metric, 1, description, _FIVE_MINUTES, once=True)
+
+
+def _schedule(construct_id: str, errors: cloudwatch.Metric, does: str) -> AlarmSpec:
+    """Describe an alarm on what only a schedule invokes: Lambda meters the errors of each invocation, 0 if none."""
+    return AlarmSpec(
+        construct_id,
+        errors,
+        1,
+        f"For 45 minutes, the function that {does} has failed, or has not run.",
+        _QUARTERS,
+        missing=_MISSING.BREACHING,
+    )
+
+
+def _verifications(metrics: AggregatorMetrics, every: Duration) -> Iterator[AlarmSpec]:
+    """Yield the alarm on verifications that do not come to an end, unless CloudWatch cannot look back so far."""
     hours = 0 if every.is_unresolved() else _VERIFICATIONS * int(every.to_hours()) + _LONGEST_VERIFICATION
     if 0 < hours <= _LONGEST_LOOK:
         yield AlarmSpec(
@@ -379,7 +357,8 @@ def _of_verifier(metrics: AggregatorMetrics, verifier: FunctionMetrics, every: D
             1,
             "Two verifications are due that have not come to an end.",
             hours,
-            silence=True,
+            below=True,
+            missing=_MISSING.BREACHING,
         )
 
 
@@ -390,9 +369,9 @@ def graphs(metrics: AggregatorMetrics) -> dict[str, list[cloudwatch.Metric]]:
         "Lag (ms)": [metrics.metric_iterator_age()],
         "Counted": [metrics.metric_records(), metrics.metric_items_updated(), metrics.metric_already_counted()],
         "Not counted": [metrics.metric_quarantined(), metrics.metric_late_events()],
-        "Waiting for repair": [metrics.metric_quarantine_waiting(), metrics.metric_given_up_waiting()],
+        "Waiting for repair": [metrics.metric_uncounted(), metrics.metric_uncounted_expiring()],
         "Polled": [one.metric_polled() for one in mappings],
-        "On failure": [metric for one in mappings for metric in (one.metric_given_up(), one.metric_dropped())],
+        "On failure": [*(one.metric_given_up() for one in mappings), metrics.metric_dropped()],
         "Function": [metrics.metric_errors(), metrics.metric_throttles()],
         "Cost": [metrics.metric_write_units()],
     }

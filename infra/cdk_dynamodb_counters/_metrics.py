@@ -110,10 +110,6 @@ class MappingMetrics(Metrics):
         """Count records that Lambda sent to the on-failure bucket; counts lack them until you repair them."""
         return self._of_mapping("OnFailureDestinationDeliveredEventCount", period, statistic)
 
-    def metric_dropped(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
-        """Count records that Lambda could not even send to the on-failure bucket; counts lack them for good."""
-        return self._of_mapping("DroppedEventCount", period, statistic)
-
     def _of_mapping(self, name: str, period: Duration | None, statistic: str) -> cloudwatch.Metric:
         dimensions = {"EventSourceMappingUUID": self._mapping.event_source_mapping_id}
         return _metric("AWS/Lambda", name, dimensions, period, statistic)
@@ -146,15 +142,9 @@ class AggregatorMetrics(FunctionMetrics, MappingMetrics):
         """How far counting lags behind the events, in milliseconds; at 23 hours Lambda gives up on records."""
         return self._of_function("IteratorAge", period, statistic)
 
-    def metric_watched(self, *, period: Duration | None = None, statistic: str = "SampleCount") -> cloudwatch.Metric:
-        """Count the schedule's invocations that have counted what waits: one every 15 minutes."""
-        return self._of_runtime("Watched", period, statistic)
-
-    def metric_verifier_ran(
-        self, *, period: Duration | None = None, statistic: str = "SampleCount"
-    ) -> cloudwatch.Metric:
-        """Count the verifier's invocations that raised nothing: one every 15 minutes."""
-        return self._of_runtime("VerifierRan", period, statistic)
+    def metric_dropped(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Count batches that Lambda could not even send to the on-failure bucket; counts lack them for good."""
+        return self._of_function("DestinationDeliveryFailures", period, statistic)
 
     def metric_drift(self, *, period: Duration | None = None, statistic: str = "Maximum") -> cloudwatch.Metric:
         """Count groups that differ from their source items, by verification."""
@@ -200,35 +190,15 @@ class AggregatorMetrics(FunctionMetrics, MappingMetrics):
         """Count records that could not be counted and were quarantined."""
         return self._of_runtime("Quarantined", period, statistic)
 
-    def metric_quarantine_waiting(
-        self, *, period: Duration | None = None, statistic: str = "Maximum"
-    ) -> cloudwatch.Metric:
-        """Count quarantined records that wait to be redriven; logged every 15 minutes."""
-        return self._of_runtime("QuarantineWaiting", period, statistic)
+    def metric_uncounted(self, *, period: Duration | None = None, statistic: str = "Maximum") -> cloudwatch.Metric:
+        """Count entries in quarantine, or objects in the on-failure bucket, that wait for repair."""
+        return self._of_runtime("Uncounted", period, statistic)
 
-    def metric_quarantine_oldest(
+    def metric_uncounted_expiring(
         self, *, period: Duration | None = None, statistic: str = "Maximum"
     ) -> cloudwatch.Metric:
-        """Age of the oldest record that waits in quarantine, in seconds; logged every 15 minutes."""
-        return self._of_runtime("QuarantineOldest", period, statistic)
-
-    def metric_quarantine_expiring(
-        self, *, period: Duration | None = None, statistic: str = "Maximum"
-    ) -> cloudwatch.Metric:
-        """Count quarantined records that expire within a day; logged every 15 minutes."""
-        return self._of_runtime("QuarantineExpiring", period, statistic)
-
-    def metric_given_up_waiting(
-        self, *, period: Duration | None = None, statistic: str = "Maximum"
-    ) -> cloudwatch.Metric:
-        """Count objects in the on-failure bucket; logged every 15 minutes."""
-        return self._of_runtime("GivenUpWaiting", period, statistic)
-
-    def metric_given_up_oldest(
-        self, *, period: Duration | None = None, statistic: str = "Maximum"
-    ) -> cloudwatch.Metric:
-        """Age of the oldest object in the on-failure bucket, in seconds; logged every 15 minutes."""
-        return self._of_runtime("GivenUpOldest", period, statistic)
+        """Count those of them that expire within a day."""
+        return self._of_runtime("UncountedExpiring", period, statistic)
 
     def metric_late_events(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count events that arrived after the retention of their window bucket."""

@@ -20,7 +20,7 @@ _RUNBOOK: Final = "docs/runbook.md"
 class AlarmSpec:
     """An alarm that fires when ``metric`` is at or above ``threshold`` for ``periods`` periods in a row.
 
-    ``sparse`` keeps its state while there is no data; ``silence`` makes it fire below the threshold or without data.
+    ``once``: in one of them. ``below``: below the threshold. ``missing`` says what a period without data is.
     """
 
     construct_id: str
@@ -28,8 +28,9 @@ class AlarmSpec:
     threshold: float
     description: str
     periods: int = 1
-    sparse: bool = False
-    silence: bool = False
+    once: bool = False
+    below: bool = False
+    missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING
 
 
 def build_alarms(
@@ -43,19 +44,18 @@ def build_alarms(
 
 
 def _build_alarm(scope: Construct, spec: AlarmSpec) -> cloudwatch.Alarm:
-    comparison, missing = cloudwatch.ComparisonOperator, cloudwatch.TreatMissingData
+    comparison = cloudwatch.ComparisonOperator
     return spec.metric.create_alarm(
         scope,
         spec.construct_id,
         alarm_description=f"{spec.description} Runbook: {_RUNBOOK}#{spec.construct_id.lower()}",
         threshold=spec.threshold,
         evaluation_periods=spec.periods,
+        datapoints_to_alarm=1 if spec.once else None,
         comparison_operator=(
-            comparison.LESS_THAN_THRESHOLD if spec.silence else comparison.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+            comparison.LESS_THAN_THRESHOLD if spec.below else comparison.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
         ),
-        treat_missing_data=(
-            missing.BREACHING if spec.silence else missing.IGNORE if spec.sparse else missing.NOT_BREACHING
-        ),
+        treat_missing_data=spec.missing,
     )
 
 

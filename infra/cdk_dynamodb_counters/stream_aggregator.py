@@ -165,6 +165,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
                 self._registration,
                 quarantine_retention,
                 self._bucket,
+                bucket_days=bucket_days,
                 source_table=source_table,
             ),
             role=self._role,
@@ -193,13 +194,12 @@ class StreamAggregator(Observed, AggregatorMetrics):
                 max_batching_window=max_batching_window,
             )
             self._source_metrics = SourceMetrics(self._source_mapping)
-        is_watched = build_rules(self)
+        watch = build_rules(self)
         self._verifier = build_verifier(self, table.table, source_table, every=verify_every, sample=verify_sample)
         specs = alarm_specs(
             self,
-            bucket_days,
             monitoring=monitoring,
-            is_watched=is_watched,
+            watch=watch,
             ranking_of=table if has_index(table.table, RANKING_INDEX) else None,
             verify_every=verify_every,
         )

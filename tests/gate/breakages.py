@@ -230,14 +230,16 @@ BREAKAGES: Final[dict[str, list[tuple[str, Break]]]] = {
     "metrics_of_a_mapping_are_asked_for": [(_STREAM, sets(_MAPPING, MetricsConfig=None))],
     "streams_are_watched": [
         (_STREAM, removes(_ALARM, "PolledEventCount")),
-        (_STREAM, removes(_ALARM, "DroppedEventCount")),
-        (_STREAM, removes(_ALARM, "GivenUpWaiting")),
+        (_STREAM, removes(_ALARM, "DestinationDeliveryFailures")),
+        (_STREAM, removes(_ALARM, "'Uncounted'")),
+        (_STREAM, removes(_ALARM, "UncountedExpiring")),
         (_STREAM, sets(_ALARM, "PolledEventCount", Statistic="Sum")),
     ],
     "schedules_have_a_heartbeat": [
-        (_STREAM, removes(_ALARM, "Watched")),
-        (_STREAM, sets(_ALARM, "Watched", TreatMissingData="notBreaching")),
-        (_VERIFIED, removes(_ALARM, "VerifierRan")),
+        (_STREAM, removes(_ALARM, ":watch")),
+        (_STREAM, sets(_ALARM, ":watch", TreatMissingData="notBreaching")),
+        (_STREAM, sets("Events::Rule", "rate(", Targets=[{"Arn": {"Ref": "AggregatorFunction65A1DE15"}}])),
+        (_VERIFIED, removes(_ALARM, "Verifier")),
         (_VERIFIED, removes(_ALARM, "GroupsVerified")),
     ],
     "functions_have_an_errors_alarm": [

@@ -92,7 +92,7 @@ def rules_may_invoke_their_targets(template: Template) -> Iterator[str]:
     """A rule whose target lacks the permission matches, and nothing happens."""
     for one in template.each("Events::Rule"):
         for target in one["Targets"] or ():
-            function = template.of(target["Arn"], "Lambda::Function")
+            function = template.of(target["Arn"], "Lambda::Function", "Lambda::Alias")
             if function is not None and not any(
                 permission["Principal"] == "events.amazonaws.com" and one.id in references(permission["SourceArn"])
                 for permission in _permissions(template, function)

@@ -79,7 +79,7 @@ def events_of_rules(template: Template, function: Resource) -> Iterator[dict[str
     """
     for rule in template.each("Events::Rule"):
         for target in rule["Targets"] or ():
-            if template.of(target["Arn"], "Lambda::Function") is not function:
+            if template.invoked(target["Arn"]) is not function:
                 continue
             if "Input" in target:
                 yield json.loads(target["Input"])

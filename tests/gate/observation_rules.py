@@ -14,19 +14,13 @@ from tests.unit.infra.support import PROJECT
 
 _ALARM: Final = "AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html"
 _DIMENSIONS: Final = {
-    "AWS/Lambda": ({"FunctionName"}, {"EventSourceMappingUUID"}),
+    "AWS/Lambda": ({"FunctionName"}, {"FunctionName", "Resource"}, {"EventSourceMappingUUID"}),
     "AWS/SQS": ({"QueueName"},),
     "AWS/ApiGateway": ({"ApiId"}, {"ApiId", "Stage"}),
     "AWS/DynamoDB": ({"TableName"}, {"TableName", "GlobalSecondaryIndexName"}),
     "DynamoDBCounters": ({"service"},),
 }
-_HEARTBEATS: Final = {
-    ("aggregator", None): "Watched",
-    ("verifier", False): "VerifierRan",
-    ("verifier", True): "GroupsVerified",
-}
-"""Metrics that a schedule's invocations emit once they have done their work, by handler and `begin`."""
-_COUNTED_BY_SCHEDULE: Final = {"QuarantineWaiting", "QuarantineExpiring", "GivenUpWaiting", "GivenUpOldest", "Drift"}
+_FOUND_BY_VERIFICATIONS: Final = {"Drift", "GroupsUnknown"}
 
 
 @cache
@@ -65,10 +59,12 @@ def alarms_name_their_section_of_the_runbook(template: Template) -> Iterator[str
 
 @rule("AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html")
 def alarms_say_what_silence_means(template: Template) -> Iterator[str]:
-    """The default waits for data that may never come. A schedule's count stands until the next one."""
+    """The default waits for data that may never come. A finding stands until it is looked for again."""
+    signs = {alarm.id for _, alarms in _heartbeats(template) for alarm in alarms}
     for alarm in template.each("CloudWatch::Alarm"):
-        missing = "breaching" if str(alarm["ComparisonOperator"]).startswith("LessThan") else "notBreaching"
-        missing = "ignore" if alarm["MetricName"] in _COUNTED_BY_SCHEDULE else missing
+        is_sign = alarm.id in signs or str(alarm["ComparisonOperator"]).startswith("LessThan")
+        missing = "breaching" if is_sign else "notBreaching"
+        missing = "ignore" if alarm["MetricName"] in _FOUND_BY_VERIFICATIONS else missing
         if alarm["Namespace"] in _DIMENSIONS and alarm["TreatMissingData"] != missing:
             yield f"{alarm.id}: missing data is {alarm['TreatMissingData']}, expected {missing}"
 
@@ -118,7 +114,7 @@ def streams_are_watched(template: Template) -> Iterator[str]:
         watched |= {
             one["MetricName"]: one for one in template.each("CloudWatch::Alarm") if one["Dimensions"] == [service]
         }
-        wanted = {"IteratorAge", "PolledEventCount", "QuarantineWaiting", "GivenUpWaiting", "DroppedEventCount"}
+        wanted = {"IteratorAge", "PolledEventCount", "Uncounted", "UncountedExpiring", "DestinationDeliveryFailures"}
         yield from (f"{mapping.id}: no alarm on {name}" for name in sorted(wanted - {*watched}))
         polled = watched.get("PolledEventCount")
         if polled is not None and (polled["TreatMissingData"], polled["Statistic"]) != ("breaching", "SampleCount"):
@@ -140,21 +136,40 @@ def queues_are_watched(template: Template) -> Iterator[str]:
 @rule("eventbridge/latest/userguide/eb-create-rule-schedule.html")
 def schedules_have_a_heartbeat(template: Template) -> Iterator[str]:
     """An alarm on its absence: a rule, a permission or a function that is broken emits nothing."""
+    for schedule, alarms in _heartbeats(template):
+        if not any(alarm["TreatMissingData"] == "breaching" for alarm in alarms):
+            yield f"{schedule.id}: no alarm on its silence"
+
+
+def _heartbeats(template: Template) -> Iterator[tuple[Resource, list[Resource]]]:
+    """Each schedule, with the alarms on what its invocations emit, and no others: what ends a verification, or errors.
+
+    Lambda meters each invocation's errors, 0 included, by function and by what was invoked, such as an alias.
+    """
     for one in template.each("Events::Rule"):
         for target in one["Targets"] or () if one["ScheduleExpression"] else ():
-            function = template.of(target["Arn"], "Lambda::Function")
+            function, alias = template.invoked(target["Arn"]), template.of(target["Arn"], "Lambda::Alias")
             if function is None:
                 continue
-            handler = str(function["Handler"]).split(".")[-2]
-            heartbeat = _HEARTBEATS.get((handler, json.loads(target.get("Input", "{}")).get("begin")))
-            service = function["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
-            if not any(
-                (alarm["MetricName"], alarm["TreatMissingData"], alarm["Statistic"])
-                == (heartbeat, "breaching", "SampleCount")
-                and alarm["Dimensions"] == [{"Name": "service", "Value": service}]
-                for alarm in template.each("CloudWatch::Alarm")
-            ):
-                yield f"{one.id}: no alarm on the absence of {heartbeat}"
+            metric = "Errors"
+            dimensions: dict[str, Any] = {"FunctionName": {"Ref": function.id}}
+            if alias is not None:
+                dimensions["Resource"] = {"Fn::Join": ["", [{"Ref": function.id}, f":{alias['Name']}"]]}
+            if json.loads(target.get("Input", "{}")).get("begin"):
+                service = function["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
+                metric, dimensions = "GroupsVerified", {"service": service}
+            # Other invocations of the function would hide that the schedule makes none.
+            elif alias is None and any(mapped is function for _, mapped in template.mappings("stream")):
+                metric = ""
+            yield (
+                one,
+                [
+                    alarm
+                    for alarm in template.each("CloudWatch::Alarm")
+                    if alarm["MetricName"] == metric
+                    and {each["Name"]: each["Value"] for each in alarm["Dimensions"]} == dimensions
+                ],
+            )
 
 
 @rule("lambda/latest/dg/monitoring-metrics-types.html")

@@ -61,6 +61,11 @@ class Template:
         found = [self.resources[name] for name in references(value) if name in self.resources]
         return next((one for one in found if one.type.removeprefix("AWS::") in types), None)
 
+    def invoked(self, arn: Any) -> Resource | None:
+        """The function that an ARN names, its own or an alias's."""
+        alias = self.of(arn, "Lambda::Alias")
+        return self.of(arn if alias is None else alias["FunctionName"], "Lambda::Function")
+
     def allowed(self, role: Any) -> list[Allowed]:
         """Permissions by a role's own policies."""
         found = self.of(role, "IAM::Role")

@@ -59,12 +59,13 @@ def waiting_in_quarantine(table: Table, retention_seconds: float) -> Waiting:
     return found
 
 
-def waiting_in_bucket(s3: Any, bucket: str, now: float) -> Waiting:
+def waiting_in_bucket(s3: Any, bucket: str, now: float, retention_seconds: float) -> Waiting:
     """Count Lambda's objects; at most 10,000."""
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=PREFIX)
     objects = [found for page in islice(pages, _MOST_PAGES) for found in page.get("Contents", ())]
     ages = [now - found["LastModified"].timestamp() for found in objects]
-    return Waiting(len(objects), max(ages, default=0.0))
+    expiring = sum(age > retention_seconds - _SOON for age in ages)
+    return Waiting(len(objects), max(ages, default=0.0), expiring)
 
 
 def _entries(table: Table) -> Iterator[Image]:

@@ -7,12 +7,11 @@ from functools import cache
 from typing import Any, Final
 
 from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.metrics import MetricUnit
 
 from dynamodb_counters import _clients
 from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._quarantine.waiting import waiting_in_bucket, waiting_in_quarantine
+from dynamodb_counters._quarantine.waiting import Waiting, waiting_in_bucket, waiting_in_quarantine
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.handlers._metering import add_metrics
@@ -31,7 +30,7 @@ def aggregator() -> Aggregator:
     return Aggregator(
         Table(os.environ["TABLE_NAME"]),
         decode(os.environ["DECLARATIONS"]),
-        quarantine_retention_seconds=_quarantine_retention_seconds(),
+        quarantine_retention_seconds=_seconds("QUARANTINE_RETENTION_DAYS"),
         source_table=os.environ.get("SOURCE_TABLE_ARN"),
         single_shard=os.environ.get("SINGLE_SHARD") == "true",
         name=os.environ.get("AGGREGATOR", ""),
@@ -49,7 +48,7 @@ def watched() -> tuple[Table, Any]:
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Count a batch of stream records; tumbling windows require the state in the response."""
     if event.get("source") == "aws.events":
-        _meter_waiting()
+        _watch()
         return {}
     report = aggregator().handle(event, lambda: context.get_remaining_time_in_millis() / 1000)
     _meter(report)
@@ -65,7 +64,7 @@ def _meter(report: Report) -> None:
         "AlreadyCounted": report.skipped,
         "Quarantined": report.quarantined,
         # The schedule counts how many there are in all; the alarm need not wait for it.
-        "QuarantineWaiting": report.quarantined,
+        "Uncounted": report.quarantined,
         "Redelivered": report.redelivered,
         "CheckpointsLost": int(report.checkpoint_lost),
         "LateEvents": report.late,
@@ -88,21 +87,26 @@ def _meter(report: Report) -> None:
         logger.warning("records quarantined", extra={"quarantined": report.quarantined})
 
 
-def _meter_waiting() -> None:
+def _watch() -> None:
     table, s3 = watched()
     try:
-        entries = waiting_in_quarantine(table, _quarantine_retention_seconds())
-        metrics.add_metric(name="QuarantineWaiting", unit=MetricUnit.Count, value=entries.count)
-        metrics.add_metric(name="QuarantineOldest", unit=MetricUnit.Seconds, value=entries.oldest)
-        metrics.add_metric(name="QuarantineExpiring", unit=MetricUnit.Count, value=entries.expiring)
+        _report("in quarantine", waiting_in_quarantine(table, _seconds("QUARANTINE_RETENTION_DAYS")))
     finally:
         # A table that refuses its quarantine hides nothing of the bucket.
-        objects = waiting_in_bucket(s3, os.environ["ON_FAILURE_BUCKET"], table.clock())
-        metrics.add_metric(name="GivenUpWaiting", unit=MetricUnit.Count, value=objects.count)
-        metrics.add_metric(name="GivenUpOldest", unit=MetricUnit.Seconds, value=objects.oldest)
-    # The heartbeat: its absence has an alarm.
-    metrics.add_metric(name="Watched", unit=MetricUnit.Count, value=1)
+        kept = _seconds("ON_FAILURE_RETENTION_DAYS")
+        found = waiting_in_bucket(s3, os.environ["ON_FAILURE_BUCKET"], table.clock(), kept)
+        _report("in the on-failure bucket", found)
 
 
-def _quarantine_retention_seconds() -> float:
-    return float(os.environ["QUARANTINE_RETENTION_DAYS"]) * DAY
+def _report(where: str, found: Waiting) -> None:
+    add_metrics(metrics, {"Uncounted": found.count, "UncountedExpiring": found.expiring})
+    if found.count:
+        logger.warning(
+            "records wait for repair: %s",
+            where,
+            extra={"waiting": found.count, "oldest_seconds": found.oldest, "expiring": found.expiring},
+        )
+
+
+def _seconds(days: str) -> float:
+    return float(os.environ[days]) * DAY

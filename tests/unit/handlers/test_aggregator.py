@@ -15,6 +15,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event
 from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._quarantine.waiting import Waiting
 from dynamodb_counters.errors import ShardUnknownError
 from dynamodb_counters.handlers import _metering
 from simulation.engines import Engine
@@ -35,6 +36,8 @@ def module(monkeypatch: pytest.MonkeyPatch, moto_engine: Engine) -> Iterator[Mod
         "TABLE_NAME": _TABLE,
         "DECLARATIONS": encode((_VIEWS,)),
         "QUARANTINE_RETENTION_DAYS": "30",
+        "ON_FAILURE_BUCKET": "bucket",
+        "ON_FAILURE_RETENTION_DAYS": "30",
         "POWERTOOLS_SERVICE_NAME": "aggregator",
         "POWERTOOLS_METRICS_NAMESPACE": "Counters",
         "AWS_LAMBDA_FUNCTION_NAME": "aggregator",
@@ -153,7 +156,7 @@ def test_metrics_say_what_was_done_and_nothing_of_what_was_not(
     again = _metrics(capsys.readouterr().out)
 
     assert first.pop("WriteUnits") > 0
-    assert first == {"Records": 3, "ItemsUpdated": 2, "Quarantined": 1, "QuarantineWaiting": 1}
+    assert first == {"Records": 3, "ItemsUpdated": 2, "Quarantined": 1, "Uncounted": 1}
     again.pop("WriteUnits")
     assert again == {"Records": 3, "AlreadyCounted": 2}
 
@@ -173,51 +176,50 @@ def test_records_that_update_ten_items_each_are_reported(
     assert {name: value for name, value in found.items() if name == "UpdatesPerRecord"} == reported
 
 
-def test_the_schedule_counts_what_waits_and_puts_nothing_in_force(
+_SCHEDULED = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
+
+
+@pytest.mark.parametrize(
+    ("hours_old", "reported"),
+    [
+        ([], {}),
+        ([2.0, 1.0], {"Uncounted": 2}),
+        ([2.0, 30 * 24 - 23.0], {"Uncounted": 2, "UncountedExpiring": 1}),
+    ],
+)
+def test_the_schedule_reports_what_waits_and_puts_nothing_in_force(
     module: ModuleType,
     moto_engine: Engine,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    hours_old: list[float],
+    reported: dict[str, float],
 ) -> None:
-    monkeypatch.setenv("ON_FAILURE_BUCKET", "bucket")
-    monkeypatch.setattr("dynamodb_counters._clients.make_service_client", {"s3": Bucket(time.time())}.__getitem__)
-    event = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
-    assert module.handler(event, LAMBDA_CONTEXT) == {}
-    assert _metrics(capsys.readouterr().out).keys() == {
-        "QuarantineWaiting",
-        "QuarantineOldest",
-        "QuarantineExpiring",
-        "GivenUpWaiting",
-        "GivenUpOldest",
-        "Watched",
-    }
+    bucket = Bucket(time.time(), {f"aws/lambda/{number}": hours for number, hours in enumerate(hours_old)})
+    monkeypatch.setattr("dynamodb_counters._clients.make_service_client", {"s3": bucket}.__getitem__)
+    assert module.handler(_SCHEDULED, LAMBDA_CONTEXT) == {}
+    assert _metrics(capsys.readouterr().out) == reported
+    assert caplog.messages == ["records wait for repair: in the on-failure bucket"][: len(hours_old)]
     key = {"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "DEPLOYMENTS"}}
     assert "Item" not in moto_engine.client.get_item(TableName=_TABLE, Key=key)
 
 
-@pytest.mark.parametrize(
-    ("broken", "emitted"),
-    [
-        ("waiting_in_quarantine", {"GivenUpWaiting", "GivenUpOldest"}),
-        ("waiting_in_bucket", {"QuarantineWaiting", "QuarantineOldest", "QuarantineExpiring"}),
-    ],
-)
-def test_records_that_cannot_be_counted_hide_nothing_else_and_skip_the_heartbeat(
-    module: ModuleType,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    broken: str,
-    emitted: set[str],
+@pytest.mark.parametrize("broken", ["waiting_in_quarantine", "waiting_in_bucket"])
+def test_records_that_cannot_be_counted_hide_nothing_else_and_fail(
+    module: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
+    """The error has an alarm."""
+
     def fail(*_: object) -> None:
         raise TimeoutError("by the test")
 
-    monkeypatch.setenv("ON_FAILURE_BUCKET", "bucket")
     monkeypatch.setattr("dynamodb_counters._clients.make_service_client", {"s3": Bucket(time.time())}.__getitem__)
+    monkeypatch.setattr(module, "waiting_in_quarantine", lambda *_: Waiting(3))
     monkeypatch.setattr(module, broken, fail)
     with pytest.raises(TimeoutError):
-        module.handler({"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}, LAMBDA_CONTEXT)
-    assert _metrics(capsys.readouterr().out).keys() == emitted
+        module.handler(_SCHEDULED, LAMBDA_CONTEXT)
+    assert _metrics(capsys.readouterr().out) == {"Uncounted": 2 if broken == "waiting_in_quarantine" else 3}
 
 
 def test_the_event_of_a_complete_deployment_puts_its_declarations_in_force(

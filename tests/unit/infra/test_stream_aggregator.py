@@ -22,7 +22,7 @@ from tests.unit.infra.support import (
     VIEW,
     VIEWS,
     build,
-    each,
+    environment,
     new_stack,
     properties,
     synthesized,
@@ -69,8 +69,7 @@ def kept_days(retentions: list[timedelta | None], **arguments: Any) -> int:
         aggregator.add_aggregate(replace(VIEWS, name=f"views{number}", sk=f"S{number}", source=event))
     template = synthesized(aggregator)
     days: int = properties(template, "AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"][0]["ExpirationInDays"]
-    [alarm] = [one for one in each(template, "AWS::CloudWatch::Alarm") if one["MetricName"] == "GivenUpOldest"]
-    assert alarm["Threshold"] == int(0.8 * days * 86_400)
+    assert environment(template)["ON_FAILURE_RETENTION_DAYS"] == str(days)
     return days
 
 
@@ -144,7 +143,9 @@ def test_a_batch_is_no_larger_than_what_an_invocation_can_carry(size: int, fits:
         ("metric_errors", "Errors"),
         ("metric_polled", "PolledEventCount"),
         ("metric_given_up", "OnFailureDestinationDeliveredEventCount"),
-        ("metric_dropped", "DroppedEventCount"),
+        ("metric_dropped", "DestinationDeliveryFailures"),
+        ("metric_uncounted", "Uncounted"),
+        ("metric_uncounted_expiring", "UncountedExpiring"),
         ("metric_consumed_write_units", "ConsumedWriteCapacityUnits"),
         ("metric_consumed_read_units", "ConsumedReadCapacityUnits"),
         ("metric_write_throttles", "WriteThrottleEvents"),

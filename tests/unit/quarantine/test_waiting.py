@@ -91,5 +91,6 @@ def test_a_flood_costs_no_more_than_stated(table: Table, memory: MemoryTable, si
 
 
 def test_the_bucket_counts_lambdas_objects() -> None:
-    assert waiting_in_bucket(Bucket(1e9), "bucket", 1e9) == Waiting(2, 7200)
-    assert waiting_in_bucket(Bucket(1e9, {}), "bucket", 1e9) == Waiting()
+    assert waiting_in_bucket(Bucket(1e9), "bucket", 1e9, KEPT) == Waiting(2, 7200)
+    assert waiting_in_bucket(Bucket(1e9), "bucket", 1e9, DAY + 1.5 * 3600) == Waiting(2, 7200, expiring=1)
+    assert waiting_in_bucket(Bucket(1e9, {}), "bucket", 1e9, KEPT) == Waiting()
