@@ -94,7 +94,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         What alarms trigger. Default: nothing.
     monitoring : bool, optional
         Whether to create a dashboard, and alarms for throttles, late events and poor coalescing. Default: only
-        the nine alarms that say counts are or will be wrong, and those of a source table and of verifications.
+        the seven alarms that say counts are or will be wrong, and those of a source table and of verifications.
 
     Raises
     ------

@@ -73,7 +73,7 @@ def _own(load: Workload, price: Price) -> Bill:
     kept = load.rate * load.retention_days * DAY * stored + sum(_counted_bytes(one, load) for one in load.counted)
     dollars = dynamodb(writes, reads + _WATCH_READS / _WATCH_SECONDS, kept, price)
     dollars |= running(used, price, tracing=load.tracing) | doors(load, price)
-    dollars["CloudWatch"] += watched(load.door, price, monitoring=load.monitoring)
+    dollars["CloudWatch"] += watched(load.door, load.rate, price, monitoring=load.monitoring)
     title = "this: accept + watermark" if packing is None else "this: packed"
     return Bill(title, True, ceiling(load, used_by_ours), units, dollars)
 

@@ -20,10 +20,13 @@ _MESSAGES_PER_CALL: Final = 10
 _IDLE_POLLS: Final = 21_600 / DAY
 """Five pollers that wait 20 seconds each ask an idle queue, too."""
 
-ALARMS: Final = {"aggregator": (9, 12), "ingest": (6, 9)}
+ALARMS: Final = {"aggregator": (7, 10), "ingest": (6, 9)}
 """Alarms of the constructs, without and with `monitoring=True`."""
 
-METRICS: Final = {"aggregator": 16, "ingest": 12}
+METRICS: Final = {"aggregator": ("Records", "ItemsUpdated", "WriteUnits"), "ingest": ("EventsAccepted",)}
+"""Metrics of the runtime that have a value whenever events come; others need a reason."""
+
+_HOUR: Final = 3600.0
 
 
 def dynamodb(writes: float, reads: float, stored_bytes: float, price: Price) -> dict[str, float]:
@@ -70,11 +73,12 @@ def running(used: Iterable[Function], price: Price, *, tracing: bool) -> dict[st
     }
 
 
-def watched(door: Door, price: Price, *, monitoring: bool) -> float:
-    """Metrics, alarms and dashboards of the constructs."""
+def watched(door: Door, rate: float, price: Price, *, monitoring: bool) -> float:
+    """Alarms and dashboards of the constructs, and metrics for the hours in which they have a value."""
+    hours = min(1.0, rate * _HOUR)
     return sum(
         ALARMS[one][monitoring] * price("cloudwatch.alarm_month")
-        + METRICS[one] * price("cloudwatch.metric_month")
+        + len(METRICS[one]) * hours * price("cloudwatch.metric_month")
         + monitoring * price("cloudwatch.dashboard_month")
         for one in (["aggregator"] if door == "sdk" else ["aggregator", "ingest"])
     )

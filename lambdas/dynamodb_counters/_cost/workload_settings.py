@@ -52,8 +52,8 @@ class Workload:
     sizes: ChunkSizes | None = None
     door: Door = "sdk"
     per_request: int = 1
-    monitoring: bool = True
-    tracing: bool = True
+    monitoring: bool = False
+    tracing: bool = False
 
     def packing(self) -> Packing | None:
         if self.packed is None:

@@ -51,8 +51,8 @@ _IDLE: Final = 1e-6
 @click.option(
     "--per-request", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Events of a request."
 )
-@click.option("--monitoring/--no-monitoring", default=True, help="All alarms, and dashboards.  [default: yes]")
-@click.option("--tracing/--no-tracing", default=True, help="X-Ray.  [default: yes]")
+@click.option("--monitoring", is_flag=True, help="All alarms, and dashboards.")
+@click.option("--tracing", is_flag=True, help="X-Ray.")
 @click.option("--prices", metavar="FILE", help="Default: the installed list, us-east-1.")
 @shared
 def cost(session: Session, **given: Any) -> None:
