@@ -23,6 +23,7 @@ _COST: Final = {
     **_PER_EVENT,
     "error % under redelivery": "error_percent",
     "hot counter, events/s": "counter_events_per_second",
+    "limited by": "limited_by",
     "aggregation write units": "aggregation_write_units",
 }
 _WINDOWS: Final = {

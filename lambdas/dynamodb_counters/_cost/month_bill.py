@@ -8,7 +8,7 @@ from typing import Final
 
 from dynamodb_counters._cost import functions
 from dynamodb_counters._cost.batches import TUMBLING_SECONDS, Batches
-from dynamodb_counters._cost.ceilings import Ceiling, ceiling, used_by, used_by_ours
+from dynamodb_counters._cost.ceilings import Ceiling, ceiling_of, ceiling_of_ours
 from dynamodb_counters._cost.counted_items import BUCKET_BYTES, GROUP_BYTES, SLOT_BYTES, WATERMARK_BYTES, Counted
 from dynamodb_counters._cost.functions import Function
 from dynamodb_counters._cost.known_units import KNOWN, KnownDesign
@@ -75,7 +75,7 @@ def _own(load: Workload, price: Price) -> Bill:
     dollars |= running(used, price, tracing=load.tracing) | doors(load, price)
     dollars["CloudWatch"] += watched(load.door, load.rate, price, monitoring=load.monitoring)
     title = "this: accept + watermark" if packing is None else "this: packed"
-    return Bill(title, True, ceiling(load, used_by_ours), units, dollars)
+    return Bill(title, True, ceiling_of_ours(load), units, dollars)
 
 
 def _known(load: Workload, known: KnownDesign, price: Price) -> Bill:
@@ -97,7 +97,7 @@ def _known(load: Workload, known: KnownDesign, price: Price) -> Bill:
     kept += sum(one.groups for one in load.counted) * known.counter_writes * (GROUP_BYTES + _STORED_BYTES)
     dollars = dynamodb(writes, reads, kept, price)
     dollars |= running(used, price, tracing=load.tracing) | doors(load, price)
-    return Bill(known.title, known.exact, ceiling(load.unpacked(), used_by(known)), units, dollars)
+    return Bill(known.title, known.exact, ceiling_of(known, load.unpacked()), units, dollars)
 
 
 def _behind_queue(load: Workload, cpu: float, requests: float, *, one_by_one: bool) -> list[Function]:

@@ -28,7 +28,7 @@ FEWEST_PARTITIONS: Final = 4
 _PARTITION_UNITS: Final = 700.0
 """Write units per second that steady traffic uses of a partition's 1,000."""
 
-_ROUNDS: Final = 50
+_ROUNDS: Final = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +82,21 @@ class Workload:
         """The batches of a shard that has events; the table's own changes take part of their room."""
         feeding = self.feeding(shards)
         per_record = 1.0 if self.packed is None else self.packed
-        most = self.batch * per_record
+        room = self.batch * per_record
         # The next batch gathers while this one is counted.
         gather = max(self.gather, INVOCATION)
-        found = Batches.gathered(self.rate / feeding, gather, most, per_record)
-        for _ in range(_ROUNDS):
-            own = updates_per_batch(self.counted, found, feeding) * feeding / shards * per_record
-            if found.events + own <= self.batch * per_record + 1e-6:
-                break
-            most = max(per_record, (most + self.batch * per_record - own) / 2)
+
+        def of(most: float) -> tuple[Batches, bool]:
             found = Batches.gathered(self.rate / feeding, gather, most, per_record)
+            own = updates_per_batch(self.counted, found, feeding) * feeding / shards * per_record
+            return found, found.events + own <= room
+
+        found, fits = of(room)
+        low, high = per_record, found.events
+        for _ in range(0 if fits else _ROUNDS):
+            middle = (low + high) / 2
+            found, fits = of(middle)
+            low, high = (middle, high) if fits else (low, middle)
         return found
 
     def stages(self, shards: int) -> dict[str, Stage]:

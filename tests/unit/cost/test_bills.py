@@ -95,6 +95,9 @@ def test_partitions_follow_from_the_rate() -> None:
 def test_a_batch_holds_the_tables_own_changes() -> None:
     full = Workload(10_000, (Counted(10**6),), partitions=4, batch=1000)
     assert full.batches(4).events == pytest.approx(500, rel=0.01)
+    packed = Workload(100_000, (Counted(10**6),), partitions=4, batch=1000, packed=64)
+    # 58 chunks, and 16 changes for each, the quarter of 64 that comes to their shard.
+    assert packed.batches(4).events == pytest.approx(64 * 1000 / 17, rel=0.01)
 
 
 def test_prices_stand_in_one_place() -> None:

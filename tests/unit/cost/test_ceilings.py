@@ -6,20 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from dynamodb_counters._cost.ceilings import Ceiling, Limit, ceiling, used_by, used_by_ours
+from dynamodb_counters._cost.ceilings import Ceiling, Limit, ceiling_of, ceiling_of_ours, used_by_ours
 from dynamodb_counters._cost.counted_items import Counted
 from dynamodb_counters._cost.known_units import KNOWN
 from dynamodb_counters._cost.workload_settings import Workload
+from dynamodb_counters._timeline.tiers import TIERS
 
 _ONE_KEY = Workload(3_190, (Counted(1, scattered=False),))
 _MANY_KEYS = Workload(5_000, (Counted(1),))
 _RANKED = Workload(2_000, (Counted(10_000, ranked=True),))
 _MILLION = Workload(10_000, (Counted(10**6),), partitions=4)
-_PART = Workload(1_000, (Counted(1),), packed=64)
+_MILLION_OF_A_PART = Workload(10_000, (Counted(10**6),), packed=64)
+_FLUSHES = Workload(1_000, (Counted(1),), packed=64)
+_PART = replace(_FLUSHES, packed=1_024)
+_BUCKETS = Workload(1_000, (Counted(1, tiers=TIERS[:3]),), partitions=16, gather=0.0)
 
 
 def _ours(load: Workload) -> Ceiling:
-    found = ceiling(load, used_by_ours)
+    found = ceiling_of_ours(load)
     assert found is not None
     return found
 
@@ -32,9 +36,20 @@ def _ours(load: Workload) -> Ceiling:
         (_MANY_KEYS, Limit.ITEM, 100_000, 150_000),
         (_RANKED, Limit.INDEX, 500, 510),
         (_MILLION, Limit.INVOCATION, 3_000, 4_000),
-        (_PART, Limit.PART, 20_000, 25_000),
+        (_MILLION_OF_A_PART, Limit.INVOCATION_OF_PART, 800, 1_000),
+        (_FLUSHES, Limit.FLUSHES, 10_000, 11_000),
+        (_PART, Limit.PART, 25_000, 45_000),
     ],
-    ids=["one key", "one item, update by update", "one item", "leaderboard", "many groups", "one part"],
+    ids=[
+        "one key",
+        "one item, update by update",
+        "one item",
+        "leaderboard",
+        "many groups",
+        "many groups of a part",
+        "flushes",
+        "one part",
+    ],
 )
 def test_the_lowest_limit_is_the_ceiling(load: Workload, limit: Limit, least: float, most: float) -> None:
     found = _ours(load)
@@ -45,21 +60,29 @@ def test_the_lowest_limit_is_the_ceiling(load: Workload, limit: Limit, least: fl
 
 
 def test_the_setting_that_a_limit_names_moves_it() -> None:
-    assert _ours(replace(_PART, parts=2)).events_per_second == pytest.approx(
-        2 * _ours(_PART).events_per_second, rel=0.01
-    )
+    for load in (_PART, _FLUSHES, _MILLION_OF_A_PART):
+        assert _ours(replace(load, parts=2)).events_per_second == pytest.approx(
+            2 * _ours(load).events_per_second, rel=0.01
+        )
+    assert _ours(replace(_FLUSHES, packed=128)).events_per_second > 1.9 * _ours(_FLUSHES).events_per_second
     assert _ours(replace(_MILLION, partitions=8)).events_per_second > 1.9 * _ours(_MILLION).events_per_second
-    assert _ours(replace(_ONE_KEY, packed=64)).events_per_second > 20 * _ours(_ONE_KEY).events_per_second
+    assert _ours(replace(_ONE_KEY, packed=64)).events_per_second > 10 * _ours(_ONE_KEY).events_per_second
     more_keys = replace(_ONE_KEY, counted=(Counted(10, scattered=False),))
     assert _ours(more_keys).events_per_second == pytest.approx(10 * _ours(_ONE_KEY).events_per_second, rel=0.01)
 
 
+def test_each_bucket_of_a_window_is_an_item() -> None:
+    total = replace(_BUCKETS, counted=(Counted(1),))
+    share, of_total = (used_by_ours(load)[Limit.ITEM] for load in (_BUCKETS, total))
+    assert share == pytest.approx(of_total, rel=0.05)
+
+
 def test_an_event_without_limits_has_no_ceiling() -> None:
-    assert ceiling(Workload(1, (Counted(10**9, scattered=False),)), used_by_ours) is None
+    assert ceiling_of_ours(Workload(1, (Counted(10**9, scattered=False),))) is None
 
 
 def test_designs_without_batches_end_at_their_counter() -> None:
-    found = {known.name: ceiling(_MANY_KEYS, used_by(known)) for known in KNOWN}
+    found = {known.name: ceiling_of(known, _MANY_KEYS) for known in KNOWN}
     for name, most in {"naive_increment": 1_000, "transaction_marker": 92}.items():
         each = found[name]
         assert each is not None
