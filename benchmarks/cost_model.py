@@ -11,15 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
-from benchmarks import cost, flushing, packing, partitions, windows, workloads
+from benchmarks import cost, flushing, invocations, packing, partitions, windows, workloads
 from benchmarks.databases import READ_PRICE, MemoryDatabase
 from benchmarks.designs import DESIGNS
 from benchmarks.designs.ours import PACKED_VIEW, Ours, OursOnThree, PackedEvents
 from benchmarks.partitions import cadence
 from demo.examples.blog.traffic import View
 from dynamodb_counters._cost.batches import SHARD_LIFETIME, Batches
-from dynamodb_counters._cost.chunk_sizes import ChunkSizes
 from dynamodb_counters._cost.counted_items import Counted, updates_of
+from dynamodb_counters._cost.invocations import invocations as runs_of
 from dynamodb_counters._cost.known_units import KNOWN
 from dynamodb_counters._cost.own_units import (
     Packing,
@@ -29,7 +29,7 @@ from dynamodb_counters._cost.own_units import (
     checkpoint_writes,
     count_units,
 )
-from dynamodb_counters._items.chunks import Row
+from dynamodb_counters._cost.workload_settings import Workload
 from dynamodb_counters._timeline.cost_estimate import choose_tiers
 from dynamodb_counters._timeline.tiers import TIERS
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
@@ -54,7 +54,10 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured: events of a workload, packed ones, simulated days; events per second and flush interval."""
+    """How much is measured: events of a workload, packed ones, simulated days.
+
+    `flushed` are events per second and flush interval, `invoked` events per second and how many.
+    """
 
     events: int = 100_000
     batch: int = 1_000
@@ -63,10 +66,17 @@ class Sizes:
     tail_days: int = 20
     partitions: tuple[int, ...] = (1, 4, 16)
     flushed: tuple[tuple[int, int], ...] = ((10, 5), (10, 20), (100, 5), (100, 20), (1_000, 1))
+    invoked: tuple[tuple[float, int], ...] = ((0.01, 1_000), (1, 4_000), (10, 20_000))
 
 
 TINY: Final = Sizes(
-    events=2_000, batch=125, packed=2_000, days=0.125, tail_days=4, flushed=((10, 5), (10, 20), (100, 5))
+    events=2_000,
+    batch=125,
+    packed=2_000,
+    days=0.125,
+    tail_days=4,
+    flushed=((10, 5), (10, 20), (100, 5)),
+    invoked=((0.01, 300), (1, 1_500), (10, 6_000)),
 )
 
 
@@ -83,6 +93,10 @@ def compare(sizes: Sizes) -> Iterator[Compared]:
         yield from _partitions(number, sizes.days)
         yield from _rare(number, sizes.tail_days)
     yield from _windows()
+    for rate, events in sizes.invoked:
+        model = runs_of(Workload(rate, (Counted(_PAGES),), gather=1.0)).runs / rate
+        measured = invocations.per_event(rate, events, _PAGES)
+        yield Compared(f"{rate:g} events/s, invocations", "per event", model, measured)
 
 
 def _designs(sizes: Sizes) -> Iterator[Compared]:
@@ -132,7 +146,7 @@ def _packed(sizes: Sizes) -> Iterator[Compared]:
         full = workloads.log_in_full()[: sizes.packed]
         samples["packed, real log"] = [{name: event[name] for name in PACKED_VIEW.fields} for event in full]
     for name, events in samples.items():
-        chunked = _sizes(events)
+        chunked = packing.chunk_sizes(events)
         for number in (16, 64, 256, 1024):
             found = packing._accepting(events[: 200 * number], number, 4096)
             # The layout's item is written once.
@@ -146,7 +160,7 @@ def _packed(sizes: Sizes) -> Iterator[Compared]:
         ("scattered", workloads.long_tail(number, number // 2), Counted(number // 2)),
     ):
         batches = Batches(flush * batch, per_shard=number / flush / batch)
-        accepted = accept_packed(Packing(flush, 0, _sizes([view.as_event() for view in views])))
+        accepted = accept_packed(Packing(flush, 0, packing.chunk_sizes([view.as_event() for view in views])))
         model = accepted.writes + _writes(count_units((counted,), batches, 1)) + 1 / number
         yield Compared(f"packed, {name}", "all", model, cost.cost(_Packed, views, batch)["write_units"])
     for rate, interval in sizes.flushed:
@@ -157,7 +171,7 @@ def _flushed(rate: int, interval: int, events: int) -> Iterator[Compared]:
     """Two writers take turns; units with reads at their price, as the benchmark has them."""
     events = max(events, 12 * rate * interval)
     found = flushing._units(rate, interval, events)
-    chunked = _sizes([view.as_event() for view in workloads.hot(6_000, rate=rate)])
+    chunked = packing.chunk_sizes([view.as_event() for view in workloads.hot(6_000, rate=rate)])
     bucket = max(1, flushing._EVENTS_PER_BUCKET // rate)
     packed = Packing(found["events_per_call"], interval, chunked, writers=2, bucket_seconds=bucket)
     flushes = max(2, min(200, events // (rate * interval)))
@@ -218,10 +232,6 @@ def _windows() -> Iterator[Compared]:
     found = windows.measure(MemoryDatabase(), batch)["packed_buckets"]
     model = _writes(count_units((counted,), batches, 1))
     yield Compared("window, a day by minutes", "count", model, found["write_units"])
-
-
-def _sizes(events: Sequence[Mapping[str, Any]]) -> ChunkSizes:
-    return ChunkSizes.measured([Row("+", {name: {"S": str(value)} for name, value in each.items()}) for each in events])
 
 
 def _writes(stages: Mapping[str, Stage]) -> float:

@@ -16,8 +16,10 @@ from benchmarks import workloads
 from benchmarks.databases import TABLE, Database, MeteredClient, memory, per_event, since, units
 from benchmarks.designs.ours import PACKED_VIEW
 from benchmarks.queue_and_stream import chunks
+from dynamodb_counters._cost.chunk_sizes import ChunkSizes
 from dynamodb_counters._declarations import Event, Packed
 from dynamodb_counters._declarations.event_identity import EventIdentity
+from dynamodb_counters._items.chunks import Row
 from dynamodb_counters._layouts import Layouts
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept_many
@@ -65,6 +67,11 @@ class Writer:
 
 def of(bucket: timedelta, **packed: Any) -> Event:
     return replace(PACKED_VIEW, packed=Packed("time", bucket=bucket, future_tolerance=None, **packed))
+
+
+def chunk_sizes(events: Sequence[Values]) -> ChunkSizes:
+    """How large their chunks are, as `counters cost --sample` finds."""
+    return ChunkSizes.measured([Row("+", {name: {"S": str(value)} for name, value in each.items()}) for each in events])
 
 
 def measure(events: int) -> dict[str, Any]:

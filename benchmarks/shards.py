@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, Final
 
 from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
@@ -82,8 +83,15 @@ class Partitions(MemoryStream):
         kind = "INSERT" if old is None else "REMOVE" if new is None else "MODIFY"
         self._lives[partition].unread.append({"eventID": sequence, "eventName": kind, "dynamodb": change})
 
-    def deliver(self, invoke: Invoke) -> None:
-        """Deliver one batch of each shard that has records, and the last invocation of each window that is over."""
+    def unread(self) -> set[int]:
+        """Partitions whose shard has records."""
+        return {partition for partition, shard in enumerate(self._lives) if shard.unread}
+
+    def next_window_end(self) -> float:
+        return min((shard.window_ends for shard in self._lives if shard.window_ends), default=math.inf)
+
+    def deliver(self, invoke: Invoke, among: Container[int] | None = None) -> None:
+        """Deliver one batch of each shard (of those partitions) that has records, and the end of each window."""
         now = self._now()
         for partition, replaced_at in enumerate(self._replaced):
             if now >= replaced_at:
@@ -94,7 +102,7 @@ class Partitions(MemoryStream):
                 self._replaced[partition] += LIFETIME * ((now - replaced_at) // LIFETIME + 1)
                 self._lives[partition] = self._new_shard()
             shard = self._lives[partition]
-            if shard.unread or 0 < shard.window_ends <= now:
+            if (shard.unread and (among is None or partition in among)) or 0 < shard.window_ends <= now:
                 self._deliver(shard, partition, invoke)
 
     def replay(self, delivered: Iterable[tuple[int, Mapping[str, Any]]], invoke: Invoke) -> None:

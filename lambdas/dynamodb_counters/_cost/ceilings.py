@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
 from dynamodb_counters._cost import functions
@@ -33,7 +34,7 @@ class Limit(Enum):
     """A limit of DynamoDB or Lambda, in words, and the setting that moves it."""
 
     ITEM = "item of a group", "write_shards of the aggregate"
-    EVENT_KEY = "partition key of the events", "more values of pk, or packed events"
+    EVENT_KEY = "partition key of the events", "more values of pk, or packing"
     PART = "part of the packed events", "parts"
     FLUSHES = "flushes of a part, one after the other", "parts, or more events per flush"
     INDEX = "partition key of the leaderboard", "write_shards of the ranking"
@@ -69,11 +70,13 @@ def ceiling(used: Callable[[float], Mapping[Limit, float]]) -> Ceiling | None:
     return Ceiling(low, limit)
 
 
+@lru_cache(maxsize=16)
 def ceiling_of_ours(load: Workload) -> Ceiling | None:
     """The ceiling of events like these."""
     return ceiling(lambda rate: used_by_ours(replace(load, rate=rate)))
 
 
+@lru_cache(maxsize=16)
 def ceiling_of(known: KnownDesign, load: Workload) -> Ceiling | None:
     """The same of a known design, without the time of its function."""
     return ceiling(lambda rate: _used_by(known, replace(load, rate=rate)))

@@ -58,10 +58,10 @@ class Function:
         """Per second."""
         return self.runs * self.seconds * MEMORY_GB
 
-    @property
-    def traces(self) -> float:
-        """Per second."""
-        return min(self.runs, 1.0) + _TRACED * max(0.0, self.runs - 1.0)
+
+def traces(runs: float) -> float:
+    """Traces per second of a function that runs so often."""
+    return min(runs, 1.0) + _TRACED * max(0.0, runs - 1.0)
 
 
 def rounds(requests: float) -> float:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from dynamodb_counters._cost import functions
-from dynamodb_counters._cost.batches import TUMBLING_SECONDS, Batches
+from dynamodb_counters._cost.batches import Batches
 from dynamodb_counters._cost.ceilings import Ceiling, ceiling_of, ceiling_of_ours
+from dynamodb_counters._cost.construct_dollars import idle, metered
 from dynamodb_counters._cost.counted_items import BUCKET_BYTES, GROUP_BYTES, SLOT_BYTES, WATERMARK_BYTES, Counted
 from dynamodb_counters._cost.functions import Function
+from dynamodb_counters._cost.invocations import invocations
 from dynamodb_counters._cost.known_units import KNOWN, KnownDesign
 from dynamodb_counters._cost.own_units import Stage, updates_per_batch
-from dynamodb_counters._cost.service_dollars import Price, doors, dynamodb, receiver, running, watched
+from dynamodb_counters._cost.service_dollars import Price, added, doors, dynamodb, function_dollars, receiver
 from dynamodb_counters._cost.workload_settings import Workload
 from dynamodb_counters._timeline.times import DAY
 
@@ -25,18 +29,15 @@ _MESSAGES: Final = {False: 100, True: 1000}
 
 _EVENTS_PER_CALL: Final = 25
 _MARKER_BYTES: Final = 200
-_WATCH_SECONDS: Final = 900.0
-_WATCH_READS: Final = 16.0
-"""Read units of each look at what waits, when nothing does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """Units per event and stage, dollars per month and service; whether counts are exact, and the ceiling if any."""
+    """Units per event and stage, dollars per month and service; whether counts are exact, what finds the ceiling."""
 
     title: str
     exact: bool
-    ceiling: Ceiling | None
+    ceiling: Callable[[], Ceiling | None]
     units: dict[str, Stage]
     dollars: dict[str, float]
 
@@ -55,27 +56,29 @@ def _own(load: Workload, price: Price) -> Bill:
     shards, packing = load.shards(), load.packing()
     feeding, batches = load.feeding(shards), load.batches(shards)
     updates = updates_per_batch(load.counted, batches, feeding)
-    runs = feeding / batches.seconds
+    runs = invocations(load)
     if packing is None:
         stored, per_event, calls = load.event_bytes + _STORED_BYTES, functions.CPU_ACCEPTED, 1 / _EVENTS_PER_CALL
     else:
         calls = packing.chunks / packing.events_per_flush
         stored = packing.flush_bytes / packing.events_per_flush + _STORED_BYTES * calls
         per_event = functions.CPU_ACCEPTED_PACKED
-    used = [
-        *_behind_queue(load, per_event, calls, one_by_one=packing is not None),
-        functions.counting(batches.events, updates, runs, packed=packing is not None),
-        # The last invocation of each tumbling window, and the rule that counts what waits.
-        Function(min(runs, feeding / TUMBLING_SECONDS) + 1 / _WATCH_SECONDS, 0.0, 1),
+    counting = [
+        functions.counting(batches.events, updates, runs.events, packed=packing is not None),
+        Function(runs.echoes, 0.0, 0),
+        Function(runs.windows, 0.0, 1),
     ]
+    used = [counting, *_behind_queue(load, per_event, calls, one_by_one=packing is not None)]
     units = load.stages(shards)
     writes, reads = (load.rate * sum(getattr(one, kind) for one in units.values()) for kind in ("writes", "reads"))
     kept = load.rate * load.retention_days * DAY * stored + sum(_counted_bytes(one, load) for one in load.counted)
-    dollars = dynamodb(writes, reads + _WATCH_READS / _WATCH_SECONDS, kept, price)
-    dollars |= running(used, price, tracing=load.tracing) | doors(load, price)
-    dollars["CloudWatch"] += watched(load.door, load.rate, price, monitoring=load.monitoring)
+    running = (function_dollars(one, price, tracing=load.tracing) for one in used)
+    fixed = idle(load, price).values()
+    dollars = added([dynamodb(writes, reads, kept, price), *running, metered(load, price), *fixed])
+    # The queue's requests take the place of those of an idle one.
+    dollars |= doors(load, price)
     title = "this: accept + watermark" if packing is None else "this: packed"
-    return Bill(title, True, ceiling_of_ours(load), units, dollars)
+    return Bill(title, True, partial(ceiling_of_ours, load), units, dollars)
 
 
 def _known(load: Workload, known: KnownDesign, price: Price) -> Bill:
@@ -88,27 +91,28 @@ def _known(load: Workload, known: KnownDesign, price: Price) -> Bill:
     used = _behind_queue(load, functions.CPU_PER_UPDATE * waits, waits, one_by_one=False)
     if known.stream:
         cpu = batches.events * functions.CPU_PER_RECORD + per_run * functions.CPU_PER_UPDATE
-        used.append(Function(shards / batches.seconds, cpu, functions.rounds(per_run)))
+        echoes = invocations(load.unpacked()).echoes if known.coalesces else 0.0
+        used.append([Function(shards / batches.seconds, cpu, functions.rounds(per_run)), Function(echoes, 0.0, 0)])
     again = 1 + (load.duplicates if not known.keeps else 0.0)
     writes = load.rate * again * sum(one.writes for one in units.values())
     reads = load.rate * sum(one.reads for one in units.values())
     item = _MARKER_BYTES if known.small_writes else load.event_bytes
     kept = known.keeps * load.rate * load.retention_days * DAY * (item + _STORED_BYTES)
     kept += sum(one.groups for one in load.counted) * known.counter_writes * (GROUP_BYTES + _STORED_BYTES)
-    dollars = dynamodb(writes, reads, kept, price)
-    dollars |= running(used, price, tracing=load.tracing) | doors(load, price)
-    return Bill(known.title, known.exact, ceiling_of(known, load.unpacked()), units, dollars)
+    running = (function_dollars(one, price, tracing=load.tracing) for one in used)
+    dollars = added([dynamodb(writes, reads, kept, price), *running, doors(load, price)])
+    return Bill(known.title, known.exact, partial(ceiling_of, known, load.unpacked()), units, dollars)
 
 
-def _behind_queue(load: Workload, cpu: float, requests: float, *, one_by_one: bool) -> list[Function]:
-    """The functions before and behind the queue; CPU time and requests are per event."""
+def _behind_queue(load: Workload, cpu: float, requests: float, *, one_by_one: bool) -> list[list[Function]]:
+    """The runs of the functions before and behind the queue; CPU time and requests are per event."""
     if load.door == "sdk":
         return []
     most = _MESSAGES[load.packed is not None] * load.per_request
     events = Batches.gathered(load.rate, load.gather, most, load.per_request).events
     sent = events * requests
     rounds = math.ceil(sent) if one_by_one else functions.rounds(sent)
-    return [*receiver(load), Function(load.rate / events, events * cpu, rounds)]
+    return [receiver(load), [Function(load.rate / events, events * cpu, rounds)]]
 
 
 def _counted_bytes(counted: Counted, load: Workload) -> float:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from dynamodb_counters._cost import functions
 from dynamodb_counters._cost.functions import Function
-from dynamodb_counters._cost.workload_settings import Door, Workload
+from dynamodb_counters._cost.workload_settings import Workload
 from dynamodb_counters._timeline.times import DAY
 
 Price: TypeAlias = Callable[[str], float]
@@ -19,14 +19,6 @@ _GB: Final = 1e9
 _MESSAGES_PER_CALL: Final = 10
 _IDLE_POLLS: Final = 21_600 / DAY
 """Five pollers that wait 20 seconds each ask an idle queue, too."""
-
-ALARMS: Final = {"aggregator": (7, 10), "ingest": (6, 9)}
-"""Alarms of the constructs, without and with `monitoring=True`."""
-
-METRICS: Final = {"aggregator": ("Records", "ItemsUpdated", "WriteUnits"), "ingest": ("EventsAccepted",)}
-"""Metrics of the runtime that have a value whenever events come; others need a reason."""
-
-_HOUR: Final = 3600.0
 
 
 def dynamodb(writes: float, reads: float, stored_bytes: float, price: Price) -> dict[str, float]:
@@ -42,7 +34,7 @@ def dynamodb(writes: float, reads: float, stored_bytes: float, price: Price) -> 
 def doors(load: Workload, price: Price) -> dict[str, float]:
     """Requests and messages, sent one by one, received and deleted in tens."""
     requests = 0.0 if load.door == "sdk" else load.rate * (1 + load.duplicates) / load.per_request
-    polls = max(requests / _MESSAGES_PER_CALL, _IDLE_POLLS) if requests else 0.0
+    polls = 0.0 if load.door == "sdk" else max(requests / _MESSAGES_PER_CALL, _IDLE_POLLS)
     messages = requests + polls + requests / _MESSAGES_PER_CALL
     http = requests if load.door in ("http", "validated") else 0.0
     return {
@@ -52,33 +44,30 @@ def doors(load: Workload, price: Price) -> dict[str, float]:
 
 
 def receiver(load: Workload) -> list[Function]:
-    """The function before the queue, if there is one."""
+    """The runs of the function before the queue, if there is one."""
     if load.door != "validated":
         return []
     cpu = functions.CPU_RECEIVED + functions.CPU_RECEIVED_MORE * (load.per_request - 1)
     return [Function(load.rate * (1 + load.duplicates) / load.per_request, cpu, 1)]
 
 
-def running(used: Iterable[Function], price: Price, *, tracing: bool) -> dict[str, float]:
-    """Functions with their logs, kept for a month, and traces."""
+def function_dollars(used: Iterable[Function], price: Price, *, tracing: bool) -> dict[str, float]:
+    """Runs of one function with their logs, kept for a month, and traces."""
     used = list(used)
-    runs = sum(one.runs for one in used) * MONTH
-    logs = runs * functions.LOG_BYTES / _GB
-    traces = sum(one.traces for one in used) * MONTH if tracing else 0.0
+    runs = sum(one.runs for one in used)
+    logs = runs * MONTH * functions.LOG_BYTES / _GB
     return {
-        "Lambda": runs * price("lambda.request")
+        "Lambda": runs * MONTH * price("lambda.request")
         + sum(one.gb_seconds for one in used) * MONTH * price("lambda.gb_second"),
-        "CloudWatch": logs * (price("cloudwatch.log_gb") + price("cloudwatch.log_gb_month")),
-        "X-Ray": traces * price("xray.trace"),
+        "CloudWatch logs": logs * (price("cloudwatch.log_gb") + price("cloudwatch.log_gb_month")),
+        "X-Ray": tracing * functions.traces(runs) * MONTH * price("xray.trace"),
     }
 
 
-def watched(door: Door, rate: float, price: Price, *, monitoring: bool) -> float:
-    """Alarms and dashboards of the constructs, and metrics for the hours in which they have a value."""
-    hours = min(1.0, rate * _HOUR)
-    return sum(
-        ALARMS[one][monitoring] * price("cloudwatch.alarm_month")
-        + len(METRICS[one]) * hours * price("cloudwatch.metric_month")
-        + monitoring * price("cloudwatch.dashboard_month")
-        for one in (["aggregator"] if door == "sdk" else ["aggregator", "ingest"])
-    )
+def added(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The sum of bills, service by service."""
+    found: dict[str, float] = {}
+    for part in parts:
+        for name, dollars in part.items():
+            found[name] = found.get(name, 0.0) + dollars
+    return found

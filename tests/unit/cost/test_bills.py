@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from benchmarks import bill
+from dynamodb_counters._cost.construct_dollars import ALARMS, BUSY_METRIC, IDLE_METRIC, METRICS, idle
 from dynamodb_counters._cost.counted_items import Counted
 from dynamodb_counters._cost.month_bill import Bill, bills
-from dynamodb_counters._cost.service_dollars import ALARMS, METRICS, MONTH
+from dynamodb_counters._cost.service_dollars import MONTH
 from dynamodb_counters._cost.workload_settings import FEWEST_PARTITIONS, Door, Workload
 from dynamodb_counters._price_file import PRICES
 
@@ -64,8 +66,8 @@ def test_an_idle_queue_is_polled() -> None:
 def test_alarms_and_metrics_are_those_of_the_constructs() -> None:
     snapshots = _PROJECT / "tests" / "snapshots"
     for name, plain, monitored in (
-        ("aggregator", "aggregator_minimal", "aggregator_monitored"),
-        ("ingest", "ingest_minimal", "ingest_everything"),
+        ("StreamAggregator", "aggregator_minimal", "aggregator_monitored"),
+        ("EventIngest", "ingest_minimal", "ingest_everything"),
     ):
         counts = tuple(
             sum(
@@ -79,10 +81,41 @@ def test_alarms_and_metrics_are_those_of_the_constructs() -> None:
     assert all(f"`{name}`" in documented for names in METRICS.values() for name in names)
 
 
-def test_an_idle_aggregator_costs_less_than_a_dollar_and_an_active_one_less_than_three() -> None:
-    idle, active = (_bill("this: accept + watermark", Workload(rate, _HOT)).dollars for rate in (1e-6, 1.0))
-    assert sum(idle.values()) <= 1
-    assert active["CloudWatch"] <= 3
+def test_only_the_streams_mapping_has_metrics_that_are_billed() -> None:
+    asked = {
+        name: [
+            each["Properties"].get("MetricsConfig")
+            for each in json.loads((_PROJECT / "tests" / "snapshots" / f"{name}.json").read_text())[
+                "Resources"
+            ].values()
+            if each["Type"] == "AWS::Lambda::EventSourceMapping"
+        ]
+        for name in ("aggregator_minimal", "ingest_minimal")
+    }
+    assert asked == {"aggregator_minimal": [{"Metrics": ["EventCount"]}], "ingest_minimal": [None]}
+    assert {IDLE_METRIC, BUSY_METRIC}.isdisjoint(name for names in METRICS.values() for name in names)
+    month = PRICES.of("cloudwatch.metric_month")
+    rates = {1e-6: 1.0, 1.0: 5.0}
+    for rate, metrics in rates.items():
+        found = _bill("this: accept + watermark", Workload(rate, _HOT)).dollars["CloudWatch metrics"]
+        assert found == pytest.approx(metrics * month, rel=0.02)
+
+
+def test_an_idle_aggregator_costs_a_dollar() -> None:
+    fixed = idle(Workload(0, _HOT), PRICES.of)
+    assert fixed.keys() == {"StreamAggregator"}
+    assert sum(fixed["StreamAggregator"].values()) == pytest.approx(1.01, abs=0.01)
+    hardly = _bill("this: accept + watermark", Workload(1e-6, _HOT)).total
+    assert hardly == pytest.approx(sum(fixed["StreamAggregator"].values()), rel=0.01)
+
+
+def test_the_fixed_part_is_in_the_bill_of_any_rate() -> None:
+    for door in get_args(Door):
+        load = Workload(1000, _HOT, door=door, monitoring=True, tracing=True)
+        bill = _bill("this: accept + watermark", load)
+        for dollars in idle(load, PRICES.of).values():
+            assert all(bill.dollars[service] >= fixed for service, fixed in dollars.items())
+        assert bill.dollars["CloudWatch dashboards"] == 3 * len(idle(load, PRICES.of))
 
 
 def test_partitions_follow_from_the_rate() -> None:

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
-from typing import Any, Final, get_args
+from collections.abc import Sequence
+from typing import Any, get_args
 
 import click
-from rich.console import Group, RenderableType
 
-from dynamodb_counters._cost.ceilings import Ceiling
+from dynamodb_counters._cost.construct_dollars import idle
 from dynamodb_counters._cost.counted_items import Counted
-from dynamodb_counters._cost.month_bill import Bill, bills
-from dynamodb_counters._cost.price_list import PriceList
+from dynamodb_counters._cost.month_bill import bills
 from dynamodb_counters._cost.workload_settings import Door, Workload
 from dynamodb_counters._timeline.tiers import Tier
 from dynamodb_counters.cli.cost_options import Number, price_list, sampled, tiers_of
 from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.formats import grid, number
-
-_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "DynamoDB": ("DynamoDB writes", "DynamoDB reads", "DynamoDB storage"),
-    "functions": ("Lambda", "CloudWatch", "X-Ray"),
-    "door": ("API Gateway", "SQS"),
-}
-
-_IDLE: Final = 1e-6
-"""Events per second: three a month."""
+from dynamodb_counters.cli.show import costs
 
 
 @click.command()
@@ -63,8 +51,12 @@ def cost(session: Session, **given: Any) -> None:
     """
     prices = price_list(given.pop("prices"))
     load = _workload(**given)
-    found = bills(load, prices.of)
-    session.emit(_document(load, prices, found), _shown(load, prices, found))
+    if load.rate:
+        found = bills(load, prices.of)
+        session.emit(costs.document(load, prices, found), costs.shown(load, prices, found))
+    else:
+        fixed = idle(load, prices.of)
+        session.emit(costs.idle_document(prices, fixed), costs.idle_shown(prices, fixed))
 
 
 def _workload(
@@ -87,84 +79,10 @@ def _workload(
     ]
     counted += [Counted(int(groups[0]), skew, tiers=each, scattered=not own_key) for each in tiers]
     return Workload(
-        rate=max(rate, _IDLE),
+        rate=rate,
         counted=tuple(counted),
         event_bytes=measured if event_bytes is None else event_bytes,
         sizes=sizes,
         retention_days=retention,
         **same,
     )
-
-
-def _document(load: Workload, prices: PriceList, found: Sequence[Bill]) -> dict[str, Any]:
-    shards = load.shards()
-    batches = load.batches(shards)
-    return {
-        "prices": {"date": prices.date, "region": prices.region},
-        "shards": shards,
-        "events_per_batch": batches.events,
-        "seconds_per_batch": batches.seconds,
-        "designs": [
-            {
-                "title": bill.title,
-                "exact": bill.exact,
-                "at_most": bill.ceiling
-                and {
-                    "events_per_second": bill.ceiling.events_per_second,
-                    "bottleneck": bill.ceiling.limit.value[0],
-                    "setting": bill.ceiling.limit.value[1],
-                },
-                "units_per_event": {
-                    stage: {"write": units.writes, "read": units.reads} for stage, units in bill.units.items()
-                },
-                "dollars_per_month": {**bill.dollars, "total": bill.total},
-            }
-            for bill in found
-        ],
-    }
-
-
-def _shown(load: Workload, prices: PriceList, found: Sequence[Bill]) -> RenderableType:
-    figures = ("units", *_COLUMNS, "total")
-    designs = grid("dollars per month", "exact", "at most/s", *figures, numbers=("at most/s", *figures))
-    for bill in found:
-        sums = (sum(bill.dollars[name] for name in names) for names in _COLUMNS.values())
-        units = f"{sum(each.writes for each in bill.units.values()):.4f}"
-        designs.add_row(
-            bill.title,
-            "yes" if bill.exact else "no",
-            _most(bill.ceiling),
-            units,
-            *map(_dollars, sums),
-            _dollars(bill.total),
-        )
-    stages = grid(f"units per event, {found[0].title}", "write", "read", numbers=("write", "read"))
-    for name, stage in found[0].units.items():
-        stages.add_row(name, f"{stage.writes:.6f}", f"{stage.reads:.6f}")
-    shards = load.shards()
-    batches = load.batches(shards)
-    told = (
-        f"{shards} shards; a batch of {batches.events:,.0f} events every {batches.seconds:.3g} s in each that has any; "
-        f"prices of {prices.date}, {prices.region}"
-    )
-    return Group(designs, "", stages, "", told, _limited(found[0], load.rate))
-
-
-def _most(found: Ceiling | None) -> str:
-    return (
-        "-"
-        if found is None
-        else number(round(Decimal(found.events_per_second), 0 if found.events_per_second > 1 else 4))
-    )
-
-
-def _limited(bill: Bill, rate: float) -> str:
-    if bill.ceiling is None:
-        return "keeps up: no limit found, as partitions grow with the rate"
-    bottleneck, setting = bill.ceiling.limit.value
-    verdict = "keeps up" if rate <= bill.ceiling.events_per_second else "does not keep up"
-    return f"{verdict}; limit: {bottleneck}; to move it: {setting}"
-
-
-def _dollars(value: float) -> str:
-    return f"{value:,.2f}" if value < 1000 else f"{value:,.0f}"  # noqa: PLR2004 - cents matter no more

@@ -37,10 +37,14 @@ def test_the_ceiling_names_its_bottleneck_and_the_setting_that_moves_it() -> Non
     assert "does not keep up; limit: partition key of the events; to move it: " in run(*arguments).out
 
 
-def test_an_idle_deployment_costs_what_is_fixed() -> None:
-    dollars = run("cost", "--rate=0", "--json").document["designs"][0]["dollars_per_month"]
-    assert dollars["DynamoDB writes"] == pytest.approx(0, abs=0.01)
-    assert dollars["total"] == pytest.approx(dollars["CloudWatch"], rel=0.2)
+def test_an_idle_deployment_costs_what_is_fixed_construct_by_construct() -> None:
+    found = run("cost", "--rate=0", "--door=queue", "--json").document["dollars_per_month"]
+    aggregator, ingest = found["StreamAggregator"], found["EventIngest"]
+    assert aggregator["CloudWatch metrics"] == 0.3
+    assert ingest["SQS"] == pytest.approx(0.26, abs=0.01)
+    assert found["total"] == pytest.approx(sum(aggregator.values()) + sum(ingest.values()))
+    shown = run("cost", "--rate=0", "--door=queue").out
+    assert [line.split()[0] for line in shown.splitlines()[2:4]] == ["StreamAggregator", "EventIngest"]
 
 
 def test_packed_events_windows_and_doors() -> None:

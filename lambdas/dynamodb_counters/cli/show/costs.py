@@ -1,0 +1,137 @@
+"""Output of ``counters cost``: bills of designs, their ceilings, and the fixed part by construct."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from rich.console import Group, RenderableType
+
+from dynamodb_counters._cost.ceilings import Ceiling
+from dynamodb_counters._cost.month_bill import Bill
+from dynamodb_counters._cost.price_list import PriceList
+from dynamodb_counters._cost.workload_settings import Workload
+from dynamodb_counters.cli.show.formats import grid, number
+
+_Columns = Mapping[str, tuple[str, ...]]
+
+_COLUMNS: Final[_Columns] = {
+    "DynamoDB": ("DynamoDB writes", "DynamoDB reads", "DynamoDB storage"),
+    "functions": (
+        "Lambda",
+        "CloudWatch logs",
+        "CloudWatch metrics",
+        "CloudWatch alarms",
+        "CloudWatch dashboards",
+        "X-Ray",
+    ),
+    "door": ("API Gateway", "SQS"),
+}
+
+_IDLE: Final[_Columns] = {
+    "alarms": ("CloudWatch alarms",),
+    "dashboards": ("CloudWatch dashboards",),
+    "metrics": ("CloudWatch metrics",),
+    "functions": ("Lambda", "CloudWatch logs", "X-Ray"),
+    "DynamoDB": _COLUMNS["DynamoDB"],
+    "door": _COLUMNS["door"],
+}
+
+
+def document(load: Workload, prices: PriceList, found: Sequence[Bill]) -> dict[str, Any]:
+    """The bills, for JSON."""
+    shards = load.shards()
+    batches = load.batches(shards)
+    return {
+        "prices": {"date": prices.date, "region": prices.region},
+        "shards": shards,
+        "events_per_batch": batches.events,
+        "seconds_per_batch": batches.seconds,
+        "designs": [
+            {
+                "title": bill.title,
+                "exact": bill.exact,
+                "at_most": _at_most(bill.ceiling()),
+                "units_per_event": {
+                    stage: {"write": units.writes, "read": units.reads} for stage, units in bill.units.items()
+                },
+                "dollars_per_month": {**bill.dollars, "total": bill.total},
+            }
+            for bill in found
+        ],
+    }
+
+
+def shown(load: Workload, prices: PriceList, found: Sequence[Bill]) -> RenderableType:
+    """The bills, the units of the first one, and its ceiling."""
+    figures = ("units", *_COLUMNS, "total")
+    designs = grid("dollars per month", "exact", "at most/s", *figures, numbers=("at most/s", *figures))
+    for bill in found:
+        units = f"{sum(each.writes for each in bill.units.values()):.4f}"
+        designs.add_row(
+            bill.title,
+            "yes" if bill.exact else "no",
+            _most(bill.ceiling()),
+            units,
+            *_sums(_COLUMNS, bill.dollars),
+        )
+    stages = grid(f"units per event, {found[0].title}", "write", "read", numbers=("write", "read"))
+    for name, stage in found[0].units.items():
+        stages.add_row(name, f"{stage.writes:.6f}", f"{stage.reads:.6f}")
+    shards = load.shards()
+    batches = load.batches(shards)
+    told = (
+        f"{shards} shards; a batch of {batches.events:,.0f} events every {batches.seconds:.3g} s in each that has any; "
+        f"prices of {prices.date}, {prices.region}"
+    )
+    return Group(designs, "", stages, "", told, _limited(found[0], load.rate))
+
+
+def _at_most(found: Ceiling | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    bottleneck, setting = found.limit.value
+    return {"events_per_second": found.events_per_second, "bottleneck": bottleneck, "setting": setting}
+
+
+def idle_document(prices: PriceList, fixed: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    """The fixed part, for JSON."""
+    total = sum(sum(each.values()) for each in fixed.values())
+    return {"prices": {"date": prices.date, "region": prices.region}, "dollars_per_month": {**fixed, "total": total}}
+
+
+def idle_shown(prices: PriceList, fixed: Mapping[str, Mapping[str, float]]) -> RenderableType:
+    """The fixed part, a line per construct."""
+    figures = (*_IDLE, "total")
+    found = grid("dollars per month, idle", *figures, numbers=figures)
+    for name, dollars in fixed.items():
+        found.add_row(name, *_sums(_IDLE, dollars))
+    return Group(found, "", f"prices of {prices.date}, {prices.region}")
+
+
+def _sums(columns: _Columns, dollars: Mapping[str, float]) -> Iterable[str]:
+    """Dollars of each column, and all of them."""
+    sums = [sum(dollars.get(name, 0.0) for name in names) for names in columns.values()]
+    return map(_dollars, [*sums, sum(sums)])
+
+
+def _most(found: Ceiling | None) -> str:
+    return (
+        "-"
+        if found is None
+        else number(round(Decimal(found.events_per_second), 0 if found.events_per_second > 1 else 4))
+    )
+
+
+def _limited(bill: Bill, rate: float) -> str:
+    found = bill.ceiling()
+    if found is None:
+        return "keeps up: no limit found, as partitions grow with the rate"
+    bottleneck, setting = found.limit.value
+    verdict = "keeps up" if rate <= found.events_per_second else "does not keep up"
+    return f"{verdict}; limit: {bottleneck}; to move it: {setting}"
+
+
+def _dollars(value: float) -> str:
+    return f"{value:,.2f}" if value < 1000 else f"{value:,.0f}"  # noqa: PLR2004 - cents matter no more
