@@ -14,6 +14,7 @@ from benchmarks.designs.ours import SHARD, VIEWS
 from benchmarks.packing import Writer, of
 from benchmarks.queue_and_stream import Stream, chunks
 from dynamodb_counters._commit.batch import Aggregator
+from dynamodb_counters._cost.service_dollars import MONTH
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.capacity import DOLLARS_PER_MILLION_WRITES
 
@@ -23,9 +24,8 @@ _RATES: Final = (1, 10, 100, 1_000, 10_000)
 _INTERVALS: Final = (1, 5, 20, 60)
 """Seconds for which events are gathered in the queue, and chunks in the stream."""
 
-_WAYS: Final = (bill.INCREMENT_BEHIND_API, bill.PACKED, bill.PACKED_SINGLE, bill.PACKED_MANY)
+_WAYS: Final = (bill.INCREMENT_BEHIND_API, bill.PLAIN, bill.PACKED, bill.PACKED_SINGLE, bill.PACKED_MANY)
 
-_MONTH: Final = 730 * 3600
 _PROCESSES: Final = 2
 """Processes that take turns: a queue's consumer cannot be limited to fewer."""
 
@@ -39,11 +39,11 @@ _EVENTS_PER_BUCKET: Final = 6_000
 _RECORDS_PER_BATCH: Final = 100
 
 
-def measure(events: int, cpu: Mapping[str, float]) -> dict[str, Any]:
+def measure(events: int) -> dict[str, Any]:
     """For each rate and interval, the units of an event accepted and counted per page, and what a month takes."""
     return {
         str(rate): {
-            str(interval): _month(rate, interval, _units(rate, interval, events), cpu)
+            str(interval): _month(rate, interval, _units(rate, interval, events))
             for interval in _INTERVALS
             if rate * interval <= _MOST_FLUSHES_AT_ONCE * events
         }
@@ -75,22 +75,12 @@ def _units(rate: int, interval: int, events: int) -> dict[str, float]:
     return {"events_per_call": float(per_call)} | {name: each / len(sent) for name, each in found.items()}
 
 
-def _month(rate: int, interval: int, took: Mapping[str, float], cpu: Mapping[str, float]) -> dict[str, Any]:
-    """Dollars of a month: in DynamoDB alone, and in all for each way in."""
-    millions = rate * _MONTH / 1e6
-    plain = 1 + took["aggregate"]
-    dynamodb = {"increments": 1.0, "plain": plain, "packed": took["units"]}
-    written = {"increment": 1.0, "packed": took["accept"]}
-    whole = {}
-    for way in _WAYS:
-        batches = replace(
-            way,
-            batch=max(1.0, way.messages * took["events_per_call"]),
-            stream_batch=float(min(rate * interval, _MOST_PER_CALL)),
-        )
-        whole[way.title] = bill.bill_of(batches, written[way.accepts], cpu, took["aggregate"], {"4": 1.0})["total_4"]
+def _month(rate: int, interval: int, took: Mapping[str, float]) -> dict[str, Any]:
+    """Dollars of a month: of the units measured, and the whole bill of each way in."""
+    millions = rate * MONTH / 1e6
+    dynamodb = {"increments": 1.0, "plain": 1 + took["aggregate"], "packed": took["units"]}
     return {
         **took,
         "dynamodb": {name: millions * each * DOLLARS_PER_MILLION_WRITES for name, each in dynamodb.items()},
-        "whole": {title: millions * dollars for title, dollars in whole.items()},
+        "whole": {way.title: bill.bill_of(way, rate, interval, took["events_per_call"])["total"] for way in _WAYS},
     }

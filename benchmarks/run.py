@@ -19,6 +19,7 @@ from benchmarks import (
     cost,
     cpu,
     flushing,
+    function_cpu,
     leaderboard,
     packing,
     partitions,
@@ -133,13 +134,13 @@ def _sections(sizes: Sizes, say: Say, *, with_engine: bool) -> Iterator[Section]
             "redelivered": lambda _: partitions.redelivered(sizes.replayed_hours),
         },
     )
-    yield "bill", {"bill": lambda report: bill.measure(sizes.rounds, report)}
+    yield "bill", {"function_cpu": lambda _: function_cpu.measure(sizes.rounds), "bill": lambda _: bill.measure()}
     yield (
         "packed events",
         {
             "packing": lambda _: packing.measure(sizes.packed),
             "writers": lambda _: packing.measure_writers(sizes.packed),
-            "flushing": lambda report: flushing.measure(sizes.packed, report["bill"]["cpu_microseconds"]),
+            "flushing": lambda _: flushing.measure(sizes.packed),
         },
     )
     yield (

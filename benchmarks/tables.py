@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from benchmarks.bill import LINES
 from benchmarks.designs import DESIGNS
 from benchmarks.packing import CALL
 
@@ -44,7 +45,7 @@ def tables(report: Report) -> Tables:
         **_of_cost(report),
         **packed_tables(report),
         **_of_partitions(report),
-        **_of_bill(report["bill"]),
+        **_of_bill(report),
         **_of_times(report),
         **_of_simulation(report),
     }
@@ -163,12 +164,11 @@ def _of_partitions(report: Report) -> Tables:
     }
 
 
-def _of_bill(found: Report) -> Tables:
-    keys = next(iter(found["ways"].values()))
-    columns = {key.replace("_", ", ") + (" partitions" if "_" in key else ""): key for key in keys}
-    cpu = [(name.replace("_", ", "), each) for name, each in found["cpu_microseconds"].items()]
+def _of_bill(report: Report) -> Tables:
+    bills = {int(rate): ways for rate, ways in report["bill"].items()}
+    cpu = [(name.replace("_", ", "), each) for name, each in report["function_cpu"].items()]
     return {
-        "The whole bill of a million events, dollars": _table(("way in",), found["ways"], columns),
+        "The whole bill of a month, dollars": _table(("events/s", "way in"), bills, _same(*LINES, "total")),
         "The functions' CPU time": [("function", "microseconds per event"), *cpu],
     }
 

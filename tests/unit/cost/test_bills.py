@@ -34,16 +34,18 @@ def test_dynamodb_is_its_units_at_their_price() -> None:
     assert own.total == pytest.approx(sum(own.dollars.values()))
 
 
-@pytest.mark.parametrize(("title", "door"), [("EventIngest, straight to the queue", "http"), ("accept_many", "sdk")])
-def test_doors_cost_what_the_benchmark_says(title: str, door: Door) -> None:
-    way = next(way for way in bill.WAYS if way.title == title)
-    cpu = dict.fromkeys(("consumer_single", "receiver_single", "aggregator"), 0.0)
-    expected = bill.bill_of(way, 1.0, cpu, 0.0, {"4": 1.0})
-    rate = 1000.0
-    found = _bill("this: accept + watermark", Workload(rate, _HOT, door=door)).dollars
-    millions = rate * MONTH / 1e6
-    assert found["SQS"] == pytest.approx(millions * expected["queue"], rel=0.01)
-    assert found["API Gateway"] == pytest.approx(millions * expected["http"])
+@pytest.mark.parametrize("way", bill.WAYS, ids=lambda way: way.title)
+def test_the_benchmark_has_the_same_bill(way: bill.Way) -> None:
+    found = bill.bill_of(way, 10, 60, 600)
+    *lines, total = found.values()
+    assert total == pytest.approx(sum(lines))
+    packed = 600 if way.design == "this: packed" else None
+    load = Workload(10, _HOT, 150, gather=60, packed=packed, door=way.door, per_request=way.per_request)
+    if way.direct:
+        assert (found["SQS"], found["API Gateway"]) == (0, _bill("naive increment", load).dollars["API Gateway"])
+    else:
+        # The sizes of chunks are measured there.
+        assert total == pytest.approx(_bill(way.design, load).total, rel=0.2 if packed else 1e-6)
 
 
 def test_a_batch_of_requests_divides_the_door_by_its_events() -> None:
