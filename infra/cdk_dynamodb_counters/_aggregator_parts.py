@@ -261,21 +261,10 @@ def alarm_specs(
             "Records that wait for repair expire within a day. Counts will lack them for good. The log of the function "
             "says where they are.",
         ),
-        AlarmSpec("ErrorsAlarm", metrics.metric_errors(), 1, "Batches fail and are retried. Counting is delayed.", 3),
     )
     if watch is not None:
         failed = watch.metric_errors(period=_QUARTER)
         always += (_schedule("WatchAlarm", failed, "looks for records that wait for repair"),)
-    if ranking_of is not None:
-        always += (
-            AlarmSpec(
-                "RankingThrottlesAlarm",
-                ranking_of.metric_ranking_throttles(),
-                1,
-                "The ranking index throttles, and with it all writes of the table. Spread the leaderboard.",
-                3,
-            ),
-        )
     if (source := metrics.source_metrics) is not None:
         always += (_polling("SourcePollingAlarm", source, "the source table's stream"),)
     if verify_every is not None and (verifier := metrics.verifier_metrics) is not None:
@@ -292,6 +281,18 @@ def alarm_specs(
         )
     if not monitoring:
         return always
+    if ranking_of is not None:
+        always += (
+            AlarmSpec(
+                "RankingThrottlesAlarm",
+                ranking_of.metric_ranking_throttles(),
+                1,
+                "The ranking index throttles, and with it all writes of the table. Spread the leaderboard.",
+                3,
+                # CloudWatch does so with DynamoDB's metrics, whatever the alarm says.
+                missing=_MISSING.IGNORE,
+            ),
+        )
     if verify_every is not None:
         always += (
             AlarmSpec(
@@ -305,6 +306,7 @@ def alarm_specs(
         )
     return (
         *always,
+        AlarmSpec("ErrorsAlarm", metrics.metric_errors(), 1, "Batches fail and are retried. Counting is delayed.", 3),
         AlarmSpec("ThrottlesAlarm", metrics.metric_throttles(), 1, "Batches wait for Lambda concurrency.", 3),
         AlarmSpec("LateAlarm", metrics.metric_late_events(), 1, "Events arrived after their window's retention."),
         AlarmSpec(

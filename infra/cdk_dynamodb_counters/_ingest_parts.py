@@ -237,7 +237,6 @@ def alarm_specs(metrics: IngestMetrics, event: Event, *, monitoring: bool) -> tu
             900,
             "An event has waited 15 minutes, and the table refused it again.",
         ),
-        AlarmSpec("ErrorsAlarm", metrics.metric_errors(), 1, "Batches fail and are retried. Events wait.", 3),
     )
     if metrics.receiver_metrics is not None:
         raised = metrics.receiver_metrics.metric_errors()
@@ -246,6 +245,7 @@ def alarm_specs(metrics: IngestMetrics, event: Event, *, monitoring: bool) -> tu
         return always
     return (
         *always,
+        AlarmSpec("ErrorsAlarm", metrics.metric_errors(), 1, "Batches fail and are retried. Events wait.", 3),
         AlarmSpec("ThrottlesAlarm", metrics.metric_throttles(), 1, "Events wait for Lambda concurrency.", 3),
         AlarmSpec("RejectedAlarm", metrics.metric_rejected(), 1, "Events arrived that can never be accepted."),
         AlarmSpec("ServerErrorsAlarm", metrics.metric_server_errors(), 1, "Clients got a 5xx: events were not taken."),

@@ -82,8 +82,7 @@ class CounterApi(Observed, HttpMetrics):
     service_name : str, optional
         Name in logs. Default: the stack's name and the path in it.
     monitoring, alarm_actions : bool and sequence of IAlarmAction, optional
-        Whether to create a dashboard and more alarms, and what the alarms trigger. Default: only the alarm for a
-        function that raises, which triggers nothing.
+        Whether to create a dashboard and alarms, and what the alarms trigger. Default: neither.
 
     Raises
     ------
@@ -179,7 +178,7 @@ class CounterApi(Observed, HttpMetrics):
         self._build_routes(authorizer, page=page is not None)
         subject = "counts and the events" if readable else "counts"
         warn_if_public(self, authorizer, f"anybody can read the {subject} it shows, and each request costs you money.")
-        self._alarms = build_alarms(self, self._alarm_specs(monitoring=monitoring), alarm_actions)
+        self._alarms = build_alarms(self, self._alarm_specs() if monitoring else (), alarm_actions)
         self._dashboard = build_dashboard(self, self._graphs(), self._alarms) if monitoring else None
 
     @property
@@ -195,14 +194,9 @@ class CounterApi(Observed, HttpMetrics):
         for path, method in routes:
             self._http_api.add_routes(path=path, methods=[method], integration=integration, authorizer=authorizer)
 
-    def _alarm_specs(self, *, monitoring: bool) -> tuple[AlarmSpec, ...]:
-        always = (AlarmSpec("ErrorsAlarm", self.metric_errors(), 1, "The function raises. See its log."),)
-        if not monitoring:
-            return always
+    def _alarm_specs(self) -> tuple[AlarmSpec, ...]:
         return (
-            *always,
             AlarmSpec("ServerErrorsAlarm", self.metric_server_errors(), 1, "Requests fail with a 5xx."),
-            AlarmSpec("ThrottlesAlarm", self.metric_throttles(), 1, "Requests exceed Lambda concurrency.", 3),
             AlarmSpec("LatencyAlarm", self.metric_latency(), 3000, "1% of responses take over 3 seconds.", 3),
         )
 

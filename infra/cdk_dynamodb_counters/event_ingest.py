@@ -105,7 +105,7 @@ class EventIngest(Observed, IngestMetrics):
         Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
     monitoring : bool, optional
         Whether to create a dashboard and more alarms. Default: only the alarms for events that were taken but not
-        accepted (dead letters, and events that wait for 15 minutes) and for functions that raise.
+        accepted (dead letters, and events that wait for 15 minutes), and for those that the receiver could not take.
     alarm_actions : sequence of IAlarmAction, optional
         What alarms trigger. Default: nothing.
 

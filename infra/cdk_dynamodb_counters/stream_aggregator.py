@@ -93,8 +93,8 @@ class StreamAggregator(Observed, AggregatorMetrics):
     alarm_actions : sequence of IAlarmAction, optional
         What alarms trigger. Default: nothing.
     monitoring : bool, optional
-        Whether to create a dashboard, and alarms for throttles, late events and poor coalescing. Default: only
-        the seven alarms that say counts are or will be wrong, and those of a source table and of verifications.
+        Whether to create a dashboard, and alarms for errors, throttles, late events and poor coalescing. Default: only
+        the six alarms that say counts are or will be wrong, and those of a source table and of verifications.
 
     Raises
     ------

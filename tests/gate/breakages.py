@@ -242,16 +242,7 @@ BREAKAGES: Final[dict[str, list[tuple[str, Break]]]] = {
         (_VERIFIED, removes(_ALARM, "Verifier")),
         (_VERIFIED, removes(_ALARM, "GroupsVerified")),
     ],
-    "functions_have_an_errors_alarm": [
-        (_STREAM, removes(_ALARM, "'Errors'")),
-        (_VERIFIED, removes(_ALARM, "Verifier")),
-        (_HTTP, removes(_ALARM, "'Errors'")),
-        ("api_minimal", removes(_ALARM, "'Errors'")),
-    ],
-    "ranking_indexes_are_watched": [
-        ("CountersLeaderboard", removes(_ALARM, "GlobalSecondaryIndexName")),
-        ("CountersLeaderboard", sets(_ALARM, "GlobalSecondaryIndexName", MetricName="ReadThrottleEvents")),
-    ],
+    "receivers_have_an_errors_alarm": [("ingest_minimal", removes(_ALARM, "'Errors'"))],
     "queues_are_watched": [
         (_HTTP, removes(_ALARM, "ApproximateNumberOfMessagesVisible")),
         (_HTTP, removes(_ALARM, "ApproximateAgeOfOldestMessage")),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
 
+from tests.gate.function_rules import variables
 from tests.gate.rule import rule
 from tests.gate.template import Resource, Template, references, text
 from tests.unit.infra.support import PROJECT
@@ -59,12 +60,16 @@ def alarms_name_their_section_of_the_runbook(template: Template) -> Iterator[str
 
 @rule("AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html")
 def alarms_say_what_silence_means(template: Template) -> Iterator[str]:
-    """The default waits for data that may never come. A finding stands until it is looked for again."""
+    """The default waits for data that may never come. A finding stands until it is looked for again.
+
+    CloudWatch always ignores missing data of DynamoDB.
+    """
     signs = {alarm.id for _, alarms in _heartbeats(template) for alarm in alarms}
     for alarm in template.each("CloudWatch::Alarm"):
         is_sign = alarm.id in signs or str(alarm["ComparisonOperator"]).startswith("LessThan")
         missing = "breaching" if is_sign else "notBreaching"
-        missing = "ignore" if alarm["MetricName"] in _FOUND_BY_VERIFICATIONS else missing
+        if alarm["MetricName"] in _FOUND_BY_VERIFICATIONS or alarm["Namespace"] == "AWS/DynamoDB":
+            missing = "ignore"
         if alarm["Namespace"] in _DIMENSIONS and alarm["TreatMissingData"] != missing:
             yield f"{alarm.id}: missing data is {alarm['TreatMissingData']}, expected {missing}"
 
@@ -173,27 +178,13 @@ def _heartbeats(template: Template) -> Iterator[tuple[Resource, list[Resource]]]
 
 
 @rule("lambda/latest/dg/monitoring-metrics-types.html")
-def functions_have_an_errors_alarm(template: Template) -> Iterator[str]:
-    """Always: a function that raises does nothing of what it is there for."""
+def receivers_have_an_errors_alarm(template: Template) -> Iterator[str]:
+    """Always: events that a receiver does not take lie nowhere. Other functions leave theirs in a stream or a queue."""
     for function in template.each("Lambda::Function"):
+        if "QUEUE_URL" not in variables(function) or not any(template.routes_to(function)):
+            continue
         if "Errors" not in [alarm["MetricName"] for alarm in _alarms_on(template, function)]:
             yield f"{function.id}: no alarm on Errors"
-
-
-@rule("amazondynamodb/latest/developerguide/metrics-dimensions.html")
-def ranking_indexes_are_watched(template: Template) -> Iterator[str]:
-    """An index that is throttled throttles the writes of its table; only the index's own metric says so."""
-    counted = {name for mapping, _ in template.mappings("stream") for name in references(mapping["EventSourceArn"])}
-    for table in template.each("DynamoDB::GlobalTable"):
-        for index in (table["GlobalSecondaryIndexes"] or ()) if table.id in counted else ():
-            watched = [
-                alarm
-                for alarm in _alarms_on(template, table)
-                if {"Name": "GlobalSecondaryIndexName", "Value": index["IndexName"]} in alarm["Dimensions"]
-                and alarm["MetricName"] == "WriteThrottleEvents"
-            ]
-            if not watched:
-                yield f"{table.id}: no alarm on WriteThrottleEvents of {index['IndexName']}"
 
 
 def _alarms_on(template: Template, *watched: Resource) -> list[Resource]:

@@ -124,6 +124,22 @@ def test_events_that_were_taken_but_not_accepted_raise_an_alarm_without_monitori
     assert fires(always["RetryingAlarm"], [900])
 
 
+def test_a_stack_has_only_alarms_that_guard_data_unless_it_is_monitored(always: dict[str, dict[str, Any]]) -> None:
+    """Delayed counting ends in one of these before anything is lost."""
+    assert {*always} == {
+        *("LagAlarm", "PollingAlarm", "DroppedAlarm", "UncountedAlarm", "UncountedExpiringAlarm", "WatchAlarm"),
+        *("SourcePollingAlarm", "DriftAlarm", "VerifierAlarm", "VerificationAlarm"),
+        *("DeadLettersAlarm", "DeadLettersExpiringAlarm", "WaitingAlarm", "RetryingAlarm", "ReceiverErrorsAlarm"),
+    }
+
+
+def test_a_ranking_index_that_throttles_has_an_alarm() -> None:
+    """CloudWatch ignores that a metric of DynamoDB has no data, whatever the alarm says."""
+    [alarm] = [one for one in alarms(monitoring=True) if one["Namespace"] == "AWS/DynamoDB"]
+    assert (alarm["MetricName"], alarm["TreatMissingData"]) == ("WriteThrottleEvents", "ignore")
+    assert {one["Name"] for one in alarm["Dimensions"]} == {"TableName", "GlobalSecondaryIndexName"}
+
+
 def test_every_alarm_links_to_its_section_of_the_runbook() -> None:
     page = (PROJECT / "docs" / "runbook.md").read_text()
     runbook = dict(re.findall(r"^### (\w+)\n\n(.+)", page, re.MULTILINE))
