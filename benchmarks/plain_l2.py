@@ -11,7 +11,6 @@ from typing import Final
 from aws_cdk import App, CfnOutput, Duration, Stack
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_integrations as integrations
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
@@ -117,7 +116,7 @@ class BesideStack(CountingStack):
 
 
 class HttpStack(CountingStack):
-    """The same with two queues, an HTTP API that writes to one and reads counts, and their dashboards."""
+    """The same with two queues, and an HTTP API that writes to one and reads counts."""
 
     def __init__(self, scope: Construct, construct_id: str, asset: Path, numbers: Mapping[str, int]) -> None:
         super().__init__(scope, construct_id, asset, numbers)
@@ -149,12 +148,6 @@ class HttpStack(CountingStack):
             api.add_routes(path=path, methods=[apigateway.HttpMethod.GET], integration=read)
         take = integrations.HttpLambdaIntegration("Take", receiver)
         api.add_routes(path="/events", methods=[apigateway.HttpMethod.POST], integration=take)
-        for name, metrics in {
-            "Counting": (self.counter.metric_errors(), self.counter.metric_duration()),
-            "Taking": (consumer.metric_errors(), queue.metric_approximate_number_of_messages_visible()),
-            "Reading": (reader.metric_errors(), api.metric_count()),
-        }.items():
-            cloudwatch.Dashboard(self, name, widgets=[[cloudwatch.GraphWidget(left=[metric])] for metric in metrics])
         CfnOutput(self, "ApiId", value=api.api_id)
 
 

@@ -64,7 +64,8 @@ def build_dashboard(
 ) -> cloudwatch.Dashboard:
     """Build a dashboard: the alarms' states, then two graphs per row."""
     dashboard = cloudwatch.Dashboard(scope, "Dashboard", default_interval=Duration.hours(3))
-    dashboard.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", width=24, alarms=list(alarms)))
+    if alarms:
+        dashboard.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", width=24, alarms=list(alarms)))
     widgets = [cloudwatch.GraphWidget(title=title, left=list(left), width=12) for title, left in graphs.items()]
     for start in range(0, len(widgets), 2):
         dashboard.add_widgets(*widgets[start : start + 2])

@@ -45,11 +45,13 @@ class Observed(Construct):
         *,
         options: FunctionOptions,
         monitoring: bool,
+        dashboard: bool,
     ) -> None:
         require_place(scope, construct_id)
         if service_name is not None:
             require_service_name("service_name", service_name)
         require_boolean("monitoring", monitoring)
+        require_boolean("dashboard", dashboard)
         for action in require_sequence("alarm_actions", alarm_actions, "a list of alarm actions"):
             require_interface("alarm_actions", action, "IAlarmAction", "alarm actions such as SnsAction(topic)")
         super().__init__(scope, construct_id)
@@ -82,7 +84,7 @@ class Observed(Construct):
 
     @property
     def dashboard(self) -> cloudwatch.Dashboard | None:
-        """The dashboard; None without ``monitoring=True``."""
+        """The dashboard; None without ``dashboard=True``."""
         return self._dashboard
 
     @property

@@ -82,7 +82,9 @@ class CounterApi(Observed, HttpMetrics):
     service_name : str, optional
         Name in logs. Default: the stack's name and the path in it.
     monitoring, alarm_actions : bool and sequence of IAlarmAction, optional
-        Whether to create a dashboard and alarms, and what the alarms trigger. Default: neither.
+        Whether to create alarms, and what they trigger. Default: neither.
+    dashboard : bool, optional
+        Whether to create a dashboard. Default: no.
 
     Raises
     ------
@@ -112,6 +114,7 @@ class CounterApi(Observed, HttpMetrics):
         function_options: FunctionOptions | None = None,
         service_name: str | None = None,
         monitoring: bool = False,
+        dashboard: bool = False,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
     ) -> None:
         authorizer = authorizers.HttpIamAuthorizer() if authorizer is None else authorizer
@@ -131,7 +134,15 @@ class CounterApi(Observed, HttpMetrics):
         require_integer("throttle_rate", throttle_rate, 1, 10_000)
         require_integer("throttle_burst", throttle_burst, 1, 5_000)
         require_duration("timeout", timeout, Duration.seconds(1), Duration.seconds(29))
-        super().__init__(scope, construct_id, service_name, alarm_actions, options=options, monitoring=monitoring)
+        super().__init__(
+            scope,
+            construct_id,
+            service_name,
+            alarm_actions,
+            options=options,
+            monitoring=monitoring,
+            dashboard=dashboard,
+        )
         registration = Registry.of(table).used(self, table.table)
         registration.add_events(*readable)
         registration.add_shown(*declarations)
@@ -179,7 +190,7 @@ class CounterApi(Observed, HttpMetrics):
         subject = "counts and the events" if readable else "counts"
         warn_if_public(self, authorizer, f"anybody can read the {subject} it shows, and each request costs you money.")
         self._alarms = build_alarms(self, self._alarm_specs() if monitoring else (), alarm_actions)
-        self._dashboard = build_dashboard(self, self._graphs(), self._alarms) if monitoring else None
+        self._dashboard = build_dashboard(self, self._graphs(), self._alarms) if dashboard else None
 
     @property
     def http_api(self) -> apigateway.HttpApi:

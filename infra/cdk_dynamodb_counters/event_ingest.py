@@ -104,8 +104,10 @@ class EventIngest(Observed, IngestMetrics):
     service_name : str, optional
         Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
     monitoring : bool, optional
-        Whether to create a dashboard and more alarms. Default: only the alarms for events that were taken but not
+        Whether to create more alarms. Default: only the alarms for events that were taken but not
         accepted (dead letters, and events that wait for 15 minutes), and for those that the receiver could not take.
+    dashboard : bool, optional
+        Whether to create a dashboard. Default: no.
     alarm_actions : sequence of IAlarmAction, optional
         What alarms trigger. Default: nothing.
 
@@ -143,6 +145,7 @@ class EventIngest(Observed, IngestMetrics):
         function_options: FunctionOptions | None = None,
         service_name: str | None = None,
         monitoring: bool = False,
+        dashboard: bool = False,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
     ) -> None:
         options = options_of(function_options)
@@ -167,7 +170,15 @@ class EventIngest(Observed, IngestMetrics):
             # The visibility timeout is a multiple of this, and templates cannot multiply.
             raise InvalidArgumentError("timeout", "a token", "a Duration known at synth")
         require_enough(options.reserved_concurrency, batching)
-        super().__init__(scope, construct_id, service_name, alarm_actions, options=options, monitoring=monitoring)
+        super().__init__(
+            scope,
+            construct_id,
+            service_name,
+            alarm_actions,
+            options=options,
+            monitoring=monitoring,
+            dashboard=dashboard,
+        )
         registration = Registry.of(table).used(self, table.table)
         registration.add_events(event)
         warn_if_uncounted(
@@ -213,7 +224,7 @@ class EventIngest(Observed, IngestMetrics):
             )
         build_route(self, self._http_api, path, authorizer, queue=self._queue, receiver=self._receiver)
         self._alarms = build_alarms(self, alarm_specs(self, event, monitoring=monitoring), alarm_actions)
-        self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
+        self._dashboard = build_dashboard(self, graphs(self), self._alarms) if dashboard else None
 
     @property
     def http_api(self) -> apigateway.HttpApi:

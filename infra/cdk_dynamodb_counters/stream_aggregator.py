@@ -93,8 +93,10 @@ class StreamAggregator(Observed, AggregatorMetrics):
     alarm_actions : sequence of IAlarmAction, optional
         What alarms trigger. Default: nothing.
     monitoring : bool, optional
-        Whether to create a dashboard, and alarms for errors, throttles, late events and poor coalescing. Default: only
-        the six alarms that say counts are or will be wrong, and those of a source table and of verifications.
+        Whether to create alarms for errors, throttles, late events and poor coalescing. Default: only the six alarms
+        that say counts are or will be wrong, and those of a source table and of verifications.
+    dashboard : bool, optional
+        Whether to create a dashboard. Default: no.
 
     Raises
     ------
@@ -124,6 +126,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         verify_sample: float = 1,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
         monitoring: bool = False,
+        dashboard: bool = False,
     ) -> None:
         max_batching_window = Duration.seconds(1) if max_batching_window is None else max_batching_window
         options = options_of(function_options)
@@ -143,7 +146,15 @@ class StreamAggregator(Observed, AggregatorMetrics):
         require_duration("quarantine_retention", quarantine_retention, Duration.days(2), Duration.days(3650), "days")
         if on_failure_bucket is not None:
             require_interface("on_failure_bucket", on_failure_bucket, "IBucket", "a Bucket")
-        super().__init__(scope, construct_id, service_name, alarm_actions, options=options, monitoring=monitoring)
+        super().__init__(
+            scope,
+            construct_id,
+            service_name,
+            alarm_actions,
+            options=options,
+            monitoring=monitoring,
+            dashboard=dashboard,
+        )
         self._registration = Registry.of(table).connect(self, table.table)
         if source_table is not None:
             Registry.of(table).add_consumer(self, source_table, table.table)
@@ -204,7 +215,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
             verify_every=verify_every,
         )
         self._alarms = build_alarms(self, specs, alarm_actions)
-        self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
+        self._dashboard = build_dashboard(self, graphs(self), self._alarms) if dashboard else None
         check_at_synth(self, lambda: incomplete_declarations(self._registration))
         check_at_synth(self, lambda: missing_ranking_index(self._registration))
         check_at_synth(self, lambda: misnamed_keys(self._registration, source_table) or second_mapping(self._function))

@@ -10,6 +10,7 @@ Break: TypeAlias = Callable[[dict[str, Any]], object]
 _STREAM: Final = "CountersBlog"
 _HTTP: Final = "ingest_everything"
 _VERIFIED: Final = "aggregator_verified"
+_MONITORED: Final = "aggregator_monitored"
 _DIRECT: Final = "ingest_direct"
 _KEY: Final = {"Type": "AWS::KMS::Key", "Properties": {"KeyPolicy": {"Statement": []}}}
 _OWN: Final = {"Type": "AWS::Lambda::Function", "Properties": {}}
@@ -225,7 +226,7 @@ BREAKAGES: Final[dict[str, list[tuple[str, Break]]]] = {
     "metrics_exist": [
         (_STREAM, sets(_ALARM, "IteratorAge", Dimensions=[{"Name": "Function", "Value": "f"}])),
         (_STREAM, sets(_ALARM, "DynamoDBCounters", MetricName="Quarantine")),
-        (_STREAM, sets("CloudWatch::Dashboard", DashboardBody=_BODY)),
+        (_MONITORED, sets("CloudWatch::Dashboard", DashboardBody=_BODY)),
     ],
     "metrics_of_a_mapping_are_asked_for": [(_STREAM, sets(_MAPPING, MetricsConfig=None))],
     "streams_are_watched": [
@@ -251,7 +252,7 @@ BREAKAGES: Final[dict[str, list[tuple[str, Break]]]] = {
     "log_keys_trust_cloudwatch": [(_STREAM, _encrypts_logs)],
     "dashboards_stay_within_bounds": [
         (
-            _STREAM,
+            _MONITORED,
             sets("CloudWatch::Dashboard", DashboardBody='{"widgets":[' + ",".join(['{"properties":{}}'] * 501) + "]}"),
         )
     ],
@@ -259,7 +260,7 @@ BREAKAGES: Final[dict[str, list[tuple[str, Break]]]] = {
         (_STREAM, sets(_FUNCTION, FunctionName="x" * 65)),
         (_STREAM, sets(_LOGS, LogGroupName="/aws/vendedlogs/apis/a b")),
         (_STREAM, sets(_ALARM, AlarmName="x" * 256)),
-        (_STREAM, sets("CloudWatch::Dashboard", DashboardName="a.b")),
+        (_MONITORED, sets("CloudWatch::Dashboard", DashboardName="a.b")),
         (_STREAM, sets("SQS::Queue", QueueName="x" * 81)),
     ],
     "policies_fit": [(_STREAM, sets("IAM::Policy", PolicyDocument={"Statement": ["x" * 10_241]}))],

@@ -23,9 +23,7 @@ class BlogStack(Stack):
     def __init__(self, scope: Construct, construct_id: str) -> None:
         super().__init__(scope, construct_id, description="Exact view counts of a blog on DynamoDB")
         counters = DedupCounterTable(self, "Counters", ranking_index=True)
-        aggregator = StreamAggregator(
-            self, "Aggregator", table=counters, aggregates=[VIEWS, SITE, VISITORS], monitoring=True
-        )
+        aggregator = StreamAggregator(self, "Aggregator", table=counters, aggregates=[VIEWS, SITE, VISITORS])
         WindowedCounter(self, "Rolling", table=counters, window=ROLLING)
         view = {"url": "{page}", "time": "{time}", "clientId": "{client}"}
         api = CounterApi(
@@ -35,7 +33,6 @@ class BlogStack(Stack):
             shown=[VIEWS, SITE, ROLLING],
             authorizer=HttpNoneAuthorizer(),
             page=LivePage(title="Views of the blog", total=SITE, top=VIEWS, window=ROLLING, beacon=view),
-            monitoring=True,
         )
         ingest = EventIngest(
             self,
@@ -45,7 +42,6 @@ class BlogStack(Stack):
             schema=VIEW_SCHEMA,
             http_api=api.http_api,
             authorizer=HttpNoneAuthorizer(),
-            monitoring=True,
         )
         for public in (api, ingest):
             Validations.of(public).acknowledge(

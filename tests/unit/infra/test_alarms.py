@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from aws_cdk import Duration
+from aws_cdk import Duration, Stack
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
 from dynamodb_counters import Aggregate, Count, Items, Ranking
@@ -138,6 +138,21 @@ def test_a_ranking_index_that_throttles_has_an_alarm() -> None:
     [alarm] = [one for one in alarms(monitoring=True) if one["Namespace"] == "AWS/DynamoDB"]
     assert (alarm["MetricName"], alarm["TreatMissingData"]) == ("WriteThrottleEvents", "ignore")
     assert {one["Name"] for one in alarm["Dimensions"]} == {"TableName", "GlobalSecondaryIndexName"}
+
+
+@pytest.mark.parametrize("construct", [StreamAggregator, EventIngest, CounterApi])
+@pytest.mark.parametrize("monitoring", [False, True])
+def test_a_dashboard_is_built_if_asked_for_and_shows_the_alarms_if_there_are_any(
+    construct: Any, monitoring: bool, stack: Stack, counters: DedupCounterTable
+) -> None:
+    plain = build(construct, stack, table=counters, monitoring=monitoring, construct_id="Plain")
+    other = build(DedupCounterTable, stack, construct_id="Other")
+    shown = build(construct, stack, table=other, monitoring=monitoring, dashboard=True, construct_id="Shown")
+    assert plain.dashboard is None
+    assert shown.dashboard is not None
+    assert len(shown.alarms) == len(plain.alarms)
+    [dashboard] = each(synthesized(stack), "AWS::CloudWatch::Dashboard")
+    assert ('"type":"alarm"' in str(dashboard["DashboardBody"])) == bool(shown.alarms)
 
 
 def test_every_alarm_links_to_its_section_of_the_runbook() -> None:

@@ -48,6 +48,7 @@ OBSERVED: dict[str, list[Any]] = {
     "table": [None, "events", dynamodb.TableEncryption.DEFAULT],
     "service_name": ["", ":blog", "blög", "x" * 256, 1, " x"],
     "monitoring": ["yes", 1, None],
+    "dashboard": ["yes", 1, None],
     "alarm_actions": [None, "topic", [1], ["topic"], [None]],
     "function_options": [{}, {"memory_size": 512}, FunctionOptions],
 }

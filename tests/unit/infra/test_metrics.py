@@ -50,10 +50,11 @@ Metric = tuple[str, str, tuple[tuple[str, str], ...]]
 def resources() -> dict[str, Any]:
     stack = new_stack()
     counters = build(DedupCounterTable, stack)
-    build(StreamAggregator, stack, table=counters, aggregates=[VIEWS, SITE], monitoring=True)
+    watched = {"table": counters, "monitoring": True, "dashboard": True}
+    build(StreamAggregator, stack, aggregates=[VIEWS, SITE], **watched)
     build(WindowedCounter, stack, table=counters)
-    build(CounterApi, stack, table=counters, shown=[VIEWS, SITE], monitoring=True)
-    build(EventIngest, stack, table=counters, monitoring=True)
+    build(CounterApi, stack, shown=[VIEWS, SITE], **watched)
+    build(EventIngest, stack, **watched)
     found: dict[str, Any] = synthesized(stack).to_json()["Resources"]
     return found
 

@@ -72,6 +72,7 @@ CHANGED: dict[str, Any] = {
     "throttle_rate": 10,
     "throttle_burst": 20,
     "monitoring": True,
+    "dashboard": True,
 }
 
 
@@ -222,7 +223,12 @@ BUILDS: dict[str, Callable[[Stack], object]] = {
     "window_everything": window_everything,
     "layer_minimal": lambda stack: build(CountersLayer, stack),
     "aggregator_monitored": lambda stack: build(
-        StreamAggregator, stack, table=build(DedupCounterTable, stack), monitoring=True, alarm_actions=[topic(stack)]
+        StreamAggregator,
+        stack,
+        table=build(DedupCounterTable, stack),
+        monitoring=True,
+        dashboard=True,
+        alarm_actions=[topic(stack)],
     ),
     "aggregator_verified": lambda stack: build(StreamAggregator, stack, verify_every=Duration.days(1)),
     "ingest_minimal": lambda stack: build(EventIngest, stack),
