@@ -9,7 +9,7 @@ from dynamodb_counters._cost.functions import Function
 from dynamodb_counters._cost.service_dollars import Price, doors, dynamodb, function_dollars
 from dynamodb_counters._cost.workload_settings import Workload
 
-ALARMS: Final = {"StreamAggregator": (7, 10), "EventIngest": (6, 9)}
+ALARMS: Final = {"StreamAggregator": (6, 10), "EventIngest": (5, 9)}
 """Alarms of the constructs, without and with `monitoring=True`."""
 
 METRICS: Final = {"StreamAggregator": ("Records", "ItemsUpdated", "WriteUnits"), "EventIngest": ("EventsAccepted",)}
@@ -39,7 +39,7 @@ def idle(load: Workload, price: Price) -> dict[str, dict[str, float]]:
     found = {
         name: {
             "CloudWatch alarms": ALARMS[name][load.monitoring] * price("cloudwatch.alarm_month"),
-            "CloudWatch dashboards": load.monitoring * price("cloudwatch.dashboard_month"),
+            "CloudWatch dashboards": load.dashboard * price("cloudwatch.dashboard_month"),
         }
         for name in constructs(load)
     }

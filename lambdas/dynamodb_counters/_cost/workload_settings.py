@@ -53,6 +53,7 @@ class Workload:
     door: Door = "sdk"
     per_request: int = 1
     monitoring: bool = False
+    dashboard: bool = False
     tracing: bool = False
 
     def packing(self) -> Packing | None:

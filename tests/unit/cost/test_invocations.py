@@ -11,11 +11,11 @@ from dynamodb_counters._cost.workload_settings import Workload
 _MANY = (Counted(50),)
 
 
-@pytest.mark.parametrize(("rate", "measured"), [(0.01, 2.85), (1.0, 1.74), (10.0, 0.59)])
+@pytest.mark.parametrize(("rate", "measured"), [(0.01, 2.73), (1.0, 1.60), (10.0, 0.605)])
 def test_its_own_writes_invoke_it_again(rate: float, measured: float) -> None:
-    # Measured by another driver; benchmarks/invocations.py, which says when echoes come, is met within 5%.
+    """The real handler's figures are from `python -m benchmarks.cost_model`."""
     found = invocations(Workload(rate, _MANY))
-    assert found.runs / rate == pytest.approx(measured, rel=0.08)
+    assert found.runs / rate == pytest.approx(measured, rel=0.05)
     assert found.echoes > found.events * 0.9
 
 

@@ -39,7 +39,8 @@ from dynamodb_counters.cli.show import costs
 @click.option(
     "--per-request", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Events of a request."
 )
-@click.option("--monitoring", is_flag=True, help="All alarms, and dashboards.")
+@click.option("--monitoring", is_flag=True, help="All alarms.")
+@click.option("--dashboard", is_flag=True, help="A dashboard of each construct.")
 @click.option("--tracing", is_flag=True, help="X-Ray.")
 @click.option("--prices", metavar="FILE", help="Default: the installed list, us-east-1.")
 @shared
