@@ -47,18 +47,18 @@ PAGES = Aggregate(
     VIEW,
     pk="URL#{url}",
     sk="STATISTICS",
-    measures={"views": Count(), "bytes": Sum("bytes"), "ms": Average("ms")},
+    views=Count(),
+    bytes=Sum("bytes"),
+    ms=Average("ms"),
     ranking=Ranking(measure="views", leaderboard="PAGES"),
 )
-SPEED = Aggregate(
-    "speed", VIEW, pk="SITE", sk="SPEED", measures={"ms": Histogram("ms", bounds=[0, 50, 100, 200, 400, 800])}
-)
+SPEED = Aggregate("speed", VIEW, pk="SITE", sk="SPEED", ms=Histogram("ms", bounds=[0, 50, 100, 200, 400, 800]))
 PHONES = Aggregate(
     "phones",
     VIEW,
     pk="DAY#{time:day}",
     sk="PHONES#{url}",
-    measures={"views": Count()},
+    views=Count(),
     where=Attr("device").eq("phone"),
 )
 VISITORS = Distinct("visitors", VIEW, pk="URL#{url}", sk="VISITORS#{time:day}", member="client")

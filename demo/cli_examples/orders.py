@@ -12,8 +12,8 @@ from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 
 ORDER = Items("order", where=Attr("customer").exists())
-REVENUE = Aggregate("revenue", ORDER, pk="CUSTOMER#{customer}", sk="REVENUE", measures={"total": Sum("price")})
-TOTALS = Aggregate("totals", ORDER, pk="SHOP", sk="TOTALS", measures={"orders": Count(), "taken": Sum("price")})
+REVENUE = Aggregate("revenue", ORDER, pk="CUSTOMER#{customer}", sk="REVENUE", total=Sum("price"))
+TOTALS = Aggregate("totals", ORDER, pk="SHOP", sk="TOTALS", orders=Count(), taken=Sum("price"))
 
 _DAY: Final = 86_400.0
 _CUSTOMERS: Final = ("ann", "bob", "eve")

@@ -13,7 +13,7 @@ from demo.cli_examples.blog import DECLARED, PHONES
 from dynamodb_counters import Aggregate, Attr, Sum
 from dynamodb_counters._declarations.codec import encode
 
-BYTES = Aggregate("bytes", PHONES.source, pk="SITE", sk="BYTES", measures={"bytes": Sum("bytes")})
+BYTES = Aggregate("bytes", PHONES.source, pk="SITE", sk="BYTES", bytes=Sum("bytes"))
 NEXT = (
     *(each for each in DECLARED if each.name != "phones"),
     replace(PHONES, where=Attr("device").ne("laptop")),

@@ -56,7 +56,7 @@ def evaluate(
     --------
     >>> from dynamodb_counters import Count
     >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
-    >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
+    >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", views=Count())
     >>> evaluate([views], [(view, {"url": "/", "time": "1"}), (view, {"url": "/", "time": "2"})])["views"]
     [Group(values={'url': '/'}, measures={'views': 2}, complete=True)]
     """

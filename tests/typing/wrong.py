@@ -9,8 +9,8 @@ from dynamodb_counters import Aggregate, Attr, Attribute, Count, Counters, Disti
 from dynamodb_counters import Widow  # refused
 
 VIEW = Event("view", key=("url", "time"))
-VIEWS = Aggregate("views", VIEW, by="url", measures={"views": Count()})
-VISITORS = Distinct("visitors", VIEW, by=(), member="url")
+VIEWS = Aggregate("views", VIEW, by="url")
+VISITORS = Distinct("visitors", VIEW, member="url")
 LAST_DAY = Window("last_day", VIEW, by="url", time="time")
 
 Event("view", key=("url", "time"), atributes={"url": str})  # refused
@@ -18,11 +18,12 @@ Event("view", key=("url", "time"), attributes=["url"])  # refused
 Event("view", key=("url", "time"), retention=7)  # refused
 Attribute(str, format="e-mail")  # refused
 Attribute(int, minimum="1")  # refused
-Aggregate("views", "view", by="url", measures={"views": Count()})  # refused
+Aggregate("views", "view", by="url")  # refused
 Aggregate("views", VIEW, by="url", measures=Count())  # refused
-Aggregate("views", VIEW, by="url", measures={"views": Count()}, on_expiry="forget")  # refused
-Aggregate("views", VIEW, by="url", measures={"views": Count})  # refused
-Aggregate("views", VIEW, by="url", measures={"views": Count()}, where="url = /")  # refused
+Aggregate("views", VIEW, by="url", on_expiry="forget")  # refused
+Aggregate("views", VIEW, by="url", views=Count)  # refused
+Aggregate("views", VIEW, gy="url")  # refused
+Aggregate("views", VIEW, by="url", where="url = /")  # refused
 Sum("total", cap=9.99)  # refused
 Attr("total") > 100  # refused
 Window("last_day", VIEWS, by="url", time="time")  # refused

@@ -17,18 +17,18 @@ from dynamodb_counters import Aggregate, Attr, Attribute, Average, Count, Counte
 from dynamodb_counters import Packed, Quota, Ranking, Sum, Window
 
 VIEW = Event("view", key=("url", "time"))
-VIEWS = Aggregate("views", VIEW, by="url", measures={"views": Count()})
-VISITORS = Distinct("visitors", VIEW, by=(), member="url")
+VIEWS = Aggregate("views", VIEW, by="url")
+VISITORS = Distinct("visitors", VIEW, member="url")
 LAST_DAY = Window("last_day", VIEW, by="url", time="time", retention=timedelta(days=2))
 
 ORDER = Event("order", key="id", attributes={"id": str, "shop": str, "total": Decimal})
-SHOPS = Aggregate("shops", ORDER, by="shop", measures={"orders": Count(), "total": Sum("total")})
+SHOPS = Aggregate("shops", ORDER, by="shop", orders=Count(), total=Sum("total"))
 
 HIT = Event("hit", key=("page", "time"), retention=timedelta(days=7), packed=Packed("time"))
-HITS = Aggregate("hits", HIT, by="page", measures={"hits": Count()})
+HITS = Aggregate("hits", HIT, by="page")
 
 READING = Event("reading", key=("sensor", "at"))  # its attributes are not declared
-HEAT = Aggregate("heat", READING, by="sensor", measures={"degrees": Average("degrees")})
+HEAT = Aggregate("heat", READING, by="sensor", degrees=Average("degrees"))
 RECENT = Window("recent", READING, by="sensor", time="at", retention=timedelta(days=2), late="quarantine")
 
 CALLS = Quota("calls", limit=100, per="day", by="customer")
@@ -46,17 +46,17 @@ DECLARING: Final = (
     'Event("view", key=("url", "time"), attributes=["url"])',
     'Event("order", key="id", attributes={"id": "string"})',
     'Attribute(str, format="e-mail")',
-    'Aggregate("views", "view", by="url", measures={"views": Count()})',
-    'Aggregate("views", VIEW, measures={"views": Count()})',
-    'Aggregate("views", VIEW, by="url", measures={"views": Count})',
-    'Aggregate("views", VIEW, by="url", measures={"views": Count()}, where="url = /")',
-    'Aggregate("shops", ORDER, by="store", measures={"orders": Count()})',
-    'Aggregate("shops", ORDER, by="shop", measures={"total": Sum("totl")})',
-    'Aggregate("shops", ORDER, by="shop", measures={"total": Sum("shop")})',
+    'Aggregate("views", "view", by="url")',
+    'Aggregate("views", VIEW, by="url", views=Count)',
+    'Aggregate("views", VIEW, gy="url")',
+    'Aggregate("views", VIEW, by="url", where="url = /")',
+    'Aggregate("shops", ORDER, by="store", orders=Count())',
+    'Aggregate("shops", ORDER, by="shop", total=Sum("totl"))',
+    'Aggregate("shops", ORDER, by="shop", total=Sum("shop"))',
     'Sum("total", cap=9.99)',
     'Attr("total") > 100',
     'Attr("total").gt(100) and Attr("shop").eq("a")',
-    'Distinct("visitors", VIEW, by=(), member="url", retention=timedelta(days=7))',
+    'Distinct("visitors", VIEW, member="url", retention=timedelta(days=7))',
 )
 
 WINDOWS: Final = (
@@ -111,7 +111,7 @@ WRITING: Final = (
     'counters.record_once(VIEW, {"url": "/", "time": "2026-11-20T10:00Z"}, VIEWS)',
     'counters.increment(VIEWS, url="/", amount=0.5)',
     'counters.increment(SHOPS, shop="a")',
-    'counters.increment(Aggregate("pages", VIEW, by="url", measures={"views": Count()}), url="/")',
+    'counters.increment(Aggregate("pages", VIEW, by="url", views=Count()), url="/")',
     'counters.redrive("1")',
     'counters.leases(LAST_DAY, url="/")',
 )

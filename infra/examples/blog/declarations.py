@@ -19,11 +19,9 @@ VIEW: Final = Event(
 VIEW_SCHEMA: Final = {**VIEW.json_schema, "additionalProperties": False}
 """JSON Schema of a posted view: what strangers send has no other attributes."""
 
-VIEWS: Final = Aggregate(
-    "views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()}, ranking=Ranking("views", "URLS")
-)
-SITE: Final = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
-VISITORS: Final = Aggregate("visitors", VIEW, pk="CLIENT#{clientId}", sk="STATISTICS", measures={"requests": Count()})
+VIEWS: Final = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", ranking=Ranking("views", "URLS"))
+SITE: Final = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", site_views=Count())
+VISITORS: Final = Aggregate("visitors", VIEW, pk="CLIENT#{clientId}", sk="STATISTICS", requests=Count())
 
 ROLLING: Final = Window("views_24h", VIEW, pk="URL#{url}", time="time", retention=None, future_tolerance=None)
 """Buckets never expire, so that a log of any age can be replayed and queried as of its own end."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from dynamodb_counters import Aggregate, Count, Event, Window
+from dynamodb_counters import Aggregate, Event, Window
 
 JOB: Final = Event(
     "job",
@@ -19,7 +19,7 @@ JOB: Final = Event(
 )
 """A customer placed a job. The same id again is the same job."""
 
-JOBS: Final = Aggregate("jobs", JOB, pk="CUSTOMER#{customer}", sk="STATISTICS", measures={"jobs": Count()})
+JOBS: Final = Aggregate("jobs", JOB, pk="CUSTOMER#{customer}", sk="STATISTICS")
 
 JOBS_24H: Final = Window(
     "jobs_24h",

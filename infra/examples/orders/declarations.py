@@ -14,17 +14,18 @@ ORDERS: Final = Aggregate(
     "orders",
     ORDER,
     by="customer",
-    measures={"orders": Count(), "cents": Sum("cents")},
+    orders=Count(),
+    cents=Sum("cents"),
     where=Attr("status").ne("cancelled"),
 )
 """Orders of each customer that are not cancelled, and what they come to."""
 
-BY_STATUS: Final = Aggregate("by_status", ORDER, pk="SHOP", sk="STATUS#{status}", measures={"orders": Count()})
+BY_STATUS: Final = Aggregate("by_status", ORDER, pk="SHOP", sk="STATUS#{status}", orders=Count())
 """Orders by their status; templates put all statuses into one partition, so that one Query reads them."""
 
-CUSTOMERS: Final = Distinct("customers", ORDER, by=(), member="customer")
+CUSTOMERS: Final = Distinct("customers", ORDER, member="customer")
 """Customers who have ordered anything."""
 
 LAST_DAY: Final = Window(
-    "last_day", ORDER, by=(), time="placedAt", retention=timedelta(days=2), future_tolerance=timedelta(hours=1)
+    "last_day", ORDER, time="placedAt", retention=timedelta(days=2), future_tolerance=timedelta(hours=1)
 )

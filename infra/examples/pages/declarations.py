@@ -12,13 +12,13 @@ PAGE: Final = Event("page", key="page", attributes={"page": str})
 VIEW: Final = Event("page_view", key=("page", "user"), attributes={"page": str, "user": str})
 """A user viewed a page. The same user viewing it again is the same event."""
 
-VIEWS: Final = Aggregate("views", VIEW, by="page", measures={"views": Count()})
+VIEWS: Final = Aggregate("views", VIEW, by="page")
 """Views of each page. As a view is unique per user, this is also the number of unique visitors."""
 
-PAGES: Final = Aggregate("pages", PAGE, by=(), measures={"pages": Count()})
+PAGES: Final = Aggregate("pages", PAGE)
 
-TOTAL: Final = Aggregate("total", VIEW, by=(), measures={"views": Count()}, write_shards=4)
+TOTAL: Final = Aggregate("total", VIEW, views=Count(), write_shards=4)
 """Views of all pages. Every batch of every shard updates it, so it is split into four items that a read adds up."""
 
-VISITORS: Final = Distinct("visitors", VIEW, by=(), member="user")
+VISITORS: Final = Distinct("visitors", VIEW, member="user")
 """Users who have viewed any page."""

@@ -29,7 +29,7 @@ def summarized(parts: Iterable[Declaration | Event]) -> dict[str, Words]:
 
     >>> from dynamodb_counters import Count
     >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
-    >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
+    >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", views=Count())
     >>> summarized([views])["views"]  # doctest: +NORMALIZE_WHITESPACE
     {'counts': 'event view', 'where': 'all', 'keeps': {'views': 'count'}, 'per': 'url', 'key': 'URL#{url} / STATISTICS',
     'ranked': 'no', 'write shards': '1', 'groups of an item': 'at most 1000', 'expired items': 'stay counted',

@@ -24,7 +24,7 @@ def words_of(declaration: Declaration) -> str:
     """Source, group and measures of a declaration, in words.
 
     >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
-    >>> words_of(Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", measures={"views": Count(), "b": Sum("n")}))
+    >>> words_of(Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", views=Count(), b=Sum("n")))
     'event view by url: views (count), b (sum of n)'
     """
     by = f"by {', '.join(declaration.fields)}" if declaration.fields else "in total"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, InitVar, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
@@ -18,8 +18,8 @@ from dynamodb_counters._declarations.checks import (
     require_where,
 )
 from dynamodb_counters._declarations.default_keys import Fields, fields_instead, keys_beside
-from dynamodb_counters._declarations.frozen import Frozen, shown
-from dynamodb_counters._declarations.measures import MEASURES, Count, Measure, Sum
+from dynamodb_counters._declarations.frozen import Frozen, set_fields, shown
+from dynamodb_counters._declarations.measures import MEASURES, Count, Measure, Sum, given_measures
 from dynamodb_counters._declarations.member_paths import member_list, require_no_member
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Condition
@@ -86,7 +86,7 @@ class Ranking:
         return key_template(f"{self.leaderboard}#~{{{WRITE_SHARD_FIELD}}}", MAX_PK_BYTES, "leaderboard")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Aggregate:
     """Numbers kept current over all items of a source, one item per group.
 
@@ -97,16 +97,16 @@ class Aggregate:
     source : Event, Items or Aggregate
         The items it counts. Another aggregate's items have its fields and measures as attributes.
     by : str or sequence of str, optional
-        The fields that make up a group, attributes of the source; ``()`` for one group of all. ``outer.inner`` reaches
-        into a map, ``tags[]`` counts an item once under each member of a list, ``lines[].sku`` under what each member
-        of a list of maps has, ``at:day`` is the UTC minute, hour, day or month of a time. Items are named after the
-        aggregate; they lie in the partition of the source's items if `by` begins with the fields of its partition key.
+        The fields that make up a group, attributes of the source. ``outer.inner`` reaches into a map, ``tags[]`` counts
+        an item once under each member of a list, ``lines[].sku`` under what each member of a list of maps has,
+        ``at:day`` is the UTC minute, hour, day or month of a time. Items are named after the aggregate; they lie in the
+        partition of the source's items if `by` begins with the fields of its partition key. Default: none, for one
+        group of all.
     pk, sk : str, optional
         Key templates instead of `by`, if you care how items are named. Their fields, as in ``{at:day}``, make up the
         group.
-    measures : mapping of str to Count, Sum, Average or Histogram
-        Numbers by name; at most 120 attributes in total. ``Sum("lines[].quantity")`` adds up members of a list:
-        in each group those that belong to it.
+    measures : mapping of str to Count, Sum, Average or Histogram, optional
+        Numbers by name, for names that no keyword can have. Default: `named`, or a `Count` named as the aggregate.
     where : Condition, optional
         Which items of the source to count. Default: all.
     on_expiry : {"keep", "subtract", "tally"}, optional
@@ -128,20 +128,24 @@ class Aggregate:
     retention : timedelta or None, optional
         How long a group counts after the end of the one minute, hour, day or month in its key. A later change is
         late: dropped, and metered. TTL deletes the group three days after that. Default None: for good.
+    **named : Count, Sum, Average or Histogram
+        Numbers by name; at most 120 attributes in total. ``Sum("lines[].quantity")`` adds up members of a list:
+        in each group those that belong to it.
 
     Examples
     --------
     >>> view = Event("view", key=("url", "time", "clientId"))
-    >>> Aggregate("views", view, by="url", measures={"views": Count()}).fields
+    >>> Aggregate("views", view, by="url").fields
     ('url',)
-    >>> Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()}).fields
-    ('url',)
+    >>> Aggregate("views", view, pk="URL#{url}", sk="STATISTICS").measures
+    {'views': Count()}
+    >>> list(Aggregate("shops", view, views=Count(), paid=Sum("cents")).measures)
+    ['views', 'paid']
     """
 
     name: str
     source: Event | Items | Aggregate
     _: KW_ONLY
-    by: InitVar[Fields | None] = None
     pk: str = ""
     sk: str = ""
     measures: Mapping[str, Measure]
@@ -158,8 +162,31 @@ class Aggregate:
 
     __repr__ = shown
 
-    def __post_init__(self, by: Fields | None) -> None:
-        require_name(self.name, generations=True)
+    def __init__(
+        self,
+        name: str,
+        source: Event | Items | Aggregate,
+        *,
+        by: Fields | None = None,
+        pk: str = "",
+        sk: str = "",
+        measures: Mapping[str, Measure] | None = None,
+        where: Condition | None = None,
+        on_expiry: OnExpiry = "keep",
+        write_shards: int = 1,
+        ranking: Ranking | None = None,
+        max_groups: int = MAX_GROUPS,
+        on_change: OnChange = "backfill",
+        retention: timedelta | None = None,
+        _carries: Aggregate | None = None,
+        **named: Measure,
+    ) -> None:
+        require_name(name, generations=True)
+        measures = given_measures(name, measures, named)
+        set_fields(self, locals())
+        self._check(by)
+
+    def _check(self, by: Fields | None) -> None:
         if not isinstance(self.source, Event | Items | Aggregate):
             raise InvalidArgumentError("source", self.source, "an Event, Items or Aggregate")
         require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
@@ -219,7 +246,7 @@ class Aggregate:
         return tuple(attribute for name, measure in self.measures.items() for attribute in measure._attributes(name))
 
     def _set_keys(self, by: Fields | None) -> None:
-        fields = fields_instead(self.name, "by", by, pk=self.pk, sk=self.sk)
+        fields = fields_instead(self.name, "by", by, default=(), pk=self.pk, sk=self.sk)
         if fields is not None:
             source = self.source
             templates = None if isinstance(source, Items) else (source._pk_template, source._sk_template)

@@ -65,7 +65,7 @@ def encode(declarations: tuple[Declaration | Event, ...], *, attributes: bool = 
     Events come without what their attributes must be unless `attributes`: that changes nothing about what is counted.
 
     >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
-    >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
+    >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", views=Count())
     >>> decode(encode((views,))) == (views,)
     True
     """

@@ -11,8 +11,8 @@ from typing import Final
 from dynamodb_counters._declarations.aggregates import MAX_GROUPS, Aggregate, OnChange, OnExpiry
 from dynamodb_counters._declarations.checks import is_name, require_name, require_retention
 from dynamodb_counters._declarations.default_keys import Fields, fields_instead, named_key
-from dynamodb_counters._declarations.frozen import Frozen, shown
-from dynamodb_counters._declarations.measures import Count, Measure
+from dynamodb_counters._declarations.frozen import Frozen, set_fields, shown
+from dynamodb_counters._declarations.measures import Count, Measure, given_measures
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.conditions import Attr, Condition
@@ -73,8 +73,8 @@ class Distinct:
 
     def __post_init__(self, by: Fields | None) -> None:
         require_name(self.name)
-        if fields_instead(self.name, "by", by, pk=self.pk, sk=self.sk) is not None:
-            total = Aggregate(self.name, self.source, by=by, measures={"items": Count()})
+        if fields_instead(self.name, "by", by, default=(), pk=self.pk, sk=self.sk) is not None:
+            total = Aggregate(self.name, self.source, by=by, items=Count())
             object.__setattr__(self, "pk", total.pk)
             object.__setattr__(self, "sk", total.sk)
         if isinstance(self.source, Event) and isinstance(self.member, str):
@@ -94,7 +94,7 @@ class Distinct:
             self.source,
             pk=self.pk,
             sk=f"{self.sk}#MEMBER#{{{self.member}}}",
-            measures={"items": Count()},
+            items=Count(),
             where=self.where,
             on_expiry=self.on_expiry,
             max_groups=self.max_groups,
@@ -110,7 +110,7 @@ class Distinct:
             self._members,
             pk=self.pk,
             sk=self.sk,
-            measures={"distinct": Count()},
+            distinct=Count(),
             where=Attr("items").ge(1),
             on_change=self.on_change,
         )
@@ -121,7 +121,7 @@ class Distinct:
         return self._members, self.total
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Hierarchy:
     """The same measures at several levels: for a region, each of its desks, each type of a desk.
 
@@ -139,13 +139,13 @@ class Hierarchy:
         Key template of the top group, instead of `by`.
     levels : mapping of str to str, or tuple of str, optional
         Sort key templates from the top level down, by the level's name; without names they are called 0, 1, ….
-    source, measures, where, on_expiry, max_groups, on_change
+    source, measures, where, on_expiry, max_groups, on_change, **named
         As in `Aggregate`.
 
     Examples
     --------
     >>> trade = Event("trade", key="id")
-    >>> risk = Hierarchy("risk", trade, by=("region", "desk"), measures={"trades": Count()})
+    >>> risk = Hierarchy("risk", trade, by=("region", "desk"))
     >>> risk.level("desk").fields
     ('region', 'desk')
     """
@@ -153,7 +153,6 @@ class Hierarchy:
     name: str
     source: Event | Items | Aggregate
     _: KW_ONLY
-    by: InitVar[Fields | None] = None
     pk: str = ""
     levels: Mapping[str, str] | tuple[str, ...] = ()
     measures: Mapping[str, Measure]
@@ -162,8 +161,24 @@ class Hierarchy:
     max_groups: int = MAX_GROUPS
     on_change: OnChange = "backfill"
 
-    def __post_init__(self, by: Fields | None) -> None:
-        require_name(self.name)
+    def __init__(
+        self,
+        name: str,
+        source: Event | Items | Aggregate,
+        *,
+        by: Fields | None = None,
+        pk: str = "",
+        levels: Mapping[str, str] | tuple[str, ...] = (),
+        measures: Mapping[str, Measure] | None = None,
+        where: Condition | None = None,
+        on_expiry: OnExpiry = "keep",
+        max_groups: int = MAX_GROUPS,
+        on_change: OnChange = "backfill",
+        **named: Measure,
+    ) -> None:
+        require_name(name)
+        measures = given_measures(name, measures, named)
+        set_fields(self, locals())
         self._set_levels(by)
         if not isinstance(self.levels, tuple | Mapping) or not self.levels:
             raise InvalidArgumentError("levels", self.levels, "sort key templates by name, or a tuple of them")

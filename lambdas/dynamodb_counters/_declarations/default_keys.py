@@ -40,10 +40,18 @@ def field_names(argument: str, given: object, *, plain: bool = False) -> tuple[s
 
 
 def fields_instead(
-    name: str, argument: str, given: Fields | None, *, plain: bool = False, **templates: str
+    name: str,
+    argument: str,
+    given: Fields | None,
+    *,
+    default: Fields | None = None,
+    plain: bool = False,
+    **templates: str,
 ) -> tuple[str, ...] | None:
-    """The fields given instead of `templates`, None if those are given; refuses both, and neither."""
+    """The fields given instead of `templates`, None if those are given; refuses both, and neither without `default`."""
     those = " and ".join(templates)
+    if given is None and not any(templates.values()):
+        given = default
     if given is None:
         if not any(templates.values()):
             raise InvalidArgumentError(argument, None, f"fields such as 'url', or {those}")

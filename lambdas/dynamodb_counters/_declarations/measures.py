@@ -175,3 +175,17 @@ class Histogram:
 
 Measure: TypeAlias = Count | Sum | Average | Histogram
 MEASURES: Final = (Count, Sum, Average, Histogram)
+
+
+def given_measures(
+    name: str, measures: Mapping[str, Measure] | None, named: Mapping[str, Measure]
+) -> Mapping[str, Measure]:
+    """Measures as a declaration states them: by keyword, in one mapping, or not, which counts under its name."""
+    for argument, value in named.items():
+        if not isinstance(value, (*MEASURES, type)):
+            raise InvalidArgumentError(argument, value, "a measure such as Count(), or the name of another argument")
+    if measures is None:
+        return named or {name: Count()}
+    if named:
+        raise InvalidArgumentError("measures", measures, "keyword arguments or one mapping, not both")
+    return measures

@@ -53,7 +53,7 @@ class Event:
     >>> from decimal import Decimal
     >>> from dynamodb_counters import Aggregate, Sum
     >>> sale = Event("sale", key="id", attributes={"id": str, "shop": str, "price": Decimal})
-    >>> Aggregate("shops", sale, by="store", measures={"taken": Sum("price")})
+    >>> Aggregate("shops", sale, by="store", taken=Sum("price"))
     Traceback (most recent call last):
     ...
     dynamodb_counters.errors.InvalidArgumentError: invalid by='store': expected attributes of 'sale': id, shop, price

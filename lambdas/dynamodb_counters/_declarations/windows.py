@@ -53,7 +53,7 @@ class Window:
         A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     source : Event or Items
     by : str or sequence of str, optional
-        The fields that make up a group, attributes of the source; ``()`` for one group of all. Items lie in the
+        The fields that make up a group, attributes of the source. Default: none, for one group of all. Items lie in the
         partition of the source's if these are the fields of its partition key, else in one named after the window.
     pk : str, optional
         Key template of its items' partition instead of `by`. Its fields make up the group.
@@ -112,7 +112,7 @@ class Window:
         if not isinstance(self.source, Event | Items):
             raise InvalidArgumentError("source", self.source, "an Event or Items")
         require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
-        fields = fields_instead(self.name, "by", by, pk=self.pk)
+        fields = fields_instead(self.name, "by", by, default=(), pk=self.pk)
         if fields is not None:
             is_shared = isinstance(self.source, Event) and fields and fields == self.source._pk_template.fields
             object.__setattr__(self, "pk", self.source.pk if is_shared else named_key(self.name, fields))

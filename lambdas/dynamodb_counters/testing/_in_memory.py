@@ -191,7 +191,7 @@ def counters_in_memory(
     --------
     >>> from dynamodb_counters import Aggregate, Count, Event
     >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
-    >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
+    >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", views=Count())
     >>> with counters_in_memory([views], faults=Faults(redeliver=0.5)) as counters:
     ...     outcome = counters.accept(view, {"url": "/", "time": "2026-01-01T00:00:00Z"})
     ...     counters.get(views, url="/").measures

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Count, Event, InvalidArgumentError, Sum, Window
+from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Hierarchy, InvalidArgumentError, Sum, Window
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
 
@@ -25,7 +25,7 @@ _TEMPLATES: list[Any] = [
 ]
 _DURATIONS: list[Any] = [timedelta(0), timedelta(milliseconds=999), timedelta(days=-1), 7, 7.5, "7d", True]
 _MEASURES: list[Any] = [
-    *(None, {}, [], [Count()], "n"),
+    *({}, [], [Count()], "n"),
     *({"n": measure} for measure in (1, Window, "count")),
     *({name: Count()} for name in ("", "1n", "n m", "pk", "ttl", "_n", "url", 5)),
 ]
@@ -78,10 +78,25 @@ def test_a_wrong_argument_is_refused_by_name_and_value(kind: type, argument: str
     assert isinstance(error, ValueError)
 
 
-@pytest.mark.parametrize("value", ["", None])
-def test_a_window_without_fields_and_without_a_key_is_refused(value: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match="invalid by=None: expected fields such as 'url', or pk"):
-        Window(**{**_RIGHT[Window], "pk": value})
+def test_a_declaration_without_fields_and_keys_has_one_group() -> None:
+    for declared in (
+        Aggregate("all", _VIEW),
+        Distinct("all", _VIEW, member="a"),
+        Window("all", _VIEW, time="at"),
+    ):
+        parts = declared._parts if isinstance(declared, Distinct) else (declared,)
+        assert {part.pk for part in parts} == {"all"}
+
+
+@pytest.mark.parametrize("declare", [Aggregate, Hierarchy])
+def test_measures_have_names_by_keyword_or_in_one_mapping(declare: Any) -> None:
+    measures: dict[str, Any] = {"n": Count(), "paid": Sum("cents")}
+    assert declare("views", _VIEW, by="url", **measures) == declare("views", _VIEW, by="url", measures=measures)
+    assert declare("views", _VIEW, by="url").measures == {"views": Count()}
+    with pytest.raises(InvalidArgumentError, match=r"invalid measures=.*keyword arguments or one mapping, not both"):
+        declare("views", _VIEW, by="url", measures=measures, more=Count())
+    with pytest.raises(InvalidArgumentError, match="invalid gy='url': expected a measure such as Count"):
+        declare("views", _VIEW, gy="url")
 
 
 def test_the_group_is_the_fields_of_both_keys_in_their_order() -> None:

@@ -81,7 +81,6 @@ def test_the_fields_of_a_quota_are_a_tuple_however_they_are_given() -> None:
         (lambda: Event("view", key=("url", 1)), "key", 1),  # type: ignore[arg-type]
         (lambda: Event("view", key="url", attributes={"uri": str}), "key", "url"),
         (lambda: Event("PACK", key="url"), "name", "PACK"),
-        (lambda: Aggregate("views", _VIEW, measures=_N), "by", None),
         (lambda: Aggregate("views", _VIEW, by="url", sk="V", measures=_N), "by", "url"),
         (lambda: Aggregate("views", _VIEW, by="url}#{x", measures=_N), "by", "url}#{x"),
         (lambda: Aggregate("views", _VIEW, by="ttl", measures=_N), "by", "ttl"),
@@ -89,8 +88,6 @@ def test_the_fields_of_a_quota_are_a_tuple_however_they_are_given() -> None:
         (lambda: Aggregate("WINDOW", _VIEW, by="url", measures=_N), "name", "WINDOW"),
         (lambda: Aggregate("best", _PLAYERS, by="team", measures=_N), "by", "team"),
         (lambda: Window("hours", _VIEW, by="tags[]", time="time"), "by", "tags[]"),
-        (lambda: Window("hours", _VIEW, time="time"), "by", None),
-        (lambda: Distinct("visitors", _VIEW, member="url"), "by", None),
         (lambda: Distinct("visitors", Event("v", key="a", attributes={"a": str}), by="b", member="a"), "by", "b"),
         (lambda: Hierarchy("risk", _VIEW, by=(), measures=_N), "by", ()),
         (lambda: Hierarchy("risk", _VIEW, by="a.b", measures=_N), "by", "a.b"),
