@@ -4,6 +4,7 @@ On the DynamoDB in memory that `dynamodb_counters.testing` ships. From the botto
 above it:
 
 - `clock`: virtual time;
+- `aws`: rules of AWS that all simulators follow, each with the sentence that it comes from;
 - `engines`: DynamoDB Local, started where it is installed;
 - `delivery`: the event source mapping that hands a stream to a function, as AWS documents it;
 - `faults`: what can go wrong with a call, and invocations that stop before each call;

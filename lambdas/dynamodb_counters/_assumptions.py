@@ -34,8 +34,13 @@ STREAM_BEGINS_WITHIN: Final = 5 * MINUTE
 CLOCKS: Final = MINUTE
 """Any two clocks differ by less, the time that an acknowledged write takes included."""
 
-SKEW: Final = 10 * MINUTE
-"""Twice the time that a request takes to land, and the difference of two clocks, are less together."""
+LANDS_WITHIN: Final = 5 * MINUTE
+"""AWS refuses a request that reaches it so long after it was signed, by its sender's clock.
+
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_aws-signing.html"""
+
+SKEW: Final = 2 * (LANDS_WITHIN + CLOCKS)
+"""Two requests, one after the other, have landed so long after they were sent, whatever clocks say."""
 
 COPY_SKEW: Final = 5 * MINUTE
 """A copy of a table contains all that was created so long before its moment, and nothing created so long after."""

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dynamodb_counters._table import Table
+from simulation.aws import sigv4
+from simulation.aws.sigv4 import LANDING_SECONDS, SKEW_SECONDS
 from simulation.clock import VirtualClock
 from simulation.faults.actors import Actor, Crashed
 from simulation.faults.disorder import in_disorder
@@ -24,16 +26,24 @@ class OneThread:
 class Process:
     """A process that stops before each request, and is dead at its `deadline`.
 
-    Its clock is wrong by up to `skew` seconds; a request that is not answered lands within `landing` seconds.
+    Its clock is wrong by up to `skew` seconds; a request that is not answered lands within `landing` seconds of its
+    signature.
     """
 
     def __init__(
-        self, client: Any, name: str, clock: VirtualClock, rng: random.Random, *, skew: float, landing: float
+        self,
+        client: Any,
+        name: str,
+        clock: VirtualClock,
+        rng: random.Random,
+        *,
+        skew: float = SKEW_SECONDS,
+        landing: float = LANDING_SECONDS,
     ) -> None:
         self._clock, self._random, self._landing = clock, rng, landing
         self.call: Actor | None = None
         self.deadline = math.inf
-        wrong = rng.choice((0.0, 0.0, rng.uniform(-skew, skew), rng.choice((-skew, skew))))
+        self._wrong = wrong = rng.choice((0.0, 0.0, rng.uniform(-skew, skew), rng.choice((-skew, skew))))
         faulty: Any = FaultyClient(
             client, self._pause, rng, self._postpone, self._pass_time, self._hear, tells_lost=True
         )
@@ -50,9 +60,8 @@ class Process:
         return fault
 
     def _postpone(self, send: Callable[[], Any]) -> None:
-        delay = self._random.choice((self._random.uniform(0, self._landing), self._landing))
-        due = min(self._clock.now + delay, self.deadline + self._landing)
         # A schedule may leap over the end of a process, which has sent nothing after it.
+        due = sigv4.landing(self._random, min(self._clock.now, self.deadline), self._wrong, self._landing)
         if due >= self._clock.now:
             self._clock.call_at(due, send)
 

@@ -6,6 +6,10 @@ from typing import Final
 
 HANDLERS: Final = r"""
 == _assumptions.py
+* requests are taken to land within two minutes
+- LANDS_WITHIN: Final = 5 * MINUTE
++ LANDS_WITHIN: Final = 2 * MINUTE
+? test_checkpoints.py::test_no_zombie_however_late_meets_a_pruned_watermark
 * a checkpoint settles regardless of clocks and late requests
 - SETTLED_AFTER: Final = LONGEST_INVOCATION + FRESH + SKEW
 + SETTLED_AFTER: Final = LONGEST_INVOCATION + FRESH

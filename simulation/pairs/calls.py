@@ -19,10 +19,6 @@ from simulation.faults.process import Process
 from simulation.pairs.ledger import Purpose
 from simulation.schedules.backend import Backend
 
-_SKEW: Final = 50.0
-_LANDING: Final = 50.0
-"""A request that is heard of lands at most this long after it was sent; the protocol allows a minute."""
-
 _STEP: Final = "step"
 _SLEEP: Final = "sleep"
 FAILURES: Final = (ClientError, BotoCoreError, CountersError, TimeoutError, Crashed)
@@ -34,7 +30,7 @@ class Caller(Process):
     """A process with what it remembers of the table, and its call under way."""
 
     def __init__(self, backend: Backend, rng: random.Random) -> None:
-        super().__init__(backend.client, backend.name, backend.clock, rng, skew=_SKEW, landing=_LANDING)
+        super().__init__(backend.client, backend.name, backend.clock, rng)
         self.purpose = Purpose()
         self.deployment = ""
         self.crashed = False

@@ -17,6 +17,7 @@ from dynamodb_counters._writes.holdings import RESERVED, Holding
 from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters.errors import CountersError
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from simulation.aws.sigv4 import landing
 from simulation.clock import VirtualClock
 from simulation.faults.actors import Actor, Crashed
 from simulation.faults.faulty_client import Fault, FaultPlan, FaultyClient
@@ -127,7 +128,7 @@ class Process:
             raise self.actor.error
 
     def postpone(self, send: Callable[[], Any]) -> None:
-        self.world.clock.call_at(self.world.clock.now + self.world.rng.expovariate(1 / 10), send)
+        self.world.clock.call_at(landing(self.world.rng, self.world.clock.now, self._offset), send)
 
     def _pause(self, operation: str) -> Fault:
         fault: Fault = self.actor.pause(operation)

@@ -15,6 +15,7 @@ from dynamodb_counters._declarations import Event
 from dynamodb_counters._writes.accept import accept, accept_many, retract
 from dynamodb_counters._writes.chunk_log import MOST_EVENTS, ChunkLogs
 from dynamodb_counters.errors import CountersError
+from simulation.aws.sigv4 import SKEW_SECONDS
 from simulation.faults.actors import Actor, Crashed
 from simulation.faults.faulty_client import Fault, FaultPlan
 from simulation.faults.process import Process
@@ -23,7 +24,7 @@ from simulation.oracle.chunks import EventKey, Held, Logs, event_key, plain_valu
 from simulation.oracle.specs import Values
 from simulation.schedules import coverage
 from simulation.schedules.backend import Backend
-from simulation.schedules.sandbox import LANDING_SECONDS, LONGEST_INVOCATION, SKEW_SECONDS
+from simulation.schedules.sandbox import LONGEST_INVOCATION
 from simulation.schedules.writers import Writers
 
 _PROCESSES: Final = 4
@@ -47,7 +48,7 @@ class _Writer(Process):
 
     def __init__(self, backend: Backend, rng: random.Random) -> None:
         client = StaleReads(backend.client, rng)
-        super().__init__(client, backend.name, backend.clock, rng, skew=SKEW_SECONDS, landing=LANDING_SECONDS)
+        super().__init__(client, backend.name, backend.clock, rng)
         self.entries: list[Entry] = []
         self.is_disturbed = False
         # Some writers split logs early: each log says where it ends.

@@ -11,6 +11,7 @@ from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._control import control, deployments
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._table import Table
+from simulation.aws.sigv4 import SKEW_SECONDS, landing
 from simulation.delivery.event_source_mapping import Delivery
 from simulation.faults.actors import Actor, Crashed
 from simulation.faults.disorder import in_disorder
@@ -20,12 +21,6 @@ from simulation.schedules.backend import Backend
 
 LONGEST_INVOCATION: Final = 900.0
 """Lambda's longest timeout: nothing runs beyond it, whatever the mapping has given up on."""
-
-LANDING_SECONDS: Final = 120.0
-"""A request lands at most this long after it was sent."""
-
-SKEW_SECONDS: Final = 120.0
-"""A sandbox's clock is at most this wrong."""
 
 _REMEMBERED: Final = 100
 
@@ -103,7 +98,9 @@ class Sandbox:
         self._clock = clock = backend.clock
         self._random = rng
         self._deadline = 0.0
-        skew = rng.choice((0.0, rng.uniform(-SKEW_SECONDS, SKEW_SECONDS), rng.choice((-SKEW_SECONDS, SKEW_SECONDS))))
+        self._skew = skew = rng.choice(
+            (0.0, rng.uniform(-SKEW_SECONDS, SKEW_SECONDS), rng.choice((-SKEW_SECONDS, SKEW_SECONDS)))
+        )
         client: Any = FaultyClient(backend.client, self._pause, rng, self._postpone, self._pass_time, self._hear)
         table = Table(backend.name, client, clock=lambda: clock.now + skew, sleep=self._sleep, jitter=rng.random)
         table.__dict__["side_by_side"] = in_disorder(rng)
@@ -128,9 +125,8 @@ class Sandbox:
         return fault
 
     def _postpone(self, send: Callable[[], Any]) -> None:
-        delay = self._random.choice((self._random.uniform(0, LANDING_SECONDS), LANDING_SECONDS))
-        due = min(self._clock.now + delay, self._deadline + LANDING_SECONDS)
         # A schedule may leap over the end of an invocation, which has sent nothing after it.
+        due = landing(self._random, min(self._clock.now, self._deadline), self._skew)
         if due >= self._clock.now:
             self._clock.call_at(due, send)
 

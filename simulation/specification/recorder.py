@@ -24,10 +24,11 @@ from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, QUARANTINE_PREFIX, WATERMARK_PREFIX
 from dynamodb_counters._items.watermarks import sequence_of, shard_digest
 from dynamodb_counters.testing._dynamodb.memory_client import Paginator
+from simulation.aws.sigv4 import LATEST
 from simulation.clock import EPOCH
 from simulation.faults.actors import Crashed
 from simulation.schedules.backend import MemoryBackend
-from simulation.schedules.sandbox import LANDING_SECONDS, Sandbox
+from simulation.schedules.sandbox import Sandbox
 
 Event = dict[str, Any]
 ItemKey = tuple[str, str]
@@ -393,7 +394,7 @@ def _checkpoint(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_past(request: _Request) -> bool:
-    return bool(request.sandbox.clock() - EPOCH > request.deadline + LANDING_SECONDS)
+    return bool(request.sandbox.clock() - EPOCH > request.deadline + LATEST)
 
 
 def _seconds(value: Mapping[str, Any] | None) -> int:

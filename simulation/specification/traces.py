@@ -14,14 +14,15 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.watermarks import Watermark, sequence_of
 from dynamodb_counters._timeline.times import HOUR, MINUTE
+from simulation.aws.sigv4 import LATEST
 from simulation.clock import EPOCH
-from simulation.schedules.sandbox import LANDING_SECONDS, LONGEST_INVOCATION
+from simulation.schedules.sandbox import LONGEST_INVOCATION
 from simulation.schedules.schedule import Schedule
 from simulation.specification.recorder import BOOK, Event, Recording, recorded
 from simulation.specification.tlc import DEADLOCK, Verdict, check
 
 MODULE: Final = "CountersTrace"
-SETTLING: Final = 26 * MINUTE
+SETTLING: Final = 28 * MINUTE
 """After which a checkpoint may have settled; not what the handler takes for it, which is to be compared."""
 
 _NEARLY_OLD: Final = GUARANTEE - HOUR
@@ -88,7 +89,7 @@ def _configuration(traces: Sequence[Trace]) -> str:
         "Features": '= {"checkpoints", "copies", "marks", "windows", "pruning", "history"}',
         "Without": "= {}",
         "Timeout": f"= {LONGEST_INVOCATION:.0f}",
-        "Landing": f"= {LANDING_SECONDS + 1:.0f}",
+        "Landing": f"= {LATEST + 1:.0f}",
         "Fresh": f"= {FRESH}",
         "Notice": f"= {FRESH + SKEW}",
         "Settling": f"= {SETTLING:.0f}",

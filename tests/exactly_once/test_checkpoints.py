@@ -17,9 +17,10 @@ from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError
 from dynamodb_counters.testing._dynamodb.stream_source import Record
+from simulation.aws.sigv4 import LANDING_SECONDS, SKEW_SECONDS
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient, HookedClient, failing
-from simulation.schedules.sandbox import LANDING_SECONDS, LONGEST_INVOCATION, SKEW_SECONDS
+from simulation.schedules.sandbox import LONGEST_INVOCATION
 from simulation.workbench import Workbench
 
 SALE = Event("sale", pk="SHOP#{shop}#{id}", sk="SALE", retention=timedelta(days=300))

@@ -227,7 +227,7 @@ def test_a_book_opens_before_lambda_gives_up(bench: Workbench, left: float, name
 
 def test_a_book_waits_for_an_invocation_that_may_still_count_its_records(bench: Workbench, s3: Any) -> None:
     lost, kept = _sell(bench), _sell(bench)
-    bench.clock.advance(GIVEN_UP_AFTER - 11 * MINUTE)
+    bench.clock.advance(GIVEN_UP_AFTER - SKEW - MINUTE)
     held = HeldClient(bench.table, "")
 
     def hold_the_total(name: str, send: Any, request: dict[str, Any]) -> Any:
@@ -237,7 +237,7 @@ def test_a_book_waits_for_an_invocation_that_may_still_count_its_records(bench: 
 
     with pytest.raises(Crashed):
         bench.deliver([lost, kept], by=bench.process(HookedClient(bench.table, hold_the_total)))
-    bench.clock.advance(12 * MINUTE)
+    bench.clock.advance(SKEW + 2 * MINUTE)
     _put(s3, bench, [lost])
     with pytest.raises(TimeoutError, match="may still count"):
         bench.deliver([kept], by=bench.process())

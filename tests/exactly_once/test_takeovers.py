@@ -16,9 +16,10 @@ from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
 from dynamodb_counters._declarations.groups import group_keys
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CountersError
+from simulation.aws.sigv4 import LANDING_SECONDS, SKEW_SECONDS
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient, HookedClient, once
-from simulation.schedules.sandbox import LANDING_SECONDS, LONGEST_INVOCATION, SKEW_SECONDS
+from simulation.schedules.sandbox import LONGEST_INVOCATION
 from simulation.workbench import QUARANTINE_SECONDS, Workbench
 
 SALE = Event("sale", pk="SHOP#{shop}#{id}", sk="SALE", retention=timedelta(days=30))

@@ -58,6 +58,7 @@ _ROOMS = {
     "simulation": """
         __init__
         clock
+        aws
         engines
         queue
         delivery

@@ -17,7 +17,7 @@ BUCKET_BYTES: Final = 100
 SLOT_BYTES: Final = 6
 WATERMARK_BYTES: Final = 25
 
-GUARD_SECONDS: Final = 38 * 60.0
+GUARD_SECONDS: Final = 40 * 60.0
 """How long an item keeps a watermark that its shard does not move again: until the shard's checkpoint has moved and
 settled, and a process has looked. As measured at 64 and 256 partitions (`benchmarks/partitions.py`)."""
 
