@@ -70,6 +70,9 @@ class EventListing:
         self._parameters = parameters
         self._clock = clock
         self._after = parameters.after()
+        # Before anything is read, so that a span without events refuses them as well.
+        self._wanted = parameters.values(event.fields)
+        self._consistent = parameters.consistent()
 
     def page(self) -> Page:
         return page_of(self._in_order(), self._parameters, self._clock)
@@ -77,9 +80,8 @@ class EventListing:
     def _in_order(self) -> Iterator[tuple[Position, Mapping[str, Any] | None]]:
         """Each event with its position, and a position alone where a span of time begins that takes another read."""
         if self._event.packed is None:
-            wanted, consistent = self._parameters.values(self._event.fields), self._parameters.consistent()
-            for values in self._counters.events(self._event, wanted, after=self._after.sk, consistent=consistent):
-                yield self._position(values), values
+            listed = self._counters.events(self._event, self._wanted, after=self._after.sk, consistent=self._consistent)
+            yield from ((self._position(values), values) for values in listed)
             return
         start, end = (self._parameters.moment(name) for name in SPAN)
         *_, oldest = self._event.packed._layouts
@@ -99,8 +101,7 @@ class EventListing:
             start = until
 
     def _read(self, start: datetime, end: datetime) -> Iterator[Mapping[str, Any]]:
-        wanted, consistent = self._parameters.values(self._event.fields), self._parameters.consistent()
-        return self._counters.events(self._event, wanted, start=start, end=end, consistent=consistent)
+        return self._counters.events(self._event, self._wanted, start=start, end=end, consistent=self._consistent)
 
     def _position(self, values: Mapping[str, Any]) -> Position:
         pk, sk = self._event._pk_template.render(values), self._event._sk_template.render(values)

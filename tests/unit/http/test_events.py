@@ -226,6 +226,7 @@ def test_buckets_without_events_are_passed_over_many_at_a_time(
         ({**_ALL, "limit": 0}, "invalid limit='0': expected an integer from 1 to 1000"),
         ({**_ALL, "limit": 1001}, "invalid limit='1001'"),
         ({**_ALL, "bytes": 1}, "unknown parameter 'bytes'"),
+        ({**_ALL, "end": _ALL["start"], "consistent": ""}, "invalid consistent='': expected true or false"),
         ({**_ALL, "next": "x"}, "invalid next='x'"),
         ({**_ALL, "next": "é"}, "invalid next='é'"),
         ({**_ALL, "next": Position(10**12, "", "").token}, "invalid next="),
