@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
@@ -26,7 +25,7 @@ from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
 from cdk_dynamodb_counters._tenancy import tenant_environment
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._declarations.codec import encode, shortened
 from dynamodb_counters.errors import InvalidArgumentError
 
 _QUEUE_RETENTION: Final = Duration.days(4)
@@ -173,7 +172,7 @@ def build_receiver(
         **tenant_environment(tenant),
     }
     if schema is not None:
-        environment["SCHEMA"] = json.dumps(schema, separators=(",", ":"))
+        environment["SCHEMA"] = shortened(schema)
     return build_function(
         scope,
         "Receiver",

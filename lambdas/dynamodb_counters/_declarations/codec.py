@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
+import bz2
 import json
-import zlib
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime, timedelta
@@ -27,7 +27,11 @@ MAX_ENVIRONMENT_BYTES: Final = 4096
 """Lambda's limit for all environment variables of a function together.
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
-_PLAIN_CHARACTERS: Final = 2500
+_PLAIN_CHARACTERS: Final = 1000
+"""Longest text that stays readable: a function has up to three variables of such text."""
+
+_COMPRESSED: Final = base64.b85encode(b"BZh9").decode()
+"""The beginning of compressed text, as no JSON begins."""
 
 _TYPES: Final[dict[str, type]] = {
     kind.__name__: kind
@@ -60,7 +64,7 @@ _TEXTS: Final[dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]]]
 
 
 def encode(declarations: tuple[Declaration | Event, ...], *, attributes: bool = False) -> str:
-    """Declarations as ASCII: readable JSON while it is short, compressed JSON beyond; the same on every machine.
+    """Declarations as ASCII: readable JSON while it is short, compressed JSON beyond.
 
     Events come without what their attributes must be unless `attributes`: that changes nothing about what is counted.
 
@@ -69,17 +73,35 @@ def encode(declarations: tuple[Declaration | Event, ...], *, attributes: bool = 
     >>> decode(encode((views,))) == (views,)
     True
     """
-    plain = json.dumps([_plain(declaration, attributes) for declaration in declarations], separators=(",", ":"))
-    return plain if len(plain) <= _PLAIN_CHARACTERS else base64.b85encode(zlib.compress(plain.encode(), 9)).decode()
+    return shortened([_plain(declaration, attributes) for declaration in declarations])
 
 
 def decode(text: str) -> tuple[Declaration, ...]:
     """Equal declarations to those that `encode` wrote; InvalidArgumentError for other text."""
     try:
-        plain = json.loads(text if text.startswith("[") else zlib.decompress(base64.b85decode(text)))
+        plain = restored(text)
+        if not isinstance(plain, list):
+            raise TypeError("no list")
         return tuple(_typed(part) for part in plain)
-    except (LookupError, TypeError, ValueError, zlib.error) as error:
+    except (LookupError, OSError, TypeError, ValueError) as error:
         raise InvalidArgumentError("text", text, f"text that encode() wrote ({error})") from error
+
+
+def shortened(document: Any) -> str:
+    """A document as JSON, compressed if it is long; the same on every machine.
+
+    Unlike zlib, of which there are several that differ in their output, bzip2 has one implementation.
+
+    >>> restored(shortened({"minimum": 1}))
+    {'minimum': 1}
+    """
+    text = json.dumps(document, separators=(",", ":"))
+    return text if len(text) <= _PLAIN_CHARACTERS else base64.b85encode(bz2.compress(text.encode())).decode()
+
+
+def restored(text: str) -> Any:
+    """The document that `shortened` wrote."""
+    return json.loads(bz2.decompress(base64.b85decode(text)) if text.startswith(_COMPRESSED) else text)
 
 
 def _plain(value: Any, attributes: bool) -> Any:

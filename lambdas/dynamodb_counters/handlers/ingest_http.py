@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters import _clients
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._declarations.codec import decode
+from dynamodb_counters._declarations.codec import decode, restored
 from dynamodb_counters._fold.admission import Admission
 from dynamodb_counters._http.event_requests import EventCheck, queue_messages
 from dynamodb_counters._http.gateway_requests import well_formed
@@ -52,7 +52,7 @@ class Settings:
 def settings() -> Settings:
     """Parse the environment once per process."""
     [event] = decode(os.environ["DECLARATIONS"])
-    schema = json.loads(os.environ["SCHEMA"]) if "SCHEMA" in os.environ else None
+    schema = restored(os.environ["SCHEMA"]) if "SCHEMA" in os.environ else None
     admission = Admission(decode(os.environ["AGGREGATES"])) if "AGGREGATES" in os.environ else None
     return Settings(
         check=EventCheck(cast("Event", event), None if schema is None else compile_schema(schema), admission),
