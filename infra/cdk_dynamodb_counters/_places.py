@@ -19,15 +19,20 @@ _COLONS: Final = 5
 """Colons of an ARN before its resource."""
 
 
-def require_same_place(argument: str, user: Construct, table: dynamodb.ITable) -> None:
-    """Refuse a table of another account or region than the construct's stack, and one with another table's stream."""
+def require_same_place(argument: str, user: Construct, table: dynamodb.ITable, *, any_account: bool = False) -> None:
+    """Refuse a table of another account or region than the construct's stack, and one with another table's stream.
+
+    With `any_account`, an import may be of another account: it is named by its ARN alone.
+    """
     _require_own_stream(argument, table)
     stack = Stack.of(user)
     here = (_known(stack.account), _known(stack.region))
     there = _place(table)
     # A place that an import leaves open is where its stack is deployed.
-    unlike = [one != other for one, other in zip(here, there, strict=True) if not _is_open(table, one, other)]
-    if any(unlike):
+    other_account, other_region = (
+        one != other and not _is_open(table, one, other) for one, other in zip(here, there, strict=True)
+    )
+    if other_region or (other_account and not (any_account and _is_import(table))):
         account, region = (one or "that is known only at deployment" for one in here)
         allowed = f"a table of account {account} and region {region}, where {user.node.path!r} is"
         raise InvalidArgumentError(argument, table.node.path, allowed)

@@ -49,7 +49,7 @@ class Registry(Construct):
 
     def add_consumer(self, aggregator: Construct, source: dynamodb.ITable, table: dynamodb.ITable) -> None:
         """Register an aggregator of `table` that reads the stream of ``source``; refuse a third one."""
-        require_same_place("source_table", aggregator, source)
+        require_same_place("source_table", aggregator, source, any_account=True)
         keys = _identities(source)
         if not {*keys}.isdisjoint(_identities(table)):
             raise InvalidArgumentError(

@@ -58,9 +58,14 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         The table's encryption key; a customer-managed key requires a stack with a region. Default: a key that DynamoDB
         owns.
     max_read_request_units, max_write_request_units : int, optional
-        Units per second above which DynamoDB throttles, to limit cost. Default: no limit.
+        Units per second above which DynamoDB throttles the table, and its index, to limit cost. Default: no limit.
+    warm_throughput : WarmThroughput, optional
+        Units per second that the table takes from the start, for an event with more than 4,000 writes or 12,000 reads
+        per second. DynamoDB bills it once. Default: as for any new table.
     ranking_index : bool, optional
         Whether to create the index that ranked aggregates need. Default: no.
+    index_warm_throughput : WarmThroughput, optional
+        The same of that index: one that cannot keep up throttles the table. Default: `warm_throughput`.
 
     Raises
     ------
@@ -86,7 +91,9 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         encryption: dynamodb.TableEncryptionV2 | None = None,
         max_read_request_units: int | None = None,
         max_write_request_units: int | None = None,
+        warm_throughput: dynamodb.WarmThroughput | None = None,
         ranking_index: bool | None = None,
+        index_warm_throughput: dynamodb.WarmThroughput | None = None,
     ) -> None:
         settings: dict[str, Any] = {
             "removal_policy": removal_policy,
@@ -95,7 +102,9 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
             "encryption": encryption,
             "max_read_request_units": max_read_request_units,
             "max_write_request_units": max_write_request_units,
+            "warm_throughput": warm_throughput,
             "ranking_index": ranking_index,
+            "index_warm_throughput": index_warm_throughput,
         }
         require_place(scope, construct_id)
         _require_settings({name: value for name, value in settings.items() if value is not None}, table)
@@ -210,7 +219,8 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=recoverable
             ),
-            global_secondary_indexes=[_ranking_index()] if settings["ranking_index"] else None,
+            warm_throughput=settings["warm_throughput"],
+            global_secondary_indexes=[_ranking_index(settings)] if settings["ranking_index"] else None,
             encryption=settings["encryption"],
             deletion_protection=retained if protection is None else protection,
             removal_policy=removal_policy,
@@ -228,13 +238,14 @@ class _TableOfAnotherApp(DedupCounterTable):
         Registry.of(self).add_table(self, self._table)
 
 
-def _ranking_index() -> dynamodb.GlobalSecondaryIndexPropsV2:
+def _ranking_index(settings: Mapping[str, Any]) -> dynamodb.GlobalSecondaryIndexPropsV2:
     return dynamodb.GlobalSecondaryIndexPropsV2(
         index_name=RANKING_INDEX,
         partition_key=dynamodb.Attribute(name=LEADERBOARD, type=dynamodb.AttributeType.STRING),
         sort_key=dynamodb.Attribute(name=SCORE, type=dynamodb.AttributeType.NUMBER),
         # Keys only: a change of a watermark or of another measure then costs nothing in the index.
         projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+        warm_throughput=settings["index_warm_throughput"] or settings["warm_throughput"],
     )
 
 
@@ -243,6 +254,8 @@ def _require_settings(given: dict[str, object], table: dynamodb.ITable | None) -
         _require_usable(table)
         for name, value in given.items():
             raise InvalidArgumentError(name, value, "None when table is given: it applies only to a table created here")
+    if "index_warm_throughput" in given and not given.get("ranking_index"):
+        raise InvalidArgumentError("index_warm_throughput", "a WarmThroughput", "None without ranking_index=True")
     for name, value in given.items():
         if name == "removal_policy":
             require_choice(name, value, (*_RETAINING, RemovalPolicy.DESTROY))
@@ -250,6 +263,8 @@ def _require_settings(given: dict[str, object], table: dynamodb.ITable | None) -
             require_instance(name, value, dynamodb.TableEncryptionV2, "a TableEncryptionV2")
         elif name.startswith("max_"):
             require_integer(name, value, 1, _MAX_UNITS)
+        elif name.endswith("warm_throughput"):
+            require_instance(name, value, dynamodb.WarmThroughput, "a WarmThroughput")
         else:
             require_boolean(name, value)
 

@@ -66,7 +66,8 @@ class StreamAggregator(Observed, AggregatorMetrics):
         The table of the counts.
     source_table : ITable, optional
         Another table, whose items `Items` declarations count, by its stream of new and old images: a `TableV2`, a
-        `Table`, or an import with a stream ARN. Nothing is written to it. Default: `Items` lie in the table itself.
+        `Table`, or an import with a stream ARN; an import by ARN may be of another account. Nothing is written to it.
+        Default: `Items` lie in the table itself.
     aggregates : sequence of Aggregate, Distinct or Hierarchy, optional
         What to keep current; `add_aggregate` and `WindowedCounter` add more. Default: none.
     service_name : str, optional

@@ -21,6 +21,7 @@ from tests.unit.infra.support import (
     VIEW,
     actions,
     build,
+    each,
     environment,
     imported,
     new_role,
@@ -141,6 +142,7 @@ def test_refuses_an_imported_table_without_a_stream(stack: Stack) -> None:
         ("encryption", dynamodb.TableEncryptionV2.dynamo_owned_key()),
         ("max_read_request_units", 1),
         ("max_write_request_units", 1),
+        ("warm_throughput", dynamodb.WarmThroughput(write_units_per_second=5000)),
         ("ranking_index", True),
     ],
 )
@@ -148,6 +150,18 @@ def test_refuses_settings_of_a_table_that_is_not_its_own(argument: str, value: A
     table = own_table(stack)
     with pytest.raises(InvalidArgumentError, match=rf"^invalid {argument}=.*None when table is given"):
         DedupCounterTable(stack, "Counters", **{"table": table, argument: value})
+
+
+def test_an_index_is_as_warm_as_its_table_unless_it_says_otherwise(stack: Stack) -> None:
+    warm, cool = (dynamodb.WarmThroughput(write_units_per_second=units) for units in (9000, 5000))
+    DedupCounterTable(stack, "Counters", ranking_index=True, warm_throughput=warm)
+    DedupCounterTable(stack, "Cool", ranking_index=True, warm_throughput=warm, index_warm_throughput=cool)
+    tables = each(synthesized(stack), "AWS::DynamoDB::GlobalTable")
+    units = [
+        [part["WarmThroughput"]["WriteUnitsPerSecond"] for part in (table, *table["GlobalSecondaryIndexes"])]
+        for table in tables
+    ]
+    assert units == [[9000, 9000], [9000, 5000]]
 
 
 ARN = STREAM_ARN.partition("/stream")[0]

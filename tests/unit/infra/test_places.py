@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from aws_cdk import App, CfnOutput, Environment, PhysicalName, Stack
+from aws_cdk import App, CfnOutput, Duration, Environment, PhysicalName, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
@@ -14,7 +14,7 @@ from aws_cdk.assertions import Template
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
 from dynamodb_counters import Aggregate, Count, Items
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.unit.infra.support import STREAM_ARN, VIEW, VIEWS, build, imported, new_app
+from tests.unit.infra.support import STREAM_ARN, VIEW, VIEWS, actions, build, each, imported, new_app, statements
 
 OURS, THEIRS = "111111111111", "222222222222"
 HERE, THERE = "us-east-1", "eu-west-1"
@@ -132,6 +132,20 @@ def test_an_import_of_another_region_is_refused() -> None:
     other = stack_at(app, "Other", account="123456789012", region=THERE)
     with pytest.raises(InvalidArgumentError, match=r"invalid source_table=.* and region eu-west-1"):
         build(StreamAggregator, other, source_table=own, aggregates=[ORDERS])
+
+
+def test_a_source_table_may_be_of_another_account() -> None:
+    stack, arn = stack_at(new_app(), "Counts"), STREAM_ARN.partition("/stream")[0]
+    source = imported(stack, table_name=None, table_arn=arn)
+    build(StreamAggregator, stack, source_table=source, aggregates=[ORDERS], verify_every=Duration.days(1))
+    template = Template.from_stack(stack)
+    assert [actions(one) for one in statements(template) if one["Resource"] == arn] == [
+        ["dynamodb:DescribeTable", "dynamodb:Scan"]
+    ]
+    mappings = each(template, "AWS::Lambda::EventSourceMapping")
+    assert STREAM_ARN in [mapping["EventSourceArn"] for mapping in mappings]
+    functions = each(template, "AWS::Lambda::Function")
+    assert [one for one in functions if one["Environment"]["Variables"].get("SOURCE_TABLE_ARN") == arn]
 
 
 def test_two_replicas_have_one_aggregator() -> None:

@@ -91,7 +91,9 @@ def table_everything(stack: Stack) -> None:
         encryption=dynamodb.TableEncryptionV2.customer_managed_key(kms.Key(stack, "Key")),
         max_read_request_units=1000,
         max_write_request_units=2000,
+        warm_throughput=dynamodb.WarmThroughput(read_units_per_second=15_000, write_units_per_second=6_000),
         ranking_index=True,
+        index_warm_throughput=dynamodb.WarmThroughput(write_units_per_second=5_000),
     )
     writer, reader = new_role(stack, "Writer"), new_role(stack, "Reader")
     counters.grant_accept(writer, VIEW)
