@@ -15,8 +15,9 @@ from dynamodb_counters import Event
 from dynamodb_counters._queue.consumer import Consumer
 from dynamodb_counters._queue.sending import Queues
 from dynamodb_counters._table import CONCURRENCY, Table
+from simulation.aws.loop_detection import RecursiveLoop
 from simulation.clock import VirtualClock
-from simulation.queue.polling import Consume, Mapping, RecursiveLoop
+from simulation.queue.polling import Consume, Mapping
 from simulation.queue.sqs import SQS, Queue, seldom
 from simulation.queue.throttled_table import ThrottledTable
 from simulation.queue.virtual_threads import VirtualPool, VirtualThreads

@@ -1,7 +1,6 @@
-"""An event source mapping on a stream, as AWS documents it: order, batches, retries, bisect, windows, expiry.
+"""An event source mapping on a stream, by the rules of `simulation.aws`: order, batches, retries, expiry.
 
 https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-eventsourcemapping.html
-https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-windows.html
 """
 
 from __future__ import annotations
@@ -10,10 +9,12 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from dynamodb_counters.testing._dynamodb.stream_source import Page, Record, Source, shard_id
+from simulation.aws.bisected_batches import halves
+from simulation.aws.record_age import older
+from simulation.aws.tumbling_windows import TumblingWindow
 
 MAX_PAYLOAD_BYTES: Final = 6_000_000
 
@@ -168,7 +169,7 @@ class _ShardPoller:
         # Batches to try again before anything is read, the next one last.
         self._pending: list[list[Record]] = []
         self.arn = self.source.arn
-        self.window = _TumblingWindow(self.settings.window_seconds)
+        self.window = TumblingWindow(self.settings.window_seconds)
 
     def page(self, batch_size: int) -> Page:
         """The batch to deliver next, of records that are not too old; `batch_size` limits one not tried yet."""
@@ -180,8 +181,8 @@ class _ShardPoller:
                     return page
                 self._pending.append(batch)
             batch, settings = self._pending[-1], self.settings
-            vanished = self._older(batch, settings.retention_seconds)
-            expired = self._older(batch, min(settings.max_age_seconds, settings.retention_seconds))
+            vanished = older(batch, self.clock() - settings.retention_seconds)
+            expired = older(batch, self.clock() - min(settings.max_age_seconds, settings.retention_seconds))
             if not expired:
                 return Page(batch, ended=False)
             if len(vanished) < len(expired):
@@ -200,20 +201,13 @@ class _ShardPoller:
     def bisect(self, cut: Callable[[int], int]) -> None:
         """Split the batch delivered last where `cut` says for its length."""
         batch = self._pending[-1]
-        if len(batch) > 1:
-            middle = min(max(cut(len(batch)), 1), len(batch) - 1)
-            self._pending[-1:] = [batch[middle:], batch[:middle]]
+        self._pending[-1:] = halves(batch, cut)
 
     def rewind(self, checkpoint: str | None) -> None:
         """Go back to after a sequence number, or (None) to the beginning; batches are cut again from there."""
         self.checkpoint = checkpoint
         self._pending.clear()
         self.window.close()
-
-    def _older(self, records: list[Record], seconds: float) -> list[Record]:
-        """The first records of a batch, up to the last one of that age."""
-        oldest = self.clock() - seconds
-        return records[: sum(record["dynamodb"]["ApproximateCreationDateTime"] <= oldest for record in records)]
 
     def _fitting(self, records: list[Record]) -> list[Record]:
         if self.settings.max_bytes is None:
@@ -224,61 +218,3 @@ class _ShardPoller:
             if room < 0:
                 return records[: max(index, 1)]
         return records
-
-
-class _TumblingWindow:
-    """The window one shard is in, its envelope and the state carried on; a length of 0 seconds is no windows at all."""
-
-    def __init__(self, seconds: int) -> None:
-        self._seconds = seconds
-        self._start: int | None = None
-        self._state: dict[str, Any] = {}
-
-    def same(self, records: list[Record]) -> list[Record]:
-        """The first records, up to the end of the window that the first one is in."""
-        if not self._seconds or not records:
-            return records
-        first = self._of(records[0])
-        return records[: next((index for index, record in enumerate(records) if self._of(record) > first), None)]
-
-    def admit(self, records: list[Record]) -> list[Record]:
-        """Open a window for records of one window; none of them while an earlier one has to be ended first."""
-        if not self._seconds or not records:
-            return records
-        begins = self._of(records[0])
-        if self._start is None:
-            self._start = begins
-        return records if begins <= self._start else []
-
-    def is_over(self, now: float, page: Page) -> bool:
-        """Whether the last invocation of an open window is due, given what was read."""
-        if self._start is None:
-            return False
-        return bool(page.records) or page.ended or now >= self._start + self._seconds
-
-    def envelope(self, *, final: bool) -> dict[str, Any]:
-        """Lambda's additions to the event: window, state and flags."""
-        assert self._start is not None
-        return {
-            "window": {"start": _iso(self._start), "end": _iso(self._start + self._seconds)},
-            "state": self._state,
-            "isFinalInvokeForWindow": final,
-            "isWindowTerminatedEarly": False,
-        }
-
-    def keep(self, state: dict[str, Any], *, final: bool) -> None:
-        """Keep the state a function returned for the window's next invocation, if there is one."""
-        self._state = json.loads(json.dumps(state)) if state else {}
-        if final:
-            self.close()
-
-    def close(self) -> None:
-        self._start, self._state = None, {}
-
-    def _of(self, record: Record) -> int:
-        created = int(record["dynamodb"]["ApproximateCreationDateTime"])
-        return created - created % self._seconds
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

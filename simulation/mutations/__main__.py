@@ -35,9 +35,10 @@ def _run(tests: Sequence[str], mutation: Mutation | None = None) -> str:
     """Run tests on a copy of the project, mutated or as it is."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        for name in ("docs", "lambdas", "simulation", "tests"):
+        for name in ("demo", "docs", "infra", "lambdas", "simulation", "tests"):
             shutil.copytree(_ROOT / name, root / name, ignore=_IGNORED)
-        shutil.copy(_ROOT / "pyproject.toml", root)
+        for name in ("LICENSE", "cdk.json", "pyproject.toml"):
+            shutil.copy(_ROOT / name, root)
         if mutation is not None:
             try:
                 mutate(mutation, root)

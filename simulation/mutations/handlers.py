@@ -64,12 +64,28 @@ HANDLERS: Final = r"""
 ? ../unit/test_table.py::test_a_deadline_is_that_of_the_call_in_every_thread
 
 == handlers/aggregator.py
+* an invocation of a window returns no state
+- return {"state": report.state(event)}
++ return {}
+? ../unit/handlers/test_aggregator.py::test_a_batch_is_counted_once_however_often_it_comes
 * a quarantine that cannot be counted hides the bucket
 -     finally:
 -         # A table
 +     except ValueError:
 +         # A table
 ? ../unit/handlers/test_aggregator.py::test_records_that_cannot_be_counted_hide_nothing_else_and_fail
+
+== _queue/consumer.py
+* what the table refuses comes back as it was
+-                 sendings.append(again)
++                 unfinished.add(message.id)
+? test_aws_rules.py::test_no_message_uses_up_its_receives_while_the_table_refuses_it
+
+== ../../infra/cdk_dynamodb_counters/_ingest_parts.py
+* Lambda may take the consumer's own queue for a loop
+- recursive_loop=lambda_.RecursiveLoop.ALLOW
++ recursive_loop=lambda_.RecursiveLoop.TERMINATE
+? ../unit/infra/test_http_constructs.py::test_messages_that_the_table_refuses_for_an_hour_become_no_dead_letters
 
 == handlers/ingest_queue.py
 * a request outlasts its function

@@ -5,6 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 WRITES: Final = r"""
+== _writes/bulk_insert.py
+* more than 25 statements go into a call
+- _STATEMENTS_PER_CALL: Final = 25
++ _STATEMENTS_PER_CALL: Final = 26
+? test_aws_rules.py::test_no_batch_of_statements_is_refused_for_its_size
+* a long statement goes into a batch
+- if len(statement["Statement"]) > _MAX_STATEMENT_CHARACTERS:
++ if False:
+? test_aws_rules.py::test_no_batch_of_statements_is_refused_for_its_size
+
 == _writes/chunk_log.py
 * a chunk is put whether there is one or not
 - ConditionExpression=f"attribute_not_exists({PK})"

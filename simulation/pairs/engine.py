@@ -12,6 +12,7 @@ from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from simulation.aws import creation_times
 from simulation.faults.faulty_client import FaultPlan
 from simulation.pairs import features
 from simulation.pairs.calls import Caller, Runner, Work
@@ -63,7 +64,7 @@ class Engine:
         if isinstance(self.backend, MemoryTable):
             self.backend.page_items = rng.choice((5, 20, 1000))
             if rng.random() < 0.5:
-                self.backend.stream.disorder = lambda: rng.uniform(-1, 1)
+                self.backend.stream.disorder = creation_times.disorder(rng)
         self.ledger = Ledger()
         self._purpose = Purpose()
         self._numbers = 0

@@ -5,24 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from simulation.aws.loop_detection import RecursiveLoop, is_refused
+from simulation.aws.queue_pollers import MOST_INVOCATIONS, invocations
 from simulation.queue.sqs import Message, Queue
 from simulation.queue.virtual_threads import KilledError, Task, VirtualThreads
 
 Consume: TypeAlias = Callable[[list[dict[str, Any]], Callable[[], float]], Collection[str]]
 """Handles records with a function that returns the seconds left; returns the ids of messages to deliver again."""
 
-RecursiveLoop: TypeAlias = Literal["Allow", "Terminate"]
-"""Lambda's default is to terminate."""
-
 _TICK: Final = 0.25
-_FIRST: Final = 5
-_MORE_PER_SECOND: Final = 300 / 60
-_MOST: Final = 1000
-"""https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html"""
-_MOST_LINKS: Final = 16
-"""https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html"""
 
 
 @dataclass
@@ -35,7 +28,7 @@ class Mapping:
     batch_size: int = 100
     window: float = 1.0
     timeout: float = 60.0
-    max_concurrency: int = _MOST
+    max_concurrency: int = MOST_INVOCATIONS
     recursive_loop: RecursiveLoop = "Terminate"
     invocations: int = 0
     dropped: int = 0
@@ -66,18 +59,20 @@ class Mapping:
             return
         if self._busy_since is None:
             self._busy_since = now
-        most = min(self.max_concurrency, int(_FIRST + _MORE_PER_SECOND * (now - self._busy_since)), _MOST)
+        most = min(self.max_concurrency, invocations(now - self._busy_since))
         while len(self._running) < most and (waiting := self.queue.visible()):
             if waiting < self.batch_size and now - self.queue.oldest_visible() < self.window:
                 break
-            if messages := self.queue.receive(self.batch_size):
-                self._invoke(messages)
+            messages = self.queue.receive(self.batch_size)
+            if not messages:
+                break
+            self._invoke(messages)
         self.busiest = max(self.busiest, len(self._running))
 
     def _invoke(self, messages: Sequence[Message]) -> None:
         # No page says which header a batch has whose messages have several: the longest chain is the worst.
         links = 1 + max(message.links for message in messages)
-        if links > _MOST_LINKS and self.recursive_loop == "Terminate":
+        if is_refused(links, self.recursive_loop):
             self.dropped += 1
             return
         consume = self._idle.pop() if self._idle else self.environment()

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from dynamodb_counters.testing._dynamodb.client_errors import failure
+from simulation.aws.queue_messages import MOST_IN_FLIGHT, MOST_RECEIVES
 
 MAX_BYTES: Final = 1_048_576
 """Limit of a message with its attributes, and of a batch: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html"""
@@ -58,7 +59,8 @@ class Queue:
 
     clock: Callable[[], float]
     visibility_timeout: float = 361.0
-    max_receives: int = 10
+    max_receives: int = MOST_RECEIVES
+    most_in_flight: int = MOST_IN_FLIGHT
     dead_letters: Queue | None = None
     max_bytes: int = MAX_BYTES
     twice: Callable[[], bool] = lambda: False
@@ -107,7 +109,7 @@ class Queue:
     def receive(self, most: int) -> list[Message]:
         """Receive up to `most` messages, hidden from now on until the visibility timeout is over."""
         found: list[Message] = []
-        while len(found) < most and self.visible():
+        while len(found) < most and self.visible() and len(self._in_flight) < self.most_in_flight:
             message = self._visible.popleft()
             if message.receives >= self.max_receives and self.dead_letters is not None:
                 # A standard queue keeps the time of the first sending.

@@ -40,6 +40,7 @@ class ThrottledTable(MemoryTable):
         return answer
 
     def batch_execute_statement(self, *, Statements: list[dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
+        self._require_few("BatchExecuteStatement", Statements=Statements)
         self._threads.sleep(_LATENCY * (0.5 + self._rng.random()))
         answers = [self._one(statement) for statement in Statements]
         if self._rng.random() < 0.1 and all("Error" in answer for answer in answers):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 
 from dynamodb_counters._commit import pruning
 from dynamodb_counters._declarations import Aggregate, Count, Event
-from dynamodb_counters._table import CONCURRENCY
+from simulation.aws.frozen_threads import FrozenThreads
 from simulation.faults.hooked_client import HookedClient
 from simulation.workbench import Workbench
 
@@ -40,20 +39,8 @@ def test_no_thread_outlives_an_invocation_that_fails(monkeypatch: pytest.MonkeyP
     bench = Workbench([TAGGED], shards=2)
     shard = _sell(bench, 0, TAGS)
     batch = [record for record in bench.records(shard) if _id(record) == 0]
-    thawed, held, first = threading.Event(), threading.Semaphore(0), threading.Lock()
-
-    def freeze(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
-        if name != "update_item" or thawed.is_set():
-            return send()
-        if first.acquire(blocking=False):
-            for _number in range(CONCURRENCY - 1):
-                assert held.acquire(timeout=10)
-            raise error
-        held.release()
-        assert thawed.wait(10)
-        return send()
-
-    process = bench.process(HookedClient(bench.table, freeze))
+    threads = FrozenThreads("update_item", error)
+    process = bench.process(HookedClient(bench.table, threads))
 
     def invoke() -> None:
         with suppress(error):
@@ -64,7 +51,7 @@ def test_no_thread_outlives_an_invocation_that_fails(monkeypatch: pytest.MonkeyP
     # One that ends now leaves its threads behind; one that waits for them does not end before they do.
     invocation.join(0.3)
     if invocation.is_alive():
-        thawed.set()
+        threads.thaw()
         invocation.join(10)
     # The batch is counted by its next delivery; once its checkpoint has settled, its watermarks are pruned.
     bench.deliver(batch, shard)
@@ -75,7 +62,7 @@ def test_no_thread_outlives_an_invocation_that_fails(monkeypatch: pytest.MonkeyP
         number += 1
         other = _sell(bench, number, TAGS)
     bench.deliver([record for record in bench.records(other) if _id(record) == number], other)
-    thawed.set()
+    threads.thaw()
     process._committer._table.pool.shutdown()
 
     groups = bench.counters.get_many([(TAGGED, {"tags[]": tag}) for tag in TAGS])

@@ -28,7 +28,7 @@ from dynamodb_counters._control.statuses import deployment_key, read_counted
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import CheckpointError
-from dynamodb_counters.testing._dynamodb.client_errors import failure
+from simulation.aws.strong_consistency import StronglyConsistent
 from simulation.workbench import QUARANTINE_SECONDS, Workbench
 
 _SALE = Event("sale", pk="SALE#{id}", sk="SALE", retention=timedelta(days=30))
@@ -139,24 +139,12 @@ def test_eras_of_records_too_old_to_be_folded_are_forgotten() -> None:
     assert [era.deployment for era in _history(bench).eras] == [deployment_id((one,)) for one in (_SALES, _SUMS)]
 
 
-def test_a_table_of_multi_region_strong_consistency_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such a table refuses every transaction.
-
-    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/V2globaltables_HowItWorks.html
-    """
-    bench = Workbench([])
-    described = bench.table.describe_table(TableName=bench.table.name)["Table"] | {"MultiRegionConsistency": "STRONG"}
-    monkeypatch.setattr(bench.table, "describe_table", lambda **_: {"Table": described})
-
-    def refuse(**_: object) -> None:
-        raise failure("TransactWriteItems", "ValidationException", "not supported")
-
-    monkeypatch.setattr(bench.table, "transact_write_items", refuse)
+def test_a_table_of_multi_region_strong_consistency_is_refused_by_name() -> None:
+    """Such a table refuses every transaction."""
+    bench = Workbench([_SALES])
     with pytest.raises(CheckpointError, match="expected a table without multi-Region strong consistency"):
-        _aggregator(bench, _SALES, name="One").handle({})
-
-    monkeypatch.undo()
-    assert _aggregator(bench, _SALES, name="One").handle({}).takeover
+        bench.process(StronglyConsistent(bench.table)).handle({})
+    assert bench.process(StronglyConsistent(bench.table, "EVENTUAL")).handle({}).takeover
 
 
 def test_a_second_aggregator_is_refused_until_it_is_handed_over() -> None:

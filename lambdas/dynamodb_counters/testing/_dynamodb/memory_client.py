@@ -21,6 +21,7 @@ from dynamodb_counters.testing._dynamodb.client_errors import (
 from dynamodb_counters.testing._dynamodb.expressions import EXPRESSIONS, Placeholders, compile_condition, used
 from dynamodb_counters.testing._dynamodb.memory_partitions import Attempt, Table, answer, attempt
 from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
+from dynamodb_counters.testing._dynamodb.request_checks import crowd_problem
 from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, Item
 
 _INSERT: Final = re.compile(r"""INSERT INTO "([^"]+)" VALUE \{(.*)\}""", re.DOTALL)
@@ -53,6 +54,9 @@ class MemoryDynamoDB:
     # Powertools registers its user agent; nothing is sent that could carry it.
     meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None))
 
+    has_limits = True
+    """Whether requests are refused that have too many parts."""
+
     def __init__(self, clock: Callable[[], float], page_items: int = 1000) -> None:
         self.usage = Usage()
         self.tables: dict[str, Table] = {}
@@ -83,6 +87,7 @@ class MemoryDynamoDB:
         return self._single("DeleteItem", "Delete", request)
 
     def transact_write_items(self, *, TransactItems: list[dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
+        self._require_few("TransactWriteItems", TransactItems=TransactItems)
         writes = [next(iter(item.items())) for item in TransactItems]
         with self._lock:
             self.usage.call()
@@ -97,6 +102,7 @@ class MemoryDynamoDB:
         with self._lock:
             self.usage.call()
             _check_placeholders("BatchGetItem", asked)
+            self._require_few("BatchGetItem", Keys=asked["Keys"])
             table = self._table("BatchGetItem", {"TableName": name})
             found = [table.find("BatchGetItem", key) for key in asked["Keys"]]
             consistent = asked.get("ConsistentRead", False)
@@ -108,6 +114,7 @@ class MemoryDynamoDB:
 
     def batch_execute_statement(self, *, Statements: list[dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
         """INSERTs only."""
+        self._require_few("BatchExecuteStatement", Statements=Statements)
         self.usage.call()
         return {"Responses": [self._insert(statement) for statement in Statements]}
 
@@ -146,6 +153,10 @@ class MemoryDynamoDB:
     def get_paginator(self, operation: str) -> Paginator:
         """Paginator of ``query`` or ``scan``."""
         return Paginator({"query": self.query, "scan": self.scan}[operation])
+
+    def _require_few(self, operation: str, **parts: Any) -> None:
+        if self.has_limits and (problem := crowd_problem(parts)):
+            raise failure(operation, "ValidationException", problem)
 
     def _table(self, operation: str, request: Mapping[str, Any]) -> Table:
         if request["TableName"] not in self.tables:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from dynamodb_counters.testing._dynamodb.stream_source import Page, Record, ShardInfo
 from dynamodb_counters.testing._dynamodb.typed_values import Item
 
+LABEL: Final = "2026-11-20T00:00:00.000"
 TTL_IDENTITY: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 
 _HASHES: Final = 2**32
@@ -43,8 +44,10 @@ class MemoryStream:
     disorder: Callable[[], float] = staticmethod(lambda: 0.0)
     """By how many seconds the time of a record is wrong."""
 
-    def __init__(self, seed: int, shards: int, clock: Callable[[], float], table: str = "counters") -> None:
-        self.arn = f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}/stream/2026-11-20T00:00:00.000"
+    def __init__(
+        self, seed: int, shards: int, clock: Callable[[], float], table: str = "counters", label: str = LABEL
+    ) -> None:
+        self.arn = f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}/stream/{label}"
         self._table = table
         self._random = random.Random(seed)
         self._clock = clock

@@ -48,6 +48,7 @@ _KNOWN: Final[Mapping[str, Sequence[str]]] = {
 _RETURNED: Final = {"PutItem": ("NONE", "ALL_OLD"), "DeleteItem": ("NONE", "ALL_OLD")}
 _MOST: Final = {"TransactItems": 100, "Statements": 25, "Keys": 100}
 _EXPRESSION_BYTES: Final = 4096
+_STATEMENT_CHARACTERS: Final = 8192
 _SYNTAX: Final = {"AND", "OR", "NOT", "BETWEEN", "IN", "SET", "REMOVE", "ADD", "DELETE"}
 _NAME: Final = re.compile(r"(?<![#:\w])([A-Za-z_]\w*)\s*(\(?)")
 
@@ -93,9 +94,8 @@ def _parts(operation: str, request: Mapping[str, Any]) -> Iterator[Mapping[str, 
 
 def _problem(operation: str, request: Mapping[str, Any]) -> str:
     """Error of DynamoDB for a request, or for a part; "" if it takes it."""
-    for name, most in _MOST.items():
-        if len(request.get(name, ())) > most:
-            return f"invalid {xform_name(name)}: Member must have length less than or equal to {most}"
+    if problem := crowd_problem(request):
+        return problem
     keys = [sorted((name, *value.items()) for name, value in key.items()) for key in request.get("Keys", ())]
     if any(key in keys[:index] for index, key in enumerate(keys)):
         return "Provided list of item keys contains duplicates"
@@ -109,6 +109,17 @@ def _problem(operation: str, request: Mapping[str, Any]) -> str:
         (problem for text in expressions if (problem := _expression_problem(text))),
         "" if names is None or expressions else "ExpressionAttributeNames can only be specified when using expressions",
     )
+
+
+def crowd_problem(request: Mapping[str, Any]) -> str:
+    """Error of DynamoDB for a request of too many parts, or of too long a statement; "" if it takes it."""
+    statements = [part["Statement"] for part in request.get("Statements", ())]
+    sizes = [(name, len(request.get(name, ())), most) for name, most in _MOST.items()]
+    sizes += [("Statement", len(statement), _STATEMENT_CHARACTERS) for statement in statements]
+    crowded = next(((name, most) for name, size, most in sizes if size > most), None)
+    if crowded is None:
+        return ""
+    return f"invalid {xform_name(crowded[0])}: Member must have length less than or equal to {crowded[1]}"
 
 
 def _value_problem(value: Mapping[str, Any]) -> str:

@@ -1,0 +1,56 @@
+"""Rules of AWS that simulators follow: each has its switch, and its guard or the reason why it needs none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dynamodb_counters._declarations import Aggregate, Count, Event
+from simulation.aws.stream_labels import renewed
+from simulation.faults.hooked_client import HookedClient
+from simulation.throttled_burst import run
+from simulation.workbench import Workbench
+
+SALE = Event("sale", pk="SALE#{id}", sk="SALE")
+SALES = Aggregate("sales", SALE, pk="SALES", sk="ALL", measures={"n": Count()})
+_LONG = {f"{number:0>60}": "x" for number in range(200)}
+
+
+def _sell(bench: Workbench, *numbers: int) -> None:
+    for number in numbers:
+        assert bench.counters.accept(SALE, {"id": number}).status == "accepted"
+
+
+def test_no_batch_of_statements_is_refused_for_its_size() -> None:
+    """One that is refused is sent again, statement by statement: exact as well, and a round trip each."""
+    bench = Workbench([SALES])
+    sent: list[str] = []
+
+    def note(name: str, send: Any, _: dict[str, Any]) -> Any:
+        sent.append(name)
+        return send()
+
+    events = [{"id": number, **(_LONG if number == 3 else {})} for number in range(60)]
+    client: Any = HookedClient(bench.table, note)
+    outcomes = bench.counters.__class__(bench.table.name, client=client, clock=bench.clock).accept_many(SALE, events)
+    assert {outcome.status for outcome in outcomes} == {"accepted"}
+    assert sorted(sent) == ["batch_execute_statement"] * 3 + ["put_item"]
+
+
+def test_no_message_uses_up_its_receives_while_the_table_refuses_it() -> None:
+    found = run(events=50, units_per_second=50, outage=2 * 3600, recursive_loop="Allow")
+    assert (found["accepted"], found["events in the dead-letter queue"]) == (50, 0)
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_stream_that_is_enabled_again_counts_on(late: bool) -> None:
+    bench = Workbench([SALES])
+    _sell(bench, 1, 2)
+    before = renewed(bench.table, bench.clock, "2026-11-21T00:00:00.000", seed=1)
+    _sell(bench, 3)
+    old = [(shard.id, before.read(shard.id, None, 100).records) for shard in before.shards()]
+    new = [(shard, bench.records(shard)) for shard in bench.shards()]
+    for shard, records in (*new, *old) if late else (*old, *new):
+        bench.deliver(records, shard)
+    assert bench.counters.get(SALES, {}).measures["n"] == 3
