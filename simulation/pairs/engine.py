@@ -12,7 +12,6 @@ from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
-from simulation.aws import creation_times
 from simulation.faults.faulty_client import FaultPlan
 from simulation.pairs import features
 from simulation.pairs.calls import Caller, Runner, Work
@@ -63,8 +62,6 @@ class Engine:
         self.backend = make_backend(rng)
         if isinstance(self.backend, MemoryTable):
             self.backend.page_items = rng.choice((5, 20, 1000))
-            if rng.random() < 0.5:
-                self.backend.stream.disorder = creation_times.disorder(rng)
         self.ledger = Ledger()
         self._purpose = Purpose()
         self._numbers = 0

@@ -12,6 +12,7 @@ from dynamodb_counters._backfill.shards import Shard, stream_shards
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from dynamodb_counters.testing._dynamodb.memory_stream import TTL_IDENTITY
 from dynamodb_counters.testing._dynamodb.stream_source import Record, Source
+from simulation.aws import creation_times
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
 from simulation.engines.tables import create_table
@@ -76,6 +77,8 @@ class MemoryBackend(MemoryTable):
         shards = rng.choice((1, 2, 3, 12))
         super().__init__(self.clock, rng.getrandbits(32), shards, page_items=3, **schema)
         self.client: Any = self
+        if rng.random() < 0.5:
+            self.stream.disorder = creation_times.disorder(rng)
 
     def beside(self, name: str, keys: tuple[str, ...], ttl: str) -> MemoryBackend:
         # The streams of both begin with the same shard ids and sequence numbers: nothing may rest on their difference.
@@ -84,7 +87,10 @@ class MemoryBackend(MemoryTable):
         return MemoryBackend(same, self.clock, name=name, keys=keys, ttl=ttl)
 
     def delete(self, key: Mapping[str, Any]) -> Mapping[str, Any]:
+        # Its date says whether it was an expiry: right to the second, so that writers know.
+        disorder, self.stream.disorder = self.stream.disorder, lambda: 0.0
         old: Mapping[str, Any] = self.delete_item(TableName=self.name, Key=key, ReturnValues="ALL_OLD")["Attributes"]
+        self.stream.disorder = disorder
         return old
 
     def split(self, rng: random.Random) -> None:
