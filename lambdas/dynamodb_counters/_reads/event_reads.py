@@ -21,6 +21,7 @@ from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.plain_values import plain_value
 from dynamodb_counters._items.table_schema import CHUNK, ONCE_SUFFIX, PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._layouts import Layout, Layouts
+from dynamodb_counters._reads.time_ranges import time_ranges
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND, seconds_of
 from dynamodb_counters.errors import InvalidArgumentError
@@ -51,7 +52,8 @@ class EventReads:
         """Read accepted events back, page by page as they are asked for; retracted and replaced ones are left out.
 
         Packed events come bucket by bucket, by one Query per part: a read unit per 8 KB of chunks. The others of a
-        partition come in the order of their sort key, and all of the partition are read.
+        partition come in the order of their sort key, and all of the partition are read, unless the sort key begins
+        with `time`, and both `start` and `end` are given: then those of these days.
 
         Parameters
         ----------
@@ -85,7 +87,7 @@ class EventReads:
         last = math.inf if end is None else seconds_of("end", end)
         if event.packed is None:
             _require_partition(event, wanted)
-            return self._plain(event, wanted, _time_filter(time, first, last), after, consistent=consistent)
+            return self._plain(event, wanted, time, (first, last), after=after, consistent=consistent)
         _require_tenants(event.packed._tenants, wanted)
         if after:
             raise InvalidArgumentError("after", after, "no sort key for a packed event: chunks have others")
@@ -101,30 +103,37 @@ class EventReads:
         oldest = layouts[-1]
         if first < oldest.since:
             _require_partition(event, wanted)
-            is_timely = _time_filter(oldest.time, first, min(last, oldest.since))
-            yield from self._plain(event, wanted, is_timely, "", consistent=consistent)
+            within = first, min(last, oldest.since)
+            yield from self._plain(event, wanted, oldest.time, within, consistent=consistent)
         ends = [*(layout.since for layout in layouts[-2::-1]), math.inf]
         for layout, end in zip(reversed(layouts), ends, strict=True):
             within = max(first, layout.since), min(last, end)
             yield from self._packed(event, layout, wanted, within, consistent=consistent)
 
     def _plain(
-        self, event: Event, wanted: Wanted, is_timely: Filter, after: str, *, consistent: bool
+        self,
+        event: Event,
+        wanted: Wanted,
+        time: str | None,
+        span: tuple[float, float],
+        *,
+        after: str = "",
+        consistent: bool,
     ) -> Iterator[dict[str, Any]]:
-        condition, values = f"{PK} = :pk", {":pk": {"S": event._pk_template.render(wanted)}}
-        prefix = event._sk_template.prefix
-        if after > prefix:
-            condition += f" AND {SK} BETWEEN :after AND :last"
-            values |= {":after": {"S": after}, ":last": {"S": max(after, prefix + LAST_CHARACTER)}}
-        elif prefix:
-            condition += f" AND begins_with({SK}, :prefix)"
-            values[":prefix"] = {"S": prefix}
-        now, is_wanted = self._table.clock(), _filter(wanted)
-        for item in self._query(condition, values, consistent=consistent):
-            is_kept = TTL not in item or float(item[TTL]["N"]) > now
-            is_event = item.get(TYPE, {}).get("S") in (event.name, event.name + ONCE_SUFFIX)
-            if item[SK]["S"] > after and is_event and is_kept and is_wanted(item) and is_timely(item):
-                yield _plain(item)
+        is_timely, is_wanted, now = _time_filter(time, *span), _filter(wanted), self._table.clock()
+        pk, prefix = event._pk_template.render(wanted), event._sk_template.prefix
+        sorts = event._sk_template.fields[:1] == (time,)
+        for first, last in time_ranges(prefix, *span) if sorts else [(prefix, prefix + LAST_CHARACTER)]:
+            if last <= after:
+                continue
+            # No key is empty, a template's prefix may be.
+            condition = f"{PK} = :pk AND {SK} BETWEEN :first AND :last"
+            values = {":pk": {"S": pk}, ":first": {"S": max(first, after, " ")}, ":last": {"S": last}}
+            for item in self._query(condition, values, consistent=consistent):
+                is_kept = TTL not in item or float(item[TTL]["N"]) > now
+                is_event = item.get(TYPE, {}).get("S") in (event.name, event.name + ONCE_SUFFIX)
+                if item[SK]["S"] > after and is_event and is_kept and is_wanted(item) and is_timely(item):
+                    yield _plain(item)
 
     def _packed(
         self, event: Event, layout: Layout, wanted: Wanted, span: tuple[float, float], *, consistent: bool
