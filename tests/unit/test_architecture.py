@@ -142,7 +142,7 @@ EXAMPLES = {
     "Checkpoint": "CHECKPOINT#?* CHECKPOINT",
     "Witness": "CHECKPOINT#?* WITNESS",
     "History": "CHECKPOINT# DEPLOYMENTS",
-    "Deployment": "CHECKPOINT# DEPLOYMENT#16d*",
+    "Deployment": "CHECKPOINT# DEPLOYMENT#cac*",
     "Generations": "CHECKPOINT# GENERATIONS",
     "Run": "CHECKPOINT# RUN#*",
     "Cut": "CHECKPOINT#run~* CUT#*",
