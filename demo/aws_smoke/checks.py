@@ -4,51 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
-from demo.aws_smoke.account import Account
-from demo.aws_smoke.expectations import Expectations
+from demo.aws_smoke.deployed import Deployed
 from demo.aws_smoke.removal import created
-from demo.aws_smoke.signing import SignedApi
 from demo.aws_smoke.traffic import Traffic
 from dynamodb_counters import Counters
 from examples.blog.declarations import VIEWS
 
 _EVENTS_PER_REQUEST: Final = 100
-_PAUSE_SECONDS: Final = 2.0
 _SPOILED: Final = "/smoke/spoiled"
 _MALFORMED: Final = {"url": "/smoke/malformed", "time": "2026-13-45T99:00:00Z", "clientId": "c"}
-
-
-@dataclass(frozen=True)
-class Deployed:
-    """A deployment to check: where it is, its outputs, and where they note what they find."""
-
-    account: Account
-    stack: str
-    outputs: Mapping[str, str]
-    api: SignedApi
-    expectations: Expectations
-    patience_seconds: float
-
-    def eventually(self, condition: Callable[[], bool], seconds: float | None = None) -> bool:
-        deadline = time.monotonic() + (self.patience_seconds if seconds is None else seconds)
-        while not (met := condition()) and time.monotonic() < deadline:
-            time.sleep(_PAUSE_SECONDS)
-        return met
-
-    def settle(self, what: str, expected: object, read: Callable[[], object]) -> None:
-        """Read until it is as expected, or for as long as anybody waits: reads follow writes, but not at once."""
-        self.eventually(lambda: read() == expected)
-        self.expectations.check(what, expected, read())
-
-    def site(self) -> int:
-        """All views counted so far; -1 while no API answers."""
-        status, found = self.api.get("/v1/aggregates/site")
-        return int(found["measures"]["site_views"]) if status == HTTPStatus.OK else -1
 
 
 def refusals(deployed: Deployed) -> None:

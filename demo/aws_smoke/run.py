@@ -13,6 +13,7 @@ from typing import Final
 
 from demo.aws_smoke import checks
 from demo.aws_smoke.account import Account
+from demo.aws_smoke.deployed import Deployed
 from demo.aws_smoke.deployment import deploy
 from demo.aws_smoke.expectations import Expectations
 from demo.aws_smoke.options import Options
@@ -55,7 +56,7 @@ def _check(account: Account, name: str, options: Options, expectations: Expectat
     with tempfile.TemporaryDirectory(prefix="aws-smoke-") as directory:
         outputs = deploy(account, name, Path(directory))
     api = SignedApi(account.url(outputs["ApiId"]), account.region)
-    deployed = checks.Deployed(account, name, outputs, api, expectations, options.patience_seconds)
+    deployed = Deployed(account, name, outputs, api, expectations, options.patience_seconds)
     checks.refusals(deployed)
     checks.counts(deployed, Traffic.generate(options.seed, options.events, datetime.now(UTC)))
     checks.shards(deployed)
