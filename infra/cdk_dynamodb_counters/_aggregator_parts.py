@@ -162,16 +162,23 @@ def _build_takeover(scope: Observed) -> events.Rule:
         scope,
         "Deployed",
         description="Puts the declarations in force that a deployment of this stack has brought",
-        # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/event-detail-stack-status-change.html
-        event_pattern=events.EventPattern(
-            source=["aws.cloudformation"],
-            detail_type=["CloudFormation Stack Status Change"],
-            detail={
-                "stack-id": [Stack.of(scope).stack_id],
-                "status-details": {"status": ["CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"]},
-            },
-        ),
+        event_pattern=completion_of(Stack.of(scope)),
         targets=[targets.LambdaFunction(scope.function)],
+    )
+
+
+def completion_of(stack: Stack) -> events.EventPattern:
+    """Return the pattern of the event that a deployment of a stack is complete.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/event-detail-stack-status-change.html
+    """
+    return events.EventPattern(
+        source=["aws.cloudformation"],
+        detail_type=["CloudFormation Stack Status Change"],
+        detail={
+            "stack-id": [stack.stack_id],
+            "status-details": {"status": ["CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"]},
+        },
     )
 
 
