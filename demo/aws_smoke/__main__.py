@@ -28,10 +28,15 @@ def main(arguments: list[str]) -> int:
     # Late, because it needs the source roots.
     from demo.aws_smoke.account import AccountError, caller_account  # noqa: PLC0415
     from demo.aws_smoke.deployment import DeploymentError  # noqa: PLC0415
-    from demo.aws_smoke.run import run  # noqa: PLC0415
+    from demo.aws_smoke.page import PAGE  # noqa: PLC0415
+    from demo.aws_smoke.run import add_costs, run  # noqa: PLC0415
 
     try:
-        return run(caller_account(), options, Progress())
+        account = caller_account()
+        if options.costs:
+            add_costs(account, options.page or PAGE)
+            return 0
+        return run(account, options, Progress())
     except (AccountError, DeploymentError) as error:
         print(f"aws-smoke: error: {error}", file=sys.stderr)
         return 1

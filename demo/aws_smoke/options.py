@@ -5,16 +5,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to run: without asking, with which events, and how long to wait for what takes longest."""
+    """How to run: without asking, with which events, how long to wait for what takes longest; the page to write."""
 
     yes: bool
     seed: int
     events: int
     patience_seconds: float
+    page: Path | None = None
+    costs: bool = False
 
 
 def parse_options(arguments: Sequence[str]) -> Options:
@@ -25,7 +28,13 @@ def parse_options(arguments: Sequence[str]) -> Options:
     parser.add_argument(
         "--patience", type=float, default=600.0, metavar="SECONDS", help="how long to wait for a count; default 600"
     )
+    parser.add_argument("--page", type=Path, metavar="FILE", help="page to write; default on AWS: docs/seen-on-aws.md")
+    parser.add_argument(
+        "--costs",
+        action="store_true",
+        help="create nothing: add to the page what Cost Explorer says of its run's day, a day later, for one cent",
+    )
     found = parser.parse_args(arguments)
     if found.events < 1:
         parser.error(f"invalid events={found.events}: expected 1 or more")
-    return Options(found.yes, found.seed, found.events, found.patience)
+    return Options(found.yes, found.seed, found.events, found.patience, found.page, found.costs)

@@ -1,4 +1,4 @@
-"""A copy of the blog's stack under another name, behind IAM: `python -m demo.aws_smoke.stack NAME` is its app."""
+"""A copy of the blog's stack under another name, with the probe: `python -m demo.aws_smoke.stack NAME` is its app."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from cdk_dynamodb_counters import (  # noqa: E402
     StreamAggregator,
     WindowedCounter,
 )
+from demo.aws_smoke.probe import add_probe  # noqa: E402
 from examples.blog.declarations import ROLLING, SITE, VIEW, VIEW_SCHEMA, VIEWS  # noqa: E402
 
 
@@ -47,6 +48,9 @@ def build(app: App, name: str, environment: Environment | None = None) -> Stack:
         "ApiId": api.http_api.api_id,
         "DeadLetterQueue": direct.dead_letter_queue.queue_url,
         "MappingId": aggregator.event_source_mapping.event_source_mapping_id,
+        "AggregatorFunction": aggregator.function.function_name,
+        "AggregatorLogs": aggregator.log_group.log_group_name,
+        **add_probe(stack),
     }.items():
         CfnOutput(stack, output, value=value)
     return stack

@@ -24,7 +24,7 @@ APP: Final = cdk.App(
     (str(_PROJECT / "node_modules" / ".bin" / "cdk"),),
     f"{shlex.quote(sys.executable)} app.py",
 )
-_NAMESPACE: Final = "DynamoDBCounters"
+NAMESPACE: Final = "DynamoDBCounters"
 _LOG_READINGS: Final = 5
 
 
@@ -51,7 +51,7 @@ class Deployment:
         logs, group = self.emulator.client("logs"), self.outputs[stack]["AggregatorLogGroup"]
         sums: dict[str, float] = {}
         for _ in range(_LOG_READINGS):
-            last, sums = sums, metric_sums(logs, group, _NAMESPACE)
+            last, sums = sums, metric_sums(logs, group, NAMESPACE)
             if sums and sums == last:
                 break
             time.sleep(1)
