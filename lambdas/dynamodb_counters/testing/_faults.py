@@ -21,6 +21,8 @@ class Faults:
         batch is delivered again, to a new process. Default 0.
     redeliver : float, optional
         Probability that a batch is delivered again although it was counted, with some records before it. Default 0.
+    late_expiry : float, optional
+        Probability that DynamoDB deletes an expired item only some time within the next two days. Default 0.
     split : float, optional
         Probability that a shard of the stream is replaced by one or two others after a write. Default 0.
 
@@ -32,6 +34,7 @@ class Faults:
 
     crash: float = 0.0
     redeliver: float = 0.0
+    late_expiry: float = 0.0
     split: float = 0.0
 
     def __post_init__(self) -> None:

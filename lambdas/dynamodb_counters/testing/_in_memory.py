@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -15,6 +15,7 @@ from dynamodb_counters._declarations.table_keys import TableKeys
 from dynamodb_counters._fold.origins import table_of
 from dynamodb_counters._items.table_schema import LEADERBOARD, QUARANTINE, RANKING_INDEX, SCORE, TYPE
 from dynamodb_counters._quarantine.quarantine_items import STATE, WAITING, Quarantined, read_quarantine_item
+from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
 from dynamodb_counters.testing._counting import Counting, one_by_one
 from dynamodb_counters.testing._dynamodb import request_checks
@@ -28,6 +29,9 @@ START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _NO_FAULTS: Final = Faults()
 _SHARDS: Final = 3
 """Shards of a stream with faults; one without has a single shard."""
+
+_LATEST_EXPIRY: Final = 2 * DAY
+"""https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTimeToLive.html"""
 
 _SOURCE: Final = "source"
 _WRITES: Final = {"put_item", "update_item", "delete_item", "transact_write_items", "batch_execute_statement"}
@@ -62,6 +66,9 @@ class CountersInMemory(Counters):
             names = [name for name in (keys.partition_key, keys.sort_key) if name is not None]
             seeded = rng.getrandbits(32)
             self._tables.append(self._memory.create(_SOURCE, *names, seed=seeded, shards=shards, ttl=keys.ttl or ""))
+        if faults.late_expiry:
+            for table in self._tables:
+                table.late = _lateness(rng.getrandbits(32), faults.late_expiry)
         self._lock = threading.RLock()
         self._lost: list[Quarantined] = []
         self._client = _CountedClient(self._memory, self)
@@ -220,6 +227,16 @@ def _flattened(declarations: Iterable[Declarable]) -> tuple[Declaration, ...]:
 def _source_keys(declarations: tuple[Declaration, ...]) -> TableKeys | None:
     sources = [declared.source for declared in declarations]
     return next((source.keys for source in sources if isinstance(source, Items) and source.keys is not None), None)
+
+
+def _lateness(seed: int, probability: float) -> Callable[[dict[str, Any]], float]:
+    """How long after it has expired an item is deleted: the same each time it is asked."""
+
+    def late(item: dict[str, Any]) -> float:
+        rng = random.Random(f"{seed} {sorted(item.items(), key=str)}")
+        return rng.uniform(0, _LATEST_EXPIRY) if rng.random() < probability else 0.0
+
+    return late
 
 
 def _waits(item: dict[str, Any]) -> bool:

@@ -65,6 +65,18 @@ def test_own_items_are_counted_as_they_change(
         assert red() == {"n": 0, "points": 0}
 
 
+@pytest.mark.parametrize("late", [0.0, 1.0])
+def test_an_expired_item_stays_for_days_if_its_expiry_is_late(late: float) -> None:
+    teams, item = of_team(TASK), {"pk": "TASK#1", "sk": "TASK", "kind": "task", "team": "red", "points": 2}
+    with counters_in_memory([teams], faults=Faults(late_expiry=late)) as counters:
+        counters.table.put_item(Item={**item, "ttl": int(counters.clock()) + 60})
+        found = []
+        for passed in (timedelta(minutes=2), timedelta(days=2)):
+            counters.clock.advance(passed)
+            found.append(int(counters.get(teams, team="red").measures["n"]))
+        assert found == [int(late), 0]
+
+
 def test_a_leaderboard_is_read() -> None:
     ranking = Ranking(measure="views", leaderboard="URLS")
     top = Aggregate("top", VIEW, pk="URL#{url}", sk="TOP", measures={"views": Count()}, ranking=ranking)

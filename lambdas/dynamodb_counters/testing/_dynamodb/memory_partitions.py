@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -51,6 +51,8 @@ class Table:
     partitions: dict[str, dict[str, Item]] = field(default_factory=dict)
     indexes: dict[str, tuple[str, str]] = field(default_factory=dict)
     ttl: str = "ttl"
+    late: Callable[[Item], float] = lambda _: 0.0
+    """How long after it has expired an item is deleted."""
 
     def items(self) -> Iterator[Item]:
         for partition in self.partitions.values():
@@ -141,7 +143,7 @@ class Table:
     def _expires(self, item: Item, now: float) -> float:
         """The TTL process leaves alone what is no number, or lies five years back."""
         ttl = float(item.get(self.ttl, {}).get("N", math.inf))
-        return ttl if ttl > now - MAX_TTL_AGE else math.inf
+        return ttl + self.late(item) if ttl > now - MAX_TTL_AGE else math.inf
 
     def _place(self, key: Item) -> tuple[str, str]:
         partition, *sort = (key[name]["S"] for name in self.keys)
