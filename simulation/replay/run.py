@@ -72,6 +72,7 @@ class Run:
     def __init__(self, seed: int, faults: Sequence[str], texts: Texts, inject: tuple[int, str] | None = None) -> None:
         rng = self._random = random.Random(seed)
         self._backend = MemoryBackend(rng)
+        self._backend.stream.disorder = lambda: 0.0
         self._mapping = EventSourceMapping(
             self._backend.stream, self._backend.clock, Settings(window_seconds=86_400, max_bytes=None)
         )

@@ -24,7 +24,7 @@ from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import Stream, backfill, fill, spoil, verify
 from tests.exactly_once.test_run_commands import Counters as Commands
 
-SEEDS = range(60)
+SEEDS = range(40)
 VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")
 VISITORS = Distinct("visitors", VIEW, pk="SITE", sk="VISITORS#{at:day}", member="client", retention=timedelta(days=2))
 VIEWS = Aggregate("views", VIEW, pk="SITE", sk="VIEWS", measures={"views": Count()})
