@@ -20,6 +20,7 @@ from simulation.clock import VirtualClock
 from simulation.queue.polling import Consume, Mapping
 from simulation.queue.sqs import SQS, Queue, seldom
 from simulation.queue.throttled_table import ThrottledTable
+from simulation.queue.throttles import Limits
 from simulation.queue.virtual_threads import VirtualPool, VirtualThreads
 
 VIEW: Final = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
@@ -67,7 +68,14 @@ def build(
     queue = Queue(threads.clock, dead_letters=dead_letters, twice=seldom(rng, twice))
     queues = {QUEUE: queue, DEAD_LETTERS: dead_letters}
     sqs = SQS(queues, threads.sleep, seldom(rng, refused), links=threads.links)
-    return World(threads, ThrottledTable(threads, units_per_second, seed, outage), queue, dead_letters, sqs, rng)
+    return World(
+        threads,
+        ThrottledTable(threads, Limits(table_writes=units_per_second), seed, outage),
+        queue,
+        dead_letters,
+        sqs,
+        rng,
+    )
 
 
 def _consumer(world: World) -> Consume:

@@ -1,66 +1,121 @@
-"""A table that admits so many write units per second, and throttles the rest."""
+"""A table that admits so many units per second, and throttles the rest."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from dynamodb_counters.testing._dynamodb.capacity import item_bytes, write_units
+from dynamodb_counters._items.table_schema import LEADERBOARD, PK, SCORE
+from dynamodb_counters.testing._dynamodb.capacity import index_write_units
 from dynamodb_counters.testing._dynamodb.client_errors import failure
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from dynamodb_counters.testing._dynamodb.memory_partitions import Attempt
+from dynamodb_counters.testing._dynamodb.typed_values import Item
+from simulation.queue.throttles import Limits, Throttles
 from simulation.queue.virtual_threads import VirtualThreads
 
-_LATENCY: Final = 0.01
 _CODES: Final = ("ThrottlingError", "ProvisionedThroughputExceeded")
+_RANKED: Final = (LEADERBOARD, SCORE)
+
+
+class _ThrottledError(Exception):
+    """A request that is refused as a whole; it consumes nothing."""
 
 
 class ThrottledTable(MemoryTable):
-    """A table with a token bucket, filled for one second; what it throttles consumes nothing.
+    """A table with throttles, whose requests take a round trip of about `latency`.
 
-    For the first `outage` seconds it throttles everything.
+    For the first `outage` seconds it throttles all writes.
     """
 
-    def __init__(self, threads: VirtualThreads, units_per_second: float, seed: int, outage: float = 0) -> None:
-        super().__init__(threads.clock, seed=seed)
-        self._threads = threads
-        self._rate = self._tokens = units_per_second
-        self._filled_at = threads.clock()
+    def __init__(
+        self,
+        threads: VirtualThreads,
+        limits: Limits,
+        seed: int = 0,
+        outage: float = 0,
+        *,
+        shards: int = 1,
+        latency: float = 0.01,
+    ) -> None:
+        super().__init__(threads.clock, seed=seed, shards=shards)
+        self._threads, self._latency = threads, latency
+        self._throttles = Throttles(limits, threads.clock)
         self._outage_ends = threads.clock() + outage
         self._rng = random.Random(seed)
+        self.throttled = 0
+        """Requests refused, and statements."""
         self.accepted_at = threads.clock()
         """When the last event was accepted."""
 
-    def put_item(self, **request: Any) -> dict[str, Any]:
-        self._threads.sleep(_LATENCY)
-        if not self._take(request["Item"]):
-            raise failure("PutItem", "ProvisionedThroughputExceededException")
-        answer = super().put_item(**request)
-        self.accepted_at = self._threads.clock()
-        return answer
+    def get_item(self, **request: Any) -> dict[str, Any]:
+        return self._read("GetItem", request["Key"][PK]["S"], lambda: super(ThrottledTable, self).get_item(**request))
+
+    def query(self, **request: Any) -> dict[str, Any]:
+        pk = str(request["ExpressionAttributeValues"].get(":pk"))
+        return self._read("Query", pk, lambda: super(ThrottledTable, self).query(**request))
+
+    def batch_get_item(self, **request: Any) -> dict[str, Any]:
+        self._threads.sleep(self._round_trip())
+        return super().batch_get_item(**request)
+
+    def transact_write_items(self, **request: Any) -> dict[str, Any]:
+        send = super().transact_write_items
+        return self._write("TransactWriteItems", lambda: send(**request))
 
     def batch_execute_statement(self, *, Statements: list[dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
-        self._require_few("BatchExecuteStatement", Statements=Statements)
-        self._threads.sleep(_LATENCY * (0.5 + self._rng.random()))
-        answers = [self._one(statement) for statement in Statements]
+        self._threads.sleep(self._round_trip())
+        answers = super().batch_execute_statement(Statements=Statements)["Responses"]
         if self._rng.random() < 0.1 and all("Error" in answer for answer in answers):
             raise failure("BatchExecuteStatement", "ThrottlingException")
         return {"Responses": answers}
 
-    def _one(self, statement: Mapping[str, Any]) -> dict[str, Any]:
-        if not self._take({str(number): value for number, value in enumerate(statement["Parameters"])}):
+    def _insert(self, statement: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            answer = super()._insert(statement)
+        except _ThrottledError:
+            self.throttled += 1
             return {"Error": {"Code": self._rng.choice(_CODES), "Message": "throttled"}}
-        answer = self._insert(statement)
         if "Error" not in answer:
             self.accepted_at = self._threads.clock()
         return answer
 
-    def _take(self, item: Mapping[str, Any]) -> bool:
-        now = self._threads.clock()
-        self._tokens = min(self._rate, self._tokens + (now - self._filled_at) * self._rate)
-        self._filled_at = now
-        units = write_units(item_bytes(item))
-        if self._tokens < units or now < self._outage_ends:
-            return False
-        self._tokens -= units
-        return True
+    def _single(self, operation: str, kind: str, request: dict[str, Any]) -> dict[str, Any]:
+        send = super()._single
+        answer = self._write(operation, lambda: send(operation, kind, request))
+        if kind == "Put":
+            self.accepted_at = self._threads.clock()
+        return answer
+
+    def _read(self, operation: str, pk: str, send: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        self._threads.sleep(self._round_trip())
+        before = self.usage.reads
+        answer = send()
+        if not self._throttles.take_reads(pk, self.usage.reads - before):
+            self.usage.reads = before
+            self.throttled += 1
+            raise failure(operation, "ProvisionedThroughputExceededException")
+        return answer
+
+    def _write(self, operation: str, send: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        self._threads.sleep(self._round_trip())
+        try:
+            return send()
+        except _ThrottledError:
+            self.throttled += 1
+            raise failure(operation, "ProvisionedThroughputExceededException") from None
+
+    def _admit(self, tried: Sequence[tuple[Item, Attempt, float]]) -> None:
+        keys = self.tables[self.name].keys
+        writes = [(key[keys[0]]["S"], key[keys[-1]]["S"], units) for key, _, units in tried]
+        moves = [
+            ((done.new or done.old or {})[LEADERBOARD]["S"], units)
+            for _, done, _ in tried
+            if (units := index_write_units(done.old, done.new, _RANKED))
+        ]
+        if self._threads.clock() < self._outage_ends or not self._throttles.take(writes, moves):
+            raise _ThrottledError
+
+    def _round_trip(self) -> float:
+        return self._latency * (0.9 + 0.2 * self._rng.random())

@@ -66,7 +66,7 @@ _ROOMS = {
         oracle
         schedules
         handler_process workbench throttled_burst
-        mutations soak hostile quotas replay
+        mutations soak hostile quotas replay capacity
         pairs
         specification
     """,

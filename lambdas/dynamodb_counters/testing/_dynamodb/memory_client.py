@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
@@ -185,6 +185,9 @@ class MemoryDynamoDB:
             [done] = self._execute(operation, [(kind, request)])
         return answer(request, done)
 
+    def _admit(self, tried: Sequence[tuple[Item, Attempt, float]]) -> None:
+        """Refuse what a request is about to write, by keys and units; this table has no limits."""
+
     def _execute(self, operation: str, writes: list[tuple[str, dict[str, Any]]]) -> list[Attempt]:
         tried = []
         for kind, request in writes:
@@ -192,11 +195,12 @@ class MemoryDynamoDB:
             table = self._table(operation, request)
             key = table.key_of(request)
             tried.append((table, key, attempt(kind, request, table.keys, table.find(operation, key))))
+        # A transaction writes twice: it prepares, then commits.
+        times = 2 if operation == "TransactWriteItems" else 1
+        self._admit([(key, done, done.units * times) for _, key, done in tried])
         for table, key, done in tried:
             if done.reason["Code"] != "ValidationError":
-                # A transaction writes twice: it prepares, then commits.
-                units = done.units * 2 if operation == "TransactWriteItems" else done.units
-                self.usage.write(table.address(key), units)
+                self.usage.write(table.address(key), done.units * times)
         raise_first(operation, [done.reason for _, _, done in tried])
         for table, key, done in tried:
             if (done.old or None) != done.new:
