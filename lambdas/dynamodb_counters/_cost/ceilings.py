@@ -14,7 +14,7 @@ from dynamodb_counters._cost.batches import Batches, hottest_share
 from dynamodb_counters._cost.counted_items import Counted, updates_of
 from dynamodb_counters._cost.functions import ROUND_TRIP
 from dynamodb_counters._cost.known_units import KnownDesign
-from dynamodb_counters._cost.own_units import updates_per_batch
+from dynamodb_counters._cost.own_units import count_units, updates_per_batch
 from dynamodb_counters._cost.workload_settings import Workload
 
 UNITS_PER_KEY: Final = 1000.0
@@ -36,10 +36,11 @@ class Limit(Enum):
     ITEM = "item of a group", "write_shards of the aggregate"
     EVENT_KEY = "partition key of the events", "more values of pk, or packing"
     PART = "part of the packed events", "parts"
-    FLUSHES = "flushes of a part, one after the other", "parts, or more events per flush"
+    FLUSHES = "chunks of a part, one by one", "parts, or more events per flush"
     INDEX = "partition key of the leaderboard", "write_shards of the ranking"
     INVOCATION = "invocation of a shard", "memory_size, or more partitions"
     INVOCATION_OF_PART = "invocation of a part's shard", "parts, or memory_size"
+    CONCURRENCY = "concurrent executions of the account", "its quota, or batch_size"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +84,24 @@ def ceiling_of(known: KnownDesign, load: Workload) -> Ceiling | None:
 
 
 def used_by_ours(load: Workload) -> dict[Limit, float]:
-    """The share of each limit that a workload takes."""
+    """The share of each limit that a workload takes whose batches are full: those that are late become so."""
     shards, packing = load.shards(), load.packing()
-    feeding, batches, stages = load.feeding(shards), load.batches(shards), load.stages(shards)
-    updating = {one: _updating(one, batches, feeding) for one in load.counted}
-    accepted = load.rate * stages["accept"].writes
-    counting = load.rate / feeding / _most_counted(load, shards)
+    feeding, full = load.feeding(shards), _full(load, shards)
+    updating = {one: _updating(one, full, feeding) for one in load.counted}
+    accepted = load.rate * load.stages(shards)["accept"].writes
+    updates = updates_per_batch(load.counted, full, feeding)
+    work = functions.counting(full.events, updates, packed=packing is not None)
+    executions = load.rate / full.events * work.seconds
+    counting = executions / feeding
+    indexed = count_units(load.counted, full, feeding)["index"].writes
     found = {
         Limit.ITEM: max(updating.values()) / UNITS_PER_KEY,
-        Limit.INDEX: load.rate * stages["index"].writes / UNITS_PER_KEY,
+        Limit.INDEX: load.rate * indexed / UNITS_PER_KEY / load.counted[0].write_shards,
+        Limit.CONCURRENCY: executions / load.concurrency,
     }
     if packing is not None:
-        found |= {Limit.PART: accepted / load.parts / UNITS_PER_KEY, Limit.FLUSHES: ROUND_TRIP / packing.seconds}
+        putting = math.ceil(packing.chunks) * ROUND_TRIP
+        found |= {Limit.PART: accepted / load.parts / UNITS_PER_KEY, Limit.FLUSHES: putting / packing.seconds}
         return found | {Limit.INVOCATION_OF_PART: counting}
     # All buckets of a window lie on the key.
     on_key = sum(updating[one] * (len(one.tiers) or 1) for one in load.counted if not one.scattered)
@@ -103,7 +110,7 @@ def used_by_ours(load: Workload) -> dict[Limit, float]:
 
 def _used_by(known: KnownDesign, load: Workload) -> dict[Limit, float]:
     shards = load.shards()
-    batches = load.batches(shards)
+    batches = _full(load, shards)
     accepted = load.rate * known.units(load.event_bytes, load.counted, batches, shards)["accept"].writes
     hottest = max(_updating_known(one, known, load.rate, batches, shards) for one in load.counted)
     return {Limit.ITEM: hottest / UNITS_PER_KEY, **_on_event_key(load, known.event_writes and accepted, 0.0)}
@@ -117,12 +124,10 @@ def _on_event_key(load: Workload, accepted: float, updating: float) -> dict[Limi
     return {Limit.EVENT_KEY: (accepted * hottest_share(groups.groups, groups.skew) + updating) / UNITS_PER_KEY}
 
 
-def _most_counted(load: Workload, shards: int) -> float:
-    """Events per second that a shard counts where one full batch follows another."""
-    feeding = load.feeding(shards)
-    full = replace(load, rate=_MOST * shards).batches(shards)
-    updates = updates_per_batch(load.counted, full, feeding)
-    return full.events / functions.counting(full.events, updates, packed=load.packed is not None).seconds
+def _full(load: Workload, shards: int) -> Batches:
+    """The batches of a shard, as many as the rate fills."""
+    events = replace(load, rate=_MOST * shards).batches(shards).events
+    return Batches.every(events, events * load.feeding(shards) / load.rate)
 
 
 def _updating(counted: Counted, batches: Batches, shards: int) -> float:
@@ -131,12 +136,10 @@ def _updating(counted: Counted, batches: Batches, shards: int) -> float:
     share *= 1 if counted.scattered else shards
     touches = -math.expm1(batches.events * math.log1p(-min(share, 1 - 1e-12))) / batches.seconds
     each = updates_of(counted, batches, shards)
-    return touches * each.writes / each.number * (shards if counted.scattered else 1)
+    return touches * each.writes / each.number * counted.feeding(shards)
 
 
 def _updating_known(counted: Counted, known: KnownDesign, rate: float, batches: Batches, shards: int) -> float:
-    units = 1 + known.transaction
-    if known.coalesces:
-        return units * (shards if counted.scattered else 1) / batches.seconds
-    touches = rate * hottest_share(counted.groups, counted.skew)
-    return touches * (UNITS_PER_KEY / TRANSACTIONS_PER_SECOND if known.transaction else units)
+    of_batches = (shards if counted.scattered else 1) / batches.seconds
+    touches = of_batches if known.coalesces else rate * hottest_share(counted.groups, counted.skew)
+    return touches * (UNITS_PER_KEY / TRANSACTIONS_PER_SECOND if known.transaction else 1)

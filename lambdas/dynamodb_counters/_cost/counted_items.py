@@ -34,7 +34,8 @@ _LEAST_PRUNED: Final = 8
 class Counted:
     """An aggregate, or a window if it has `tiers`: groups, and how much more events the first have than the last.
 
-    `scattered`: all shards feed each group. Otherwise one does, as where groups are the events' partition keys.
+    `scattered`: all shards feed each group. Otherwise one does, as where groups are the events' partition keys. Each of
+    `write_shards` items of a group, or of a leaderboard's partition keys if it is ranked, has a part of them.
     """
 
     groups: int
@@ -42,6 +43,14 @@ class Counted:
     ranked: bool = False
     tiers: tuple[Tier, ...] = ()
     scattered: bool = True
+    write_shards: int = 1
+
+    def feeding(self, shards: int) -> float:
+        """Shards that feed an item, of so many: the item that has most, as a hash spreads them."""
+        if not self.scattered:
+            return 1
+        spread = 1 if self.ranked or self.tiers else self.write_shards
+        return min(shards, shards / spread + math.sqrt(2 * shards / spread * math.log(spread)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +75,10 @@ def updates_of(counted: Counted, batches: Batches, shards: int) -> Updates:
     """Writes of one batch of a shard, for one aggregate or window."""
     own = counted.groups if counted.scattered else math.ceil(counted.groups / shards)
     groups = touched_by_rank(own, counted.skew, batches.events)
-    feeding = shards if counted.scattered else 1
-    # Touches of one group, per second.
-    touches = groups * shards / counted.groups / batches.seconds if batches.seconds else math.inf
+    feeding = counted.feeding(shards)
+    # Touches of one item, per second.
+    of_group = groups * (shards if not counted.scattered else feeding) / counted.groups
+    touches = of_group / batches.seconds if batches.seconds else math.inf
     number = writes = pruning = 0.0
     looks = False
     for tier in counted.tiers or (None,):

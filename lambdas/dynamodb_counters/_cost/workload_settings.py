@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 from dynamodb_counters._cost.batches import Batches
 from dynamodb_counters._cost.chunk_sizes import ChunkSizes
 from dynamodb_counters._cost.counted_items import Counted
-from dynamodb_counters._cost.functions import INVOCATION
+from dynamodb_counters._cost.functions import INVOCATION, ROUND_TRIP
 from dynamodb_counters._cost.own_units import (
     Packing,
     Stage,
@@ -36,7 +36,8 @@ class Workload:
     """Events per second, what they are counted in, and how they come.
 
     `partitions` follows from the units if it is not given. `packed` are events per flush of a log of which an event has
-    `parts`, `per_request` those of a request or message, `gather` the seconds that the stream's batches gather for.
+    `parts`, `per_request` those of a request or message, `gather` the seconds that the stream's batches gather for,
+    `concurrency` the account's executions at a time.
     """
 
     rate: float
@@ -52,6 +53,7 @@ class Workload:
     sizes: ChunkSizes | None = None
     door: Door = "sdk"
     per_request: int = 1
+    concurrency: int = 1000
     monitoring: bool = False
     dashboard: bool = False
     tracing: bool = False
@@ -85,7 +87,7 @@ class Workload:
         per_record = 1.0 if self.packed is None else self.packed
         room = self.batch * per_record
         # The next batch gathers while this one is counted.
-        gather = max(self.gather, INVOCATION)
+        gather = max(self.gather, INVOCATION + ROUND_TRIP)
 
         def of(most: float) -> tuple[Batches, bool]:
             found = Batches.gathered(self.rate / feeding, gather, most, per_record)

@@ -32,19 +32,21 @@ def _ours(load: Workload) -> Ceiling:
     ("load", "limit", "least", "most"),
     [
         (_ONE_KEY, Limit.EVENT_KEY, 990, 1_000),
-        (replace(_MANY_KEYS, gather=0.0), Limit.ITEM, 10_000, 20_000),
-        (_MANY_KEYS, Limit.ITEM, 100_000, 150_000),
-        (_RANKED, Limit.INDEX, 500, 510),
+        (replace(_MANY_KEYS, gather=0.0), Limit.ITEM, 100_000, 160_000),
+        (_MANY_KEYS, Limit.ITEM, 100_000, 160_000),
+        (_RANKED, Limit.INDEX, 510, 520),
+        (replace(_MILLION, partitions=40, concurrency=10), Limit.CONCURRENCY, 8_000, 9_000),
         (_MILLION, Limit.INVOCATION, 3_000, 4_000),
         (_MILLION_OF_A_PART, Limit.INVOCATION_OF_PART, 800, 1_000),
         (_FLUSHES, Limit.FLUSHES, 10_000, 11_000),
-        (_PART, Limit.PART, 25_000, 45_000),
+        (_PART, Limit.FLUSHES, 18_000, 20_000),
     ],
     ids=[
         "one key",
         "one item, update by update",
         "one item",
         "leaderboard",
+        "ten executions",
         "many groups",
         "many groups of a part",
         "flushes",
@@ -64,7 +66,11 @@ def test_the_setting_that_a_limit_names_moves_it() -> None:
         assert _ours(replace(load, parts=2)).events_per_second == pytest.approx(
             2 * _ours(load).events_per_second, rel=0.01
         )
-    assert _ours(replace(_FLUSHES, packed=128)).events_per_second > 1.9 * _ours(_FLUSHES).events_per_second
+    assert _ours(replace(_FLUSHES, packed=120)).events_per_second > 1.8 * _ours(_FLUSHES).events_per_second
+    two = replace(_RANKED, counted=(replace(_RANKED.counted[0], write_shards=2),))
+    assert _ours(two).events_per_second > 1.9 * _ours(_RANKED).events_per_second
+    four = replace(_BUCKETS, counted=(Counted(1, write_shards=4),), partitions=128)
+    assert used_by_ours(four)[Limit.ITEM] < used_by_ours(replace(four, counted=(Counted(1),)))[Limit.ITEM] / 4
     assert _ours(replace(_MILLION, partitions=8)).events_per_second > 1.9 * _ours(_MILLION).events_per_second
     assert _ours(replace(_ONE_KEY, packed=64)).events_per_second > 10 * _ours(_ONE_KEY).events_per_second
     more_keys = replace(_ONE_KEY, counted=(Counted(10, scattered=False),))
@@ -77,8 +83,15 @@ def test_each_bucket_of_a_window_is_an_item() -> None:
     assert share == pytest.approx(of_total, rel=0.05)
 
 
-def test_an_event_without_limits_has_no_ceiling() -> None:
-    assert ceiling_of_ours(Workload(1, (Counted(10**9, scattered=False),))) is None
+def test_an_event_without_other_limits_ends_at_the_executions_of_the_account() -> None:
+    load = Workload(1, (Counted(10**9, scattered=False),))
+    assert _ours(load).limit is Limit.CONCURRENCY
+    assert ceiling_of_ours(replace(load, concurrency=10**9)) is None
+
+
+def test_a_part_puts_no_chunk_before_the_last_one_has_landed() -> None:
+    """More events per flush help until they fill a chunk."""
+    assert _ours(replace(_PART, packed=4_096)).events_per_second < 1.2 * _ours(_PART).events_per_second
 
 
 def test_designs_without_batches_end_at_their_counter() -> None:

@@ -26,6 +26,12 @@ from dynamodb_counters.cli.show import costs
 @click.option("--skew", default=0.0, type=Number(0, 3), help="Zipf exponent: 1 if the n-th group has 1/n of the first.")
 @click.option("--own-key", is_flag=True, help="Groups are the events' partition keys: one shard feeds each.")
 @click.option("--ranked", is_flag=True, help="The first aggregate has a leaderboard.")
+@click.option(
+    "--write-shards",
+    default=1,
+    type=click.IntRange(1, 1000),
+    help="Items of a group, or keys of the leaderboard.  [default: 1]",
+)
 @click.option("--event-bytes", type=Number(1, 400_000), help="An event's item; default: 200, or the sample's.")
 @click.option("--sample", metavar="FILE", help="Events as JSON lines, the key's attribute first: how they pack.")
 @click.option("--retention", default=7.0, type=Number(0, 36_500), help="Days for which events are kept.  [default: 7]")
@@ -39,6 +45,9 @@ from dynamodb_counters.cli.show import costs
 @click.option(
     "--per-request", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Events of a request."
 )
+@click.option(
+    "--concurrency", default=1000, show_default=True, type=click.IntRange(1), help="Executions at a time, per account."
+)
 @click.option("--monitoring", is_flag=True, help="All alarms.")
 @click.option("--dashboard", is_flag=True, help="A dashboard of each construct.")
 @click.option("--tracing", is_flag=True, help="X-Ray.")
@@ -51,7 +60,7 @@ def cost(session: Session, **given: Any) -> None:
     function that checks). Without free tiers, without reads of counts. docs/cost.md has the formulas.
     """
     prices = price_list(given.pop("prices"))
-    load = _workload(**given)
+    load = workload(**given)
     if load.rate:
         found = bills(load, prices.of)
         session.emit(costs.document(load, prices, found), costs.shown(load, prices, found))
@@ -60,7 +69,7 @@ def cost(session: Session, **given: Any) -> None:
         session.emit(costs.idle_document(prices, fixed), costs.idle_shown(prices, fixed))
 
 
-def _workload(
+def workload(
     *,
     rate: float,
     groups: Sequence[float],
@@ -68,14 +77,16 @@ def _workload(
     skew: float,
     own_key: bool,
     ranked: bool,
+    write_shards: int,
     event_bytes: float | None,
     sample: str | None,
     retention: float,
     **same: Any,
 ) -> Workload:
+    """The workload that the options describe."""
     measured, sizes = (200.0, None) if sample is None else sampled(sample)
     counted = [
-        Counted(int(number), skew, ranked=ranked and place == 0, scattered=not own_key)
+        Counted(int(number), skew, ranked=ranked and place == 0, scattered=not own_key, write_shards=write_shards)
         for place, number in enumerate(groups)
     ]
     counted += [Counted(int(groups[0]), skew, tiers=each, scattered=not own_key) for each in tiers]

@@ -85,7 +85,7 @@ def shown(load: Workload, prices: PriceList, found: Sequence[Bill]) -> Renderabl
         f"{shards} shards; a batch of {batches.events:,.0f} events every {batches.seconds:.3g} s in each that has any; "
         f"prices of {prices.date}, {prices.region}"
     )
-    return Group(designs, "", stages, "", told, _limited(found[0], load.rate))
+    return Group(designs, "", stages, "", told, limited(found[0].ceiling(), load.rate))
 
 
 def _at_most(found: Ceiling | None) -> dict[str, Any] | None:
@@ -124,8 +124,8 @@ def _most(found: Ceiling | None) -> str:
     )
 
 
-def _limited(bill: Bill, rate: float) -> str:
-    found = bill.ceiling()
+def limited(found: Ceiling | None, rate: float) -> str:
+    """Whether a rate keeps up, and the limit that ends it."""
     if found is None:
         return "keeps up: no limit found, as partitions grow with the rate"
     bottleneck, setting = found.limit.value
