@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
-from benchmarks import cost, flushing, invocations, packing, partitions, windows, workloads
+from benchmarks import cost, flushing, invocations, month, packing, partitions, windows, workloads
 from benchmarks.databases import READ_PRICE, MemoryDatabase
 from benchmarks.designs import DESIGNS
 from benchmarks.designs.ours import PACKED_VIEW, Ours, OursOnThree, PackedEvents
@@ -95,7 +95,7 @@ def compare(sizes: Sizes) -> Iterator[Compared]:
     yield from _windows()
     for rate, events in sizes.invoked:
         model = runs_of(Workload(rate, (Counted(_PAGES),), gather=1.0)).runs / rate
-        measured = invocations.per_event(rate, events, _PAGES)
+        measured = sum(used.runs for used in invocations.replay(rate, events, _PAGES)) / events
         yield Compared(f"{rate:g} events/s, invocations", "per event", model, measured)
 
 
@@ -245,7 +245,12 @@ def _priced(stages: Iterable[Stage]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.cost_model", description=__doc__)
     parser.add_argument("--tiny", action="store_true", help="as small as the test")
+    parser.add_argument("--month", action="store_true", help="dollars of a month instead, which is replayed")
     options = parser.parse_args()
+    if options.month:
+        for row in month.table(line for replayed in month.REPLAYED for line in month.month(*replayed)):
+            print(row, flush=True)
+        return
     print("| setting | stage | model | measured | deviation |\n|---|---|---|---|---|")
     worst = 0.0
     for each in compare(TINY if options.tiny else Sizes()):

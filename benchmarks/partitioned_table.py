@@ -13,6 +13,7 @@ from dynamodb_counters import Aggregate, Count, Event, Ranking, Sum, Window
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._table import Table
+from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.testing._counting import OneByOne
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
@@ -83,6 +84,10 @@ class PartitionedTable:
         time = {"N": str(int(self.clock() if at is None else at))}
         self._put(partition, {"_type": {"S": "view"}, "page": {"S": page}, "at": time})
 
+    def accept(self, event: Event, values: Mapping[str, Any]) -> None:
+        """Accept an event, whose record comes to the partition that its key belongs to."""
+        assert accept(self._table, event, values).status == "accepted"
+
     def score(self, partition: int, player: str, points: int) -> None:
         values = {"player": {"S": player}, "points": {"N": str(points)}}
         self._put(partition, {"_type": {"S": "score"}, **values})
@@ -97,6 +102,10 @@ class PartitionedTable:
         if self._keeps_events and event["Records"]:
             self.delivered.append((partition, event))
         return self._processes[partition].handle(event, lambda: TIMEOUT).state(event)
+
+    def process(self, partition: int) -> Aggregator:
+        """The process that serves a partition."""
+        return self._processes[partition]
 
     def item(self, pk: str, sk: str = "STATISTICS") -> Mapping[str, Any]:
         return self.memory.tables["counters"].find("GetItem", {"pk": {"S": pk}, "sk": {"S": sk}}) or {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._cost.batches import TUMBLING_SECONDS
 from dynamodb_counters._cost.own_units import checkpoint_writes, updates_per_batch
 from dynamodb_counters._cost.workload_settings import Workload
@@ -21,6 +22,14 @@ class Invocations(NamedTuple):
     def runs(self) -> float:
         """All of them."""
         return sum(self)
+
+    def looks(self, shards: int) -> float:
+        """Looks at a shard's checkpoint and at the deployments: a process relies on them for a while.
+
+        An echo that comes to the batch's own shard finds what that batch has read.
+        """
+        each = (self.events + self.echoes - self.events / shards) / shards
+        return shards * each / (1 + each * FRESH)
 
 
 def invocations(load: Workload) -> Invocations:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -16,7 +16,7 @@ from dynamodb_counters._cost.counted_items import BUCKET_BYTES, GROUP_BYTES, SLO
 from dynamodb_counters._cost.functions import Function
 from dynamodb_counters._cost.invocations import invocations
 from dynamodb_counters._cost.known_units import KNOWN, KnownDesign
-from dynamodb_counters._cost.own_units import Stage, updates_per_batch
+from dynamodb_counters._cost.own_units import READS_PER_LOOK, Stage, checkpoint_reads, updates_per_batch
 from dynamodb_counters._cost.service_dollars import Price, added, doors, dynamodb, function_dollars, receiver
 from dynamodb_counters._cost.workload_settings import Workload
 from dynamodb_counters._timeline.times import DAY
@@ -63,13 +63,18 @@ def _own(load: Workload, price: Price) -> Bill:
         calls = packing.chunks / packing.events_per_flush
         stored = packing.flush_bytes / packing.events_per_flush + _STORED_BYTES * calls
         per_event = functions.CPU_ACCEPTED_PACKED
+    looks = runs.looks(shards)
+    # One request after the other.
+    more = READS_PER_LOOK * looks / (runs.events + runs.echoes)
+    work = functions.counting(batches.events, updates, runs.events, packed=packing is not None)
     counting = [
-        functions.counting(batches.events, updates, runs.events, packed=packing is not None),
-        Function(runs.echoes, 0.0, 0),
+        replace(work, rounds=work.rounds + more),
+        Function(runs.echoes, 0.0, more),
         Function(runs.windows, 0.0, 1),
     ]
     used = [counting, *_behind_queue(load, per_event, calls, one_by_one=packing is not None)]
     units = load.stages(shards)
+    units["checkpoint"] = Stage(units["checkpoint"].writes, checkpoint_reads(looks, shards) / load.rate)
     writes, reads = (load.rate * sum(getattr(one, kind) for one in units.values()) for kind in ("writes", "reads"))
     kept = load.rate * load.retention_days * DAY * stored + sum(_counted_bytes(one, load) for one in load.counted)
     running = (function_dollars(one, price, tracing=load.tracing) for one in used)

@@ -19,6 +19,8 @@ ITEMS_PER_CHECKPOINT: Final = 100
 _SHARD_WRITES: Final = 3.0
 """A new shard's checkpoint and witness, and the witness again when it first moves."""
 
+READS_PER_LOOK: Final = 2
+
 _SHARD_READS: Final = 1.0
 """A new shard looks for its witness."""
 
@@ -97,7 +99,7 @@ def count_units(counted: Sequence[Counted], batches: Batches, shards: int) -> di
         "update": Stage(sum(one.writes for one in each)),
         "prune": Stage(sum(one.pruning for one in each), looks if any(one.looks for one in each) else 0.0),
         "index": Stage(sum(one.index for one in each)),
-        "checkpoint": Stage(checkpoint_writes(updates, batches), _checkpoint_reads(batches)),
+        "checkpoint": Stage(checkpoint_writes(updates, batches), _reads_per_batch(batches)),
     }
     return {name: stage * (1 / batches.events) for name, stage in found.items()}
 
@@ -117,6 +119,11 @@ def checkpoint_writes(updates: float, batches: Batches) -> float:
     return moves + (_SHARD_WRITES + (batches.per_window > 1)) / batches.per_shard
 
 
-def _checkpoint_reads(batches: Batches) -> float:
-    """Read units per batch: a consistent read of the checkpoint, and one of the deployments."""
-    return 2 * min(1.0, batches.seconds / FRESH) + _SHARD_READS / batches.per_shard
+def checkpoint_reads(looks: float, shards: int) -> float:
+    """Read units per second of so many looks: a consistent read of the checkpoint, and one of the deployments."""
+    return READS_PER_LOOK * looks + shards * _SHARD_READS / SHARD_LIFETIME
+
+
+def _reads_per_batch(batches: Batches) -> float:
+    """Read units of batches alone, without what echoes look at."""
+    return READS_PER_LOOK * min(1.0, batches.seconds / FRESH) + _SHARD_READS / batches.per_shard
