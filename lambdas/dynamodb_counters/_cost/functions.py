@@ -1,6 +1,7 @@
 """Functions: CPU time as measured, waiting as assumed, and how often they run.
 
-CPU times are those of docs/benchmarks.md ("The functions' CPU time", and "CPU, microseconds per record").
+CPU times are those of `benchmarks/function_cpu.py`, measured on 2026-11-26 with botocore but without network. The
+machine of docs/benchmarks.md took 1.4 times as long; how long Lambda's take was not measured.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ INVOCATION: Final = 0.02
 CPU_PER_RECORD: Final = 6e-6
 CPU_PER_UPDATE: Final = 0.42e-3
 CPU_PER_PACKED_EVENT: Final = 1.5e-6
-CPU_ACCEPTED: Final = 45e-6
-CPU_ACCEPTED_PACKED: Final = 20e-6
-CPU_RECEIVED: Final = 0.8e-3
+CPU_ACCEPTED: Final = 41e-6
+CPU_ACCEPTED_PACKED: Final = 27e-6
+CPU_PER_MESSAGE: Final = 22e-6
+"""Seconds per message of the queue, which may hold many events."""
+
+CPU_RECEIVED: Final = 0.6e-3
 """Seconds per request with one event."""
 
-CPU_RECEIVED_MORE: Final = 15e-6
+CPU_RECEIVED_MORE: Final = 16e-6
 """Seconds per further event in it."""
 
 MEMORY_GB: Final = 1.0

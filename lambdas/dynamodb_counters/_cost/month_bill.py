@@ -117,6 +117,7 @@ def _behind_queue(load: Workload, cpu: float, requests: float, *, one_by_one: bo
     events = Batches.gathered(load.rate, load.gather, most, load.per_request).events
     sent = events * requests
     rounds = math.ceil(sent) if one_by_one else functions.rounds(sent)
+    cpu += functions.CPU_PER_MESSAGE / load.per_request
     return [receiver(load), [Function(load.rate / events, events * cpu, rounds)]]
 
 

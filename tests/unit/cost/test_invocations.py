@@ -11,9 +11,9 @@ from dynamodb_counters._cost.workload_settings import Workload
 _MANY = (Counted(50),)
 
 
-@pytest.mark.parametrize(("rate", "measured"), [(0.01, 2.73), (1.0, 1.60), (10.0, 0.605)])
+@pytest.mark.parametrize(("rate", "measured"), [(0.01, 2.81), (1.0, 1.615), (10.0, 0.602)])
 def test_its_own_writes_invoke_it_again(rate: float, measured: float) -> None:
-    """The real handler's figures are from `python -m benchmarks.cost_model`."""
+    """The real handler's figures are from `python -m benchmarks.cost_model --month`."""
     found = invocations(Workload(rate, _MANY))
     assert found.runs / rate == pytest.approx(measured, rel=0.05)
     assert found.echoes > found.events * 0.9
