@@ -119,6 +119,8 @@ class World:
         self._mapping = EventSourceMapping(self._table.stream, self._clock, settings)
         self._waiting = deque[dict[str, Any]]()
         self._offered = self._counted = self._running = 0
+        self.failed = 0
+        """Invocations."""
         self._backlog: list[int] = []
         self._turns = deque[str]()
 
@@ -194,6 +196,7 @@ class World:
             report = aggregator.handle(delivery.event, lambda: _TIMEOUT)
         except (ClientError, CommitError):
             self._mapping.fail(delivery)
+            self.failed += 1
             return
         # Its own changes come back to it, and are folded as events are.
         types = (record["dynamodb"].get("NewImage", {}).get(TYPE, {}).get("S", "") for record in delivery.records)
