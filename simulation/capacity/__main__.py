@@ -43,7 +43,7 @@ def line(question: Question, outcomes: tuple[Outcome, Outcome]) -> str:
     """A line of the table."""
     found = ask(question)
     answer = limited(found, question.load().rate)
-    tried = (f"{each.growth:.0%}, {each.throttles:.2g}" for each in outcomes)
+    tried = (f"{max(each.growth, 0):.0%}, {each.throttles:.2g}" for each in outcomes)
     options = f"`{question.options}`"
     return f"| {question.text}: {options} | {answer} | {found.events_per_second:,.0f} | {' | '.join(tried)} |\n"
 
