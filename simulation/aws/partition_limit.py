@@ -14,6 +14,6 @@ PARTITION_LIMIT: Final = Rule(
     "By default, every partition in a DynamoDB table is designed to deliver a maximum capacity of 3,000 read units per "
     "second and 1,000 write units per second.",
     "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html",
-    switch="simulation.queue.throttles.Limits(writes, reads)",
+    switch="simulation.queue.throttles.Limits(writes)",
     guard="contention is not waited out",
 )
