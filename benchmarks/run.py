@@ -20,9 +20,11 @@ from benchmarks import (
     cpu,
     flushing,
     function_cpu,
+    latency,
     leaderboard,
     packing,
     partitions,
+    reads,
     scale,
     synth,
     windows,
@@ -69,10 +71,11 @@ class Sizes:
     corrected_days: int = 90
     replayed_hours: int = 24
     logged: int | None = None
+    read: int = 20_000
 
 
 TINY: Final = Sizes(
-    200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, 256, 640, (1_000,), (1,), 3.0, 1, 1, (4,), 0.1, 1, 2, 1, 500
+    200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, 256, 640, (1_000,), (1,), 3.0, 1, 1, (4,), 0.1, 1, 2, 1, 500, 500
 )
 """Just enough to show that everything runs."""
 
@@ -124,6 +127,7 @@ def _sections(sizes: Sizes, say: Say, *, with_engine: bool) -> Iterator[Section]
         {
             "leaderboard": lambda _: leaderboard.measure(sizes.players, _BATCH),
             "windows": lambda _: {"memory": windows.measure(MemoryDatabase(), 10)},
+            "reads": lambda _: reads.measure(sizes.read),
         },
     )
     yield "partitions", {"partitions": lambda _: _partitions(sizes, say)}
@@ -216,6 +220,7 @@ def measure_engine(engine: DynamoDBLocal, events: int, report: Report) -> dict[s
     found: dict[str, Any] = {"designs": {design.name: cost.on_engine(engine, design, views, 100) for design in DESIGNS}}
     if workloads.LOG.exists():
         found["designs"]["packed_log"] = cost.on_engine(engine, PackedOnThree, workloads.log()[: 4 * events], 100)
+    report["latency"] = latency.measure(engine, events)
     with EngineDatabase(engine) as database:
         report["windows"]["engine"] = windows.measure(database, 10)
     return found

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 from benchmarks.bill import LINES
 from benchmarks.designs import DESIGNS
 from benchmarks.packing import CALL
+from dynamodb_counters._cost.functions import GB_PER_CPU
 
 Row: TypeAlias = Sequence[Any]
 Tables: TypeAlias = dict[str, list[Row]]
@@ -35,6 +36,13 @@ _WINDOWS: Final = {
     "exact": "exact",
     "looking back": "exact_looking_back",
 }
+_QUESTIONS: Final = {
+    "read units, first time": "first_units",
+    "calls": "first_calls",
+    "read units, again": "units",
+    "calls, again": "calls",
+}
+_LATENCY: Final = {"median, s": "p50", "to PutItem's": "p50_ratio", "99th percentile, to PutItem's": "p99_ratio"}
 _SECONDS: Final = {"CPU seconds": "cpu_seconds", "wall seconds": "wall_seconds"}
 
 
@@ -66,6 +74,9 @@ def _of_cost(report: Report) -> Tables:
     found["Leaderboard"] = _table(("design",), rows, {**_PER_EVENT, "error %": "error_percent"})
     windows = {engine: _spaced(designs) for engine, designs in report["windows"].items()}
     found["Windows: a day at minute precision"] = _table(("engine", "design"), windows, _WINDOWS)
+    found["Reads"] = _table(("question",), report["reads"], _QUESTIONS)
+    if "latency" in report:
+        found["Latency on DynamoDB Local"] = _table(("call",), report["latency"], _LATENCY)
     if "designs" in report["engine"]:
         titles = TITLES | {"packed_log": "this: packed, three aggregates of the log"}
         found["DynamoDB Local and the rule"] = [
@@ -166,10 +177,10 @@ def _of_partitions(report: Report) -> Tables:
 
 def _of_bill(report: Report) -> Tables:
     bills = {int(rate): ways for rate, ways in report["bill"].items()}
-    cpu = [(name.replace("_", ", "), each) for name, each in report["function_cpu"].items()]
+    cpu = [(name.replace("_", ", "), each, 1e6 / each / GB_PER_CPU) for name, each in report["function_cpu"].items()]
     return {
         "The whole bill of a month, dollars": _table(("events/s", "way in"), bills, _same(*LINES, "total")),
-        "The functions' CPU time": [("function", "microseconds per event"), *cpu],
+        "The functions' CPU time": [("function", "microseconds per event", "events per GB-second"), *cpu],
     }
 
 
