@@ -78,9 +78,7 @@ class MemoryBackend(MemoryTable):
         super().__init__(self.clock, rng.getrandbits(32), shards, page_items=3, **schema)
         self.client: Any = self
         # From a generator of their own: all else is as if times were right.
-        dates = random.Random(str(self._drawn))
-        if dates.random() < 0.5:
-            self.stream.disorder = creation_times.disorder(dates)
+        self.stream.disorder = creation_times.disorder(random.Random(str(self._drawn)))
 
     def beside(self, name: str, keys: tuple[str, ...], ttl: str) -> MemoryBackend:
         # The streams of both begin with the same shard ids and sequence numbers: nothing may rest on their difference.
