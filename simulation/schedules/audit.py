@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from simulation.oracle.eras import Eras
 from simulation.oracle.specs import Spec
-from simulation.oracle.truth import Counts, Entry, Truth, actual, differences, entry_of, truth
+from simulation.oracle.truth import Counts, Entry, Truth, actual, differences, entry_of, is_expiry, truth
 from simulation.oracle.variants import FEES
 from simulation.schedules import coverage
 from simulation.schedules.backend import Backend
@@ -33,6 +33,12 @@ class Audit:
         self._unreadable = unreadable
         self._backend = backend
         self._spoiled = spoiled
+        # An entry whose image has a `ttl` may expire after two days, before it is repaired.
+        self._expired = {
+            entry_of(record["dynamodb"]["Keys"]["sk"]["S"])
+            for _, record in records
+            if is_expiry(record) and record["dynamodb"]["OldImage"].get("state", {}).get("S") == "waiting"
+        }
         self._items = [item for item in backend.items() if item.get("state", {}).get("S") == "waiting"]
         doubtful = frozenset(entry_of(item["sk"]["S"]) for item in self._items if _is_doubtful(item))
         self.eras = Eras(records, deployed, dated=backend.dates_writes)
@@ -43,7 +49,7 @@ class Audit:
     @property
     def waiting(self) -> int:
         """How many images wait in quarantine that are known not to be counted."""
-        return len(self._truth.waiting)
+        return len(self._truth.waiting.keys() - self._expired)
 
     def wrong(self) -> list[str]:
         have = {key: numbers for key, numbers in self._actual().items() if key not in self._spoiled}
@@ -82,7 +88,8 @@ class Audit:
         return [
             f"quarantine, {entry}: expected {_text(want.get(entry))}, found {_text(have.get(entry))}"
             for entry in sorted({*want, *have})
-            if want.get(entry) != have.get(entry) and entry not in {*self._unreadable, *self._truth.vague}
+            if want.get(entry) != have.get(entry)
+            and entry not in {*self._unreadable, *self._truth.vague, *(self._expired - have.keys())}
         ]
 
 
