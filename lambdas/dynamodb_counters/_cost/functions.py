@@ -1,7 +1,7 @@
 """Functions: CPU time as measured, waiting as assumed, and how often they run.
 
-CPU times are those of `benchmarks/function_cpu.py`, measured on 2026-11-26 with botocore but without network. The
-machine of docs/benchmarks.md took 1.4 times as long; how long Lambda's take was not measured.
+CPU times are those of `benchmarks/function_cpu.py`, measured on 2026-11-26 with botocore but without network. The run
+of docs/benchmarks.md took 0.6 to 0.9 times as long; how long Lambda's take was not measured.
 """
 
 from __future__ import annotations
