@@ -99,7 +99,7 @@ def truth(
     while ready := [(shard, record) for shard, record in redrives if _redriven(record) in held]:
         # A redriven image may be in quarantine again, and redriven once more.
         for shard, record in ready:
-            _add_redriven(found, held, eras, (shard, record), unreadable)
+            _add_redriven(found, held, eras, (shard, record), doubtful=doubtful, unreadable=unreadable)
         redrives = [redrive for redrive in redrives if redrive not in ready]
     return found
 
@@ -189,17 +189,21 @@ def _add_image(
     for event, values, sign in _events_of(record["dynamodb"][entry[-1]], entry):
         counts: Counts = {}
         names = frozenset(spec.name for spec in wanted if not _add_parts(counts, spec, values, sign))
-        if specs is None or entry in doubtful:
-            # The declarations that counted it, if any, are unknown.
-            found.unclear += list(counts.items())
-        else:
-            for key, parts in counts.items():
-                _add(found.counts, key, parts)
+        _note(found, counts, is_clear=specs is not None and entry not in doubtful)
         if specs is None:
             found.vague.add(event)
         elif names:
             held[event] = _Held(values, sign, names)
             found.waiting[event] = names
+
+
+def _note(found: Truth, counts: Counts, *, is_clear: bool) -> None:
+    """Add counts; or note them as unclear, where the declarations that counted them, if any, are unknown."""
+    if is_clear:
+        for key, parts in counts.items():
+            _add(found.counts, key, parts)
+    else:
+        found.unclear += list(counts.items())
 
 
 def _events_of(image: Mapping[str, Any], entry: Entry) -> list[tuple[Entry, Values, int]]:
@@ -215,7 +219,13 @@ def _events_of(image: Mapping[str, Any], entry: Entry) -> list[tuple[Entry, Valu
 
 
 def _add_redriven(
-    found: Truth, held: dict[Entry, _Held], eras: Eras, redrive: tuple[str, Record], unreadable: Collection[Entry]
+    found: Truth,
+    held: dict[Entry, _Held],
+    eras: Eras,
+    redrive: tuple[str, Record],
+    *,
+    doubtful: Collection[Entry],
+    unreadable: Collection[Entry],
 ) -> None:
     shard, record = redrive
     redriven = _redriven(record)
@@ -227,13 +237,15 @@ def _add_redriven(
         return
     specs = eras.specs_at(record["dynamodb"]["ApproximateCreationDateTime"]) or ()
     by_name = {spec.name: spec for spec in specs}
+    counts: Counts = {}
     left: set[str] = set()
     for name in what.names:
         spec = by_name.get(name)
-        if spec is None or not _add_parts(found.counts, spec, what.values, what.sign):
+        if spec is None or not _add_parts(counts, spec, what.values, what.sign):
             left.add(name)
+    entry = shard, _padded(record), "NewImage" if what.sign > 0 else "OldImage"
+    _note(found, counts, is_clear=entry not in doubtful)
     if left:
-        entry = shard, _padded(record), "NewImage" if what.sign > 0 else "OldImage"
         held[entry] = _Held(what.values, what.sign, frozenset(left))
         found.waiting[entry] = frozenset(left)
 

@@ -34,13 +34,11 @@ class Audit:
         self._backend = backend
         self._spoiled = spoiled
         # An entry whose image has a `ttl` may expire after two days, before it is repaired.
-        self._expired = {
-            entry_of(record["dynamodb"]["Keys"]["sk"]["S"])
-            for _, record in records
-            if is_expiry(record) and record["dynamodb"]["OldImage"].get("state", {}).get("S") == "waiting"
-        }
+        images = [record["dynamodb"]["OldImage"] for _, record in records if is_expiry(record)]
+        gone = [image for image in images if image.get("state", {}).get("S") == "waiting"]
+        self._expired = {entry_of(image["sk"]["S"]) for image in gone}
         self._items = [item for item in backend.items() if item.get("state", {}).get("S") == "waiting"]
-        doubtful = frozenset(entry_of(item["sk"]["S"]) for item in self._items if _is_doubtful(item))
+        doubtful = frozenset(entry_of(item["sk"]["S"]) for item in (*self._items, *gone) if _is_doubtful(item))
         self.eras = Eras(records, deployed, dated=backend.dates_writes)
         self._truth: Truth = truth(records, self.eras, doubtful, unreadable)
         self.reached = Counter({coverage.DOUBTFUL: len(doubtful), coverage.ERAS: len(self.eras) - 1})
