@@ -88,10 +88,10 @@ def steps(page: Page) -> list[int]:
 
 
 def hurried(page: Page) -> Page:
-    """Speed up the page's timers: refreshes every half second instead of every four."""
+    """Speed up the page's timers, its patience with a busy machine included: refreshes every second, not every four."""
     for timer in ("setInterval", "setTimeout"):
         page.add_init_script(
-            f"const {timer}s = {timer}; {timer} = (call, ms, ...rest) => {timer}s(call, ms / 8, ...rest)"
+            f"const {timer}s = {timer}; {timer} = (call, ms, ...rest) => {timer}s(call, ms / 4, ...rest)"
         )
     return page
 
