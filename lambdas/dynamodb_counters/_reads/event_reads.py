@@ -21,7 +21,7 @@ from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.plain_values import plain_value
 from dynamodb_counters._items.table_schema import CHUNK, ONCE_SUFFIX, PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._layouts import Layout, Layouts
-from dynamodb_counters._reads.time_ranges import time_ranges
+from dynamodb_counters._reads.time_ranges import Range, time_ranges
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND, seconds_of
 from dynamodb_counters.errors import InvalidArgumentError
@@ -87,7 +87,8 @@ class EventReads:
         last = math.inf if end is None else seconds_of("end", end)
         if event.packed is None:
             _require_partition(event, wanted)
-            return self._plain(event, wanted, time, (first, last), after=after, consistent=consistent)
+            is_timely, ranges = _time_filter(time, first, last), _ranges(event, time, first, last)
+            return self._plain(event, wanted, is_timely, ranges, after=after, consistent=consistent)
         _require_tenants(event.packed._tenants, wanted)
         if after:
             raise InvalidArgumentError("after", after, "no sort key for a packed event: chunks have others")
@@ -104,7 +105,8 @@ class EventReads:
         if first < oldest.since:
             _require_partition(event, wanted)
             within = first, min(last, oldest.since)
-            yield from self._plain(event, wanted, oldest.time, within, consistent=consistent)
+            is_timely, ranges = _time_filter(oldest.time, *within), _ranges(event, oldest.time, *within)
+            yield from self._plain(event, wanted, is_timely, ranges, consistent=consistent)
         ends = [*(layout.since for layout in layouts[-2::-1]), math.inf]
         for layout, end in zip(reversed(layouts), ends, strict=True):
             within = max(first, layout.since), min(last, end)
@@ -114,16 +116,14 @@ class EventReads:
         self,
         event: Event,
         wanted: Wanted,
-        time: str | None,
-        span: tuple[float, float],
+        is_timely: Filter,
+        ranges: Sequence[Range],
         *,
         after: str = "",
         consistent: bool,
     ) -> Iterator[dict[str, Any]]:
-        is_timely, is_wanted, now = _time_filter(time, *span), _filter(wanted), self._table.clock()
-        pk, prefix = event._pk_template.render(wanted), event._sk_template.prefix
-        sorts = event._sk_template.fields[:1] == (time,)
-        for first, last in time_ranges(prefix, *span) if sorts else [(prefix, prefix + LAST_CHARACTER)]:
+        pk, is_wanted, now = event._pk_template.render(wanted), _filter(wanted), self._table.clock()
+        for first, last in ranges:
             if last <= after:
                 continue
             # No key is empty, a template's prefix may be.
@@ -253,6 +253,13 @@ def _time_filter(time: str | None, start: float, end: float) -> Filter:
         return start <= event_seconds(value) < end
 
     return holds
+
+
+def _ranges(event: Event, time: str | None, start: float, end: float) -> Sequence[Range]:
+    """Ranges of sort keys that hold all events of a span of time."""
+    prefix = event._sk_template.prefix
+    sorts = event._sk_template.fields[:1] == (time,)
+    return time_ranges(prefix, start, end) if sorts else [(prefix, prefix + LAST_CHARACTER)]
 
 
 def _bucket(chunk: Mapping[str, Any]) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
 from dynamodb_counters._items.escaping import LAST_CHARACTER
 
-Range = tuple[str, str]
+Range: TypeAlias = tuple[str, str]
 """First and last key."""
 
 _DAYS: Final = ("%Y-%m-%d", "%Y%m%d", "%G-W%V", "%GW%V")

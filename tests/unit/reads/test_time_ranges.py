@@ -6,10 +6,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Final, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters import Counters, Event
+from dynamodb_counters import Counters, Event, InvalidArgumentError
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._reads.time_ranges import time_ranges
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
@@ -56,3 +57,9 @@ def test_a_time_in_the_sort_key_saves_the_read_of_the_other_days() -> None:
     found = list(counters.events(VIEW, url="/", time="time", start=start, end=NOON))
     assert [event["time"] for event in found] == sorted(event["time"] for event in events[1:121])
     assert table.usage.reads - before < 30
+
+
+def test_a_span_without_the_attribute_of_the_time_is_refused_at_the_call() -> None:
+    counters = Counters("counters", client=cast("Any", MemoryTable(NOON.timestamp)))
+    with pytest.raises(InvalidArgumentError, match="invalid time=None"):
+        counters.events(VIEW, url="/", start=NOON)
