@@ -255,7 +255,9 @@ def _require_settings(given: dict[str, object], table: dynamodb.ITable | None) -
         for name, value in given.items():
             raise InvalidArgumentError(name, value, "None when table is given: it applies only to a table created here")
     if "index_warm_throughput" in given and not given.get("ranking_index"):
-        raise InvalidArgumentError("index_warm_throughput", "a WarmThroughput", "None without ranking_index=True")
+        raise InvalidArgumentError(
+            "index_warm_throughput", given["index_warm_throughput"], "None without ranking_index=True"
+        )
     for name, value in given.items():
         if name == "removal_policy":
             require_choice(name, value, (*_RETAINING, RemovalPolicy.DESTROY))
@@ -264,9 +266,18 @@ def _require_settings(given: dict[str, object], table: dynamodb.ITable | None) -
         elif name.startswith("max_"):
             require_integer(name, value, 1, _MAX_UNITS)
         elif name.endswith("warm_throughput"):
-            require_instance(name, value, dynamodb.WarmThroughput, "a WarmThroughput")
+            _require_warm(name, value)
         else:
             require_boolean(name, value)
+
+
+def _require_warm(argument: str, value: object) -> None:
+    warm = require_instance(argument, value, dynamodb.WarmThroughput, "a WarmThroughput")
+    units = [each for each in (warm.read_units_per_second, warm.write_units_per_second) if each is not None]
+    if not units:
+        raise InvalidArgumentError(argument, value, "read_units_per_second, write_units_per_second, or both")
+    for each in units:
+        require_integer(argument, each, 1, _MAX_UNITS)
 
 
 def _require_region(scope: Construct, encryption: dynamodb.TableEncryptionV2 | None) -> None:

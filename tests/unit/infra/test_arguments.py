@@ -81,7 +81,10 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "encryption": ["aws", dynamodb.TableEncryption.DEFAULT],
         "max_read_request_units": [0, -1, 1.5, "10", True, 2**31],
         "max_write_request_units": [0, -1, 1.5, "10", True, 2**31],
-        "warm_throughput": [4000, {"write_units_per_second": 4000}],
+        "warm_throughput": [
+            *(4000, {"write_units_per_second": 4000}, dynamodb.WarmThroughput()),
+            *(dynamodb.WarmThroughput(write_units_per_second=units) for units in (0, -1, 1.5, 2**31)),
+        ],
         "ranking_index": ["yes", 1],
         "index_warm_throughput": [4000, dynamodb.WarmThroughput(write_units_per_second=5000)],
     },
