@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Final, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dynamodb_counters import Counters, Event, InvalidArgumentError
@@ -34,6 +34,8 @@ _FORMS: Final[tuple[Callable[[datetime], str], ...]] = (
 )
 
 
+@example(datetime(2026, 11, 19, 23, 30, tzinfo=timezone(-timedelta(hours=1))), datetime.isoformat, 1, 1)
+@example(datetime(2026, 11, 21, 0, 30, tzinfo=timezone(timedelta(hours=1))), datetime.isoformat, 1, 1)
 @given(_MOMENTS, st.sampled_from(_FORMS), st.floats(0, 9) | st.floats(0, 1e6), st.floats(1, 9) | st.floats(1, 1e6))
 def test_each_way_to_write_a_time_of_the_span_is_in_one_range(
     moment: datetime, write: Callable[[datetime], str], before: float, after: float
