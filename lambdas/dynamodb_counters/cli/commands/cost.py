@@ -11,6 +11,8 @@ from dynamodb_counters._cost.construct_dollars import idle
 from dynamodb_counters._cost.counted_items import Counted
 from dynamodb_counters._cost.month_bill import bills
 from dynamodb_counters._cost.workload_settings import Door, Workload
+from dynamodb_counters._declarations.aggregates import MAX_WRITE_SHARDS
+from dynamodb_counters._declarations.packed import MAX_PARTS
 from dynamodb_counters._timeline.tiers import Tier
 from dynamodb_counters.cli.cost_options import Number, price_list, sampled, tiers_of
 from dynamodb_counters.cli.session import Session, shared
@@ -29,8 +31,9 @@ from dynamodb_counters.cli.show import costs
 @click.option(
     "--write-shards",
     default=1,
-    type=click.IntRange(1, 1000),
-    help="Items of a group, or keys of the leaderboard.  [default: 1]",
+    show_default=True,
+    type=click.IntRange(1, MAX_WRITE_SHARDS),
+    help="Items of a group, or keys of the leaderboard.",
 )
 @click.option("--event-bytes", type=Number(1, 400_000), help="An event's item; default: 200, or the sample's.")
 @click.option("--sample", metavar="FILE", help="Events as JSON lines, the key's attribute first: how they pack.")
@@ -40,7 +43,9 @@ from dynamodb_counters.cli.show import costs
 @click.option("--gather", default=1.0, type=Number(0, 300), help="max_batching_window in seconds.  [default: 1]")
 @click.option("--batch", default=1000, show_default=True, type=click.IntRange(1, 10_000), help="Records of a batch.")
 @click.option("--packed", type=Number(1, 1e6), help="Events per flush and part: pack them.")
-@click.option("--parts", default=1, show_default=True, type=click.IntRange(1, 256), help="Parts of a packed event.")
+@click.option(
+    "--parts", default=1, show_default=True, type=click.IntRange(1, MAX_PARTS), help="Parts of a packed event."
+)
 @click.option("--door", default="sdk", show_default=True, type=click.Choice(get_args(Door)), help="Who accepts events.")
 @click.option(
     "--per-request", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Events of a request."

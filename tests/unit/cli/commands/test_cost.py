@@ -86,6 +86,8 @@ def test_a_sample_shows_how_large_events_are_and_how_they_pack(tmp_path: Path) -
             ("--rate=1", "--window=2m/1h"),
             "Invalid value for '--window': '2m/1h': expected a precision of 1s, 1m, 1h or 1d, and",
         ),
+        (("--rate=1", "--write-shards=101"), "Invalid value for '--write-shards': 101 is not in the range 1<=x<=100."),
+        (("--rate=1", "--concurrency=0"), "Invalid value for '--concurrency': 0 is not in the range x>=1."),
         (("--rate=1", "--door=window"), "Invalid value for '--door': 'window' is not one of"),
         (("--rate=1", "--prices=missing.toml"), "No such file or directory"),
         (("--rate=1", "--prices={wrong}"), "is no price file"),
