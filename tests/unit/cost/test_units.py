@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
 from dynamodb_counters._cost.batches import Batches, hottest_share, touched_by_rank
 from dynamodb_counters._cost.chunk_sizes import ChunkSizes
-from dynamodb_counters._cost.counted_items import Counted, updates_of
+from dynamodb_counters._cost.counted_items import GUARD_SECONDS, Counted, updates_of
 from dynamodb_counters._cost.own_units import Packing, accept_packed, accept_plain, checkpoint_writes
 from dynamodb_counters._items.chunks import Row
 
@@ -65,3 +66,8 @@ def test_sizes_are_measured_by_encoding_a_sample() -> None:
     assert sizes.content(256) / 256 > 16
     assert sizes.content(256) < 2 * sizes.content(128) * 1.05
     assert sizes.events_within(4096) == pytest.approx((4096 - 100) / (sizes.content(200) / 200), rel=0.05)
+
+
+def test_the_page_says_for_how_long_an_item_keeps_a_watermark() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "cost.md").read_text()
+    assert f"each shard that fed it in the last {GUARD_SECONDS / 60:.0f} minutes" in page
