@@ -58,12 +58,15 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         The table's encryption key; a customer-managed key requires a stack with a region. Default: a key that DynamoDB
         owns.
     max_read_request_units, max_write_request_units : int, optional
-        Units per second above which DynamoDB throttles the table, and its index, to limit cost. Default: no limit.
+        Units per second above which DynamoDB throttles, to limit cost. Default: no limit.
     warm_throughput : WarmThroughput, optional
         Units per second that the table takes from the start, for an event with more than 4,000 writes or 12,000 reads
         per second. DynamoDB bills it once. Default: as for any new table.
     ranking_index : bool, optional
         Whether to create the index that ranked aggregates need. Default: no.
+    index_max_read_request_units, index_max_write_request_units : int, optional
+        The same limits of that index. A change of score takes 2 write units; above the limit, the table is throttled as
+        well. Default: no limit.
     index_warm_throughput : WarmThroughput, optional
         The same of that index: one that cannot keep up throttles the table. Default: `warm_throughput`.
 
@@ -93,6 +96,8 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         max_write_request_units: int | None = None,
         warm_throughput: dynamodb.WarmThroughput | None = None,
         ranking_index: bool | None = None,
+        index_max_read_request_units: int | None = None,
+        index_max_write_request_units: int | None = None,
         index_warm_throughput: dynamodb.WarmThroughput | None = None,
     ) -> None:
         settings: dict[str, Any] = {
@@ -104,6 +109,8 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
             "max_write_request_units": max_write_request_units,
             "warm_throughput": warm_throughput,
             "ranking_index": ranking_index,
+            "index_max_read_request_units": index_max_read_request_units,
+            "index_max_write_request_units": index_max_write_request_units,
             "index_warm_throughput": index_warm_throughput,
         }
         require_place(scope, construct_id)
@@ -245,6 +252,8 @@ def _ranking_index(settings: Mapping[str, Any]) -> dynamodb.GlobalSecondaryIndex
         sort_key=dynamodb.Attribute(name=SCORE, type=dynamodb.AttributeType.NUMBER),
         # Keys only: a change of a watermark or of another measure then costs nothing in the index.
         projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+        max_read_request_units=settings["index_max_read_request_units"],
+        max_write_request_units=settings["index_max_write_request_units"],
         warm_throughput=settings["index_warm_throughput"] or settings["warm_throughput"],
     )
 
@@ -254,16 +263,14 @@ def _require_settings(given: dict[str, object], table: dynamodb.ITable | None) -
         _require_usable(table)
         for name, value in given.items():
             raise InvalidArgumentError(name, value, "None when table is given: it applies only to a table created here")
-    if "index_warm_throughput" in given and not given.get("ranking_index"):
-        raise InvalidArgumentError(
-            "index_warm_throughput", given["index_warm_throughput"], "None without ranking_index=True"
-        )
     for name, value in given.items():
+        if name.startswith("index_") and not given.get("ranking_index"):
+            raise InvalidArgumentError(name, value, "None without ranking_index=True")
         if name == "removal_policy":
             require_choice(name, value, (*_RETAINING, RemovalPolicy.DESTROY))
         elif name == "encryption":
             require_instance(name, value, dynamodb.TableEncryptionV2, "a TableEncryptionV2")
-        elif name.startswith("max_"):
+        elif name.removeprefix("index_").startswith("max_"):
             require_integer(name, value, 1, _MAX_UNITS)
         elif name.endswith("warm_throughput"):
             _require_warm(name, value)

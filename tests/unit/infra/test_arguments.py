@@ -86,6 +86,8 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
             *(dynamodb.WarmThroughput(write_units_per_second=units) for units in (0, -1, 1.5, 2**31)),
         ],
         "ranking_index": ["yes", 1],
+        "index_max_read_request_units": [1000],
+        "index_max_write_request_units": [1000],
         "index_warm_throughput": [4000, dynamodb.WarmThroughput(write_units_per_second=5000)],
     },
     StreamAggregator: {

@@ -93,6 +93,8 @@ def table_everything(stack: Stack) -> None:
         max_write_request_units=2000,
         warm_throughput=dynamodb.WarmThroughput(read_units_per_second=15_000, write_units_per_second=6_000),
         ranking_index=True,
+        index_max_read_request_units=3000,
+        index_max_write_request_units=4000,
         index_warm_throughput=dynamodb.WarmThroughput(write_units_per_second=5_000),
     )
     writer, reader = new_role(stack, "Writer"), new_role(stack, "Reader")
