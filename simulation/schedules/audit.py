@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
+from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters.testing._dynamodb.stream_source import Record
+from simulation.aws.sigv4 import LATEST
 from simulation.oracle.eras import Eras
 from simulation.oracle.specs import Spec
 from simulation.oracle.truth import Counts, Entry, Truth, actual, differences, entry_of, is_expiry, truth
@@ -14,6 +17,8 @@ from simulation.schedules import coverage
 from simulation.schedules.backend import Backend
 
 _DOUBTFUL: Final = "#DOUBTFUL"
+_LEAST_SECONDS: Final = 2 * DAY - LATEST
+"""An entry stays for two days from when it was sent."""
 
 
 class Audit:
@@ -34,9 +39,9 @@ class Audit:
         self._backend = backend
         self._spoiled = spoiled
         # An entry whose image has a `ttl` may expire after two days, before it is repaired.
-        images = [record["dynamodb"]["OldImage"] for _, record in records if is_expiry(record)]
-        gone = [image for image in images if image.get("state", {}).get("S") == "waiting"]
+        gone = [record["dynamodb"]["OldImage"] for _, record in records if _is_expiry_of_entry(record)]
         self._expired = {entry_of(image["sk"]["S"]) for image in gone}
+        self._short_lived = _short_lived([record for _, record in records])
         self._items = [item for item in backend.items() if item.get("state", {}).get("S") == "waiting"]
         doubtful = frozenset(entry_of(item["sk"]["S"]) for item in (*self._items, *gone) if _is_doubtful(item))
         self.eras = Eras(records, deployed, dated=backend.dates_writes)
@@ -52,7 +57,8 @@ class Audit:
     def wrong(self) -> list[str]:
         have = {key: numbers for key, numbers in self._actual().items() if key not in self._spoiled}
         want = {key: numbers for key, numbers in self._wanted().items() if key not in self._spoiled}
-        return [*self.eras.wrong, *differences(want, have, self._truth.unclear), *self._wrong_quarantine()]
+        unclear = self._truth.unclear
+        return [*self.eras.wrong, *differences(want, have, unclear), *self._wrong_quarantine(), *self._short_lived]
 
     def wrong_beside(self, want: Counts) -> list[str]:
         """Where the counts differ from others, which know no fees."""
@@ -89,6 +95,22 @@ class Audit:
             if want.get(entry) != have.get(entry)
             and entry not in {*self._unreadable, *self._truth.vague, *(self._expired - have.keys())}
         ]
+
+
+def _is_expiry_of_entry(record: Record) -> bool:
+    return is_expiry(record) and record["dynamodb"]["OldImage"].get("state", {}).get("S") == "waiting"
+
+
+def _short_lived(records: Sequence[Record]) -> list[str]:
+    """Entries of the quarantine that have expired before anyone could repair them."""
+    since, wrong = dict[str, float](), []
+    for record in records:
+        key, at = str(record["dynamodb"]["Keys"]), record["dynamodb"]["ApproximateCreationDateTime"]
+        if record["eventName"] == "INSERT":
+            since[key] = at
+        elif _is_expiry_of_entry(record) and at - since[key] < _LEAST_SECONDS:
+            wrong.append(f"quarantine: {key} expired after {at - since[key]:.0f} s")
+    return wrong
 
 
 def _is_doubtful(item: Mapping[str, Any]) -> bool:
