@@ -98,7 +98,11 @@ class Audit:
 
 
 def _is_expiry_of_entry(record: Record) -> bool:
-    return is_expiry(record) and record["dynamodb"]["OldImage"].get("state", {}).get("S") == "waiting"
+    if not is_expiry(record):
+        return False
+    image = record["dynamodb"]["OldImage"]
+    # An item of a source table may say "waiting", too; its key is no entry's.
+    return image.get("state", {}).get("S") == "waiting" and any(entry_of(image["sk"]["S"]))
 
 
 def _short_lived(records: Sequence[Record]) -> list[str]:
