@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from dynamodb_counters.errors import InvalidArgumentError as InvalidArgumentError
     from dynamodb_counters.errors import RejectedEventError as RejectedEventError
     from dynamodb_counters.errors import UnavailableError as UnavailableError
+    from dynamodb_counters.errors import UncountedError as UncountedError
     from dynamodb_counters.errors import UnknownMeasureError as UnknownMeasureError
 
 _NAMES = {
@@ -63,7 +64,7 @@ _NAMES = {
     "_quarantine.quarantine_items": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes OutcomeStatus",
     "errors": "CountersError EraseError IncompleteError InvalidArgumentError RejectedEventError UnavailableError "
-    "UnknownMeasureError",
+    "UncountedError UnknownMeasureError",
     "_writes.leases": "Leases",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}

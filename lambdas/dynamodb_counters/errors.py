@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import is_dataclass
 from reprlib import Repr
 from typing import Final
@@ -60,6 +61,29 @@ class UnknownMeasureError(InvalidArgumentError, KeyError):
         super().__init__("measure", measure, f"one of {', '.join(map(repr, known)) or 'none'}")
 
     __str__ = Exception.__str__  # a KeyError's quotes it
+
+
+class UncountedError(InvalidArgumentError):
+    """A declaration was read that the table's deployment does not count. It is an `InvalidArgumentError` too.
+
+    Parameters
+    ----------
+    name : str
+        Name of the declaration.
+    counted : sequence of str
+        The names that the deployment counts.
+
+    Examples
+    --------
+    >>> raise UncountedError("view", ["views"])
+    Traceback (most recent call last):
+    ...
+    dynamodb_counters.errors.UncountedError: invalid declaration='view': expected one that the table's deployment counts: 'views'
+    """  # noqa: E501
+
+    def __init__(self, name: str, counted: Iterable[str]) -> None:
+        names = ", ".join(map(repr, sorted(counted)))
+        super().__init__("declaration", name, f"one that the table's deployment counts: {names}")
 
 
 class RejectedEventError(InvalidArgumentError):

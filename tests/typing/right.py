@@ -52,4 +52,4 @@ def read(counters: Counters) -> tuple[int, datetime]:
     group = counters.get(VIEWS, url="/", consistent=True)
     total: int = group["views"] + counters.get(RISK.level("desk"), desk="a")["trades"]
     spent = counters.window(SPENT, user="ann").last(hours=24)
-    return total + counters.distinct(VISITORS), spent.end
+    return total + counters.get(VISITORS)["distinct"], spent.end

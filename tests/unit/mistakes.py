@@ -31,6 +31,7 @@ READING = Event("reading", key=("sensor", "at"))  # its attributes are not decla
 HEAT = Aggregate("heat", READING, by="sensor", degrees=Average("degrees"))
 RECENT = Window("recent", READING, by="sensor", time="at", retention=timedelta(days=2), late="quarantine")
 
+DAILY = Aggregate("daily", VIEW, by=("url", "time:day"))
 CALLS = Quota("calls", limit=100, per="day", by="customer")
 """
 """Declarations and values that the lines use."""
@@ -128,8 +129,11 @@ READING: Final = (
     'counters.get(VIEWS, url="/", day="2026-11-20")',
     'counters.get(VIEWS, url="/")["view"]',
     'counters.get("views", url="/")',
+    'counters.get(replace(VIEWS, name="veiws"), url="/")',
+    'counters.get(DAILY, {"url": "/", "time:day": "20.11.2026"})',
+    'counters.get(DAILY, {"url": "/", "time:day": datetime(2026, 11, 20, tzinfo=UTC)})',
     'counters.get(LAST_DAY, url="/")',
-    "counters.get(VISITORS)",
+    'counters.get(VISITORS, url="/")',
     'counters.partition(VIEWS, url="/")',
     "counters.top(VIEWS)",
     'counters.window(VIEWS, url="/").last(hours=24)',

@@ -44,7 +44,8 @@ _NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 NAMES: Final[dict[str, Any]] = {}
 exec(mistakes.DECLARATIONS, NAMES)
-_DECLARED: Final = [NAMES[name] for name in ("VIEWS", "VISITORS", "LAST_DAY", "SHOPS", "HITS", "HEAT", "RECENT")]
+_SHOWN: Final = ("VIEWS", "VISITORS", "LAST_DAY", "SHOPS", "HITS", "HEAT", "RECENT", "DAILY")
+_DECLARED: Final = [NAMES[name] for name in _SHOWN]
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class Leaderboard(Example):
         # One Query returns everything on the page but the ranking.
         groups = counters.partition([LEADERBOARD])["leaderboard"]
         measures = groups[0].measures if groups else counters.get(LEADERBOARD).measures
-        histogram = counters.histogram(LEADERBOARD, measure="players_by_paths")
+        histogram = counters.get(LEADERBOARD)["players_by_paths"]
         ranked = counters.top(PLAYERS, count=_TOP)
         return Reading(
             {

@@ -42,7 +42,7 @@ class Pages(Example):
         return {
             "pages": int(counters.get(PAGES).measures["pages"]),
             "page views": int(counters.get(TOTAL).measures["views"]),
-            "users": counters.distinct(VISITORS),
+            "users": counters.get(VISITORS)["distinct"],
         }
 
     def expected_totals(self) -> dict[str, int]:

@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._changes.meaning import fingerprint
@@ -21,7 +21,7 @@ from dynamodb_counters._declarations.generations import generation
 from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key, typed_values
 from dynamodb_counters._items.table_schema import DEPLOYMENT_PREFIX
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import CountersError, IncompleteError, InvalidArgumentError
+from dynamodb_counters.errors import CountersError, IncompleteError, InvalidArgumentError, UncountedError
 
 STATUS: Final = "status"
 """Attribute of the item with the statuses of what is declared."""
@@ -44,6 +44,13 @@ class Status:
     """Seconds since 1970 from which on it counts; 0 from the beginning."""
     definition: str = ""
     """The fingerprint of the definition that readers use."""
+
+
+class Standing(NamedTuple):
+    """Whether what is read counts everything there is, and by the definition that its reader declares."""
+
+    complete: bool = True
+    as_declared: bool = True
 
 
 def generations_key() -> dict[str, Any]:
@@ -93,10 +100,31 @@ class Statuses:
         return found
 
     def current(self, declaration: Declared) -> Declared:
-        """The declaration whose items hold the counts; `IncompleteError` if they are not whole and must be."""
-        status = self.status(declaration.name)
-        if not status.whole and self._table.incomplete == "raise":
-            raise IncompleteError(f"{declaration.name!r} counts only what came since {status.since}: backfill it")
+        """The declaration whose items hold the counts.
+
+        `UncountedError` if the deployment does not count it, `IncompleteError` if they are not whole and must be.
+        """
+        status = self._status(declaration.name)
+        if status is None and self._statuses:
+            self._read_at = -math.inf  # It may have been deployed since the last read.
+            status = self._status(declaration.name)
+            if status is None and self._statuses:
+                raise UncountedError(declaration.name, self._statuses)
+        if self._table.incomplete == "raise":
+            if status is None:
+                raise IncompleteError(f"{declaration.name!r} is not counted: no deployment counts the table yet")
+            if not status.whole:
+                raise IncompleteError(f"{declaration.name!r} counts only what came since {status.since}: backfill it")
+        return self._held(declaration, status or Status())
+
+    def standing(self, declaration: Declaration) -> Standing:
+        """How complete the counts are; not at all of a table that no deployment counts."""
+        status = self._status(declaration.name)
+        if status is None:
+            return Standing(complete=False)
+        return Standing(status.whole, status.definition in ("", fingerprint(declaration)))
+
+    def _held(self, declaration: Declared, status: Status) -> Declared:
         if not status.deployment:
             return declaration
         known = self._known.get(declaration.name)
@@ -115,11 +143,11 @@ class Statuses:
             if not self._is_counted(declaration.name):
                 expected = "one that a deployment of the table counts: deploy its aggregator with it first"
                 raise InvalidArgumentError("declaration", declaration.name, expected)
-        return self.current(declaration)
+        return self._held(declaration, self._status(declaration.name) or Status())
 
     def _is_counted(self, name: str) -> bool:
         """Whether a deployment counts it, or has; a table without one takes everything."""
-        self.status(name)
+        self._status(name)
         return name in self._counted or not (self._counted or self._statuses)
 
     def _found(self, declaration: Declared, status: Status) -> Declared:
@@ -132,14 +160,14 @@ class Statuses:
                 return found
         return own
 
-    def status(self, name: str) -> Status:
-        """How a declaration stands."""
+    def _status(self, name: str) -> Status | None:
+        """How a declaration stands; None if the deployment does not count it."""
         now = self._table.clock()
         if now >= self._read_at + FRESH:
             answer = self._table.client.get_item(TableName=self._table.name, Key=generations_key())
             item = answer.get("Item", {})
             self._statuses, self._counted, self._read_at = read_statuses(item), read_counted(item), now
-        return self._statuses.get(name, Status())
+        return self._statuses.get(name)
 
     def _deployment(self, deployment: str) -> tuple[Declaration, ...]:
         if deployment not in self._deployments:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Final
 
-from dynamodb_counters._declarations.attribute_values import expectation
+from dynamodb_counters._declarations.attribute_values import expectation, has_text
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._items.attributes import LIST_MARK, TIER_MARK
 from dynamodb_counters._items.conditions import Condition
@@ -50,6 +50,13 @@ class KnownAttributes:
         attribute = self._find("version", name, name)
         if attribute.type not in (str, object, *_NUMBERS):
             raise InvalidArgumentError("version", name, f"a string or number; {self._is(name, attribute)}")
+
+    def require_text(self, path: str, text: str) -> None:
+        """Refuse a text that no value of the attribute's type has in a key; its limits may have been others."""
+        attribute = self._find("values", path, path)
+        kind = Attribute(attribute.type, format=attribute.format)
+        if not has_text(kind, text):
+            raise InvalidArgumentError(path, text, expectation(kind))
 
     def require_where(self, where: Condition | None) -> None:
         """Refuse a condition on what is no attribute, or that no event can satisfy."""

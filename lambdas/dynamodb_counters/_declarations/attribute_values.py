@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import date
+from decimal import Decimal
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Final
 
@@ -120,6 +121,17 @@ def _is_text(attribute: Attribute, text: str) -> bool:
         and (attribute.pattern is None or re.search(attribute.pattern, text) is not None)
         and (attribute.format is None or _FORMATS[attribute.format][0](text))
     )
+
+
+def has_text(attribute: Attribute, text: str) -> bool:
+    """Whether a value of the attribute has this text in a key."""
+    if attribute.type not in (int, Decimal):
+        return attribute.type is not str or _is_text(attribute, text)
+    try:
+        number = parse_number(text)
+    except (ValueError, ArithmeticError):
+        return False
+    return format_number(number) == text and _is_number(attribute, number)
 
 
 def _has_length(attribute: Attribute, value: Any) -> bool:

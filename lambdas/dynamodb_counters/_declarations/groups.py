@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import localcontext
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations.aggregates import WRITE_SHARD_FIELD, Aggregate
+from dynamodb_counters._declarations.sources import Event
+from dynamodb_counters._declarations.windows import Window
+from dynamodb_counters._items.attributes import TIER_MARK
 from dynamodb_counters._items.decimals import EXACT, Number, parse_number, whole
 from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.key_templates import is_hashed
 from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._timeline.tiers import BY_NAME
 from dynamodb_counters.errors import InvalidArgumentError, UnknownMeasureError
 
 Key: TypeAlias = dict[str, dict[str, str]]
 """A typed key."""
+
+_EXAMPLE: Final = 1_795_132_800
+"""2026-11-20."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +38,10 @@ class Group:
         maps bins to counts.
     complete : bool, optional
         Whether all there is has been counted; False of an aggregate that was added to a table with data, until its
-        backfill has ended. Default True.
+        backfill has ended, and of a table that no deployment counts yet. Default True.
+    as_declared : bool, optional
+        Whether it follows the definition that the reader declares; False of one that was changed, until its backfill
+        has ended. Default True.
 
     Examples
     --------
@@ -42,6 +52,7 @@ class Group:
     values: Mapping[str, str]
     measures: Mapping[str, Any]
     complete: bool = True
+    as_declared: bool = True
 
     def __getitem__(self, measure: str) -> Any:
         """One of the measures; `UnknownMeasureError`, which is a `KeyError`, names those there are."""
@@ -56,7 +67,10 @@ class Measures(dict[str, Any]):
 
 
 def group_of(
-    aggregate: Aggregate, values: Mapping[str, object], items: Iterable[Mapping[str, Any]], *, complete: bool = True
+    aggregate: Aggregate,
+    values: Mapping[str, object],
+    items: Iterable[Mapping[str, Any]],
+    standing: tuple[bool, bool] = (True, True),
 ) -> Group:
     """The group that typed items hold: one, or several of a sharded aggregate; empty ones count 0."""
     held = list(items)
@@ -68,7 +82,7 @@ def group_of(
     return Group(
         {name: key_text(name, values[name]) for name in aggregate.fields},
         Measures({name: measure._read(name, numbers) for name, measure in aggregate.measures.items()}),
-        complete,
+        *standing,
     )
 
 
@@ -83,17 +97,33 @@ def given(values: object, fields: Mapping[str, object]) -> Mapping[str, object]:
     return values
 
 
-def require_fields(name: str, fields: Collection[str], values: object) -> None:
-    """Refuse fields that the declaration of this name does not have; what lacks is refused where keys are rendered.
+def require_fields(name: str, among: Iterable[tuple[Aggregate | Window, Iterable[str]]], values: object) -> None:
+    """Refuse fields that no declaration has, and texts that they never have; a lack is refused where keys are rendered.
 
     While readers use an older definition, its fields are allowed with those declared: one read serves both.
     """
     if not isinstance(values, Mapping):
         raise InvalidArgumentError("values", values, "a mapping of fields to values")
-    for field in values:
+    fields = {field: declared for declared, its in among for field in its}
+    for field, value in values.items():
         if field not in fields:
-            there = ", ".join(map(repr, dict.fromkeys(fields))) or "none"
+            there = ", ".join(map(repr, fields)) or "none"
             raise InvalidArgumentError("values", field, f"no fields but those of {name!r}: {there}")
+        _require_text(fields[field], field, key_text(field, value))
+
+
+def _require_text(declared: Aggregate | Window, field: str, text: str) -> None:
+    path, _, tier = field.partition(TIER_MARK)
+    if tier:
+        if not BY_NAME[tier].has(text):
+            example = BY_NAME[tier].text(BY_NAME[tier].locate(_EXAMPLE)[0])
+            raise InvalidArgumentError(field, text, f"a UTC {tier} such as {example!r}")
+        return
+    source = declared.source
+    while isinstance(source, Aggregate):
+        source = source.source
+    if isinstance(source, Event):
+        source._known.require_text(path, text)
 
 
 def values_of(aggregate: Aggregate, item: Mapping[str, Any]) -> dict[str, str] | None:

@@ -13,7 +13,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 _ADVICE: Final[dict[type, tuple[str, str]]] = {
     Window: ("a Window", "use window()"),
-    Distinct: ("a Distinct", "use distinct()"),
+    Distinct: ("a Distinct", "use get(), or its `total`"),
     Hierarchy: ("a Hierarchy", "use its level(…), or partition()"),
     Event: ("an Event", "declare an Aggregate over it, or use events()"),
     Items: ("Items", "declare an Aggregate over them"),
@@ -37,11 +37,6 @@ def require_aggregate(declared: object, argument: str = "aggregate") -> None:
 def require_window(declared: object, argument: str = "window") -> None:
     """Refuse all but a Window."""
     _require(declared, Window, argument)
-
-
-def require_distinct(declared: object, argument: str = "declared") -> None:
-    """Refuse all but a Distinct."""
-    _require(declared, Distinct, argument)
 
 
 def require_event(declared: object, argument: str = "event") -> None:

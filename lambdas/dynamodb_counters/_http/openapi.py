@@ -66,7 +66,11 @@ _OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "schema": _TIME,
     },
 }
-_COUNT: Final = {"count": _NUMBER, "start": _TIME, "end": _TIME}
+_STANDING: Final = {
+    "complete": {"type": "boolean", "description": "Whether all there is has been counted"},
+    "as_declared": {"type": "boolean", "description": "False while counts follow an older definition"},
+}
+_COUNT: Final = {"count": _NUMBER, "start": _TIME, "end": _TIME, **_STANDING}
 _PROBLEM: Final = {
     "type": "object",
     "required": ["type", "title", "status", "detail"],
@@ -107,20 +111,22 @@ def _aggregate_paths(aggregate: Aggregate) -> dict[str, Any]:
     name, base = aggregate.name, f"/v1/aggregates/{aggregate.name}"
     fields, values = aggregate.fields, _values(aggregate.fields)
     measures = _object({measure: _measure(kind) for measure, kind in aggregate.measures.items()})
-    group = _object({"aggregate": _TEXT, "values": values, "measures": measures})
+    group = _object({"aggregate": _TEXT, "values": values, "measures": measures, **_STANDING})
     paths = {base: _get(f"One group of {name}", f"get_{name}", fields, GROUP_OPTIONS, group)}
     if aggregate.write_shards == 1:
         summary = f"All groups of {name} in one partition, page by page"
         groups = _object({"groups": _array(group), "next": _NEXT})
         paths[f"{base}/groups"] = _get(summary, f"groups_{name}", aggregate._pk_template.fields, GROUPS_OPTIONS, groups)
     if aggregate.ranking is not None:
-        ranked = _object({"aggregate": _TEXT, "ranked": _array(_object({"values": values, "score": _NUMBER}))})
+        entries = _array(_object({"values": values, "score": _NUMBER, **_STANDING}))
+        ranked = _object({"aggregate": _TEXT, "ranked": entries})
         summary = f"Top groups of {name}"
         paths[f"{base}/top"] = _get(summary, f"top_{name}", leaderboard_fields(aggregate), TOP_OPTIONS, ranked)
     for measure, kind in aggregate.measures.items():
         if isinstance(kind, Histogram):
             bins = _array(_object({"bin": _NUMBER, "count": _NUMBER}))
-            histogram = _object({"aggregate": _TEXT, "measure": _TEXT, "values": values, "bins": bins})
+            identity = {"aggregate": _TEXT, "measure": _TEXT, "values": values}
+            histogram = _object({**identity, "bins": bins, **_STANDING})
             summary, operation = f"Histogram {measure} of {name}", f"histogram_{name}_{measure}"
             paths[f"{base}/histograms/{measure}"] = _get(summary, operation, fields, GROUP_OPTIONS, histogram)
     return paths
@@ -202,7 +208,7 @@ def _array(items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
-_GROUP: Final = _object({"aggregate": _TEXT, "values": _TEXTS, "measures": {"type": "object"}})
+_GROUP: Final = _object({"aggregate": _TEXT, "values": _TEXTS, "measures": {"type": "object"}, **_STANDING})
 
 
 def _get(

@@ -31,6 +31,7 @@ from dynamodb_counters._http.parameters import (
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._http.tenancy import filled_in
 from dynamodb_counters._reads.bucket_queries import series_spans
+from dynamodb_counters._reads.rankings import Ranked
 from dynamodb_counters._reads.window_counts import WindowCount
 from dynamodb_counters._timeline.calendars import steps
 from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries, read_cost
@@ -91,7 +92,7 @@ class CountResources:
         fields = leaderboard_fields(aggregate)
         parameters = QueryParameters.parse(query_string, fields, TOP_OPTIONS, bound)
         ranked = self._counters.top(aggregate, parameters.values(fields), count=parameters.count())
-        entries = [{"values": dict(one.values), "score": one.score} for one in ranked]
+        entries = [{"values": dict(one.values), "score": one.score, **_standing(one)} for one in ranked]
         return {"aggregate": name, "ranked": _fitting(entries)}
 
     def histogram(self, name: str, measure: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
@@ -100,9 +101,9 @@ class CountResources:
             raise ProblemError(HTTPStatus.NOT_FOUND, f"no histogram {measure!r} in {name!r}")
         parameters = QueryParameters.parse(query_string, aggregate.fields, GROUP_OPTIONS, bound)
         values = parameters.values(aggregate.fields)
-        counts = self._counters.histogram(aggregate, values, measure=measure, consistent=parameters.consistent())
-        bins = [{"bin": key, "count": count} for key, count in sorted(counts.items())]
-        return {"aggregate": name, "measure": measure, "values": values, "bins": bins}
+        group = self._counters.get(aggregate, values, consistent=parameters.consistent())
+        bins = [{"bin": key, "count": count} for key, count in sorted(group[measure].items())]
+        return {"aggregate": name, "measure": measure, "values": values, "bins": bins, **_standing(group)}
 
     def window(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         window = self._declared(name, Window)
@@ -185,8 +186,13 @@ def _group_json(name: str, group: Group) -> dict[str, Any]:
         measure: {str(key): count for key, count in value.items()} if isinstance(value, Mapping) else value
         for measure, value in group.measures.items()
     }
-    return {"aggregate": name, "values": dict(group.values), "measures": measures}
+    return {"aggregate": name, "values": dict(group.values), "measures": measures, **_standing(group)}
 
 
 def _count_json(count: WindowCount) -> dict[str, Any]:
-    return {"count": count.count, "start": count.start.isoformat(), "end": count.end.isoformat()}
+    ends = {"start": count.start.isoformat(), "end": count.end.isoformat()}
+    return {"count": count.count, **ends, **_standing(count)}
+
+
+def _standing(read: Group | Ranked | WindowCount) -> dict[str, Any]:
+    return {"complete": read.complete, "as_declared": read.as_declared}

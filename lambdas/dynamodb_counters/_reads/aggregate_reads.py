@@ -1,16 +1,15 @@
-"""Read what an aggregate says: all groups of one partition, distinct members, histograms."""
+"""Read all groups of one partition."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from dynamodb_counters._control.statuses import Statuses
-from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy, Histogram
+from dynamodb_counters._control.statuses import Standing
+from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.groups import Group, given, group_of, require_fields, values_of
-from dynamodb_counters._declarations.kinds import require_aggregate, require_distinct
-from dynamodb_counters._items.decimals import Number
+from dynamodb_counters._declarations.kinds import require_aggregate
 from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
 from dynamodb_counters._reads.group_reads import GroupReads
@@ -51,7 +50,7 @@ class AggregateReads(GroupReads):
         Examples
         --------
         >>> counters.partition([RISK], region="emea")["risk-region"]  # doctest: +SKIP
-        [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True)]
+        [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True, as_declared=True)]
         """
         if isinstance(aggregates, Distinct | Hierarchy):
             raise InvalidArgumentError("aggregates", aggregates.name, "a sequence, of one declaration or several")
@@ -64,14 +63,14 @@ class AggregateReads(GroupReads):
             require_aggregate(part, "aggregates")
         names = [part.name for part in declared]
         current = [self._current(part) for part in declared]
+        standings = {one.name: self._standing(part) for one, part in zip(current, declared, strict=True)}
         shared = len({aggregate.pk for aggregate in current}) == 1
         if not shared or any(aggregate.write_shards > 1 for aggregate in current):
             raise InvalidArgumentError("aggregates", names, "aggregates with one pk template and write_shards=1")
         values = given(values, fields)
-        known = [field for one in (*declared, *current) for field in one._pk_template.fields]
-        require_fields(" and ".join(names), known, values)
+        require_fields(" and ".join(names), [(one, one._pk_template.fields) for one in (*declared, *current)], values)
         found: dict[str, list[Group]] = {name: [] for name in names}
-        for _, aggregate, group in self._groups(current, values, _sort_key_range(current), consistent):
+        for _, aggregate, group in self._groups(current, standings, values, _sort_key_range(current), consistent):
             found[base_name(aggregate.name)].append(group)
         return found
 
@@ -109,25 +108,25 @@ class AggregateReads(GroupReads):
         """
         values = given(values, fields)
         declared, aggregate = aggregate, self._current(aggregate)
-        require_fields(declared.name, (*declared._pk_template.fields, *aggregate._pk_template.fields), values)
+        require_fields(declared.name, [(one, one._pk_template.fields) for one in (declared, aggregate)], values)
         if aggregate.write_shards > 1:
             raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with write_shards=1")
         first, last = _sort_key_range([aggregate])
         if after and not first <= after <= last:
             raise InvalidArgumentError("after", after, f"a sort key of {aggregate.name!r}")
-        found = self._groups([aggregate], values, (after or first, last), consistent)
+        standings = {aggregate.name: self._standing(declared)}
+        found = self._groups([aggregate], standings, values, (after or first, last), consistent)
         return ((key, group) for key, _, group in found if key > after)
 
     def _groups(
         self,
         aggregates: Sequence[Aggregate],
+        standings: Mapping[str, Standing],
         values: Mapping[str, object],
         sort_keys: tuple[str, str],
         consistent: bool,
     ) -> Iterator[tuple[str, Aggregate, Group]]:
         by_name = {aggregate.name: aggregate for aggregate in aggregates}
-        status = Statuses.of_table(self._table).status
-        whole = {aggregate.name: status(base_name(aggregate.name)).whole for aggregate in aggregates}
         pages = self._table.client.get_paginator("query").paginate(
             TableName=self._table.name,
             # From the first aggregate's items to the last one's, which leaves out most events around them.
@@ -144,73 +143,8 @@ class AggregateReads(GroupReads):
                 aggregate = by_name.get(item.get(TYPE, {}).get("S", ""))
                 if aggregate is not None:
                     known = {**values, **(values_of(aggregate, item) or {})}
-                    group = group_of(aggregate, known, [item], complete=whole[aggregate.name])
+                    group = group_of(aggregate, known, [item], standings[aggregate.name])
                     yield item[SK]["S"], aggregate, group
-
-    def distinct(
-        self,
-        declared: Distinct,
-        values: Mapping[str, object] | None = None,
-        /,
-        *,
-        consistent: bool = False,
-        **fields: object,
-    ) -> int:
-        """Read the number of different members of a group.
-
-        Parameters
-        ----------
-        declared : Distinct
-        values, consistent, **fields
-            As in `get`.
-
-        Examples
-        --------
-        >>> counters.distinct(VISITORS, url="/")  # doctest: +SKIP
-        17
-        """
-        require_distinct(declared)
-        group = self.get(declared.total, given(values, fields), consistent=consistent)
-        return int(group.measures["distinct"])
-
-    def histogram(
-        self,
-        aggregate: Aggregate,
-        values: Mapping[str, object] | None = None,
-        /,
-        *,
-        measure: str,
-        consistent: bool = False,
-        **fields: object,
-    ) -> Mapping[Number, Number]:
-        """Read the histogram that a group keeps as `measure`.
-
-        Parameters
-        ----------
-        measure : str
-            Name of a `Histogram` of the aggregate.
-        aggregate, values, consistent, **fields
-            As in `get`.
-
-        Returns
-        -------
-        mapping of number to number
-            Count per bin.
-
-        Examples
-        --------
-        >>> counters.histogram(LEADERBOARD, measure="players_by_paths")  # doctest: +SKIP
-        {1: 20, 2: 12, 3: 5}
-        """
-        require_aggregate(aggregate)
-        if not isinstance(aggregate.measures.get(measure), Histogram):
-            known = [repr(name) for name, kind in aggregate.measures.items() if isinstance(kind, Histogram)]
-            raise InvalidArgumentError(
-                "measure", measure, f"a Histogram of {aggregate.name!r}: {', '.join(known) or 'it has none'}"
-            )
-        group = self.get(aggregate, given(values, fields), consistent=consistent)
-        bins: Mapping[Number, Number] = group.measures[measure]
-        return bins
 
 
 def _sort_key_range(aggregates: Sequence[Aggregate]) -> tuple[str, str]:

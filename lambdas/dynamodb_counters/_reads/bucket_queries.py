@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import localcontext
 from typing import TypeAlias
 
-from dynamodb_counters._control.statuses import Statuses
+from dynamodb_counters._control.statuses import Standing, Statuses
 from dynamodb_counters._declarations import BUCKET_FIELD, Window
 from dynamodb_counters._declarations.groups import require_fields
 from dynamodb_counters._items.decimals import EXACT, Number, read_number, whole
@@ -37,7 +37,7 @@ def count_intervals(
     """Count windows over an interval each, in one round trip."""
     statuses = Statuses.of_table(table)
     for window, values, _ in asked:
-        require_fields(window.name, (*window.fields, *statuses.current(window).fields), values)
+        require_fields(window.name, [(one, one.fields) for one in (window, statuses.current(window))], values)
     planned = [
         _queries(current, values, plan_queries(current._kept_tiers, interval))
         for window, values, interval in asked
@@ -49,7 +49,7 @@ def count_intervals(
             _count(
                 interval,
                 (add_up(query.span, next(found)) for query in queries),
-                complete=statuses.status(window.name).whole,
+                statuses.standing(window),
             )
             for (window, _, interval), queries in zip(asked, planned, strict=True)
         ]
@@ -60,8 +60,8 @@ def count_series(
 ) -> list[WindowCount]:
     """Count adjoining intervals, in order, by one Query of a tier that separates them unless that costs more."""
     statuses = Statuses.of_table(table)
-    current, complete = statuses.current(window), statuses.status(window.name).whole
-    require_fields(window.name, (*window.fields, *current.fields), values)
+    current = statuses.current(window)
+    require_fields(window.name, [(one, one.fields) for one in (window, current)], values)
     if not intervals:
         return []
     spans = series_spans(current, intervals)
@@ -69,7 +69,7 @@ def count_series(
         return count_intervals(table, [(window, values, interval) for interval in intervals], consistent=consistent)
     [buckets] = _query_all(table, _queries(current, values, spans), consistent=consistent)
     with localcontext(EXACT):
-        return [replace(count, complete=complete) for count in _cut(spans[0], intervals, buckets)]
+        return _cut(spans[0], intervals, buckets, statuses.standing(window))
 
 
 def series_spans(window: Window, intervals: Sequence[Interval]) -> list[Span]:
@@ -96,8 +96,8 @@ def require_retained(window: Window, argument: str, start: float, now: float) ->
         raise InvalidArgumentError(argument, f"from {utc(start).isoformat()}", allowed)
 
 
-def _count(interval: Interval, numbers: Iterable[Number], *, complete: bool = True) -> WindowCount:
-    return WindowCount(whole(sum(numbers)), utc(interval.start), utc(interval.end), complete)
+def _count(interval: Interval, numbers: Iterable[Number], standing: Standing) -> WindowCount:
+    return WindowCount(whole(sum(numbers)), utc(interval.start), utc(interval.end), *standing)
 
 
 def _queries(window: Window, values: Values, spans: Iterable[Span]) -> list[_Query]:
@@ -105,7 +105,7 @@ def _queries(window: Window, values: Values, spans: Iterable[Span]) -> list[_Que
     return [_Query(window, pk, span) for span in spans]
 
 
-def _cut(span: Span, intervals: Sequence[Interval], buckets: Buckets) -> list[WindowCount]:
+def _cut(span: Span, intervals: Sequence[Interval], buckets: Buckets, standing: Standing) -> list[WindowCount]:
     """Add up each interval from the buckets of one Query."""
     by_bucket = dict(buckets)
     ordered = sorted(by_bucket)
@@ -114,7 +114,8 @@ def _cut(span: Span, intervals: Sequence[Interval], buckets: Buckets) -> list[Wi
         part = Span(span.tier, interval)
         first, last = part.buckets
         touched = ordered[bisect_left(ordered, first) : bisect_right(ordered, last)]
-        counts.append(_count(interval, [add_up(part, ((bucket, by_bucket[bucket]) for bucket in touched))]))
+        numbers = [add_up(part, ((bucket, by_bucket[bucket]) for bucket in touched))]
+        counts.append(_count(interval, numbers, standing))
     return counts
 
 

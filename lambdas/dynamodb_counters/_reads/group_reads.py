@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from dynamodb_counters._control.statuses import Statuses
-from dynamodb_counters._declarations import Aggregate
+from dynamodb_counters._control.statuses import Standing, Statuses
+from dynamodb_counters._declarations import Aggregate, Distinct
 from dynamodb_counters._declarations.groups import Group, given, group_keys, group_of, identity, require_fields
 from dynamodb_counters._declarations.kinds import require_aggregate
 from dynamodb_counters._reads.batch_get import get_items
@@ -19,7 +19,7 @@ class GroupReads:
 
     def get(
         self,
-        aggregate: Aggregate,
+        aggregate: Aggregate | Distinct,
         values: Mapping[str, object] | None = None,
         /,
         *,
@@ -30,7 +30,8 @@ class GroupReads:
 
         Parameters
         ----------
-        aggregate : Aggregate
+        aggregate : Aggregate or Distinct
+            The measure of a `Distinct` is ``distinct``, the number of different members.
         values : mapping of str to str or number, optional
             The group as a mapping, where a field has a name that no keyword can have: ``{"tags[]": "red"}``.
         consistent : bool, optional
@@ -43,23 +44,24 @@ class GroupReads:
         >>> counters.get(VIEWS, url="/").measures["views"]  # doctest: +SKIP
         42
         """
-        values, current = given(values, fields), self._current(aggregate)
-        require_fields(aggregate.name, (*aggregate.fields, *current.fields), values)
+        values, aggregate = given(values, fields), _aggregate(aggregate)
+        current = self._current(aggregate)
+        require_fields(aggregate.name, [(one, one.fields) for one in (aggregate, current)], values)
         if current.write_shards > 1:
             return self.get_many([(aggregate, values)], consistent=consistent)[0]
         [key] = group_keys(current, values)
         answer = self._table.client.get_item(TableName=self._table.name, Key=key, ConsistentRead=consistent)
-        return group_of(current, values, [answer.get("Item", {})], complete=self._is_whole(aggregate))
+        return group_of(current, values, [answer.get("Item", {})], self._standing(aggregate))
 
     def get_many(
-        self, wanted: Iterable[tuple[Aggregate, Mapping[str, object]]], *, consistent: bool = False
+        self, wanted: Iterable[tuple[Aggregate | Distinct, Mapping[str, object]]], *, consistent: bool = False
     ) -> list[Group]:
         """Read many groups, in their order: 100 per call and many calls at once.
 
         Parameters
         ----------
-        wanted : iterable of (Aggregate, mapping)
-            Aggregates with the values of their groups.
+        wanted : iterable of (Aggregate or Distinct, mapping)
+            Declarations with the values of their groups.
         consistent
             As in `get`.
 
@@ -72,17 +74,16 @@ class GroupReads:
         --------
         >>> counters.get_many([(VIEWS, {"url": "/"}), (SITE, {})])  # doctest: +SKIP
         """
-        pairs = [(aggregate, self._current(aggregate), values) for aggregate, values in wanted]
-        for aggregate, current, values in pairs:
-            require_fields(aggregate.name, (*aggregate.fields, *current.fields), values)
-        asked = [
-            (current, values, group_keys(current, values), self._is_whole(aggregate))
-            for aggregate, current, values in pairs
-        ]
+        asked = []
+        for declared, values in wanted:
+            aggregate = _aggregate(declared)
+            current = self._current(aggregate)
+            require_fields(aggregate.name, [(one, one.fields) for one in (aggregate, current)], values)
+            asked.append((current, values, group_keys(current, values), self._standing(aggregate)))
         found = get_items(self._table, [key for _, _, keys, _ in asked for key in keys], consistent=consistent)
         return [
-            group_of(current, values, [found.get(identity(key), {}) for key in keys], complete=is_whole)
-            for current, values, keys, is_whole in asked
+            group_of(current, values, [found.get(identity(key), {}) for key in keys], standing)
+            for current, values, keys, standing in asked
         ]
 
     def _current(self, aggregate: Aggregate) -> Aggregate:
@@ -90,5 +91,9 @@ class GroupReads:
         require_aggregate(aggregate)
         return Statuses.of_table(self._table).current(aggregate)
 
-    def _is_whole(self, aggregate: Aggregate) -> bool:
-        return Statuses.of_table(self._table).status(aggregate.name).whole
+    def _standing(self, aggregate: Aggregate) -> Standing:
+        return Statuses.of_table(self._table).standing(aggregate)
+
+
+def _aggregate(declared: Aggregate | Distinct) -> Aggregate:
+    return declared.total if isinstance(declared, Distinct) else declared

@@ -29,6 +29,8 @@ class Ranked:
         The group: field to text.
     score : int or Decimal
         The measure it is ranked by.
+    complete, as_declared : bool, optional
+        As of a `Group`.
 
     Examples
     --------
@@ -38,6 +40,8 @@ class Ranked:
 
     values: Mapping[str, str]
     score: Number
+    complete: bool = True
+    as_declared: bool = True
 
 
 class RankingReads:
@@ -74,12 +78,12 @@ class RankingReads:
         """
         _require_positive("count", count)
         require_aggregate(aggregate)
-        declared, aggregate = aggregate, Statuses.of_table(self._table).current(aggregate)
         values = given(values, fields)
-        known = [name for one in (declared, aggregate) for name in _ranking(one)._template.fields]
-        require_fields(declared.name, [name for name in known if name != WRITE_SHARD_FIELD], values)
+        declared, aggregate = aggregate, Statuses.of_table(self._table).current(aggregate)
+        among = [(one, [*_ranking(one)._template.fields[:-1]]) for one in (declared, aggregate)]
+        require_fields(declared.name, among, values)
         found = _scores(self._table, _ranking(aggregate), values, count, descending=True)
-        return _ranked(self._table, aggregate, found)
+        return _ranked(self._table, declared, aggregate, found)
 
     def around(
         self,
@@ -107,9 +111,9 @@ class RankingReads:
         """
         _require_positive("count", count)
         require_aggregate(aggregate)
-        declared, aggregate = aggregate, Statuses.of_table(self._table).current(aggregate)
         values = given(values, fields)
-        require_fields(declared.name, (*declared.fields, *aggregate.fields), values)
+        declared, aggregate = aggregate, Statuses.of_table(self._table).current(aggregate)
+        require_fields(declared.name, [(one, one.fields) for one in (declared, aggregate)], values)
         table, ranking = self._table, _ranking(aggregate)
         [key] = group_keys(aggregate, values)
         item = table.client.get_item(TableName=table.name, Key=key).get("Item")
@@ -120,7 +124,7 @@ class RankingReads:
         # The order among equal scores is arbitrary, so the group itself is taken out and put first.
         below = _scores(table, ranking, values, count + 1, descending=True, beyond=("<=", score))
         others = [found for found in below if identity(found) != own][:count]
-        return _ranked(table, aggregate, [*reversed(above), item, *others])
+        return _ranked(table, declared, aggregate, [*reversed(above), item, *others])
 
 
 def _scores(
@@ -154,14 +158,16 @@ def _scores(
     return list(islice(merged, count))
 
 
-def _ranked(table: Table, aggregate: Aggregate, items: Iterable[Mapping[str, Any]]) -> list[Ranked]:
-    found = list(items)
+def _ranked(
+    table: Table, declared: Aggregate, aggregate: Aggregate, items: Iterable[Mapping[str, Any]]
+) -> list[Ranked]:
+    found, standing = list(items), Statuses.of_table(table).standing(declared)
     values = [values_of(aggregate, item) for item in found]
     # The index holds only keys; a hashed key's values are in the item.
     unknown = [{PK: item[PK], SK: item[SK]} for item, known in zip(found, values, strict=True) if known is None]
     read = get_items(table, unknown, consistent=False)
     return [
-        Ranked(known or values_of(aggregate, read.get(identity(item), item)) or {}, whole(_score(item)))
+        Ranked(known or values_of(aggregate, read.get(identity(item), item)) or {}, whole(_score(item)), *standing)
         for item, known in zip(found, values, strict=True)
     ]
 

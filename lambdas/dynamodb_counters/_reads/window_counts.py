@@ -23,7 +23,10 @@ class WindowCount:
         The interval in UTC, start included, end excluded.
     complete : bool, optional
         Whether all there is of the interval has been counted; False of a window that was added to a table with data,
-        until its backfill has ended. Default True.
+        until its backfill has ended, and of a table that no deployment counts yet. Default True.
+    as_declared : bool, optional
+        Whether it follows the definition that the reader declares; False of one that was changed, until its backfill
+        has ended. Default True.
 
     Examples
     --------
@@ -36,6 +39,7 @@ class WindowCount:
     start: datetime
     end: datetime
     complete: bool = True
+    as_declared: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def increment(
     require_aggregate(aggregate)
     added = _by_measure(aggregate, amount)
     declared, aggregate = aggregate, Statuses.of_table(table).counted(aggregate)
-    require_fields(declared.name, (*declared.fields, *aggregate.fields), values)
+    require_fields(declared.name, [(one, one.fields) for one in (declared, aggregate)], values)
     missing = [name for name in aggregate.fields if name not in values]
     if missing:
         raise InvalidArgumentError("values", dict(values), f"values for {', '.join(aggregate.fields)}")
@@ -68,7 +68,7 @@ def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> d
     """Set a group's measures to 0, keep its watermarks, and return what they were; nothing is lost or counted twice."""
     require_aggregate(aggregate)
     declared, aggregate = aggregate, Statuses.of_table(table).counted(aggregate)
-    require_fields(declared.name, (*declared.fields, *aggregate.fields), values)
+    require_fields(declared.name, [(one, one.fields) for one in (declared, aggregate)], values)
     _require_open(ItemLayout(aggregate), values, table.clock())
     watch_for_lost_answers(table)
     measures = [*aggregate._attributes, *([SCORE] if aggregate.ranking is not None else [])]

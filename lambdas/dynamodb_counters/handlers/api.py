@@ -27,7 +27,7 @@ from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._http.responses import NO_STORE, cached_json_response, json_response, problem_response
 from dynamodb_counters._http.tenancy import bound_values
 from dynamodb_counters._http.time_limits import time_limit
-from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.errors import InvalidArgumentError, UncountedError
 
 logger = Logger()
 app = APIGatewayHttpResolver()
@@ -117,7 +117,7 @@ def _unavailable(error: Exception) -> Response[str]:
 
 app.exception_handler(ProblemError)(problem_response)
 app.exception_handler(InvalidArgumentError)(lambda error: problem_response(bad_request(str(error))))
-app.exception_handler([ClientError, BotoCoreError, TimeoutError])(_unavailable)
+app.exception_handler([ClientError, BotoCoreError, TimeoutError, UncountedError])(_unavailable)
 app.not_found(lambda _: problem_response(ProblemError(HTTPStatus.NOT_FOUND, "no such resource; see /openapi.json")))
 
 

@@ -27,6 +27,9 @@ def get(path: str, **parameters: str) -> Any:
     return document
 
 
+WHOLE = {"complete": True, "as_declared": True}
+
+
 def measures(url: str) -> dict[str, Any]:
     size = sum(view["bytes"] for view in VIEWS if view["url"] == url)
     return {"views": URLS[url], "bytes": size, "mean": pytest.approx(size / URLS[url])}
@@ -38,6 +41,7 @@ def test_a_group(url: str) -> None:
         "aggregate": "views",
         "values": {"url": url},
         "measures": measures(url),
+        **WHOLE,
     }
 
 
@@ -59,7 +63,7 @@ def test_groups_of_a_partition_key() -> None:
 def test_a_leaderboard() -> None:
     ranked = get("/v1/aggregates/views/top", count="2")["ranked"]
     first = sorted(URLS, key=lambda url: -URLS[url])[:2]
-    assert ranked == [{"values": {"url": url}, "score": URLS[url]} for url in first]
+    assert ranked == [{"values": {"url": url}, "score": URLS[url], **WHOLE} for url in first]
 
 
 def test_a_histogram() -> None:

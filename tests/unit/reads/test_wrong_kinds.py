@@ -15,13 +15,11 @@ from dynamodb_counters import (
     Distinct,
     Event,
     Hierarchy,
-    Histogram,
     InvalidArgumentError,
     Items,
     UnknownMeasureError,
     Window,
 )
-from dynamodb_counters._declarations import Measure
 from tests.unit.fold.world import World
 
 VIEW = Event("view", pk="PAGE#{page}", sk="VIEW#{user}")
@@ -37,12 +35,14 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 TO_CALL = {
     "last_day": "an Aggregate; for a Window, use window()",
-    "visitors": "an Aggregate; for a Distinct, use distinct()",
+    "visitors": "an Aggregate; for a Distinct, use get(), or its `total`",
     "levels": "an Aggregate; for a Hierarchy, use its level(…), or partition()",
     "view": "an Aggregate; for an Event, declare an Aggregate over it, or use events()",
     "paths": "an Aggregate; for Items, declare an Aggregate over them",
     "'views'": "an Aggregate; for a name, pass the declaration itself",
 }
+
+TAKEN: dict[type, tuple[str, ...]] = {Distinct: ("get", "get_many", "partition"), Hierarchy: ("partition",)}
 
 Call = Callable[[Counters, Any], object]
 OF_AGGREGATES: dict[str, Call] = {
@@ -50,7 +50,6 @@ OF_AGGREGATES: dict[str, Call] = {
     "get_many": lambda counters, declared: counters.get_many([(declared, HOME)]),
     "partition": lambda counters, declared: counters.partition([declared], HOME),
     "scan": lambda counters, declared: next(counters.scan(declared, HOME)),
-    "histogram": lambda counters, declared: counters.histogram(declared, HOME, measure="views"),
     "top": lambda counters, declared: counters.top(declared),
     "around": lambda counters, declared: counters.around(declared, HOME),
     "increment": lambda counters, declared: counters.increment(declared, HOME),
@@ -85,7 +84,7 @@ def _counters() -> Counters:
         (call, declared)
         for call in OF_AGGREGATES
         for declared in (LAST_DAY, VISITORS, LEVELS, VIEW, PATHS, "views")
-        if call != "partition" or declared not in (VISITORS, LEVELS)
+        if call not in TAKEN.get(type(declared), ())
     ],
     ids=str,
 )
@@ -115,11 +114,6 @@ def test_values_that_are_no_event_are_refused(call: str) -> None:
         OF_EVENTS[call](_counters(), 5)
 
 
-def test_distinct_is_read_of_a_distinct() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"invalid declared='views': expected a Distinct; for an Aggregate"):
-        _counters().distinct(VIEWS, HOME)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("declared", [VISITORS, LEVELS])
 def test_a_partition_is_read_by_a_sequence(declared: Distinct | Hierarchy) -> None:
     with pytest.raises(InvalidArgumentError, match="expected a sequence, of one declaration or several"):
@@ -138,16 +132,6 @@ def test_a_misspelt_measure_names_those_there_are() -> None:
             _ = measures["view"]
         assert isinstance(refused.value, KeyError)
         assert str(refused.value) == "invalid measure='view': expected one of 'views'"
-
-
-def test_a_misspelt_histogram_names_those_there_are() -> None:
-    both: dict[str, Measure] = {"n": Count(), "sizes": Histogram("size", exactly=[1])}
-    declared = Aggregate("sized", VIEW, pk="SITE", sk="ALL", measures=both)
-
-    with pytest.raises(InvalidArgumentError, match="invalid measure='size': expected a Histogram of 'sized': 'sizes'"):
-        _counters().histogram(declared, {}, measure="size")
-    with pytest.raises(InvalidArgumentError, match="a Histogram of 'views': it has none"):
-        _counters().histogram(VIEWS, HOME, measure="views")
 
 
 def test_a_level_is_read_by_its_name() -> None:

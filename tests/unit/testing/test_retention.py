@@ -35,7 +35,7 @@ def _view(number: int, client: str, day: str) -> dict[str, Any]:
 
 
 def _numbers(counters: CountersInMemory, source: Event) -> dict[str, int]:
-    found = {day: counters.distinct(_visitors(source), {"at:day": day}) for day in DAYS}
+    found = {day: counters.get(_visitors(source), {"at:day": day})["distinct"] for day in DAYS}
     return {day: number for day, number in found.items() if number}
 
 

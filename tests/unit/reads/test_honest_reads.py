@@ -1,0 +1,166 @@
+"""Reads of what no deployment counts, and of texts that no group has, are refused; the others say what they lack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import (
+    Aggregate,
+    Attr,
+    Count,
+    Counters,
+    Distinct,
+    Event,
+    Hierarchy,
+    IncompleteError,
+    InvalidArgumentError,
+    Ranking,
+    UncountedError,
+    Window,
+)
+from dynamodb_counters.testing import counters_in_memory
+from simulation.workbench import Workbench
+
+ATTRIBUTES = {"customer": str, "status": int, "price": Decimal, "at": datetime, "due": date, "ms": int}
+CALL = Event("call", key=("customer", "at"), attributes=ATTRIBUTES)
+CALLED = {"customer": "c1", "status": 200, "price": 1, "at": "2026-11-20T05:00:00Z", "due": "2026-11-20", "ms": 1}
+CALLS = Aggregate("calls", CALL, by="customer")
+DAILY = Aggregate("daily", CALL, by=("customer", "at:day"))
+TYPED = Aggregate("typed", CALL, by=("status", "price", "due", "at:hour"))
+OF_DAILY = Aggregate("of_daily", DAILY, by=("customer", "at:day"), n=Count())
+SITE = Aggregate("site", CALL, calls=Count())
+RECENT = Window("recent", CALL, by="customer", time="at")
+PAYERS = Distinct("payers", CALL, member="customer")
+LEVELS = Hierarchy("levels", CALL, by=("customer", "status"))
+TOP = Aggregate("top", CALL, by="customer", ranking=Ranking(measure="top", leaderboard="TOP"))
+C1 = {"customer": "c1"}
+
+_READS: dict[str, tuple[str, Callable[[Counters], Any]]] = {
+    "get": ("calls", lambda counters: counters.get(CALLS, C1)),
+    "get of a Distinct": ("payers", lambda counters: counters.get(PAYERS)),
+    "get_many": ("calls", lambda counters: counters.get_many([(SITE, {}), (CALLS, C1)])),
+    "scan": ("calls", lambda counters: next(counters.scan(CALLS, C1), None)),
+    "partition": ("levels-customer", lambda counters: counters.partition([LEVELS], C1)),
+    "top": ("top", lambda counters: counters.top(TOP)),
+    "around": ("top", lambda counters: counters.around(TOP, C1)),
+    "window": ("recent", lambda counters: counters.window(RECENT, C1).last(hours=1)),
+    "window_many": ("recent", lambda counters: counters.window_many([(RECENT, C1)], hours=1)),
+    "series": ("recent", lambda counters: counters.window(RECENT, C1).series(_at(0), _at(5), step="hour")),
+}
+
+
+def _at(hour: int) -> datetime:
+    return datetime(2026, 11, 20, hour, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("read", _READS)
+def test_a_declaration_that_no_deployment_counts_is_refused_with_those_counted(read: str) -> None:
+    name, call = _READS[read]
+    with counters_in_memory([SITE]) as counters, pytest.raises(UncountedError) as refused:
+        call(counters)
+
+    expected = "expected one that the table's deployment counts: 'site'"
+    assert str(refused.value) == f"invalid declaration={name!r}: {expected}"
+
+
+def test_a_declaration_is_readable_as_soon_as_it_is_deployed_and_no_longer() -> None:
+    bench = Workbench([SITE])
+    bench.counters.accept(CALL, CALLED)
+    bench.deliver_all()
+    with pytest.raises(UncountedError):
+        bench.counters.get(CALLS, C1)
+
+    bench.deploy([SITE, CALLS], as_declared=True)
+    group = bench.counters.get(CALLS, C1)
+    assert (group["calls"], group.complete) == (0, False)
+
+    bench.deploy([CALLS], as_declared=True)
+    with pytest.raises(UncountedError, match=r"counts: 'calls'$"):
+        bench.counters.get(SITE)
+
+
+def test_a_table_that_no_deployment_counts_is_incomplete() -> None:
+    bench = Workbench([SITE, RECENT])
+    bench.counters.accept(CALL, CALLED)
+    group = bench.counters.get(SITE)
+    assert (group["calls"], group.complete) == (0, False)
+    assert not bench.counters.window(RECENT, C1).last(hours=1).complete
+
+    bench.deliver_all()
+    bench.clock.advance(60)
+    group = bench.counters.get(SITE)
+    assert (group["calls"], group.complete) == (1, True)
+    assert bench.counters.window(RECENT, C1).last(hours=1).complete
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "values", "refused"),
+    [
+        (DAILY, {**C1, "at:day": "01.01.2026"}, "invalid at:day='01.01.2026': expected a UTC day such as '2026-11-20'"),
+        (DAILY, {**C1, "at:day": "2026-1"}, "invalid at:day='2026-1': expected a UTC day such as '2026-11-20'"),
+        (DAILY, {**C1, "at:day": _at(5)}, "invalid at:day='2026-11-20T05:00:00Z': expected a UTC day such as"),
+        (OF_DAILY, {**C1, "at:day": "20261120"}, "invalid at:day='20261120': expected a UTC day such as '2026-11-20'"),
+        (TYPED, {"at:hour": "2026-11-20"}, "invalid at:hour='2026-11-20': expected a UTC hour such as '2026-11-20T00'"),
+        (TYPED, {"status": "5.0"}, "invalid status='5.0': expected a whole number"),
+        (TYPED, {"status": "ok"}, "invalid status='ok': expected a whole number"),
+        (TYPED, {"price": "1.50"}, "invalid price='1.50': expected a number"),
+        (TYPED, {"due": "2026-1"}, "invalid due='2026-1': expected an ISO 8601 date such as '2026-11-20'"),
+    ],
+)
+def test_a_text_that_no_group_has_is_refused(aggregate: Aggregate, values: dict[str, Any], refused: str) -> None:
+    with counters_in_memory([DAILY, TYPED, OF_DAILY]) as counters:
+        for call in (counters.get, counters.increment):
+            with pytest.raises(InvalidArgumentError) as found:
+                call(aggregate, values)
+            assert str(found.value).startswith(refused)
+
+
+def test_values_of_the_right_types_are_taken_in_every_form() -> None:
+    with counters_in_memory([DAILY, TYPED]) as counters:
+        for at in ("2026-11-20", date(2026, 11, 20)):
+            assert counters.get(DAILY, {**C1, "at:day": at})["daily"] == 0
+        typed = {"status": 5.0, "price": Decimal("1.50"), "due": date(2026, 11, 20), "at:hour": "2026-11-20T00"}
+        counters.increment(TYPED, typed)
+        assert counters.get(TYPED, {**typed, "status": "5", "price": "1.5"})["typed"] == 1
+
+
+def test_counts_of_an_older_definition_say_so() -> None:
+    before: list[Any] = [CALLS, RECENT, TOP]
+    bench = Workbench(before)
+    bench.counters.accept(CALL, CALLED)
+    bench.deliver_all()
+    fails = Attr("status").ge(500)
+    after = [replace(one, where=fails) for one in before]
+    bench.deploy(after, as_declared=True)
+
+    def read(calls: Aggregate, recent: Window, top: Aggregate) -> list[Any]:
+        return [
+            bench.counters.get(calls, C1),
+            *bench.counters.get_many([(calls, C1)]),
+            *(group for _, group in bench.counters.scan(calls, C1)),
+            *bench.counters.partition([calls], C1)["calls"],
+            bench.counters.window(recent, C1).between(_at(4), _at(6)),
+            *bench.counters.window(recent, C1).series(_at(5), _at(6), step="hour"),
+            *bench.counters.top(top),
+            *bench.counters.around(top, C1),
+        ]
+
+    for declared, is_declared in ((after, False), (before, True)):
+        answers = read(*declared)
+        assert len(answers) == 8
+        assert [one.as_declared for one in answers] == [is_declared] * 8
+        assert all(one.complete for one in answers)
+
+
+def test_counts_that_must_be_complete_are_refused_of_a_table_without_a_deployment() -> None:
+    bench = Workbench([SITE])
+    client: Any = bench.table
+    strict = Counters(bench.table.name, client=client, clock=bench.clock, incomplete="raise")
+    with pytest.raises(IncompleteError, match="'site' is not counted: no deployment counts the table yet"):
+        strict.get(SITE)
