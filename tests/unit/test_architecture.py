@@ -84,6 +84,7 @@ VIEWS_WINDOW = Window(
     retention=timedelta(days=61),
     tiers=("minute", "hour", "day", "month"),
 )
+BILLED = Window("billed", CLICK, pk="AD#{ad}", time="time")
 CUSTOMERS = Aggregate("customers", JOB, pk="CUSTOMER#{customer}", sk="STATISTICS", measures={"jobs": Count()})
 SHOPS = Aggregate(
     "shops",
@@ -108,7 +109,7 @@ RISK = Hierarchy(
     measures={"trades": Count(), "risk": Sum("risk")},
 )
 CALLS = Quota("calls", limit=10_000, per="day", by=("customer",))
-DECLARATIONS = flatten([VIEWS, SITE, VISITORS, VIEWS_WINDOW, CUSTOMERS, SHOPS, PLAYERS, RISK])
+DECLARATIONS = flatten([VIEWS, SITE, VISITORS, VIEWS_WINDOW, BILLED, CUSTOMERS, SHOPS, PLAYERS, RISK])
 
 LONG_URL = "/search?q=" + "x" * 2100
 
@@ -140,9 +141,10 @@ EXAMPLES = {
     "Quarantined image: redriven": f"QUARANTINE#* {SHARD}#*[!0]?#NewImage",
     "Quarantined delta": f"QUARANTINE#* {SHARD}#*#shops",
     "Checkpoint": "CHECKPOINT#?* CHECKPOINT",
+    "Closed period": "CHECKPOINT#closed~* CLOSED#*",
     "Witness": "CHECKPOINT#?* WITNESS",
     "History": "CHECKPOINT# DEPLOYMENTS",
-    "Deployment": "CHECKPOINT# DEPLOYMENT#cac*",
+    "Deployment": "CHECKPOINT# DEPLOYMENT#165*",
     "Generations": "CHECKPOINT# GENERATIONS",
     "Run": "CHECKPOINT# RUN#*",
     "Cut": "CHECKPOINT#run~* CUT#*",
@@ -343,6 +345,7 @@ class World:
         self.counters.redrive(redriven)
         Discards(self._store.table).discard(discarded)
         purge(self._store.table, discarded)
+        self.counters.window(BILLED, ad="7").close("day", "2026-11-19")
 
     def expire(self, item: Item) -> None:
         expired = self._record(None, item)

@@ -11,9 +11,17 @@ from dynamodb_counters._declarations.groups import given
 from dynamodb_counters._declarations.kinds import require_window
 from dynamodb_counters._items.decimals import Number, require_storable
 from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, require_retained
+from dynamodb_counters._reads.statements import (
+    Asked,
+    Statement,
+    billing_period,
+    close_period,
+    closed_periods,
+    read_statements,
+)
 from dynamodb_counters._reads.window_counts import Comparison, WindowCount
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.calendars import PERIODS, Period, period_start, steps, time_zone
+from dynamodb_counters._timeline.calendars import PERIODS, Period, period_start, require_anchor, steps, time_zone
 from dynamodb_counters._timeline.intervals import Interval
 from dynamodb_counters._timeline.times import seconds_of
 from dynamodb_counters.errors import InvalidArgumentError
@@ -159,7 +167,13 @@ class WindowReader:
         return self._count(interval, consistent=consistent)[0].count + n <= limit
 
     def calendar(
-        self, period: Period, tz: str | tzinfo = "UTC", *, as_of: datetime | None = None, consistent: bool = False
+        self,
+        period: Period,
+        tz: str | tzinfo = "UTC",
+        *,
+        anchor: int = 1,
+        as_of: datetime | None = None,
+        consistent: bool = False,
     ) -> WindowCount:
         """Count the current local hour, day, week, month or year so far.
 
@@ -169,6 +183,8 @@ class WindowReader:
             Weeks begin on Monday.
         tz : str or tzinfo, optional
             Time zone of the calendar: an IANA name such as ``"Europe/Berlin"``. Default ``"UTC"``.
+        anchor : int, optional
+            Day on which months begin, 1 to 31; the last day of a month that is shorter. Default 1.
         as_of : datetime, optional
             A moment in the period, up to which to count, with a time zone. Default: now.
         consistent
@@ -186,8 +202,9 @@ class WindowReader:
         """
         if period not in PERIODS:
             raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, PERIODS)))
+        require_anchor(anchor, period)
         now, until = _now_and_until(self._table, as_of)
-        start, unit = period_start(period, until, time_zone(tz)), self._window._unit
+        start, unit = period_start(period, until, time_zone(tz), anchor), self._window._unit
         require_retained(self._window, "period", start, now)
         end = Interval.ending_at(until, timedelta(seconds=unit), unit).end
         return self._count(Interval(start // unit * unit, end), consistent=consistent)[0]
@@ -239,6 +256,7 @@ class WindowReader:
         *,
         step: timedelta | Period,
         tz: str | tzinfo = "UTC",
+        anchor: int = 1,
         consistent: bool = False,
     ) -> list[WindowCount]:
         """Count step by step, as for a plot: in order, without gaps or overlaps, 0 where nothing was counted.
@@ -252,16 +270,86 @@ class WindowReader:
             the first and last of which are cut off at `start` and `end`.
         tz : str or tzinfo, optional
             Time zone of the calendar. Default ``"UTC"``.
-        consistent
-            As in `last`.
+        anchor, consistent
+            As in `calendar`.
 
         Examples
         --------
         >>> counters.window(JOBS, customer="c1").series(monday, sunday, step="day")  # doctest: +SKIP
         """
         first, last = self._checked(start, end)
-        intervals = steps(first, last, step, time_zone(tz), self._window._unit)
+        intervals = steps(first, last, step, time_zone(tz), self._window._unit, anchor=anchor)
         return count_series(self._table, self._window, self._values, intervals, consistent=consistent)
+
+    def statement(
+        self,
+        period: Period,
+        of: str | None = None,
+        tz: str | tzinfo = "UTC",
+        *,
+        anchor: int = 1,
+        consistent: bool = False,
+    ) -> Statement:
+        """Read the statement of a billing period: its numbers as they stand if it is closed, else as they are now.
+
+        Parameters
+        ----------
+        period : {"day", "week", "month", "year"}
+        of : str, optional
+            The period in ISO 8601: ``"2026-10-03"``, ``"2026-W40"``, ``"2026-10"`` or ``"2026"``. Default: the current
+            one.
+        tz, anchor, consistent
+            As in `calendar`.
+
+        Examples
+        --------
+        >>> counters.window(JOBS, customer="c1").statement("month", "2026-10", "Europe/Berlin").total  # doctest: +SKIP
+        31
+        """
+        [found] = read_statements(self._table, [self._asked(period, of, tz, anchor)], consistent=consistent)
+        return found
+
+    def close(self, period: Period, of: str, tz: str | tzinfo = "UTC", *, anchor: int = 1) -> Statement:
+        """Close a billing period that has ended: from now on its numbers stand; closing it again returns them.
+
+        Events that come later, or are taken back, are in the `adjustment` of the next period that is closed: the
+        totals of closed periods add up to what they count. Periods are closed one after the other; the window must keep
+        its buckets for good. Costs a write unit, and a read of all closed periods.
+
+        Parameters
+        ----------
+        period, of, tz, anchor
+            As in `statement`; the same `tz` and `anchor` as for the period before.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The period has not ended, does not follow the last closed one, or the window has a retention.
+        IncompleteError
+            The window waits for a backfill.
+
+        Examples
+        --------
+        >>> counters.window(JOBS, customer="c1").close("month", "2026-10", "Europe/Berlin").closed_at  # doctest: +SKIP
+        datetime.datetime(2026, 11, 3, 9, 0, tzinfo=datetime.timezone.utc)
+        """
+        return close_period(self._table, self._asked(period, of, tz, anchor))
+
+    def closed(self) -> list[Statement]:
+        """Read the statements of all closed periods, in order.
+
+        Examples
+        --------
+        >>> sum(period.total for period in counters.window(JOBS, customer="c1").closed())  # doctest: +SKIP
+        93
+        """
+        return closed_periods(self._table, self._window, self._values)
+
+    def _asked(self, period: str, of: str | None, tz: str | tzinfo, anchor: int) -> Asked:
+        now = self._table.clock()
+        interval = billing_period(self._window, period, of, time_zone(tz), now, anchor=anchor)
+        require_retained(self._window, "of", interval.start, now)
+        return self._window, self._values, interval
 
     def _count(self, *intervals: Interval, consistent: bool) -> Sequence[WindowCount]:
         asked = [(self._window, self._values, interval) for interval in intervals]

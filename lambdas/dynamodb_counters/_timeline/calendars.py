@@ -1,12 +1,14 @@
 """Where the hours, days, weeks, months and years of a time zone begin, across clock changes.
 
 A local day begins the first time its clocks reach midnight, or the moment they skip it. So a day has 23 or 25 hours
-where clocks change, and the periods of a zone follow each other without gap or overlap. Weeks begin on Monday.
+where clocks change, and the periods of a zone follow each other without gap or overlap. Weeks begin on Monday,
+months on their anchor, such as the 15th, or on the last day of a month that is shorter.
 """
 
 from __future__ import annotations
 
 import math
+from calendar import monthrange
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from itertools import pairwise
@@ -25,6 +27,11 @@ MAX_STEPS: Final = 10_000
 _DAYS: Final = {"hour": 0, "day": 1, "week": 7, "month": 28, "year": 365}
 """The shortest length of each period, in days."""
 
+_FIRST_DAYS: Final = {"day": "{}", "week": "{}-1", "month": "{}-01", "year": "{}-01-01"}
+NAMED_PERIODS: Final = tuple(_FIRST_DAYS)
+_EXAMPLES: Final = {"day": "2026-10-03", "week": "2026-W40", "month": "2026-10", "year": "2026"}
+_LAST_DAY: Final = 31
+
 
 def time_zone(tz: str | tzinfo) -> tzinfo:
     if isinstance(tz, tzinfo):
@@ -38,7 +45,35 @@ def time_zone(tz: str | tzinfo) -> tzinfo:
         raise InvalidArgumentError("tz", tz, hint) from None
 
 
-def period_start(period: str, moment: float, zone: tzinfo) -> int:
+def require_anchor(anchor: int, period: object) -> None:
+    """Refuse a first day that no month has, or that another period cannot have."""
+    if not isinstance(anchor, int) or not 1 <= anchor <= (_LAST_DAY if period == "month" else 1):
+        raise InvalidArgumentError("anchor", anchor, "1 to 31 of months, else 1")
+
+
+def named_period(period: str, name: str | None, zone: tzinfo, now: float, *, anchor: int = 1) -> tuple[int, int]:
+    """The first second of a local period, and of the next one; by its ISO 8601 name, None for the one of `now`.
+
+    >>> [utc(edge).isoformat() for edge in named_period("month", "2026-02", UTC, 0, anchor=31)]
+    ['2026-02-28T00:00:00+00:00', '2026-03-31T00:00:00+00:00']
+    """
+    if period not in _FIRST_DAYS:
+        raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, _FIRST_DAYS)))
+    require_anchor(anchor, period)
+    try:
+        if name is None:
+            day = _local(period_start(period, now, zone, anchor), zone).date()
+        else:
+            day = date.fromisoformat(_FIRST_DAYS[period].format(name))
+        if len(name or _EXAMPLES[period]) != len(_EXAMPLES[period]) or day.year == date.max.year:
+            raise ValueError(name)
+    except (ValueError, TypeError):
+        raise InvalidArgumentError(period, name, f"a {period} such as {_EXAMPLES[period]!r}") from None
+    first = _anchored(day, anchor) if period == "month" else day
+    return _midnight(first, zone), _midnight(_next(period, first, anchor), zone)
+
+
+def period_start(period: str, moment: float, zone: tzinfo, anchor: int = 1) -> int:
     """The second at which the local period that holds a moment began.
 
     >>> utc(period_start("day", 1_648_400_000, time_zone("Europe/Berlin"))).isoformat()
@@ -47,15 +82,15 @@ def period_start(period: str, moment: float, zone: tzinfo) -> int:
     if period == "hour":
         local = _local(math.floor(moment), zone)
         return math.floor(moment) - local.minute * 60 - local.second
-    first = _first_day(period, _local(moment, zone).date())
-    following = _midnight(_next(period, first), zone)
+    first = _first_day(period, _local(moment, zone).date(), anchor)
+    following = _midnight(_next(period, first, anchor), zone)
     # Where clocks go back over midnight, the date goes back for a while too; the period does not.
     return following if following <= moment else _midnight(first, zone)
 
 
-def periods(period: str, start: float, end: float, zone: tzinfo) -> Iterator[int]:
+def periods(period: str, start: float, end: float, zone: tzinfo, anchor: int = 1) -> Iterator[int]:
     """The seconds at which local periods begin: the first at or before `start`, the last before `end`."""
-    begin = period_start(period, start, zone)
+    begin = period_start(period, start, zone, anchor)
     day = _local(begin, zone).date()
     while begin < end:
         yield begin
@@ -63,15 +98,18 @@ def periods(period: str, start: float, end: float, zone: tzinfo) -> Iterator[int
             local = _local(begin, zone)
             begin += HOUR - local.minute * 60 - local.second
         else:
-            day = _next(period, day)
+            day = _next(period, day, anchor)
             begin = _midnight(day, zone)
 
 
-def steps(start: float, end: float, step: timedelta | str, zone: tzinfo, precision: int) -> list[Interval]:
+def steps(
+    start: float, end: float, step: timedelta | str, zone: tzinfo, precision: int, *, anchor: int = 1
+) -> list[Interval]:
     """Adjoining intervals on whole units of precision (seconds): of one length, or the periods of a calendar.
 
     A calendar's first and last period are cut off at `start` and `end`.
     """
+    require_anchor(anchor, step)
     whole = Interval.around(start, end, precision)
     if isinstance(step, timedelta):
         unit = timedelta(seconds=precision)
@@ -84,7 +122,7 @@ def steps(start: float, end: float, step: timedelta | str, zone: tzinfo, precisi
         if step not in PERIODS or max(HOUR, _DAYS[step] * 24 * HOUR) < precision:
             raise InvalidArgumentError("step", step, f"a timedelta or one of {PERIODS}, no shorter than the precision")
         _require_few(step, (whole.end - whole.start) / max(HOUR, _DAYS[step] * 24 * HOUR))
-        begins = [begin // precision * precision for begin in periods(step, whole.start, whole.end, zone)]
+        begins = [begin // precision * precision for begin in periods(step, whole.start, whole.end, zone, anchor)]
     edges = sorted({whole.start, *(begin for begin in begins if begin > whole.start), whole.end})
     return [Interval(one, two) for one, two in pairwise(edges)]
 
@@ -98,18 +136,23 @@ def _local(moment: float, zone: tzinfo) -> datetime:
     return utc(moment).astimezone(zone)
 
 
-def _first_day(period: str, day: date) -> date:
+def _first_day(period: str, day: date, anchor: int) -> date:
     if period == "week":
         return day - timedelta(days=day.weekday())
     if period == "month":
-        return day.replace(day=1)
+        first = _anchored(day, anchor)
+        return first if first <= day else _anchored(day.replace(day=1) - timedelta(days=1), anchor)
     return day.replace(month=1, day=1) if period == "year" else day
 
 
-def _next(period: str, first: date) -> date:
+def _anchored(day: date, anchor: int) -> date:
+    return day.replace(day=min(anchor, monthrange(day.year, day.month)[1]))
+
+
+def _next(period: str, first: date, anchor: int) -> date:
     # 28 + 4 days after its first day lies in the next month, whatever its length; so do 365 + 2 in the next year.
     days = _DAYS[period] + {"month": 4, "year": 2}.get(period, 0)
-    return _first_day(period, first + timedelta(days=days))
+    return _first_day(period, first + timedelta(days=days), anchor)
 
 
 def _midnight(day: date, zone: tzinfo) -> int:

@@ -44,6 +44,8 @@ def get(session: Session, name: str, group: tuple[str, ...], *, limit: int, cons
 def _tell(session: Session, name: str, groups: list[Group]) -> None:
     if not all(group.complete for group in groups):
         session.tell(f"not complete: `counters backfill {name}` counts what was there before")
+    if not all(group.as_declared for group in groups):
+        session.tell(f"by the definition before: `counters backfill {name}` counts by the new one")
 
 
 def plain_measures(measures: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,4 +90,5 @@ def _plain(name: str, found: Group) -> dict[str, Any]:
         "group": dict(found.values),
         "measures": plain_measures(found.measures),
         "complete": found.complete,
+        "as_declared": found.as_declared,
     }

@@ -40,6 +40,7 @@ from dynamodb_counters._items.table_schema import (
 )
 from dynamodb_counters._items.watermarks import sequence_of
 from dynamodb_counters._quarantine.quarantine_items import RECORD
+from dynamodb_counters._reads.statements import CLOSED
 from dynamodb_counters._writes.chunk_log import erased_digests
 from dynamodb_counters._writes.holdings import RESERVED
 from dynamodb_counters.cli.entries import read_entry, words
@@ -258,6 +259,13 @@ def _cut(item: Image) -> Iterator[str]:
     yield f"the run {_identity(item)} counts {item['shard']['S']} from {item['cut']['S'].lstrip('0')} on"
 
 
+def _closed(item: Image) -> Iterator[str]:
+    period = f"{_moment(item, 'start')} to {_moment(item, 'end')}"
+    group = unescape(item[PK]["S"].partition("#")[2].partition("#")[2])
+    yield f"a closed period of the window {item['window']['S']!r}, group {group}: {period}"
+    yield f"it counted {item['count']['N']}, and {item['adjustment']['N']} more of the closed periods before it"
+
+
 _BOOKKEEPING: Final[dict[str, tuple[str, Callable[[Image], Iterator[str]]]]] = {
     LAYOUT: ("layout", _layout),
     QUOTA: ("quota", _quota),
@@ -273,6 +281,7 @@ _BOOKKEEPING: Final[dict[str, tuple[str, Callable[[Image], Iterator[str]]]]] = {
     "scan": ("scan page", _scan),
     "beat": ("heartbeat", _beat),
     "CUT": ("cut", _cut),
+    CLOSED: ("closed period", _closed),
 }
 """By the part of an item's key that names its kind."""
 

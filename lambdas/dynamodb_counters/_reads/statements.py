@@ -1,0 +1,207 @@
+"""Statements: the count of a billing period, which stands once the period is closed.
+
+An event that comes later is an adjustment of the next period that is closed. A closed period keeps what all
+periods up to it were billed together, so an adjustment is the difference to what they count now: nothing is billed
+twice, or never, whatever arrives between two reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from decimal import localcontext
+from typing import Any, Final, TypeAlias
+
+from dynamodb_counters._control.statuses import Statuses
+from dynamodb_counters._declarations import Window
+from dynamodb_counters._items.bookkeeping import bookkeeping_item
+from dynamodb_counters._items.decimals import EXACT, Number, read_number, typed_number, whole
+from dynamodb_counters._items.key_templates import key_template
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, MAX_PK_BYTES, PK, SK
+from dynamodb_counters._reads.bucket_queries import count_intervals
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.calendars import named_period
+from dynamodb_counters._timeline.intervals import Interval
+from dynamodb_counters._timeline.times import utc
+from dynamodb_counters.errors import IncompleteError, InvalidArgumentError
+
+CLOSED: Final = "CLOSED"
+"""Starts the sort keys of closed periods, which are numbered: of two that are closed at once, one comes first."""
+
+_PAGE: Final = 20
+
+Asked: TypeAlias = tuple[Window, Mapping[str, object], Interval]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The count of a billing period, with what arrived too late for the periods that are closed already.
+
+    Parameters
+    ----------
+    count : int or Decimal
+        The window's measure over the period.
+    adjustment : int or Decimal
+        Changes of the closed periods before, since the last of them was closed; 0 unless this one follows it.
+    start, end : datetime
+        The period in UTC, start included, end excluded.
+    closed_at : datetime, optional
+        When it was closed, from which on its numbers stand. Default None: it is open.
+    complete, as_declared : bool, optional
+        As of a `WindowCount`; both are true of a closed period.
+
+    Examples
+    --------
+    >>> october = Statement(100, -2, datetime(2026, 10, 1), datetime(2026, 11, 1))
+    >>> october.total, october.closed_at
+    (98, None)
+    """
+
+    count: Number
+    adjustment: Number
+    start: datetime
+    end: datetime
+    closed_at: datetime | None = None
+    complete: bool = True
+    as_declared: bool = True
+
+    @property
+    def total(self) -> Number:
+        """The amount to bill: `count` and `adjustment`."""
+        with localcontext(EXACT):
+            return whole(self.count + self.adjustment)
+
+
+def billing_period(window: Window, period: str, of: str | None, zone: tzinfo, now: float, *, anchor: int) -> Interval:
+    """The period with a name, or the current one; refused if it does not begin and end on the window's units."""
+    start, end = named_period(period, of, zone, now, anchor=anchor)
+    if start % window._unit or end % window._unit:
+        allowed = f"a time zone whose {period}s begin on units of {window.precision}, the precision of {window.name!r}"
+        raise InvalidArgumentError("tz", str(zone), allowed)
+    return Interval(start, end)
+
+
+def read_statements(
+    table: Table, asked: Sequence[Asked], *, consistent: bool, check: Callable[[Sequence[Asked]], None] = lambda _: None
+) -> list[Statement]:
+    """The statements of windows for a period each, in two round trips; a `check` sees what the second one counts."""
+    closed = list(table.pool.map(lambda one: _closed_around(table, *one), asked))
+    left = [(one, last) for one, (found, last) in zip(asked, closed, strict=True) if found is None]
+    counted = _counted(table, [one for one, _ in left], [last for _, last in left], check, consistent=consistent)
+    return [next(counted) if found is None else _statement(found) for found, _ in closed]
+
+
+def close_period(table: Table, asked: Asked) -> Statement:
+    """Close a period, or return it as it stands."""
+    window, values, interval = asked
+    if {window.retention, Statuses.of_table(table).current(window).retention} != {None}:
+        raise InvalidArgumentError("window", window.name, "one with retention=None: closed periods are counted again")
+    found, last = _closed_around(table, *asked)
+    if found is not None:
+        return _statement(found)
+    start = str(utc(interval.start))
+    if interval.end > table.clock():
+        raise InvalidArgumentError("period", start, f"one that has ended; it ends at {utc(interval.end)}")
+    if last is not None and int(last["end"]["N"]) != interval.start:
+        follows = utc(int(last["end"]["N"]))
+        raise InvalidArgumentError("period", start, f"the one that follows the last closed one, from {follows} on")
+    [statement] = _counted(table, [asked], [last], lambda _: None, consistent=True)
+    if not statement.complete:
+        raise IncompleteError(f"{window.name!r} does not count everything yet: its periods cannot be closed")
+    number = 1 if last is None else int(last["number"]["N"]) + 1
+    with localcontext(EXACT):
+        through = read_number(last or {}, "through") + statement.total
+    item = bookkeeping_item(
+        {PK: {"S": _partition(window, values)}, SK: {"S": f"{CLOSED}#{number:06d}"}},
+        {
+            "window": window.name,
+            "number": number,
+            "start": interval.start,
+            "end": interval.end,
+            "first": interval.start if last is None else int(last["first"]["N"]),
+            "closed": int(table.clock()),
+        },
+    )
+    numbers = {"count": statement.count, "adjustment": statement.adjustment, "through": through}
+    item |= {name: typed_number(number) for name, number in numbers.items()}
+    try:
+        table.client.put_item(TableName=table.name, Item=item, ConditionExpression=f"attribute_not_exists({PK})")
+    except table.client.exceptions.ConditionalCheckFailedException:
+        # Another process has closed it first, or another period; or this one has, and the answer was lost.
+        return close_period(table, asked)
+    return _statement(item)
+
+
+def closed_periods(table: Table, window: Window, values: Mapping[str, object]) -> list[Statement]:
+    """All closed periods of a group, in order."""
+    return [_statement(item) for item in _closed(table, window, values)]
+
+
+def _counted(
+    table: Table,
+    asked: Sequence[Asked],
+    closed: Sequence[Mapping[str, Any] | None],
+    check: Callable[[Sequence[Asked]], None],
+    *,
+    consistent: bool,
+) -> Iterator[Statement]:
+    """Statements of open periods, each with the last closed one of its group."""
+    before = [_compared(interval, last) for (_, _, interval), last in zip(asked, closed, strict=True)]
+    both = [
+        (window, values, interval)
+        for (window, values, period), compared in zip(asked, before, strict=True)
+        for interval in (period, compared)
+    ]
+    check(both)
+    counts = iter(count_intervals(table, both, consistent=consistent))
+    for compared, last in zip(before, closed, strict=True):
+        own, again = next(counts), next(counts)
+        with localcontext(EXACT):
+            billed = read_number(last or {}, "through") if compared.start < compared.end else 0
+            adjustment = whole(again.count - billed)
+        yield Statement(own.count, adjustment, own.start, own.end, None, own.complete, own.as_declared)
+
+
+def _compared(period: Interval, last: Mapping[str, Any] | None) -> Interval:
+    """The closed periods that a period comes right after; empty if it does not."""
+    follows = last is not None and int(last["end"]["N"]) == period.start
+    return Interval(int(last["first"]["N"]) if last is not None and follows else period.start, period.start)
+
+
+def _closed_around(
+    table: Table, window: Window, values: Mapping[str, object], interval: Interval
+) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
+    """A period's own item if it is closed, and the last closed one of the group."""
+    last = None
+    for item in _closed(table, window, values, newest_first=True):
+        last = last or item
+        if int(item["start"]["N"]) <= interval.start:
+            is_own = (int(item["start"]["N"]), int(item["end"]["N"])) == (interval.start, interval.end)
+            return item if is_own else None, last
+    return None, last
+
+
+def _closed(
+    table: Table, window: Window, values: Mapping[str, object], *, newest_first: bool = False
+) -> Iterator[Mapping[str, Any]]:
+    pages = table.client.get_paginator("query").paginate(
+        TableName=table.name,
+        KeyConditionExpression=f"{PK} = :pk",
+        ExpressionAttributeValues={":pk": {"S": _partition(window, values)}},
+        ConsistentRead=True,
+        ScanIndexForward=not newest_first,
+        PaginationConfig={"PageSize": _PAGE} if newest_first else {},
+    )
+    return (item for page in pages for item in page["Items"])
+
+
+def _partition(window: Window, values: Mapping[str, object]) -> str:
+    """The partition of a group's closed periods; the group as in the window's key."""
+    template = key_template(f"{CHECKPOINT_PREFIX}closed~{window.name}#{{group}}", MAX_PK_BYTES, "name")
+    return template.render({"group": window._pk_template.render(values)})
+
+
+def _statement(item: Mapping[str, Any]) -> Statement:
+    start, end, closed = (utc(int(item[name]["N"])) for name in ("start", "end", "closed"))
+    return Statement(read_number(item, "count"), read_number(item, "adjustment"), start, end, closed)
