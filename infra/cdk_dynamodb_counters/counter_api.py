@@ -43,7 +43,7 @@ from dynamodb_counters._declarations import (
     flatten,
 )
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._http.parameters import RESERVED, RESERVED_OF_EVENTS
+from dynamodb_counters._http.parameters import RESERVED, RESERVED_OF_EVENTS, RESERVED_OF_WINDOWS
 from dynamodb_counters.errors import InvalidArgumentError
 
 _GET: Final = apigateway.HttpMethod.GET
@@ -231,8 +231,9 @@ def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:
     if len(set(names)) < len(names):
         raise InvalidArgumentError("shown", names, "each declaration only once")
     for declared in declarations:
-        if taken := RESERVED & {*declared.fields}:
-            allowed = f"fields other than {', '.join(sorted(RESERVED))}, which are request parameters"
+        reserved = RESERVED_OF_WINDOWS if isinstance(declared, Window) else RESERVED
+        if taken := reserved & {*declared.fields}:
+            allowed = f"fields other than {', '.join(sorted(reserved))}, which are request parameters"
             raise InvalidArgumentError("shown", f"{declared.name}.{min(taken)}", allowed)
     return tuple(sorted(declarations, key=lambda declared: declared.name))
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from dynamodb_counters._declarations import Aggregate, Average, Declaration, Event, Histogram, Measure, Window
 from dynamodb_counters._declarations.attribute_schema import json_schema
 from dynamodb_counters._http.parameters import (
+    BATCH_OPTIONS,
     DEFAULT_COUNT,
     DEFAULT_LAST,
     DEFAULT_LIMIT,
@@ -28,6 +29,7 @@ from dynamodb_counters._http.parameters import (
     leaderboard_fields,
 )
 from dynamodb_counters._http.problems import PROBLEM_JSON
+from dynamodb_counters._timeline.calendars import PERIODS
 
 VERSION: Final = "1"
 
@@ -46,8 +48,21 @@ _OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "description": "Maximum number of groups",
         "schema": {"type": "integer", "minimum": 1, "maximum": MAX_COUNT, "default": DEFAULT_COUNT},
     },
-    "start": {"description": "Earliest time of an event, with a UTC offset", "schema": _TIME},
-    "end": {"description": "Events of this time and later are left out", "schema": _TIME},
+    "start": {"description": "First moment of the span, with a UTC offset", "schema": _TIME},
+    "end": {"description": "First moment after the span, with a UTC offset", "schema": _TIME},
+    "period": {
+        "description": "A billing period instead of 'last'",
+        "schema": {"type": "string", "enum": ["day", "week", "month", "year"]},
+    },
+    "of": {
+        "description": "Which period: 2026-10-03, 2026-W40, 2026-10 or 2026; default: the current one",
+        "schema": _TEXT,
+    },
+    "tz": {"description": "Time zone of the calendar, such as Europe/Berlin", "schema": {**_TEXT, "default": "UTC"}},
+    "anchor": {
+        "description": "Day on which months begin; the last day of a shorter month",
+        "schema": {"type": "integer", "minimum": 1, "maximum": 31, "default": 1},
+    },
     "limit": {
         "description": "Maximum number of events or groups; a page may have fewer, even none, before the last",
         "schema": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
@@ -58,8 +73,8 @@ _OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "schema": _DURATION,
     },
     "step": {
-        "description": f"Length of a step; 'last' must be a multiple of it, at most {MAX_STEPS} times as long",
-        "schema": _DURATION,
+        "description": f"Length of a step, or hour, day, week, month, year; at most {MAX_STEPS} steps, all whole",
+        "schema": {"type": "string", "pattern": f"{_DURATION['pattern']}|^({'|'.join(PERIODS)})$"},
     },
     "as_of": {
         "description": "End of the window, with a UTC offset, in the years 1970 to 9998; default: now",
@@ -71,6 +86,11 @@ _STANDING: Final = {
     "as_declared": {"type": "boolean", "description": "False while counts follow an older definition"},
 }
 _COUNT: Final = {"count": _NUMBER, "start": _TIME, "end": _TIME, **_STANDING}
+_STATEMENT: Final = {
+    "adjustment": {**_NUMBER, "description": "Changes of the closed periods before this one"},
+    "total": _NUMBER,
+    "closed_at": {**_TIME, "nullable": True},
+}
 _PROBLEM: Final = {
     "type": "object",
     "required": ["type", "title", "status", "detail"],
@@ -93,9 +113,9 @@ def openapi(
             paths |= _event_paths(declared)
         else:
             paths |= _aggregate_paths(declared) if isinstance(declared, Aggregate) else _window_paths(declared)
-    aggregates = [declared.name for declared in by_name if isinstance(declared, Aggregate)]
-    if aggregates:
-        paths["/v1/batch"] = _post_batch(aggregates)
+    counted = [declared for declared in by_name if not isinstance(declared, Event)]
+    if counted:
+        paths["/v1/batch"] = _post_batch(counted)
     if tenant:
         for operation in (operation for path in paths.values() for operation in path.values()):
             _bind(operation, tenant)
@@ -103,7 +123,7 @@ def openapi(
         "openapi": "3.0.3",
         "info": {"title": "Counters", "version": VERSION},
         "paths": paths,
-        "components": {"schemas": {"Problem": _PROBLEM, "Group": _GROUP}},
+        "components": {"schemas": {"Problem": _PROBLEM, "Group": _GROUP, "Span": _SPAN}},
     }
 
 
@@ -136,18 +156,23 @@ def _window_paths(window: Window) -> dict[str, Any]:
     name, base, fields = window.name, f"/v1/windows/{window.name}", window.fields
     identity = {"window": _TEXT, "values": _values(fields)}
     count = _object({**identity, **_COUNT})
+    count["properties"] |= _STATEMENT
+    closed = _object({**identity, "closed": _array(_object({**_COUNT, **_STATEMENT}))})
     series = _object({**identity, "series": _array(_object(_COUNT))})
     paths = {
-        base: _get(f"Count in a trailing window of {name}", f"window_{name}", fields, WINDOW_OPTIONS, count),
+        base: _get(f"Count of {name} in a span or period", f"window_{name}", fields, WINDOW_OPTIONS, count),
         f"{base}/series": _get(f"Counts of {name} by step", f"series_{name}", fields, SERIES_OPTIONS, series),
     }
+    if window.retention is None:
+        paths[f"{base}/closed"] = _get(f"Closed periods of {name}", f"closed_{name}", fields, (), closed)
     longest = min(window.longest or MAX_DURATION, MAX_DURATION)
     defaults = {"last": min(DEFAULT_LAST, longest), "step": min(DEFAULT_STEP, longest)}
     for operation in (path["get"] for path in paths.values()):
         for parameter in operation["parameters"]:
             if (default := defaults.get(parameter["name"])) is not None:
                 parameter["description"] = parameter["description"].format(longest=_text(longest))
-                parameter["schema"] = {**_DURATION, "default": _text(default), "example": _text(default)}
+                schema = parameter["schema"]
+                parameter["schema"] = {**schema, "default": _text(default), "example": _text(default)}
     return paths
 
 
@@ -211,6 +236,10 @@ def _array(items: dict[str, Any]) -> dict[str, Any]:
 _GROUP: Final = _object({"aggregate": _TEXT, "values": _TEXTS, "measures": {"type": "object"}, **_STANDING})
 
 
+_SPAN: Final = _object({"window": _TEXT, "values": _TEXTS, **_COUNT})
+_SPAN["properties"] |= _STATEMENT
+
+
 def _get(
     summary: str, operation_id: str, required: Iterable[str], optional: Iterable[str], schema: dict[str, Any]
 ) -> dict[str, Any]:
@@ -229,18 +258,28 @@ def _get(
     }
 
 
-def _post_batch(aggregates: list[str]) -> dict[str, Any]:
-    entry = _object({"aggregate": {"type": "string", "enum": aggregates}, "values": _TEXTS})
-    entry["additionalProperties"] = False
-    body = _object({"groups": {"type": "array", "minItems": 1, "maxItems": MAX_COUNT, "items": entry}})
-    body["additionalProperties"] = False
-    groups = _object({"groups": _array({"$ref": "#/components/schemas/Group"})})
+def _post_batch(counted: list[Declaration]) -> dict[str, Any]:
+    kinds: dict[str, tuple[type[Declaration], dict[str, Any], str]] = {
+        "groups": (Aggregate, {}, "Group"),
+        "windows": (Window, {name: _OPTIONS[name]["schema"] for name in BATCH_OPTIONS}, "Span"),
+    }
+    body: dict[str, Any] = {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": {}}
+    answer: dict[str, Any] = {"type": "object", "properties": {}}
+    for kind, (declarable, options, schema) in kinds.items():
+        names = [declared.name for declared in counted if isinstance(declared, declarable)]
+        if names:
+            member = declarable.__name__.lower()
+            entry = _object({member: {"type": "string", "enum": names}, "values": _TEXTS})
+            entry["properties"] |= options
+            entry["additionalProperties"] = False
+            body["properties"][kind] = {"type": "array", "minItems": 1, "maxItems": MAX_COUNT, "items": entry}
+            answer["properties"][kind] = _array({"$ref": f"#/components/schemas/{schema}"})
     return {
         "post": {
-            "summary": "Many groups, of any aggregates",
+            "summary": "Many groups of any aggregates, and spans of any windows",
             "operationId": "batch",
             "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
-            "responses": _responses(groups, "404", "413", "415"),
+            "responses": _responses(answer, "404", "413", "415"),
         }
     }
 

@@ -7,7 +7,7 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -18,19 +18,27 @@ from dynamodb_counters._http.lossless_json import read_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._http.tenancy import filled_in
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
+from dynamodb_counters._reads.statements import billing_period
+from dynamodb_counters._timeline.calendars import PERIODS, time_zone
+from dynamodb_counters._timeline.intervals import Interval
 from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND
 
 GROUP_OPTIONS: Final = ("consistent",)
 GROUPS_OPTIONS: Final = ("limit", "next", "consistent")
 TOP_OPTIONS: Final = ("count",)
-WINDOW_OPTIONS: Final = ("last", "as_of", "consistent")
-SERIES_OPTIONS: Final = ("last", "step", "as_of")
+SPAN: Final = ("start", "end")
+CALENDAR: Final = ("tz", "anchor")
+WINDOW_OPTIONS: Final = ("last", "as_of", *SPAN, "period", "of", *CALENDAR, "consistent")
+BATCH_OPTIONS: Final = tuple(name for name in WINDOW_OPTIONS if name != "consistent")
+SERIES_OPTIONS: Final = ("last", "as_of", *SPAN, "step", *CALENDAR)
 
 EVENT_OPTIONS: Final = ("limit", "next", "consistent")
-SPAN: Final = ("start", "end")
 
-RESERVED: Final = frozenset({*GROUPS_OPTIONS, *TOP_OPTIONS, *WINDOW_OPTIONS, *SERIES_OPTIONS})
-"""Parameter names that no field of a group may have."""
+RESERVED: Final = frozenset({*GROUPS_OPTIONS, *TOP_OPTIONS})
+"""Parameter names that no field of a group of an aggregate may have."""
+
+RESERVED_OF_WINDOWS: Final = frozenset({*WINDOW_OPTIONS, *SERIES_OPTIONS})
+"""Parameter names that no field of a group of a window may have."""
 
 RESERVED_OF_EVENTS: Final = frozenset({*EVENT_OPTIONS, *SPAN})
 """Parameter names that no field of a readable event's key may have."""
@@ -158,8 +166,40 @@ class QueryParameters:
             raise _invalid("last", self.by_name["last"], f"at most {longest}, the longest window of {window.name!r}")
         return last
 
-    def step(self, last: timedelta) -> timedelta:
-        return self._duration("step", min(DEFAULT_STEP, last))
+    def interval(self, window: Window, now: float, *, is_series: bool = False) -> Interval:
+        """The span of time that is asked for: a period, from `start` to `end`, or the trailing `last`."""
+        self._require_one_span(() if is_series else CALENDAR)
+        if "period" in self.by_name:
+            return billing_period(
+                window, self.by_name["period"], self.by_name.get("of"), self.zone(), now, anchor=self.anchor()
+            )
+        if "start" in self.by_name:
+            first, last = (self.moment(name).timestamp() for name in SPAN)
+            if first >= last:
+                raise _invalid("end", self.by_name["end"], "a moment after 'start'")
+            return Interval.around(first, last, window._unit)
+        return Interval.ending_at(self.as_of(now).timestamp(), self.last(window), window._unit)
+
+    def _require_one_span(self, calendar: tuple[str, ...]) -> None:
+        given, kinds = self.by_name.keys(), (("last", "as_of"), SPAN, ("period", "of", *calendar))
+        spans = [names for names in kinds if not given.isdisjoint(names)]
+        if len(spans) > 1:
+            raise bad_request(f"{spans[0][0]!r} and {spans[1][0]!r} are given: expected one span of time")
+        for name in ("start", "end", "period"):
+            if spans and name in spans[0] and name not in given:
+                raise bad_request(f"missing parameter {name!r}")
+
+    def zone(self) -> tzinfo:
+        return time_zone(self.by_name.get("tz", "UTC"))
+
+    def anchor(self) -> int:
+        return self._integer("anchor", 1, 31)
+
+    def step(self, interval: Interval) -> timedelta | str:
+        text = self.by_name.get("step")
+        if text in PERIODS:
+            return text
+        return self._duration("step", min(DEFAULT_STEP, timedelta(seconds=interval.end - interval.start)))
 
     def as_of(self, now: float) -> datetime:
         return self.moment("as_of") if "as_of" in self.by_name else datetime.fromtimestamp(now, UTC)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC
+from datetime import timedelta
 from http import HTTPStatus
 from itertools import accumulate
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
 from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES, EventListing, page_of
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.parameters import (
+    BATCH_OPTIONS,
     GROUP_OPTIONS,
     GROUPS_OPTIONS,
     MAX_COUNT,
@@ -30,18 +31,24 @@ from dynamodb_counters._http.parameters import (
 )
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._http.tenancy import filled_in
-from dynamodb_counters._reads.bucket_queries import series_spans
+from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, require_retained, series_spans
 from dynamodb_counters._reads.rankings import Ranked
+from dynamodb_counters._reads.statements import Statement, read_statements
 from dynamodb_counters._reads.window_counts import WindowCount
 from dynamodb_counters._timeline.calendars import steps
 from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries, read_cost
-from dynamodb_counters._timeline.times import utc
 
 Bound: TypeAlias = Mapping[str, str]
 _NONE: Final[Bound] = MappingProxyType({})
 
 MAX_READ_UNITS: Final = 650
 """Read units of one window or series, eventually consistent: 366 days of a window that declares its key only."""
+
+_BATCH: Final[dict[str, tuple[str, type[Any], tuple[str, ...]]]] = {
+    "groups": ("aggregate", Aggregate, ()),
+    "windows": ("window", Window, BATCH_OPTIONS),
+}
+"""By the member of a batch: the member of an entry that names a declaration, its kind, and its options."""
 
 _Declared = TypeVar("_Declared", Aggregate, Window, Event)
 
@@ -56,6 +63,7 @@ class CountResources:
         self, counters: Counters, declarations: Iterable[Declaration | Event], clock: Callable[[], float]
     ) -> None:
         self._counters = counters
+        self._table = counters._table  # noqa: SLF001 - the readers of many windows at once
         self._clock = clock
         self._declarations: dict[str, Declaration | Event] = {declared.name: declared for declared in declarations}
 
@@ -66,13 +74,23 @@ class CountResources:
         return _group_json(name, self._counters.get(aggregate, values, consistent=parameters.consistent()))
 
     def batch(self, document: object, bound: Bound = _NONE) -> dict[str, Any]:
-        """Read groups of any aggregates, as a request's body lists them."""
-        wanted = [self._requested_group(index, entry, bound) for index, entry in enumerate(_batch_entries(document))]
-        groups = self._counters.get_many(wanted)
-        found = [_group_json(aggregate.name, group) for (aggregate, _), group in zip(wanted, groups, strict=True)]
-        if len(_fitting(found)) < len(found):
-            raise bad_request(f"the groups take more than {MAX_PAGE_BYTES} bytes of JSON: request fewer")
-        return {"groups": found}
+        """Read groups of any aggregates and spans of any windows, as a request's body lists them."""
+        entries, found = _batch_entries(document), dict[str, Any]()
+        asked = {
+            kind: [self._requested(kind, index, entry, bound) for index, entry in enumerate(entries.get(kind, ()))]
+            for kind in _BATCH
+        }
+        if "groups" in entries:
+            wanted = [(aggregate, parameters.by_name) for aggregate, parameters in asked["groups"]]
+            groups = self._counters.get_many(wanted)
+            found["groups"] = [
+                _group_json(aggregate.name, group) for (aggregate, _), group in zip(wanted, groups, strict=True)
+            ]
+        if "windows" in entries:
+            found["windows"] = self._windows(asked["windows"], consistent=False)
+        if len(_fitting([one for kind in found.values() for one in kind])) < sum(map(len, found.values())):
+            raise bad_request(f"the answer takes more than {MAX_PAGE_BYTES} bytes of JSON: request fewer")
+        return found
 
     def groups(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         """List the groups of an aggregate in one partition, page by page."""
@@ -108,24 +126,56 @@ class CountResources:
     def window(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         window = self._declared(name, Window)
         parameters = QueryParameters.parse(query_string, window.fields, WINDOW_OPTIONS, bound)
-        values, last, as_of = parameters.values(window.fields), parameters.last(window), parameters.as_of(self._clock())
-        interval = Interval.ending_at(as_of.timestamp(), last, window._unit)
-        _require_affordable(plan_queries(window._kept_tiers, interval))
-        count = self._counters.window(window, values).last(last, as_of=as_of, consistent=parameters.consistent())
-        return {"window": name, "values": values, **_count_json(count)}
+        [found] = self._windows([(window, parameters)], consistent=parameters.consistent())
+        return found
+
+    def closed(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
+        """The statements of a group's closed periods."""
+        window = self._declared(name, Window)
+        parameters = QueryParameters.parse(query_string, window.fields, (), bound)
+        values = parameters.values(window.fields)
+        closed = self._counters.window(window, values).closed()
+        return {"window": name, "values": values, "closed": [_statement_json(one) for one in closed]}
+
+    def _windows(self, asked: Sequence[tuple[Window, QueryParameters]], *, consistent: bool) -> list[dict[str, Any]]:
+        """Counts of spans, and statements of periods, each kind at once."""
+        now, table = self._clock(), self._table
+        spans = [
+            (window, parameters.values(window.fields), parameters.interval(window, now)) for window, parameters in asked
+        ]
+        for (window, _, interval), (_, parameters) in zip(spans, asked, strict=True):
+            argument = next((name for name in ("period", "start") if name in parameters.by_name), "last")
+            require_retained(window, argument, interval.start, now)
+        _require_affordable(spans)
+        is_period = ["period" in parameters.by_name for _, parameters in asked]
+        of_periods = [one for one, named in zip(spans, is_period, strict=True) if named]
+        others = [one for one, named in zip(spans, is_period, strict=True) if not named]
+        statements = iter(read_statements(table, of_periods, consistent=consistent, check=_require_affordable))
+        counts = iter(count_intervals(table, others, consistent=consistent))
+        return [
+            {
+                "window": window.name,
+                "values": values,
+                **(_statement_json(next(statements)) if named else _count_json(next(counts))),
+            }
+            for (window, values, _), named in zip(spans, is_period, strict=True)
+        ]
 
     def series(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         window = self._declared(name, Window)
         parameters = QueryParameters.parse(query_string, window.fields, SERIES_OPTIONS, bound)
-        values, last = parameters.values(window.fields), parameters.last(window)
-        step = parameters.step(last)
-        if last % step or last // step > MAX_STEPS:
-            raise bad_request(
-                f"invalid step: expected 'last' to be a multiple of it, at most {MAX_STEPS} times as long"
-            )
-        interval = Interval.ending_at(parameters.as_of(self._clock()).timestamp(), last, window._unit)
-        _require_affordable(series_spans(window, steps(interval.start, interval.end, step, UTC, window._unit)))
-        counts = self._counters.window(window, values).series(utc(interval.start), utc(interval.end), step=step)
+        values, now = parameters.values(window.fields), self._clock()
+        interval = parameters.interval(window, now, is_series=True)
+        step, zone, anchor = parameters.step(interval), parameters.zone(), parameters.anchor()
+        length = timedelta(seconds=interval.end - interval.start)
+        if isinstance(step, timedelta) and length % step:
+            raise bad_request(f"invalid step: expected the span, {length}, to be a multiple of it")
+        intervals = steps(interval.start, interval.end, step, zone, window._unit, anchor=anchor)
+        if len(intervals) > MAX_STEPS:
+            raise bad_request(f"invalid step: expected at most {MAX_STEPS} steps, not {len(intervals)}")
+        require_retained(window, "start" if "start" in parameters.by_name else "last", interval.start, now)
+        _require_cost(series_spans(window, intervals))
+        counts = count_series(self._table, window, values, intervals, consistent=False)
         return {"window": name, "values": values, "series": [_count_json(count) for count in counts]}
 
     def events(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
@@ -142,30 +192,40 @@ class CountResources:
             raise ProblemError(HTTPStatus.NOT_FOUND, detail)
         return declared
 
-    def _requested_group(self, index: int, entry: object, bound: Bound) -> tuple[Aggregate, Mapping[str, str]]:
-        where = f"groups[{index}]"
-        if not isinstance(entry, Mapping) or entry.keys() != {"aggregate", "values"}:
-            raise bad_request(f"invalid {where}: expected an object with members 'aggregate' and 'values'")
-        name, values = entry["aggregate"], entry["values"]
+    def _requested(self, kind: str, index: int, entry: object, bound: Bound) -> tuple[Any, QueryParameters]:
+        """A declaration, and the values and options of an entry."""
+        where, (member, declarable, options) = f"{kind}[{index}]", _BATCH[kind]
+        if not isinstance(entry, Mapping) or not {member, "values"} <= entry.keys() <= {member, "values", *options}:
+            allowed = f", and of {', '.join(options)}" if options else ""
+            raise bad_request(f"invalid {where}: expected an object with members {member!r} and 'values'{allowed}")
+        name, values = entry[member], entry["values"]
         if not isinstance(name, str):
-            raise bad_request(f"invalid {where}.aggregate: expected a string")
-        aggregate = self._declared(name, Aggregate)
+            raise bad_request(f"invalid {where}.{member}: expected a string")
+        declared: Aggregate | Window = self._declared(name, declarable)
         if isinstance(values, Mapping):
             values = filled_in(values, bound)
-        if not isinstance(values, Mapping) or values.keys() != set(aggregate.fields):
-            members = f"members {', '.join(aggregate.fields)}" if aggregate.fields else "no members"
+        if not isinstance(values, Mapping) or values.keys() != set(declared.fields):
+            members = f"members {', '.join(declared.fields)}" if declared.fields else "no members"
             raise bad_request(f"invalid {where}.values: expected an object with {members}")
         if not all(isinstance(value, str) for value in values.values()):
             raise bad_request(f"invalid {where}.values: expected strings")
         if sum(map(len, values.values())) > MAX_GROUP_BYTES:
             raise bad_request(f"invalid {where}.values: expected at most {MAX_GROUP_BYTES} bytes, as a group has")
-        return aggregate, values
+        given = {name: entry[name] for name in options if name in entry}
+        if not all(isinstance(value, str) for value in given.values()):
+            raise bad_request(f"invalid {where}: expected strings as members")
+        return declared, QueryParameters({**values, **given})
 
 
-def _batch_entries(document: object) -> list[object]:
-    entries = document.get("groups") if isinstance(document, Mapping) and len(document) == 1 else None
-    if not isinstance(entries, list) or not 1 <= len(entries) <= MAX_COUNT:
-        raise bad_request(f"invalid body: expected an object with member 'groups', an array of 1 to {MAX_COUNT}")
+def _batch_entries(document: object) -> Mapping[str, list[object]]:
+    is_object = isinstance(document, Mapping) and document and document.keys() <= _BATCH.keys()
+    entries: Mapping[str, list[object]] = document if is_object else {}  # type: ignore[assignment]
+    for kind in entries.values():
+        if not isinstance(kind, list) or not 1 <= len(kind) <= MAX_COUNT:
+            entries = {}
+    if not entries:
+        expected = f"an object with members 'groups' or 'windows', arrays of 1 to {MAX_COUNT}"
+        raise bad_request(f"invalid body: expected {expected}")
     return entries
 
 
@@ -175,10 +235,14 @@ def _fitting(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [entry for entry, size in zip(entries, sizes, strict=True) if size <= MAX_PAGE_BYTES]
 
 
-def _require_affordable(spans: Sequence[Span]) -> None:
+def _require_affordable(asked: Sequence[tuple[Window, Any, Interval]]) -> None:
+    _require_cost([span for window, _, interval in asked for span in plan_queries(window._kept_tiers, interval)])
+
+
+def _require_cost(spans: Sequence[Span]) -> None:
     if (cost := read_cost(spans)) > MAX_READ_UNITS:
         detail = f"the window takes about {cost:.0f} read units, limit: {MAX_READ_UNITS}; declare it as its `longest`"
-        raise bad_request(f"invalid last: {detail}")
+        raise bad_request(f"invalid span: {detail}")
 
 
 def _group_json(name: str, group: Group) -> dict[str, Any]:
@@ -189,10 +253,15 @@ def _group_json(name: str, group: Group) -> dict[str, Any]:
     return {"aggregate": name, "values": dict(group.values), "measures": measures, **_standing(group)}
 
 
-def _count_json(count: WindowCount) -> dict[str, Any]:
+def _count_json(count: WindowCount | Statement) -> dict[str, Any]:
     ends = {"start": count.start.isoformat(), "end": count.end.isoformat()}
     return {"count": count.count, **ends, **_standing(count)}
 
 
-def _standing(read: Group | Ranked | WindowCount) -> dict[str, Any]:
+def _statement_json(found: Statement) -> dict[str, Any]:
+    closed = {"closed_at": found.closed_at and found.closed_at.isoformat()}
+    return {**_count_json(found), "adjustment": found.adjustment, "total": found.total, **closed}
+
+
+def _standing(read: Group | Ranked | WindowCount | Statement) -> dict[str, Any]:
     return {"complete": read.complete, "as_declared": read.as_declared}

@@ -51,6 +51,7 @@ _COUNTS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "/v1/aggregates/<name>/histograms/<measure>": CountResources.histogram,
     "/v1/windows/<name>": CountResources.window,
     "/v1/windows/<name>/series": CountResources.series,
+    "/v1/windows/<name>/closed": CountResources.closed,
     "/v1/events/<name>": CountResources.events,
 }
 

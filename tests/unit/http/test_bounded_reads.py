@@ -110,7 +110,7 @@ def test_a_leaderboard_and_a_batch_are_no_longer_than_a_megabyte(monkeypatch: py
         )
 
     assert batch(*clients[:10])[0] == 200
-    assert batch(*clients)[1]["detail"] == "the groups take more than 1000000 bytes of JSON: request fewer"
+    assert batch(*clients)[1]["detail"] == "the answer takes more than 1000000 bytes of JSON: request fewer"
     assert "expected at most 8192 bytes" in batch("x" * 8192)[1]["detail"]
 
 

@@ -33,6 +33,9 @@ SPAN = {
     name: datetime.fromtimestamp(NOW + seconds, UTC).isoformat()
     for name, seconds in (("start", -5 * 86_400), ("end", 86_400))
 }
+ONE_SPAN = {"last", "as_of", "start", "end", "period", "of", "tz", "anchor"}
+"""Options of which a request takes one kind, and a name of a period only with its period."""
+
 FIELDS = {declared.name: declared.fields for declared in DECLARATIONS}
 CHECKS = [
     not_a_server_error,
@@ -93,12 +96,23 @@ def request_counted_groups(case: schemathesis.Case[Any]) -> None:
     groups = {name: pick(counted_values[name], len(text)) for name, text in generated.items() if name in counted_values}
     optional = generated.keys() - counted_values.keys() - SPAN.keys() - {"time"}
     options = {name: generated[name] for name in sorted(optional) if len(str(generated[name])) % 2}
-    case.query = groups | options | {name: text for name, text in SPAN.items() if name in generated}
+    spans: list[dict[str, str]] = [
+        SPAN,
+        {"period": "month"},
+        {name: options[name] for name in options if name == "last"},
+    ]
+    named = {parameter.name for parameter in case.operation.query}
+    span = spans[len(generated) % 3] if "as_of" in named else SPAN
+    options = {name: text for name, text in options.items() if name not in ONE_SPAN}
+    case.query = groups | options | {name: text for name, text in span.items() if name in named}
     body: Any = case.body
     if isinstance(body, dict):
-        for group in body["groups"]:
-            size = len(group["values"])
-            group["values"] = {name: pick(counted_values[name], size) for name in FIELDS[group["aggregate"]]}
+        for entry in (*body.get("groups", ()), *body.get("windows", ())):
+            size = len(entry["values"])
+            fields = FIELDS[entry.get("aggregate") or entry["window"]]
+            entry["values"] = {name: pick(counted_values[name], size) for name in fields}
+            for name in entry.keys() & ONE_SPAN:
+                del entry[name]
 
 
 def pick(values: list[str], index: int) -> str:

@@ -19,7 +19,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynamodb_counters._http.openapi import openapi
-from dynamodb_counters._http.parameters import RESERVED, RESERVED_OF_EVENTS, Position
+from dynamodb_counters._http.parameters import (
+    BATCH_OPTIONS,
+    RESERVED,
+    RESERVED_OF_EVENTS,
+    RESERVED_OF_WINDOWS,
+    Position,
+)
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.handlers import api, ingest_queue
 from simulation.hostile.__main__ import attack
@@ -38,7 +44,7 @@ TEXTS = st.text(max_size=30)
 NAMES = st.sampled_from([declared.name for declared in (*DECLARATIONS, *EVENTS)]) | TEXTS.map(
     lambda text: quote(text, safe="")
 )
-TAILS = st.sampled_from(["", "/top", "/groups", "/series", "/histograms/urls", "/histograms/views", "/x"])
+TAILS = st.sampled_from(["", "/top", "/groups", "/series", "/histograms/urls", "/histograms/views", "/closed", "/x"])
 KINDS = st.sampled_from(["aggregates", "windows", "events", "groups", ""])
 LENGTHS = st.from_regex(r"[0-9]{1,9}[mhdsw]", fullmatch=True) | st.sampled_from(["24h", "1h", "1m", "366d", "0m"])
 MOMENTS = (
@@ -52,8 +58,12 @@ PARAMETERS = {
     "url": st.sampled_from(sorted(URLS)) | TEXTS,
     "clientId": st.sampled_from(["c0", "c1"]) | TEXTS,
     "last": LENGTHS | TEXTS,
-    "step": LENGTHS | TEXTS,
+    "step": LENGTHS | st.sampled_from(["hour", "month"]) | TEXTS,
     "as_of": MOMENTS,
+    "period": st.sampled_from(["hour", "day", "week", "month", "year"]) | TEXTS,
+    "of": st.sampled_from(["2026-09", "2026", "2026-W38", "2026-09-21", "9999-12", "0001-01"]) | TEXTS,
+    "tz": st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kathmandu", "..", "/etc/passwd"]) | TEXTS,
+    "anchor": st.integers(-5, 40).map(str) | TEXTS,
     "count": st.integers(-5, 200).map(str) | TEXTS,
     "start": MOMENTS,
     "end": MOMENTS,
@@ -91,6 +101,10 @@ GROUP = st.fixed_dictionaries(
         "values": st.sampled_from([{}, *({"url": url} for url in URLS)]) | JSON,
     }
 )
+SPAN = st.fixed_dictionaries(
+    {"window": st.sampled_from(["rolling", "kept", "views"]) | SCALARS, "values": st.just({"url": "/"}) | JSON},
+    optional={name: PARAMETERS[name] | SCALARS for name in BATCH_OPTIONS},
+)
 BODIES = (
     (
         st.lists(ACCEPTABLE, min_size=1, max_size=6)
@@ -98,7 +112,9 @@ BODIES = (
         | st.lists(VIEWS, max_size=6)
         | VIEWS
         | JSON
-        | st.fixed_dictionaries({"groups": st.lists(GROUP, max_size=4)})
+        | st.fixed_dictionaries(
+            {}, optional={"groups": st.lists(GROUP, max_size=4), "windows": st.lists(SPAN, max_size=4)}
+        )
     ).map(json.dumps)
     | st.text(max_size=60)
     | st.just("[" * 100_000)
@@ -117,7 +133,11 @@ def api_requests(draw: st.DrawFn) -> dict[str, Any]:
         return draw(posts(st.just("/v1/batch")))
     if kind <= 3:
         path, names = draw(st.sampled_from(DOCUMENTED))
-        chosen = [name for name in names if name not in RESERVED | RESERVED_OF_EVENTS or draw(st.booleans())]
+        chosen = [
+            name
+            for name in names
+            if name not in RESERVED | RESERVED_OF_EVENTS | RESERVED_OF_WINDOWS or draw(st.booleans())
+        ]
         return request("GET", path, urlencode({name: draw(PARAMETERS[name]) for name in chosen}))
     path = draw(st.just(f"/v1/{draw(KINDS)}/{draw(NAMES)}{draw(TAILS)}") | TEXTS.map(lambda text: "/" + text))
     return request(draw(st.sampled_from(["GET", "GET", "GET", "POST", "PUT"])), path, draw(QUERIES))
