@@ -1,18 +1,21 @@
-"""``counters window``: how many in the last hours, or between two moments."""
+"""``counters window``: how many in the last hours, between two moments, or in a billing period."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import click
 from rich.text import Text
 
 from dynamodb_counters._declarations import Window
+from dynamodb_counters._reads.statements import Statement
 from dynamodb_counters._reads.window_counts import WindowCount
+from dynamodb_counters._reads.window_reader import WindowReader
+from dynamodb_counters._timeline.calendars import NAMED_PERIODS, Period
 from dynamodb_counters.cli.arguments import duration, fields_of, moment, span_of
 from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.formats import HEADING, moment_text, number, pairs, stamp
+from dynamodb_counters.cli.show.formats import HEADING, WARNING, moment_text, number, pairs, stamp
 
 
 @click.command()
@@ -21,6 +24,10 @@ from dynamodb_counters.cli.show.formats import HEADING, moment_text, number, pai
 @click.option("--last", type=duration, help="Such as 24h, 15m or 7d.")
 @click.option("--since", type=moment, help="ISO 8601; without an offset, UTC.")
 @click.option("--until", type=moment, help="Default: now.")
+@click.option("--period", type=click.Choice(NAMED_PERIODS), help="A billing period instead: the current one.")
+@click.option("--of", help="Name of the period: 2026-10-03, 2026-W40, 2026-10 or 2026.")
+@click.option("--tz", default="UTC", show_default=True, help="Time zone of the period, such as Europe/Berlin.")
+@click.option("--anchor", type=int, default=1, show_default=True, help="Day on which months begin.")
 @click.option("--compare", is_flag=True, help="With the same length before.")
 @click.option("--consistent", is_flag=True, help="Read strongly consistently, at twice the read units.")
 @shared
@@ -32,37 +39,83 @@ def window(
     last: timedelta | None,
     since: datetime | None,
     until: datetime | None,
+    period: str | None,
+    of: str | None,
+    tz: str,
+    anchor: int,
     compare: bool,
     consistent: bool,
 ) -> None:
-    """Count one group of the window NAME over a span of time."""
-    declared = session.find(Window, name)
-    values = fields_of(group, declared.fields, needed=declared.fields)
+    """Count one group of the window NAME over a span of time; or of several, as in usage,errors."""
+    given = [session.find(Window, one) for one in name.split(",")]
+    documents, rows = [], dict[str, str | Text]()
+    for declared in given:
+        values = fields_of(group, declared.fields, needed=declared.fields)
+        reader = session.counters.window(declared, values)
+        document: dict[str, Any] = {"window": declared.name, "group": values}
+        if period is not None:
+            if last or since or until or compare:
+                raise click.UsageError("--period is a span of its own: leave out --last, --since, --until, --compare")
+            statement = reader.statement(cast("Period", period), of, tz, anchor=anchor, consistent=consistent)
+            document |= statement_document(statement)
+            rows |= _rows(declared, given, statement)
+        else:
+            if of is not None:
+                raise click.UsageError("--of names a period: add --period")
+            found, previous = _counted(session, reader, (last, since, until), compare=compare, consistent=consistent)
+            document |= count_document(found)
+            rows |= _rows(declared, given, found)
+            if previous is not None:
+                rows |= {"before": number(previous.count), "change": _change(found, previous)}
+                document["previous"] = count_document(previous)
+        documents.append(document)
+    session.emit(documents[0] if len(documents) == 1 else {"windows": documents}, pairs(rows))
+
+
+def count_document(found: WindowCount | Statement) -> dict[str, Any]:
+    """A count with the interval it covers."""
+    ends = {"start": stamp(found.start.timestamp()), "end": stamp(found.end.timestamp())}
+    return {"count": found.count, **ends, "complete": found.complete, "as_declared": found.as_declared}
+
+
+def statement_document(found: Statement) -> dict[str, Any]:
+    """A statement with its adjustment, its total, and when it was closed."""
+    closed = None if found.closed_at is None else stamp(found.closed_at.timestamp())
+    return {**count_document(found), "adjustment": found.adjustment, "total": found.total, "closed_at": closed}
+
+
+def _counted(
+    session: Session,
+    reader: WindowReader,
+    span: tuple[timedelta | None, datetime | None, datetime | None],
+    *,
+    compare: bool,
+    consistent: bool,
+) -> tuple[WindowCount, WindowCount | None]:
+    last, since, until = span
     start, end = span_of(session.clock(), last, since, until)
-    previous = None
     if compare:
-        compared = session.counters.window(declared, values).compare(end - start, as_of=end, consistent=consistent)
-        found, previous = compared.current, compared.previous
-    elif last is not None:
-        found = session.counters.window(declared, values).last(last, as_of=end, consistent=consistent)
-    else:
-        found = session.counters.window(declared, values).between(start, end, consistent=consistent)
+        compared = reader.compare(end - start, as_of=end, consistent=consistent)
+        return compared.current, compared.previous
+    if last is not None:
+        return reader.last(last, as_of=end, consistent=consistent), None
+    return reader.between(start, end, consistent=consistent), None
+
+
+def _rows(declared: Window, given: list[Window], found: WindowCount | Statement) -> dict[str, str | Text]:
     rows: dict[str, str | Text] = {
         "count": Text(number(found.count), HEADING),
         "from": moment_text(found.start),
         "to": moment_text(found.end),
     }
-    document: dict[str, Any] = {"window": name, "group": values, **count_document(found)}
-    if previous is not None:
-        rows["before"] = number(previous.count)
-        rows["change"] = _change(found, previous)
-        document["previous"] = count_document(previous)
-    session.emit(document, pairs(rows))
-
-
-def count_document(found: WindowCount) -> dict[str, Any]:
-    """A count with the interval it covers."""
-    return {"count": found.count, "start": stamp(found.start.timestamp()), "end": stamp(found.end.timestamp())}
+    if isinstance(found, Statement):
+        closed = "open" if found.closed_at is None else f"closed at {moment_text(found.closed_at)}"
+        rows |= {"adjustment": number(found.adjustment), "total": number(found.total), "period": closed}
+    if not found.complete:
+        rows["complete"] = Text("no: backfill it", WARNING)
+    if not found.as_declared:
+        rows["as declared"] = Text("no: by the definition before, until a backfill", WARNING)
+    return rows if len(given) == 1 else {f"{declared.name}: {label}": value for label, value in rows.items()}
 
 
 def _change(found: WindowCount, previous: WindowCount) -> str:

@@ -1,0 +1,109 @@
+"""``counters close``: close a billing period, and export what it counted."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any, Final, cast
+
+import click
+
+from dynamodb_counters._control.statuses import Statuses
+from dynamodb_counters._declarations import Window
+from dynamodb_counters._http.lossless_json import write_json
+from dynamodb_counters._items.decimals import format_number
+from dynamodb_counters._items.table_schema import PK, TYPE
+from dynamodb_counters._timeline.calendars import NAMED_PERIODS, Period
+from dynamodb_counters.cli.arguments import fields_of
+from dynamodb_counters.cli.commands.window import statement_document
+from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.show.formats import grid, number
+from dynamodb_counters.errors import UnparsableKeyError
+
+_NUMBERS: Final = ("count", "adjustment", "total")
+_TIMES: Final = ("start", "end", "closed_at")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("period", metavar="PERIOD=WHICH")
+@click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…")
+@click.option("--tz", default="UTC", show_default=True, help="Time zone, such as Europe/Berlin.")
+@click.option("--anchor", type=int, default=1, show_default=True, help="Day on which months begin.")
+@click.option("--export", type=click.Choice(["csv", "jsonl"]), help="Print a line per group, for other programs.")
+@click.option("--dry-run", is_flag=True, help="Show the numbers as they are now, and close nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@shared
+def close(
+    session: Session,
+    name: str,
+    period: str,
+    group: tuple[str, ...],
+    *,
+    tz: str,
+    anchor: int,
+    export: str | None,
+    dry_run: bool,
+    yes: bool,
+) -> int:
+    """Close a billing period of the window NAME, such as month=2026-10: its numbers stand from then on.
+
+    Closes it for one group; without fields for all of them, which are found by reading the whole table. Later events
+    are the adjustment of the next period. A period that is closed already is shown as it stands.
+    """
+    window = session.find(Window, name)
+    if export is not None and session.out.is_terminal:
+        raise click.UsageError("--export is for other programs: send the output to a file or pipe")
+    [(kind, which)] = fields_of([period], NAMED_PERIODS).items()
+    values = fields_of(group, window.fields, needed=window.fields if group else ())
+    groups = [values] if group or not window.fields else _groups(session, window)
+    if not dry_run and not session.confirm(f"Close {kind} {which} of {name} for {len(groups)} group(s)?", yes=yes):
+        return 1
+    rows = []
+    for each in groups:
+        reader = session.counters.window(window, each)
+        read = reader.statement if dry_run else reader.close
+        found = read(cast("Period", kind), which, tz, anchor=anchor)
+        rows.append({"window": name, "group": each, **statement_document(found)})
+    if export is not None:
+        lines = _csv(window, rows) if export == "csv" else "".join(f"{write_json(row)}\n" for row in rows)
+        session.out.file.write(lines)
+        return 0
+    shown = grid(*window.fields, *_NUMBERS, *_TIMES, numbers=_NUMBERS)
+    for row in rows:
+        numbers = [number(row[column]) for column in _NUMBERS]
+        shown.add_row(*(row["group"][field] for field in window.fields), *numbers, *(row[one] or "" for one in _TIMES))
+    session.emit({"statements": rows}, shown)
+    return 0
+
+
+def _groups(session: Session, window: Window) -> list[dict[str, str]]:
+    """All groups of a window, by the buckets that the table holds."""
+    current = Statuses.of_table(session.counters._table).current(window)  # noqa: SLF001
+    pages = session.table.client.get_paginator("scan").paginate(
+        TableName=session.table.name,
+        FilterExpression="#type = :name",
+        ProjectionExpression=PK,
+        ExpressionAttributeNames={"#type": TYPE},
+        ExpressionAttributeValues={":name": {"S": current.name}},
+    )
+    keys = dict.fromkeys(item[PK]["S"] for page in pages for item in page["Items"])
+    groups, hashed = [], 0
+    for key in sorted(keys):
+        try:
+            groups.append(current._pk_template.parse(key))
+        except UnparsableKeyError:
+            hashed += 1
+    if hashed:
+        raise click.UsageError(f"{hashed} groups have keys too long to show their fields: close each by its fields")
+    return groups
+
+
+def _csv(window: Window, rows: list[dict[str, Any]]) -> str:
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow([*window.fields, *_NUMBERS, *_TIMES])
+    for row in rows:
+        numbers = [format_number(row[column]) for column in _NUMBERS]
+        writer.writerow([*(row["group"][field] for field in window.fields), *numbers, *(row[one] for one in _TIMES)])
+    return written.getvalue()
