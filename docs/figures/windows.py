@@ -6,11 +6,12 @@ With ``--check`` it changes nothing, and fails where it would.
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
 from typing import Final
+
+from drawing import INNER, LEFT, box, picture, text, write
 
 from dynamodb_counters._declarations import Event, Window
 from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries
@@ -18,7 +19,6 @@ from dynamodb_counters._timeline.tiers import DAYS, HOURS
 from dynamodb_counters._timeline.times import utc
 
 PAGE: Final = Path(__file__).parents[1] / "windows.md"
-PICTURE: Final = Path(__file__).with_name("windows.svg")
 _BEGIN: Final = "<!-- made by docs/figures/windows.py: begin -->"
 _END: Final = "<!-- made by docs/figures/windows.py: end -->"
 
@@ -27,10 +27,6 @@ _PRECISIONS: Final = ("1 second", "1 minute", "1 hour", "1 day")
 _LONGEST: Final = ("1 hour", "24 hours", "7 days", "30 days", "1 year")
 
 _MINUTE: Final = "%Y-%m-%d %H:%M"
-_WIDTH: Final = 960
-_LEFT: Final = 20
-_INNER: Final = _WIDTH - 2 * _LEFT
-_TOTAL, _SLOT, _NONE, _INK = "#1d4e89", "#5fa8d3", "#eef2f5", "#1f2933"
 
 
 def table() -> str:
@@ -56,55 +52,48 @@ def _jobs(**lengths: timedelta) -> Window:
     return Window("jobs", Event("job", pk="JOB#{id}", sk="JOB"), pk="CUSTOMER#{customer}", time="at", **lengths)
 
 
-def picture() -> str:
-    """An SVG of how a window is put together."""
+def window() -> str:
+    """Draw how a window is put together."""
     interval = Interval.ending_at(datetime(2026, 11, 20, 10, 30, tzinfo=UTC).timestamp(), timedelta(days=3))
     spans = plan_queries(_jobs(longest=_length("30 days"))._kept_tiers, interval)
     head, days, tail = sorted(spans, key=lambda span: span.interval.start)
     shapes = [
-        _text(_LEFT, 28, "The last 3 days as of 10:30, to the minute: three Queries at once", 17, weight="bold"),
-        _text(_LEFT, 50, f"{utc(interval.start):{_MINUTE}} up to {utc(interval.end):{_MINUTE}} (excluded), UTC", 13),
+        text(LEFT, 28, "The last 3 days, to the minute: three Queries at once", "b"),
+        text(LEFT, 50, f"from {utc(interval.start):{_MINUTE}} to before {utc(interval.end):{_MINUTE}}", "faint"),
         *_days(days, 86),
-        *_hour(head, _LEFT, 236, "head: minute slots of one hour item"),
-        *_hour(tail, _LEFT + _INNER // 2 + 20, 236, "tail: minute slots of one hour item"),
-        *_legend(322),
+        *_hour(head, 222, "head: minutes of"),
+        *_hour(tail, 310, "tail: minutes of"),
     ]
-    body = "\n".join(shapes)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} 346" role="img" '
-        'font-family="Helvetica, Arial, sans-serif">\n'
-        "<title>A window of three days: whole days by their totals, hours and minutes at both ends by slots</title>\n"
-        f'<rect width="{_WIDTH}" height="346" fill="#ffffff"/>\n{body}\n</svg>\n'
+    for left, kind, label in (
+        (LEFT, "good", "total, counted"),
+        (160, "table", "slot, counted"),
+        (304, "none", "not counted"),
+    ):
+        shapes += [box(left, 390, 16, 16, kind), text(left + 22, 404, label)]
+    return picture(
+        "A window of three days: whole days by their totals, hours and minutes at both ends by slots", 420, shapes
     )
 
 
 def _days(span: Span, top: int) -> list[str]:
     first, last = span.buckets
-    width = _INNER / (last - first + 1)
-    shapes = [_text(_LEFT, top, "day items: a total and 24 hour slots each", 13, weight="bold")]
+    width = INNER / (last - first + 1)
+    shapes = [text(LEFT, top, "day items: a total, and slots of 24 hours", "b")]
     for index, bucket in enumerate(range(first, last + 1)):
-        left = _LEFT + index * width
+        left = LEFT + index * width
         whole = span.interval.start <= DAYS.start(bucket) and DAYS.end(bucket) <= span.interval.end
-        shapes.append(_box(left + 2, top + 12, width - 4, 26, _TOTAL if whole else _NONE))
-        ink = "#ffffff" if whole else "#6b7785"
+        day = DAYS.text(bucket).removeprefix("2026-")
         shapes += [
-            _text(left + width / 2, top + 30, f"{DAYS.text(bucket)}  total", 12, fill=ink, anchor="middle"),
-            *_slots(span, bucket, left + 2, top + 42, width=width - 4, used=not whole),
-            _text(left + 2, top + 82, "h00", 11),
-            _text(left + width - 24, top + 82, "h23", 11),
+            box(left, top + 12, width - 6, 30, "good" if whole else "none", day),
+            *_slots(span, bucket, left, top + 48, width=width - 6, used=not whole),
         ]
-    return [*shapes, _text(_LEFT, top + 106, "whole days: totals; days that are cut: slots", 12)]
+    return [*shapes, text(LEFT, top + 100, "whole days: totals; days that are cut: slots", "faint")]
 
 
-def _hour(span: Span, left: float, top: int, label: str) -> list[str]:
+def _hour(span: Span, top: int, label: str) -> list[str]:
     [bucket] = {*span.buckets}
-    width = _INNER / 2 - 20
-    return [
-        _text(left, top, f"{HOURS.text(bucket)}  {label}", 13, weight="bold"),
-        *_slots(span, bucket, left, top + 10, width=width, used=True),
-        _text(left, top + 50, "m00", 11),
-        _text(left + width - 24, top + 50, "m59", 11),
-    ]
+    words = text(LEFT, top, f"{label} {HOURS.text(bucket)}", "b")
+    return [words, *_slots(span, bucket, LEFT, top + 12, width=INNER, used=True)]
 
 
 def _slots(span: Span, bucket: int, left: float, top: float, *, width: float, used: bool) -> list[str]:
@@ -114,42 +103,11 @@ def _slots(span: Span, bucket: int, left: float, top: float, *, width: float, us
     for index in range(len(tier.slots)):
         moment = tier.start(bucket) + index * tier.slot_seconds
         inside = used and span.interval.start <= moment < span.interval.end
-        shapes.append(_box(left + index * step, top, step - 1, 24, _SLOT if inside else _NONE))
+        shapes.append(box(left + index * step, top, step, 30, "table" if inside else "none", corner=0))
     return shapes
-
-
-def _legend(top: int) -> list[str]:
-    shapes, left = [], float(_LEFT)
-    for fill, label in ((_TOTAL, "total, counted"), (_SLOT, "slot, counted"), (_NONE, "in the item, not counted")):
-        shapes += [_box(left, top, 14, 14, fill), _text(left + 20, top + 12, label, 12)]
-        left += 160
-    return shapes
-
-
-def _box(left: float, top: float, width: float, height: float, fill: str) -> str:
-    return (
-        f'<rect x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}" '
-        'stroke="#b8c4ce" stroke-width="0.5"/>'
-    )
-
-
-def _text(
-    left: float, top: float, text: str, size: int, *, weight: str = "normal", fill: str = _INK, anchor: str = "start"
-) -> str:
-    style = f'font-size="{size}" font-weight="{weight}" fill="{fill}" text-anchor="{anchor}"'
-    return f'<text x="{left:.1f}" y="{top:.1f}" {style}>{text}</text>'
-
-
-def main() -> None:
-    """Write both, or check them."""
-    before, rest = PAGE.read_text(encoding="utf-8").split(_BEGIN)
-    made = {PAGE: f"{before}{_BEGIN}\n\n{table()}\n\n{_END}{rest.split(_END)[1]}", PICTURE: picture()}
-    stale = [path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
-    if "--check" in sys.argv[1:]:
-        raise SystemExit(f"out of date: {', '.join(map(str, stale))}" if stale else 0)
-    for path in stale:
-        path.write_text(made[path], encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    before, rest = PAGE.read_text(encoding="utf-8").split(_BEGIN)
+    page = f"{before}{_BEGIN}\n\n{table()}\n\n{_END}{rest.split(_END)[1]}"
+    write({PAGE: page, Path(__file__).with_name("windows.svg"): window()})
