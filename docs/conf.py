@@ -36,6 +36,7 @@ nitpick_ignore_regex = [
 
 html_theme = "furo"
 html_title = "DynamoDB counters"
+templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_extra_path = ["survive.html"]
 html_css_files = ["site.css"]

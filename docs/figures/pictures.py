@@ -24,13 +24,7 @@ def redelivery() -> str:
         shapes.append(box(LEFT + 46 * index, 40, 42, 56, "side" if record in {91, 92} else "plain", str(record)))
     shapes += [_item(40, 5, 90), text(LEFT, 122, "Records 91 and 92 come as a batch: two views of the page.")]
     steps = (
-        (
-            "1  Delivered and written. Then the function dies.",
-            91,
-            (7, 92),
-            "good",
-            "90 is before 91: counted",
-        ),
+        ("1  Delivered and written. Then the function dies.", 91, (7, 92), "good", "90 is before 91: counted"),
         ("2  Delivered again.", 91, (7, 92), "bad", "refused: watermark 92 is not before 91"),
         (
             "3  Delivered with 93 and 94: refused, folded from after 92.",

@@ -7,6 +7,7 @@ the same deliveries, dies at the same moments, and repeats an update when the an
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -53,6 +54,8 @@ class _Actor:
     status: str = "running"
     done: list[int] = field(default_factory=list)
     next: str | int | None = None
+    since: int = 0
+    """Position of the first record that its next update adds: the watermark must be before it."""
 
     @property
     def first(self) -> int:
@@ -94,7 +97,11 @@ class Run:
     def play(self) -> Run:
         """Run to the end; check that every count is exact."""
         self._name_shards()
-        self._frame("begin", f"Nothing is counted yet. {EVENTS} views are about to be written.")
+        self._frame(
+            "begin",
+            f"Nothing is counted yet. {EVENTS} views are about to be written. Each count will note the last record "
+            "that is in it, per shard: its watermark.",
+        )
         for _ in range(_MOST_STEPS):
             if not self._step():
                 break
@@ -234,6 +241,9 @@ class Run:
     def _start(self, delivery: Delivery, records: list[tuple[int, int]]) -> None:
         def heard(request: dict[str, Any]) -> None:
             actor.next = _target(request)
+            if isinstance(actor.next, int):
+                [first] = re.findall(r"< (:\w+)", request["ConditionExpression"])
+                actor.since = self._place(actor.shard, request["ExpressionAttributeValues"][first])
 
         sandbox = self._sandbox(heard)
         invocation = sandbox.invocation = Invocation(sandbox, delivery, self._backend.clock.now + _TIMEOUT)
@@ -260,7 +270,7 @@ class Run:
         page = actor.next
         assert isinstance(page, int)
         before, actor.next = self._counts()[page], None
-        marks = self._marks()[page]
+        marks, first = self._marks()[page], actor.since
         actor.invocation.step(fault)
         added = self._counts()[page] - before
         refused = self._marks()[page] == marks
@@ -277,10 +287,12 @@ class Run:
         who = f"{'Zombie' if actor.status == 'zombie' else 'Invocation'} {actor.number}"
         if refused:
             self.reached["refused"] += 1
+            [there] = [place for index, place in marks if index == list(self._shards).index(actor.shard)]
+            assert there >= first
             self._frame(
                 "refused",
-                f"{who} offers {more} of shard {shard} to {name}, whose watermark says that they are in. DynamoDB "
-                f"refuses the update: nothing is counted twice. {plain}",
+                f"{who} offers {more} of shard {shard} to {name}. Refused: watermark {shard}{there} is not before "
+                f"{shard}{first}. Nothing is counted twice. {plain}",
                 page,
             )
         else:
@@ -414,6 +426,11 @@ class Run:
     def _counts(self) -> list[int]:
         return [int(item.get("views", {"N": "0"})["N"]) for item in self._items()]
 
+    def _place(self, shard: str, watermark: Any) -> int:
+        """How many views of a shard are not after a watermark."""
+        through = sequence_of(watermark)
+        return sum(padded(number) <= through for *_, number in self._views(shard))
+
     def _marks(self) -> list[list[list[int]]]:
         """Watermarks of each item: shard, and the place of the last view it has applied."""
         marks = []
@@ -422,8 +439,7 @@ class Run:
             for index, shard in enumerate(self._shards):
                 value = item.get(WATERMARK_PREFIX + shard_digest(shard))
                 if value is not None:
-                    through = sequence_of(value)
-                    found.append([index, sum(padded(number) <= through for *_, number in self._views(shard))])
+                    found.append([index, self._place(shard, value)])
             marks.append(found)
         return marks
 

@@ -22,9 +22,12 @@ pytestmark = pytest.mark.e2e
 
 _PAGE = PROJECT / "docs" / "survive.html"
 _LOOKS: dict[str, dict[str, Any]] = {
-    "light": {"color_scheme": "light", "viewport": {"width": 1100, "height": 800}},
+    "light": {"color_scheme": "light", "viewport": {"width": 1100, "height": 800}, "reduced_motion": "reduce"},
     "dark phone": {"color_scheme": "dark", "viewport": {"width": 360, "height": 740}, "reduced_motion": "reduce"},
+    "moving phone": {"viewport": {"width": 390, "height": 844}},
 }
+_STILL = ["light", "dark phone"]
+_REASON = re.compile(r"Refused: watermark ([A-Z])(\d+) is not before \1(\d+)")
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +54,7 @@ def page(browser: Browser, look: str) -> Iterator[Page]:
     page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: said.append(f"error: {error}"))
     page.on("request", lambda request: asked.append(request.url))
+    page.clock.install()
     page.goto(_PAGE.as_uri())
     yield page
     assert said == []
@@ -93,10 +97,10 @@ def test_the_page_is_assembled_from_its_parts(data: dict[str, Any]) -> None:
     assert _PAGE.stat().st_size < 600_000
 
 
-@pytest.mark.parametrize("look", _LOOKS)
+@pytest.mark.parametrize("look", _STILL)
 def test_every_run_ends_exact_and_its_plain_increment_wrong(page: Page, data: dict[str, Any]) -> None:
     for number, story in enumerate(data["stories"]):
-        page.get_by_role("button", name=story["name"], exact=True).click()
+        page.get_by_label("Run").select_option(story["name"])
         assert position(page) == (0, len(story["frames"]) - 1)
         go_to(page, position(page)[1])
         assert numbers(page, "exact") == numbers(page, "written"), number
@@ -122,7 +126,8 @@ def test_it_plays_to_the_end_and_steps_by_keys(page: Page) -> None:
     page.locator("#play").focus()
     page.keyboard.press("Enter")
     assert page.locator("#play").inner_text() == "Pause"
-    page.locator("#forward:disabled").wait_for()
+    page.clock.run_for(20_000)
+    assert page.locator("#forward").is_disabled()
     assert page.locator("#play").inner_text() == "Play"
     assert page.locator("#kind").inner_text() == "The end"
     page.locator("#play").evaluate("it => it.blur()")
@@ -143,3 +148,74 @@ def test_each_fault_can_be_injected(page: Page) -> None:
         assert numbers(page, "exact") == numbers(page, "written"), fault
         page.locator("#original").click()
         assert not page.locator("#injected").is_visible()
+
+
+@pytest.mark.parametrize("look", ["moving phone"])
+def test_the_first_run_starts_by_itself_and_holds_where_an_update_is_refused(page: Page) -> None:
+    assert page.locator("#play").inner_text() == "Pause"
+    captions = []
+    for _ in range(60):
+        captions.append(page.locator("#kind").inner_text())
+        page.clock.run_for(1000)
+    refused = [caption for caption in captions if _REASON.fullmatch(caption)]
+    assert [refused.count(one) for one in dict.fromkeys(refused)] == pytest.approx([4, 4], abs=1)
+    assert page.locator("#kind").inner_text() == "The end"
+    assert page.locator("#play").inner_text() == "Play"
+
+
+@pytest.mark.parametrize("look", _STILL)
+def test_a_reader_who_wants_no_motion_starts_the_run(page: Page) -> None:
+    page.clock.run_for(30_000)
+    assert position(page)[0] == 0
+    assert page.locator("#play").inner_text() == "Play"
+
+
+@pytest.mark.parametrize(("look", "animation"), [("light", "none"), ("moving phone", "flash")])
+def test_a_refused_update_flashes_with_its_reason(page: Page, data: dict[str, Any], animation: str) -> None:
+    seen = 0
+    for number, story in enumerate(data["stories"]):
+        page.get_by_label("Run").select_option(story["name"])
+        for step, frame in enumerate(resolved(story["frames"], data["texts"])):
+            if any("Refused" in text for text in frame["x"]):
+                go_to(page, step)
+                reason = _REASON.fullmatch(page.locator("#kind").inner_text())
+                assert reason is not None, (number, step)
+                shard, watermark, first = reason.groups()
+                assert int(watermark) >= int(first)
+                assert f"{shard}{watermark}" in page.locator("#items tr.refused small").first.inner_text().split()
+                for marked in ("#happened", "#items tr.refused", "#path li.refused"):
+                    shown = page.locator(marked).evaluate("it => getComputedStyle(it).animationName")
+                    assert shown == animation, marked
+                seen += 1
+    assert seen > len(data["stories"])
+
+
+@pytest.mark.parametrize("look", ["moving phone"])
+def test_a_phone_shows_the_counts_under_play_and_the_caption_everywhere(page: Page) -> None:
+    play, counts = page.locator("#play").bounding_box(), page.locator("#counts").bounding_box()
+    assert play is not None
+    assert counts is not None
+    assert 0 <= counts["y"] - (play["y"] + play["height"]) <= 16
+    for share in (0, 0.5, 1):
+        page.evaluate("share => scrollTo(0, share * document.documentElement.scrollHeight)", share)
+        caption = page.locator("#happened").bounding_box()
+        assert caption is not None
+        assert caption["y"] >= 0
+        assert caption["y"] + caption["height"] <= 844
+        # A reader sees the caption and the counts together.
+        assert share or counts["y"] + counts["height"] <= caption["y"]
+
+
+def test_a_watermark_is_explained_where_it_first_appears(page: Page) -> None:
+    words = page.locator("body").inner_text()
+    assert page.locator("dfn").inner_text() == "watermark"
+    assert words.lower().index("watermark") == words.index("watermark per stream shard: the last record that is in it.")
+
+
+def test_the_way_of_a_view_is_marked_where_a_step_happens(page: Page, data: dict[str, Any]) -> None:
+    for step, frame in enumerate(data["stories"][0]["frames"]):
+        go_to(page, step)
+        kind = data["kinds"][frame["k"]]
+        place = {"write": "Writer", "batch": "Stream", "kill": "Function", "end of batch": "Function"}
+        expected = [] if kind in {"begin", "end"} else [place.get(kind, "Items")]
+        assert page.locator("#path li[class]:not([class='']) b").all_text_contents() == expected, step

@@ -73,6 +73,11 @@ def test_every_page_is_built_and_reached_from_the_index(pages: dict[str, Html]) 
     assert set(pages) - _NOT_PAGES <= reached
 
 
+def test_every_page_leads_to_the_replay(pages: dict[str, Html]) -> None:
+    without = [name for name, page in pages.items() if "survive.html" not in dict(internal(name, page.links))]
+    assert without == ["survive.html"]
+
+
 def test_links_lead_somewhere(site: Path, pages: dict[str, Html]) -> None:
     dead = [
         f"{name}: {target}#{anchor}"

@@ -8,7 +8,12 @@ const KINDS = {
   refused: "Counted already", "end of batch": "A batch is done", kill: "Killed", zombie: "A zombie",
   redeliver: "The stream goes back", split: "A shard is split", lost: "The answer is lost", end: "The end",
 };
-const SPAN = 1400;
+// Where on the way of a view each step happens.
+const PLACES = [["write"], ["batch", "redeliver", "split"], ["kill", "zombie", "end of batch"], ["update", "refused", "lost"]];
+const REFUSED = "Refused: ";
+// Milliseconds that a step is shown, and one that takes reading.
+const SPAN = 1300;
+const HELD = 4500;
 
 // `story` and `branch` say which recording is shown, `states` has its steps whole.
 let story = 0;
@@ -31,7 +36,10 @@ function unrolled() {
   return steps.map((frame) => {
     state = { ...state, ...frame };
     const running = state.i.map((one) => one.with(4, data.statuses[one[4]]));
-    return { ...state, k: data.kinds[state.k], i: running, text: state.x.map((one) => data.texts[one]).join(" ") };
+    const told = state.x.map((one) => data.texts[one]);
+    const reason = told.find((one) => one.startsWith(REFUSED)) ?? "";
+    const text = told.filter((one) => one !== reason).join(" ");
+    return { ...state, k: data.kinds[state.k], i: running, reason: reason.slice(0, -1), text };
   });
 }
 
@@ -66,9 +74,11 @@ function show(at) {
   find("position").textContent = `Step ${step} of ${last}`;
   find("back").disabled = step === 0;
   find("forward").disabled = step === last;
-  find("kind").textContent = KINDS[state.k];
+  find("kind").textContent = state.reason || KINDS[state.k];
   find("text").textContent = state.text;
-  find("happened").className = FAULTS.has(state.k) ? "fault" : state.k === "refused" || state.k === "end" ? "held" : "";
+  const looks = state.reason ? "refused" : FAULTS.has(state.k) ? "fault" : state.k === "refused" || state.k === "end" ? "held" : "";
+  find("happened").className = looks;
+  showPath(state);
   showStories();
   showFaults();
   showShards(state);
@@ -76,10 +86,18 @@ function show(at) {
   showItems(state);
 }
 
-function showStories() {
-  for (const [index, button] of [...find("stories").children].entries()) {
-    button.setAttribute("aria-pressed", index === story);
+function showPath(state) {
+  const sum = (numbers) => numbers.reduce((all, one) => all + one, 0);
+  const waiting = state.s.flatMap((_, shard) => standings(state, shard)).filter((one) => one === "waiting").length;
+  const told = [`${sum(state.t)} of ${data.events} written`, `${waiting} waiting`, `${running(state).length} running`, `${sum(state.c)} counted`];
+  for (const [place, box] of [...find("path").children].entries()) {
+    box.lastElementChild.textContent = told[place];
+    box.className = PLACES[place].includes(state.k) ? find("happened").className || "here" : "";
   }
+}
+
+function showStories() {
+  find("stories").value = story;
   const { about, seed } = data.stories[story];
   find("about").textContent = `${about} Seed ${seed}.`;
 }
@@ -94,7 +112,6 @@ function showFaults() {
   const offered = [...document.querySelectorAll("[data-fault]")].map((button) => injectable(button.dataset.fault));
   const first = Math.min(...offered.filter((at) => at >= 0));
   find("inject-label").textContent = `Inject a fault${first > step && first < Infinity ? ` after step ${first}` : ""}`;
-  find("inject-label").hidden = Boolean(branch);
   find("original").hidden = !branch;
   find("injected").hidden = !branch;
   if (branch) {
@@ -103,15 +120,26 @@ function showFaults() {
   }
 }
 
+function running(state) {
+  return state.i.filter((one) => one[4] !== "done" && one[4] !== "dead");
+}
+
+function inBatch(state, shard, at) {
+  return running(state).some(([, of, first, last]) => of === shard && first <= at && at <= last);
+}
+
+function standings(state, shard) {
+  return [...state.r[shard]].map((_, place) =>
+    place < state.s[shard][3] ? "acknowledged" : inBatch(state, shard, place + 1) ? "in a batch" : "waiting");
+}
+
 function showShards(state) {
   find("shards").replaceChildren(...state.s.map(([name, parent, open, acknowledged], index) => {
-    const flying = state.i.filter((one) => one[1] === index && one[4] !== "done" && one[4] !== "dead");
+    const told = standings(state, index);
     const records = [...state.r[index]].map((page, place) => {
       const at = place + 1;
-      const inBatch = flying.some(([, , first, last]) => first <= at && at <= last);
-      const looks = `record page-${page}${at <= acknowledged ? " seen" : ""}${inBatch ? " flying" : ""}`;
-      const told = at <= acknowledged ? "acknowledged" : inBatch ? "in a batch" : "waiting";
-      return element("span", { class: looks, role: "img", "aria-label": `${name}${at} ${data.pages[page]}, ${told}` }, `${at}`);
+      const looks = `record page-${page}${at <= acknowledged ? " seen" : ""}${inBatch(state, index, at) ? " flying" : ""}`;
+      return element("span", { class: looks, role: "img", "aria-label": `${name}${at} ${data.pages[page]}, ${told[place]}` }, `${at}`);
     });
     const about = `${parent >= 0 ? `child of ${state.s[parent][0]}` : ""}${parent >= 0 && !open ? ", " : ""}${open ? "" : "closed"}`;
     const title = element("div", {}, element("b", {}, `Shard ${name}`), element("small", {}, about));
@@ -138,9 +166,10 @@ function showItems(state) {
     const marks = state.w[index].map(([shard, place]) => `${state.s[shard][0]}${place}`).join(" ");
     const pending = written - count;
     const off = state.d[index];
-    const exact = pending ? `${pending} to come` : ended ? "exact" : "";
+    const refused = state.reason && state.f === index;
+    const exact = refused ? "refused" : pending ? `${pending} to come` : ended ? "exact" : "";
     const drift = off ? `${off} too many` : pending ? "" : ended ? "exact" : "";
-    return element("tr", { class: state.f === index ? "focus" : "" },
+    return element("tr", { class: refused ? "focus refused" : state.f === index ? "focus" : "" },
       element("th", { scope: "row" }, element("span", { class: `swatch page-${index}`, "aria-hidden": "true" }), page,
         element("small", {}, marks ? `watermarks ${marks}` : "no watermark yet")),
       element("td", { class: "written" }, element("strong", {}, `${written}`)),
@@ -158,12 +187,16 @@ function pause() {
   find("happened").setAttribute("aria-live", "polite");
 }
 
+function takesReading({ k, reason }) {
+  return reason || FAULTS.has(k) || k === "begin";
+}
+
 function next() {
   timer = setTimeout(() => {
     show(step + 1);
     if (step < states.length - 1) next();
     else pause();
-  }, SPAN / Number(find("speed").value));
+  }, (takesReading(states[step]) ? HELD : SPAN) / Number(find("speed").value));
 }
 
 function toggle() {
@@ -181,10 +214,9 @@ function go(by) {
 }
 
 for (const [index, { name }] of data.stories.entries()) {
-  const button = element("button", { type: "button" }, name);
-  button.addEventListener("click", () => choose(index));
-  find("stories").append(button);
+  find("stories").append(element("option", { value: index }, name));
 }
+find("stories").addEventListener("input", (event) => choose(Number(event.target.value)));
 for (const button of document.querySelectorAll("[data-fault]")) {
   button.addEventListener("click", () => inject(button.dataset.fault));
 }
@@ -205,3 +237,4 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 choose(0);
+if (!matchMedia("(prefers-reduced-motion: reduce)").matches) toggle();
