@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / source) for source in ("infra", "lambdas")]
+sys.path[:0] = [str(ROOT / source) for source in ("infra", "lambdas", "docs")]
 
 project = "DynamoDB counters"
 author = "The DynamoDB counters authors"
 language = "en"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "plain_markdown", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["adr/000-template.md"]
 
 # The pages also read well on the repository's host: plain Markdown, links from file to file, its anchors of headings.
@@ -33,6 +33,8 @@ nitpick_ignore_regex = [
     ("py:class", ".*"),  # types in words, such as "mapping of str to object", and those of AWS's libraries
     ("py:exc", ".*"),
 ]
+
+llms_optional = "Evidence"  # a caption of docs/index.md
 
 html_theme = "furo"
 html_title = "DynamoDB counters"

@@ -106,16 +106,60 @@ def test_the_site_can_be_searched(site: Path) -> None:
     assert "watermark" in index
 
 
+def test_every_page_has_a_markdown_copy_with_links_that_lead_somewhere(site: Path, pages: dict[str, Html]) -> None:
+    copies = {path: _without_blocks(path) for path in site.rglob("*.md") if "_sources" not in path.parts}
+    named = {name for name, page in pages.items() if f"{Path(name).stem}.md" in page.loaded}
+    assert {str(path.relative_to(site).with_suffix(".html")) for path in copies} == named
+    assert {str(path.relative_to(DOCS).with_suffix(".html")) for path in DOCS.rglob("*.md")} - named == {
+        "adr/000-template.html"
+    }
+    assert dead_links(copies) == []
+    assert [path.name for path in copies if "```{" in path.read_text(encoding="utf-8")] == []
+
+
+def test_markdown_copies_of_the_reference_hold_the_docstrings(site: Path) -> None:
+    text = (site / "api" / "declarations.md").read_text(encoding="utf-8")
+    assert "class dynamodb_counters.Event(name, *, key=None" in text
+    assert "The first\n        one is the partition key" in text
+    assert "eval-rst" not in text
+
+
+def test_llms_txt_lists_each_page_once_with_a_sentence(site: Path) -> None:
+    text = (site / "llms.txt").read_text(encoding="utf-8")
+    title, _, rest = text.partition("\n\n")
+    assert title == "# DynamoDB counters"
+    assert re.match(r"> [^\n]+\n\n[^\n]+\n\n## Start\n\n- ", rest)
+    listed = re.findall(r"(?m)^- \[[^]]+\]\(([^)]+)\)(: .+)?$", text)
+    pages = {str(path.relative_to(site)) for path in site.rglob("*.md") if "_sources" not in path.parts}
+    assert sorted(page for page, _ in listed) == sorted(pages - {"index.md"})
+    assert [page for page, sentence in listed if not sentence and not page.startswith("adr/0")] == []
+    optional = text[text.index("## Optional") :]
+    assert "\n## " not in optional
+    assert "(exactly-once.md)" in optional
+
+
 @pytest.mark.parametrize(
     "page",
     [*sorted(DOCS.rglob("*.md")), PROJECT / "README.md", PROJECT / "CONTRIBUTING.md"],
     ids=lambda page: str(page.relative_to(PROJECT)),
 )
 def test_links_lead_to_files_on_the_repositorys_host(page: Path) -> None:
-    text = re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8"))
-    targets = [found["target"] or found["picture"] for found in _LINK.finditer(text)]
-    missing = [it for it in targets if not urlsplit(it).scheme and it[0] != "#" and not beside(page, it).exists()]
-    assert missing == []
+    assert dead_links({page: _without_blocks(page)}) == []
+
+
+def _without_blocks(page: Path) -> str:
+    return re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8"))
+
+
+def dead_links(pages: dict[Path, str]) -> list[str]:
+    links = [
+        (page, found["target"] or found["picture"]) for page, text in pages.items() for found in _LINK.finditer(text)
+    ]
+    return [
+        f"{page}: {it}"
+        for page, it in links
+        if not urlsplit(it).scheme and it[0] != "#" and not beside(page, it).exists()
+    ]
 
 
 def beside(page: Path, target: str) -> Path:
