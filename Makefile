@@ -12,13 +12,16 @@ DEMO_ENVIRONMENT := .venv/.installed-demo node_modules/.installed-demo
 # Folders of unit tests with templates, processes or services; the others are of pure rooms.
 SLOW := benchmarks cli demo dev erase handlers http infra queue testing writes
 
+LOCK := UV_CUSTOM_COMPILE_COMMAND='make lock' uv pip compile --quiet --universal --python-version 3.11 \
+	--generate-hashes --only-binary :all: --emit-build-options
+
 # File names may hold spaces and quotes: recipes read these from the environment, never as make text.
-export LOG DUPLICATES SEED REPORT KEEP
+export LOG DUPLICATES SEED REPORT KEEP TAG
 # Hundreds of processes import the same modules, which pip does not compile: the first one does.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup check rooms demo bench test docs spec soak mutations engines nightly snapshot cli-examples replay lint audit wheel lock lambda-asset \
-	synth diff deploy aws-smoke clean clean-all
+.PHONY: help setup check rooms demo bench test docs spec soak mutations engines nightly snapshot cli-examples replay lint audit wheel release-check lock \
+	lambda-asset synth diff deploy aws-smoke clean clean-all
 
 help: ## List the targets
 	@echo 'Usage: make TARGET [NAME=VALUE ...]'
@@ -93,10 +96,15 @@ audit: $(ENVIRONMENT) ## Ask for known vulnerabilities of all that is locked
 wheel: $(ENVIRONMENT) ## Build the wheel with its bill of materials into dist
 	$(PYTHON) -m build --wheel --no-isolation
 
-lock: ## Write requirements.txt from requirements.in (needs uv) [ARGS='--upgrade']
+release-check: $(ENVIRONMENT) ## Build wheel and sdist of the last commit into dist, check and use them [TAG=v0.1.0]
+	@set --; \
+	[ -z "$$TAG" ] || set -- "$$TAG"; \
+	exec $(PYTHON) -m scripts.release_check "$$@"
+
+lock: ## Write requirements.txt and requirements-release.txt from their .in (needs uv) [ARGS='--upgrade']
 	@command -v uv >/dev/null || { echo 'error: needs uv: pip install uv' >&2; exit 1; }
-	UV_CUSTOM_COMPILE_COMMAND='make lock' uv pip compile --quiet --universal --python-version 3.11 \
-		--generate-hashes --only-binary :all: --emit-build-options $(ARGS) -o requirements.txt requirements.in
+	$(LOCK) $(ARGS) -o requirements.txt requirements.in
+	$(LOCK) $(ARGS) -c requirements.txt -o requirements-release.txt requirements-release.in
 
 lambda-asset: $(ENVIRONMENT) ## Write docs/lambda-asset.md: what goes into the Lambda asset, with licences
 	$(PYTHON) -m scripts.lambda_asset

@@ -69,13 +69,16 @@ def of_node(document: dict[str, Any]) -> list[str]:
 
 
 AUDITS: Final = (
-    Audit(
-        "requirements.txt",
-        (
-            *(sys.executable, "-m", "pip_audit", "-r", "requirements.txt"),
-            *("--require-hashes", "--disable-pip", "--format", "json", "--progress-spinner", "off"),
-        ),
-        of_python,
+    *(
+        Audit(
+            lock,
+            (
+                *(sys.executable, "-m", "pip_audit", "-r", lock),
+                *("--require-hashes", "--disable-pip", "--format", "json", "--progress-spinner", "off"),
+            ),
+            of_python,
+        )
+        for lock in ("requirements.txt", "requirements-release.txt")
     ),
     Audit("package-lock.json", ("npm", "audit", "--json"), of_node),
 )

@@ -36,14 +36,23 @@ def pinned(name: str) -> dict[str, re.Match[str]]:
     return {re.sub(r"[-_.]+", "-", one[1]).lower(): one for one in found}
 
 
-def test_everything_is_locked_with_hashes() -> None:
-    lock, asked = pinned("requirements.txt"), pinned("requirements.in")
+@pytest.mark.parametrize("name", ["requirements", "requirements-release"])
+def test_everything_is_locked_with_hashes(name: str) -> None:
+    lock, asked = pinned(f"{name}.txt"), pinned(f"{name}.in")
+    assert asked
     assert {name: lock[name][2] for name in asked} == {name: one[2] for name, one in asked.items()}
     assert [name for name, one in lock.items() if not one[4]] == []
-    text = (PROJECT / "requirements.txt").read_text()
+    text = (PROJECT / f"{name}.txt").read_text()
     # Packages that are built on installation would be built by tools that are not locked.
     assert "--only-binary :all:" in text
     assert "://" not in text
+
+
+def test_both_locks_have_the_same_versions() -> None:
+    lock, release = pinned("requirements.txt"), pinned("requirements-release.txt")
+    assert {name: lock[name][2] for name in lock.keys() & release} == {
+        name: release[name][2] for name in lock.keys() & release
+    }
 
 
 def test_installed_packages_are_the_locked_ones() -> None:
