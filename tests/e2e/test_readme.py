@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,16 @@ import pytest
 
 from dynamodb_counters import Counters
 from dynamodb_counters._commit.batch import Aggregator
+from dynamodb_counters._cost.service_dollars import MONTH
 from dynamodb_counters._table import Table
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
+from tests.unit.cli.in_process import run
 
 PROJECT = Path(__file__).resolve().parents[2]
 README = (PROJECT / "README.md").read_text()
+FIRST = README[: README.index("## Why")]
+INDEX = (PROJECT / "docs" / "index.md").read_text()
 APP, USE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
@@ -60,7 +65,43 @@ def test_the_example_counts(moto_engine: Engine, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_first_screen_says_what_for_whom_and_how() -> None:
-    first = README[: README.index("## Why")]
-    for told in ("make demo", "make test", "make deploy", "data-flow.svg", "For teams"):
-        assert told in first
+    for told in ("make demo", "make test", "make deploy", "make wheel", "data-flow.svg", "For teams"):
+        assert told in FIRST
     assert len(APP.strip().splitlines()) <= 20
+
+
+def test_the_first_screen_costs_what_its_command_says() -> None:
+    found = re.search(r"`counters (cost --rate (\d+) [^`]+)`", FIRST)
+    assert found is not None
+    designs = {one["title"]: one for one in run(*found[1].split(), "--json").document["designs"]}
+    events = int(found[2]) * MONTH
+
+    def cost(title: str, *, exact: bool) -> Decimal:
+        assert designs[title]["exact"] is exact
+        million = Decimal(designs[title]["dollars_per_month"]["total"] / events * 1e6)
+        return million.quantize(Decimal("0.01"), ROUND_HALF_UP)
+
+    said = " ".join(FIRST.split())
+    assert f"**It costs ${cost('this: packed', exact=True)} per million events in batches**" in said
+    assert f"and ${cost('this: accept + watermark', exact=True)} one by one" in said
+    assert f"plain increment, which is not exact, ${cost('naive increment', exact=False)}." in said
+
+
+def test_the_site_begins_with_the_words_of_the_first_screen() -> None:
+    part = FIRST[FIRST.index("**It costs") : FIRST.index("![")]
+    assert "**Is it a fit?**" in part
+    assert part.replace("](docs/", "](") in INDEX
+
+
+def test_evidence_and_maturity_of_the_first_screen_are_those_of_the_pages() -> None:
+    evidence = FIRST.partition("- **Evidence**")[2].partition("![")[0]
+    linked = re.findall(r"\]\((docs/[\w./-]+)[^)]*\)([^[]*)", evidence)
+    assert len(linked) == 3
+    for page, words in linked:
+        text = (PROJECT / page).read_text()
+        numbers = re.findall(r"\d[\d,]*\d|\d", words)
+        assert numbers
+        assert [number for number in numbers if not re.search(rf"(?<![\d,]){number}(?![\d,]\d)", text)] == []
+    assert ("Nothing has yet run on AWS" in FIRST) == ("Not yet run." in (PROJECT / "docs/seen-on-aws.md").read_text())
+    released = re.search(r"(?m)^## \[\d", (PROJECT / "CHANGELOG.md").read_text())
+    assert ("Nothing is released" in FIRST) == (released is None)
