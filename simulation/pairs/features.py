@@ -33,6 +33,7 @@ DROPPED: Final = "drop"
 VERIFIED: Final = "verification"
 REPAIRED: Final = "repair"
 LEASES: Final = "leases"
+CLOSED: Final = "closed periods"
 GIVEN_UP: Final = "give-ups"
 BUCKET: Final = "bucket redrive"
 RESTORED: Final = "restores"
@@ -67,6 +68,7 @@ FEATURES: Final = (
     VERIFIED,
     REPAIRED,
     LEASES,
+    CLOSED,
     GIVEN_UP,
     BUCKET,
     RESTORED,
@@ -81,6 +83,7 @@ FEATURES: Final = (
 Pair = tuple[str, str]
 
 _ONE_SOURCE: Final = "a declaration counts one kind of source"
+_NO_WINDOW: Final = "a window, whose periods are closed, counts events here and takes no direct counts"
 _NO_COPY: Final = "no copy is restored here once Lambda has given up on records: test_restored_bucket.py has both"
 
 REASONS: Final[Mapping[Pair, str]] = {
@@ -89,6 +92,9 @@ REASONS: Final[Mapping[Pair, str]] = {
     (PACKED, FOREIGN): _ONE_SOURCE,
     (PACKED, ONCE): "a transaction inserts an item: record_once refuses a packed event",
     (FOREIGN, ONCE): _ONE_SOURCE,
+    (FOREIGN, CLOSED): _NO_WINDOW,
+    (INCREMENTED, CLOSED): _NO_WINDOW,
+    (RESET, CLOSED): _NO_WINDOW,
     (GIVEN_UP, RESTORED): _NO_COPY,
     (BUCKET, RESTORED): _NO_COPY,
     (FOREIGN, ERASED_KEPT): "erasure finds events, not items of other code",

@@ -14,7 +14,7 @@ from simulation.pairs.audit import audit
 from simulation.pairs.calls import Runner
 from simulation.pairs.copies import Restoring
 from simulation.pairs.engine import NEAR, Engine
-from simulation.pairs.operators import Direct, Erasing, GivingUp, Housekeeper, Quarantine, Sharing
+from simulation.pairs.operators import Billing, Direct, Erasing, GivingUp, Housekeeper, Quarantine, Sharing
 from simulation.pairs.runs import SETTLED, Changes, Verifying
 from simulation.pairs.truth import Truth
 from simulation.pairs.writers import Writers
@@ -60,10 +60,10 @@ class PairSchedule:
         self._changes = Changes(engine, self._writers)
         self._verifying = Verifying(engine, self._changes)
         self._housekeeper = Housekeeper(engine)
-        self._sharing = Sharing(engine)
+        self._sharing, self._billing = Sharing(engine), Billing(engine)
         engine.actors = [self._writers, Direct(engine), Erasing(engine), self._quarantine, self._changes]
         self._restoring = Restoring(engine)
-        engine.actors += [self._verifying, self._housekeeper, self._sharing, self._restoring]
+        engine.actors += [self._verifying, self._housekeeper, self._sharing, self._billing, self._restoring]
         engine.runner_ended, engine.runner_moved = self._runner_ended, self._changes.moved
         if engine.rng.random() < _GIVES_UP and "give_up" not in without:
             engine.trouble.append(self._give_up)
@@ -119,7 +119,7 @@ class PairSchedule:
         self._housekeeper.drop()
         engine.go()
         self._audit("dropped", whole=True)
-        engine.wrong += self._sharing.wrong()
+        engine.wrong += [*self._sharing.wrong(), *self._billing.wrong()]
         if lost := engine.deliveries.lost():
             engine.wrong.append(f"{lost} records that Lambda gave up on were not counted from the bucket")
 

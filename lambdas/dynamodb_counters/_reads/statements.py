@@ -29,6 +29,7 @@ from dynamodb_counters.errors import IncompleteError, InvalidArgumentError
 CLOSED: Final = "CLOSED"
 """Starts the sort keys of closed periods, which are numbered: of two that are closed at once, one comes first."""
 
+_PREFIX: Final = f"{CHECKPOINT_PREFIX}closed~"
 _PAGE: Final = 20
 
 Asked: TypeAlias = tuple[Window, Mapping[str, object], Interval]
@@ -138,6 +139,15 @@ def closed_periods(table: Table, window: Window, values: Mapping[str, object]) -
     return [_statement(item) for item in _closed(table, window, values)]
 
 
+def window_of_closed(key: str) -> str:
+    """The window whose closed periods lie in a partition; "" if it is another's.
+
+    >>> window_of_closed("CHECKPOINT#closed~usage#acme")
+    'usage'
+    """
+    return key.removeprefix(_PREFIX).partition("#")[0] if key.startswith(_PREFIX) else ""
+
+
 def _counted(
     table: Table,
     asked: Sequence[Asked],
@@ -198,7 +208,7 @@ def _closed(
 
 def _partition(window: Window, values: Mapping[str, object]) -> str:
     """The partition of a group's closed periods; the group as in the window's key."""
-    template = key_template(f"{CHECKPOINT_PREFIX}closed~{window.name}#{{group}}", MAX_PK_BYTES, "name")
+    template = key_template(f"{_PREFIX}{window.name}#{{group}}", MAX_PK_BYTES, "name")
     return template.render({"group": window._pk_template.render(values)})
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Attr, Event, IncompleteError, InvalidArgumentError, Sum, Window
+from dynamodb_counters._backfill.dropping import Dropping
 from dynamodb_counters.cli.show.item_words import decoded
 from dynamodb_counters.testing import CountersInMemory, counters_in_memory
 from simulation.workbench import Workbench
@@ -155,3 +156,17 @@ def test_a_closed_period_is_decoded_in_words(counters: CountersInMemory) -> None
         "a closed period of the window 'usage', group call#c1: 2026-10-01 00:00:00 UTC to 2026-11-01 00:00:00 UTC",
         "it counted 20, and 0 more of the closed periods before it",
     ]
+
+
+def test_a_window_that_is_dropped_loses_its_closed_periods() -> None:
+    bench = Workbench([USAGE, SHORT])
+    bench.clock.now = _at(11, 3).timestamp()
+    bench.aggregator.handle({})
+    for window, customer in ((USAGE, "c1"), (USAGE, "c2")):
+        bench.counters.window(window, customer=customer).close("month", "2026-10")
+    bench.deploy([SHORT], as_declared=True)
+    bench.clock.advance(4 * 86_400)
+    dropping = Dropping(table=bench.store, now=bench.clock, names=["usage"])
+    assert [*dropping.steps()]
+    assert sum(dropping.dropped.values()) == 2
+    assert not [item for item in bench.table.items() if "CLOSED#" in item["sk"]["S"]]
