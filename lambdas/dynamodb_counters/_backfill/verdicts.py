@@ -15,8 +15,8 @@ from dynamodb_counters._declarations import Aggregate, Average, Count, Declarati
 from dynamodb_counters._fold.closing_times import closing_times
 from dynamodb_counters._fold.expiry import begin_of
 from dynamodb_counters._fold.item_layout import GroupKey
-from dynamodb_counters._items.attributes import TIER_MARK
 from dynamodb_counters._items.decimals import Number
+from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.table_schema import SCORE
 
 Verdict: TypeAlias = Literal["drift", "unknown", "waiting"]
@@ -78,6 +78,6 @@ def counts_gone(declaration: Declaration, group: GroupKey, now: float) -> bool:
     source = declaration.source
     if not isinstance(source, Aggregate) or source.retention is None or declaration.on_expiry != "keep":
         return False
-    if not any(TIER_MARK in field for field in declaration.fields):
+    if not any(map(tier_of, declaration.fields)):
         return False
     return closing_times(declaration.fields, source.retention)(group) + GROUP_KEPT - WIDE_MARGIN <= now

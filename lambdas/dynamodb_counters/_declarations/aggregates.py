@@ -99,9 +99,9 @@ class Aggregate:
     by : str or sequence of str, optional
         The fields that make up a group, attributes of the source. ``outer.inner`` reaches into a map, ``tags[]`` counts
         an item once under each member of a list, ``lines[].sku`` under what each member of a list of maps has,
-        ``at:day`` is the UTC minute, hour, day or month of a time. Items are named after the aggregate; they lie in the
-        partition of the source's items if `by` begins with the fields of its partition key. Default: none, for one
-        group of all.
+        ``at:day`` is the UTC minute, hour, day or month of a time, ``status:class`` is 2xx, ``ms:5,100`` the range of a
+        number, ``plan?free`` has a default. Items are named after the aggregate; they lie in the partition of the
+        source's items if `by` begins with the fields of its partition key. Default: none, for one group of all.
     pk, sk : str, optional
         Key templates instead of `by`, if you care how items are named. Their fields, as in ``{at:day}``, make up the
         group.

@@ -8,9 +8,11 @@ from typing import Final
 
 from dynamodb_counters._declarations.attribute_values import expectation, has_text
 from dynamodb_counters._declarations.event_attributes import Attribute
-from dynamodb_counters._items.attributes import LIST_MARK, TIER_MARK
+from dynamodb_counters._items.attributes import LIST_MARK
 from dynamodb_counters._items.conditions import Condition
+from dynamodb_counters._items.derived_fields import parts_of
 from dynamodb_counters._items.table_schema import is_reserved
+from dynamodb_counters._timeline.tiers import BY_NAME
 from dynamodb_counters.errors import InvalidArgumentError
 
 _NUMBERS: Final = (int, Decimal)
@@ -28,12 +30,13 @@ class KnownAttributes:
     def require_key(self, argument: str, names: Iterable[str]) -> None:
         """Refuse fields of a key that are no attributes, or have no text."""
         for name in names:
-            path, is_time, _ = name.partition(TIER_MARK)
+            path, derived, _ = parts_of(name)
             attribute = self._find(argument, name, path)
-            if is_time:
+            if derived in BY_NAME:
                 self._require_time(argument, name, attribute)
-            elif attribute.type not in (str, object, *_NUMBERS):
-                raise InvalidArgumentError(argument, name, f"a string or number; {self._is(path, attribute)}")
+            elif attribute.type not in ((object, *_NUMBERS) if derived else (str, object, *_NUMBERS)):
+                kind = "a number" if derived else "a string or number"
+                raise InvalidArgumentError(argument, name, f"{kind}; {self._is(path, attribute)}")
 
     def require_number(self, argument: str, name: str) -> None:
         """Refuse an attribute that is no number."""
@@ -107,7 +110,7 @@ class KnownAttributes:
 
     @staticmethod
     def _is(name: str, attribute: Attribute) -> str:
-        return f"{name.partition(TIER_MARK)[0]!r} is {expectation(attribute)}"
+        return f"{parts_of(name)[0]!r} is {expectation(attribute)}"
 
 
 def _equalities(condition: Condition) -> Iterable[tuple[str, object]]:

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
 from typing import Final
 
-from dynamodb_counters._items.attributes import LIST_MARK, TIER_MARK
+from dynamodb_counters._items.attributes import is_plain
 from dynamodb_counters._items.conditions import Condition
+from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.key_templates import key_template
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, QUARANTINE, RESERVED_PREFIX, is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
@@ -43,8 +44,8 @@ def require_key(argument: str, text: object) -> None:
 def require_plain_key(argument: str, text: object) -> None:
     """Refuse a key template whose fields are not the plain attributes an event's key needs."""
     require_key(argument, text)
-    if any(mark in name for name in key_fields(argument, str(text)) for mark in (".", LIST_MARK, TIER_MARK)):
-        allowed = "fields that are plain attributes, not parts of maps, list members or times rounded down"
+    if not all(map(is_plain, key_fields(argument, str(text)))):
+        allowed = "fields that are plain attributes, not parts of maps, list members or derived fields"
         raise InvalidArgumentError(argument, text, allowed)
 
 
@@ -80,7 +81,7 @@ def require_duration(argument: str, value: object, *, zero: bool = False) -> Non
 def require_retention(retention: object, fields: Iterable[str]) -> None:
     """Refuse a retention of groups whose key lacks the one bucket of time whose end it begins with."""
     require_duration("retention", retention)
-    if retention is not None and sum(TIER_MARK in field for field in fields) != 1:
+    if retention is not None and len([*filter(tier_of, fields)]) != 1:
         raise InvalidArgumentError("retention", retention, "None, or exactly one time that groups, such as at:day")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from dynamodb_counters._items.attributes import LIST_MARK, TIER_MARK
+from dynamodb_counters._items.attributes import is_plain
 from dynamodb_counters._items.key_templates import KeyTemplate, is_field, key_template
 from dynamodb_counters._items.table_schema import MAX_SK_BYTES, is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
@@ -20,7 +20,10 @@ _TAKEN: Final = ("CHECKPOINT", "LEASES", "PACK", "QUARANTINE", "WINDOW")
 """First words of bookkeeping's keys, as which no key may begin."""
 
 _PLAIN: Final = "an attribute name or a sequence of different ones, such as ('url', 'clientId')"
-_ANY: Final = "a field or a sequence of different ones, such as 'url', 'address.city', 'tags[]' or 'time:day'"
+_ANY: Final = (
+    "a field or a sequence of different ones, such as 'url', 'address.city', 'tags[]', 'time:day', 'status:class', "
+    "'ms:100,1000' (ascending, from 0 on) or 'plan?none'"
+)
 
 
 def field_names(argument: str, given: object, *, plain: bool = False) -> tuple[str, ...]:
@@ -33,8 +36,8 @@ def field_names(argument: str, given: object, *, plain: bool = False) -> tuple[s
             raise InvalidArgumentError(argument, name, _PLAIN if plain else _ANY)
         if is_reserved(name):
             raise InvalidArgumentError(argument, name, "fields that are not reserved (pk, sk, ttl, _…)")
-        if plain and any(mark in name for mark in (".", LIST_MARK, TIER_MARK)):
-            allowed = "plain attributes, not parts of maps, list members or times rounded down"
+        if plain and not is_plain(name):
+            allowed = "plain attributes, not parts of maps, list members or derived fields"
             raise InvalidArgumentError(argument, name, allowed)
     return tuple(names)
 

@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import localcontext
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from dynamodb_counters._declarations.aggregates import WRITE_SHARD_FIELD, Aggregate
 from dynamodb_counters._declarations.sources import Event
 from dynamodb_counters._declarations.windows import Window
-from dynamodb_counters._items.attributes import TIER_MARK
 from dynamodb_counters._items.decimals import EXACT, Number, parse_number, whole
+from dynamodb_counters._items.derived_fields import expected_text, parts_of
 from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.key_templates import is_hashed
 from dynamodb_counters._items.table_schema import PK, SK
-from dynamodb_counters._timeline.tiers import BY_NAME
 from dynamodb_counters.errors import InvalidArgumentError, UnknownMeasureError
 
 Key: TypeAlias = dict[str, dict[str, str]]
 """A typed key."""
-
-_EXAMPLE: Final = 1_795_132_800
-"""2026-11-20."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +109,11 @@ def require_fields(name: str, among: Iterable[tuple[Aggregate | Window, Iterable
 
 
 def _require_text(declared: Aggregate | Window, field: str, text: str) -> None:
-    path, _, tier = field.partition(TIER_MARK)
-    if tier:
-        if not BY_NAME[tier].has(text):
-            example = BY_NAME[tier].text(BY_NAME[tier].locate(_EXAMPLE)[0])
-            raise InvalidArgumentError(field, text, f"a UTC {tier} such as {example!r}")
+    expected = expected_text(field, text)
+    if expected is not None:
+        raise InvalidArgumentError(field, text, expected)
+    path, derived, default = parts_of(field)
+    if derived or text == default:
         return
     source = declared.source
     while isinstance(source, Aggregate):

@@ -53,8 +53,8 @@ class Window:
         A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     source : Event or Items
     by : str or sequence of str, optional
-        The fields that make up a group, attributes of the source. Default: none, for one group of all. Items lie in the
-        partition of the source's if these are the fields of its partition key, else in one named after the window.
+        The fields that make up a group, as in `Aggregate` but without lists. Default: none, for one group of all. Items
+        lie in the partition of the source's if these are the fields of its partition key, else in one named after it.
     pk : str, optional
         Key template of its items' partition instead of `by`. Its fields make up the group.
     time : str

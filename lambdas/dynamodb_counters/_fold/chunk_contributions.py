@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from dynamodb_counters._declarations import Aggregate, Count, Sum
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, Contribution
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
-from dynamodb_counters._items.attributes import LIST_MARK, TIER_MARK
+from dynamodb_counters._items.attributes import is_plain
 from dynamodb_counters._items.chunks import Chunk
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS
@@ -23,8 +23,7 @@ _SHORT: Final = MAX_GROUP_BYTES // 4
 def compile_columns(layout: ItemLayout, declaration: Aggregate) -> ByColumns | None:
     """None for a declaration that has more to look at than whole columns of plain attributes."""
     fields, measures = declaration.fields, declaration.measures
-    is_plain = not any(mark in field for field in fields for mark in (".", LIST_MARK, TIER_MARK))
-    if declaration.where is not None or not is_plain:
+    if declaration.where is not None or not all(map(is_plain, fields)):
         return None
     counts = [name for name, measure in measures.items() if isinstance(measure, Count)]
     sums = {name: measure for name, measure in measures.items() if isinstance(measure, Sum)}

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 from dynamodb_counters._declarations import Declaration, Window
-from dynamodb_counters._items.attributes import TIER_MARK
-from dynamodb_counters._timeline.tiers import BY_LETTER, BY_NAME, TOTAL
+from dynamodb_counters._items.derived_fields import tier_of
+from dynamodb_counters._timeline.tiers import BY_LETTER, TOTAL, Tier
 
 
 def closing_times(fields: Sequence[str], retention: timedelta) -> Callable[[Sequence[Any]], float]:
@@ -22,8 +22,8 @@ def closing_times(fields: Sequence[str], retention: timedelta) -> Callable[[Sequ
     >>> closing_times(("url", "at:day"), timedelta(days=1))(("/", "1970-01-01")) / 86_400
     2.0
     """
-    [index] = [index for index, field in enumerate(fields) if TIER_MARK in field]
-    tier, seconds = fields[index].partition(TIER_MARK)[2], retention.total_seconds()
+    [(index, tier)] = [(index, tier) for index, field in enumerate(fields) if (tier := tier_of(field)) is not None]
+    seconds = retention.total_seconds()
     return lambda group: _end(tier, group[index]) + seconds
 
 
@@ -40,5 +40,5 @@ def late_parts(declaration: Declaration, group: Sequence[Any], created: float) -
 
 
 @lru_cache(maxsize=4096)
-def _end(tier: str, text: str) -> int:
-    return BY_NAME[tier].end(BY_NAME[tier].parse(text))
+def _end(tier: Tier, text: str) -> int:
+    return tier.end(tier.parse(text))

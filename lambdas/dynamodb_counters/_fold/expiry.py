@@ -15,11 +15,12 @@ from dynamodb_counters._fold.contributions import UNFOLDABLE
 from dynamodb_counters._fold.item_layout import GroupKey
 from dynamodb_counters._fold.plan import Plan, Source
 from dynamodb_counters._fold.records import OLD, Change, is_erasure, is_expiry
-from dynamodb_counters._items.attributes import LIST_MARK, TIER_MARK, Image, reader, text_reader
+from dynamodb_counters._items.attributes import LIST_MARK, Image, reader, text_reader
 from dynamodb_counters._items.chunks import decode_chunk
+from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.table_schema import CHUNK
-from dynamodb_counters._timeline.tiers import BY_LETTER, BY_NAME
+from dynamodb_counters._timeline.tiers import BY_LETTER
 from dynamodb_counters._timeline.times import HOUR
 
 
@@ -84,12 +85,13 @@ def _begin(declaration: Declaration) -> Callable[[Image], float] | None:
 
 
 def _timed(declaration: Aggregate) -> str | None:
-    fields = (field for field in declaration.fields if TIER_MARK in field)
+    fields = (field for field in declaration.fields if tier_of(field) is not None)
     return next((field for field in fields if LIST_MARK not in field and of_member(field) is None), None)
 
 
 def _start(field: str, text: str) -> float:
-    tier = BY_NAME[field.partition(TIER_MARK)[2]]
+    tier = tier_of(field)
+    assert tier is not None
     return tier.start(tier.parse(text))
 
 

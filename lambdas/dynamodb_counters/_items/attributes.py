@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._items.decimals import Number, format_number, parse_number, require_storable
-from dynamodb_counters._items.event_times import event_seconds
+from dynamodb_counters._items.derived_fields import DEFAULT_MARK, DERIVED_MARK, derivation, parts_of
 from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS
-from dynamodb_counters._timeline.tiers import BY_NAME
 from dynamodb_counters.errors import MalformedImageError
 
 Image: TypeAlias = Mapping[str, Mapping[str, Any]]
@@ -21,8 +20,11 @@ Image: TypeAlias = Mapping[str, Mapping[str, Any]]
 TypedValue: TypeAlias = Mapping[str, Any]
 
 LIST_MARK: Final = "[]"
-TIER_MARK: Final = ":"
-"""Separates a time from the tier it is rounded down to in a key: ``{at:day}``."""
+
+
+def is_plain(field: str) -> bool:
+    """Whether a field is an attribute of the item as it is."""
+    return not any(mark in field for mark in (".", LIST_MARK, DERIVED_MARK, DEFAULT_MARK))
 
 
 def reader(path: str, *, literal: bool = False) -> Callable[[Image], TypedValue | None]:
@@ -69,13 +71,13 @@ def number_reader(path: str, *, literal: bool = False) -> Callable[[Image], Numb
 
 
 def text_reader(path: str, *, literal: bool = False) -> Callable[[Image], str]:
-    """A function that reads the text a string or number has in a key.
+    """A function that reads the text a string or number has in a key, or what is derived of it.
 
-    >>> text_reader("at:day")({"at": {"S": "2026-11-20T23:30:00-01:00"}})
-    '2026-11-21'
+    >>> text_reader("at:day")({"at": {"S": "2026-11-20T23:30:00-01:00"}}), text_reader("plan?none")({})
+    ('2026-11-21', 'none')
     """
-    if TIER_MARK in path and not literal:
-        return _bucket_reader(path)
+    if not literal and (DERIVED_MARK in path or DEFAULT_MARK in path):
+        return _derived_reader(path)
     find = reader(path, literal=literal)
 
     def read_any(image: Image) -> str:
@@ -118,14 +120,23 @@ def texts_reader(path: str) -> Callable[[Image], list[str]]:
     return read
 
 
-def _bucket_reader(path: str) -> Callable[[Image], str]:
-    time, _, name = path.partition(TIER_MARK)
-    find, tier = reader(time), BY_NAME[name]
+def _derived_reader(field: str) -> Callable[[Image], str]:
+    path, name, default = parts_of(field)
+    find, derived = reader(path), derivation(name)
 
     def read(image: Image) -> str:
-        return tier.text(tier.locate(event_seconds(_present(find(image), time)))[0])
+        value = find(image)
+        if default is not None and is_absent(value):
+            return default
+        there = _present(value, path)
+        return _text(there, path) if derived is None else derived.text(there)
 
     return read
+
+
+def is_absent(value: TypedValue | None) -> bool:
+    """Whether an item lacks an attribute: it is missing, or null."""
+    return value is None or "NULL" in value
 
 
 def _present(value: TypedValue | None, path: str) -> TypedValue:

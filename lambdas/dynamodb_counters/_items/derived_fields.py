@@ -8,32 +8,25 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dynamodb_counters._items.decimals import Number, format_number, parse_number
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._timeline.tiers import BY_NAME, Tier
 from dynamodb_counters.errors import MalformedImageError
 
-LIST_MARK: Final = "[]"
 DERIVED_MARK: Final = ":"
 DEFAULT_MARK: Final = "?"
 
-_EXAMPLE: Final = 1_795_132_800
 
-
-@dataclass(frozen=True, slots=True)
-class Derivation:
+class Derivation(NamedTuple):
     """The text of a typed value, whether it can be some text, and which ones it can be, in words."""
 
     text: Callable[[Mapping[str, Any]], str]
     makes: Callable[[str], bool]
     words: str
-    tier: Tier | None = None
-    """The unit that a time is rounded down to; None where the value is a number."""
 
 
 def parts_of(field: str) -> tuple[str, str, str | None]:
@@ -47,17 +40,8 @@ def parts_of(field: str) -> tuple[str, str, str | None]:
     return path, derived, default if is_defaulted else None
 
 
-def is_plain(field: str) -> bool:
-    """Whether a field is an attribute of the item as it is."""
-    return not any(mark in field for mark in (".", LIST_MARK, DERIVED_MARK, DEFAULT_MARK))
-
-
 def tier_of(field: str) -> Tier | None:
-    """The unit of the time that a field always is.
-
-    >>> tier_of("at:day") is BY_NAME["day"], tier_of("at:day?never"), tier_of("status:class")
-    (True, None, None)
-    """
+    """The unit of the time that a field is, unless it has a default."""
     _, derived, default = parts_of(field)
     return BY_NAME.get(derived) if default is None else None
 
@@ -81,36 +65,29 @@ def derivation(name: str) -> Derivation | None:
     if name in BY_NAME:
         return _of_time(BY_NAME[name])
     if name == "class":
-        return _of_number(range(100, 1001, 100), ("", *(f"{first}xx" for first in range(1, 10)), ""))
+        return _of_number(range(100, 1001, 100), ["", *(f"{first}xx" for first in range(1, 10)), ""])
     try:
         bounds = [parse_number(bound) for bound in name.split(",")]
     except ValueError:
         return None
-    texts = [format_number(bound) for bound in bounds]
-    if ",".join(texts) != name or bounds[0] < 0 or any(low >= high for low, high in pairwise(bounds)):
+    if ",".join(map(format_number, bounds)) != name or bounds[0] < 0 or any(a >= b for a, b in pairwise(bounds)):
         return None
     # Padded before the point, so that the order of texts is that of numbers.
-    wholes = [len(text.partition(".")[0]) for text in texts]
-    edges = ["0" * (max(wholes) - whole) + text for whole, text in zip(wholes, texts, strict=True)]
-    return _of_number(bounds, [f"..{edges[0]}", *(f"{low}..{high}" for low, high in pairwise(edges)), f"{edges[-1]}.."])
+    width = len(str(int(bounds[-1])))
+    edges = ["0" * (width - len(str(int(bound)))) + format_number(bound) for bound in bounds]
+    return _of_number(bounds, [f"..{edges[0]}", *map("..".join, pairwise(edges)), f"{edges[-1]}.."])
 
 
 def _of_time(tier: Tier) -> Derivation:
     def text(value: Mapping[str, Any]) -> str:
         return tier.text(tier.locate(event_seconds(value))[0])
 
-    def makes(text: str) -> bool:
-        try:
-            return tier.text(tier.parse(text)) == text
-        except (ValueError, OverflowError):
-            return False
-
-    return Derivation(text, makes, f"a UTC time to the {tier.name} such as {text({'N': str(_EXAMPLE)})!r}", tier)
+    return Derivation(text, tier.has, f"a UTC {tier.name} such as {'2026-11-20T00:00'[: len(tier.text(0))]!r}")
 
 
-def _of_number(bounds: Sequence[Number], texts: Sequence[str]) -> Derivation:
-    """The text below the first bound, and from each one on."""
-    words = f"one of {', '.join(repr(text) for text in texts if text)}"
+def _of_number(bounds: Sequence[Number], texts: list[str]) -> Derivation:
+    """The text below the first bound, and from each one on; "" where there is none."""
+    words = f"one of {', '.join(map(repr, filter(None, texts)))}"
 
     def text(value: Mapping[str, Any]) -> str:
         found = texts[bisect_right(bounds, parse_number(value["N"]))] if "N" in value else ""
@@ -118,4 +95,4 @@ def _of_number(bounds: Sequence[Number], texts: Sequence[str]) -> Derivation:
             raise MalformedImageError(f"{dict(value)!r:.80} is no number that is {words}")
         return found
 
-    return Derivation(text, lambda text: text != "" and text in texts, words)
+    return Derivation(text, [*filter(None, texts)].__contains__, words)

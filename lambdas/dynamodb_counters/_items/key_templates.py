@@ -16,6 +16,7 @@ from functools import lru_cache
 from string import Formatter
 from typing import Final
 
+from dynamodb_counters._items.derived_fields import derivation, parts_of
 from dynamodb_counters._items.escaping import UNSAFE, escape, key_text, unescape
 from dynamodb_counters._timeline.tiers import BY_NAME
 from dynamodb_counters.errors import InvalidArgumentError, UnparsableKeyError
@@ -26,6 +27,11 @@ HASH_MARKER: Final = "%~"
 _HASH_CHARACTERS: Final = 43  # a SHA-256 in unpadded base64
 _FIELD_NAME: Final = re.compile(
     r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*(\[\](\.[A-Za-z_][A-Za-z0-9_-]*)*)?"
+    r"(:[a-z0-9.,]+)?(\?[A-Za-z0-9_.-]+)?"
+)
+_FORMS: Final = (
+    "{name}, {outer.inner}, {list[]}, {list[].inner}, {time:day}, {status:class}, {ms:100,1000} (ascending, from 0 on) "
+    "or {plan?none}"
 )
 _UNFIT: Final = re.compile(r"[%\x00-\x1f\x7f\ud800-\udfff]")
 
@@ -131,11 +137,14 @@ def key_template(text: str, max_bytes: int, argument: str) -> KeyTemplate:
 def is_field(name: str) -> bool:
     """Whether a template may have a field of this name.
 
-    >>> is_field("address.city"), is_field("time:day"), is_field("tags[]:day"), is_field("a}")
-    (True, True, False, False)
+    >>> is_field("address.city"), is_field("time:day"), is_field("tags[]:day"), is_field("ms:100,10"), is_field("a}")
+    (True, True, False, False, False)
     """
-    path, marked, tier = name.partition(":")
-    return _FIELD_NAME.fullmatch(path) is not None and (not marked or (tier in BY_NAME and "[]" not in path))
+    path, derived, _ = parts_of(name)
+    is_known = not derived or derivation(derived) is not None
+    # Members of a list have no marks of their own, and what is in them no times.
+    is_fit = name == path or "[]" not in path or not (path.endswith("[]") or derived in BY_NAME)
+    return _FIELD_NAME.fullmatch(name) is not None and is_known and is_fit
 
 
 def is_hashed(key: str) -> bool:
@@ -157,8 +166,7 @@ def _split(argument: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
             continue
         name = f"{name}:{spec}" if spec else name  # noqa: PLW2901
         if conversion or not is_field(name):
-            allowed = "fields of the form {name}, {outer.inner}, {list[]}, {list[].inner} or {time:day}"
-            raise InvalidArgumentError(argument, text, allowed)
+            raise InvalidArgumentError(argument, text, f"fields of the form {_FORMS}")
         if name in fields:
             raise InvalidArgumentError(argument, text, f"each field once ({name!r} is repeated)")
         fields.append(name)

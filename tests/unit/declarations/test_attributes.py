@@ -116,6 +116,8 @@ WRONG_DECLARATIONS: dict[str, tuple[Callable[[], object], str]] = {
     "a list's member": (lambda: _aggregate(pk="{name[]}"), "pk='name[]': expected a list; 'name' is a string"),
     "a whole list": (lambda: _aggregate(pk="{tags}"), "pk='tags': expected a string or number; 'tags' is a list"),
     "a time": (lambda: _aggregate(pk="{plan:day}"), "pk='plan:day': expected a time; 'plan' is one of 'free', 'pro'"),
+    "a class of a text": (lambda: _aggregate(pk="{name:class}"), "pk='name:class': expected a number; 'name' is a string"),
+    "a range of a time": (lambda: _aggregate(pk="{at:10,100}"), "pk='at:10,100': expected a number; 'at' is an ISO 8601 time"),
     "a sum of nothing": (lambda: _aggregate(measures={"n": Sum("amont")}), "measures='amont': expected attributes of 'order'"),
     "a sum of text": (lambda: _aggregate(measures={"n": Average("name")}), "measures='name': expected a number; 'name' is a string"),
     "a filter": (lambda: _aggregate(where=Attr("stauts").exists()), "where='stauts': expected attributes of 'order'"),

@@ -104,9 +104,31 @@ def _groups(names: Iterable[str], row: Row, literal: bool) -> list[tuple[str, ..
     for name in names:
         if name.endswith("[]") and not literal:
             choices.append(sorted({text(member) for member in _find(row, name[:-2], literal)}))
-        else:
+        elif literal:
             choices.append([text(_find(row, name, literal))])
+        else:
+            choices.append([_derived(row, name)])
     return list(product(*choices))
+
+
+def _derived(row: Row, field: str) -> str:
+    marked, _, default = field.partition("?")
+    path, _, how = marked.partition(":")
+    value = _find(row, path, literal=False)
+    if value is None:
+        return default
+    if not how:
+        return text(value)
+    if how == "class":
+        return f"{text(value)[0]}xx"
+    bounds = how.split(",")
+    ends = ["", *("0" * (max(map(_whole, bounds)) - _whole(bound)) + bound for bound in bounds), ""]
+    place = sum(Fraction(bound) <= Fraction(value) for bound in bounds)
+    return f"{ends[place]}..{ends[place + 1]}"
+
+
+def _whole(bound: str) -> int:
+    return len(bound.split(".", maxsplit=1)[0])
 
 
 def _measure(measure: Any, rows: Sequence[Row], literal: bool) -> Any:

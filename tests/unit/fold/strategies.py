@@ -39,7 +39,17 @@ _GROUPS = [
     ("tags[]", "member"),
     ("place.city",),
     ("points",),
+    ("points:0,0.5,12,99",),
+    ("code:class", "plan?none"),
+    ("tags[]", "place.zip:100,2000,9000?unknown"),
 ]
+NOWHERE = {
+    "points:0,0.5,12,99": "99..",
+    "points:0,5,99": "99..",
+    "code:class": "8xx",
+    "place.zip:100,2000,9000?unknown": "9000..",
+}
+"""Texts of derived fields that no item has."""
 _TEXTS = ("team", "place.city", "member")
 _BINS = [(1,), (1, 2, 3), (-1, 0, Decimal("0.5"), 4), (2, 5, 12), (0,)]
 
@@ -49,9 +59,13 @@ values = st.fixed_dictionaries(
         "team": st.sampled_from(["red", "blue"]),
         "points": st.one_of(st.integers(-3, 14), st.sampled_from([Decimal("0.5"), Decimal("-1.25"), Decimal("12.0")])),
         "tags": st.lists(st.sampled_from(["a", "b", "c"]), max_size=4),
-        "place": st.fixed_dictionaries({"city": st.sampled_from(["Oslo", "Rome"])}),
+        "place": st.fixed_dictionaries(
+            {"city": st.sampled_from(["Oslo", "Rome"])}, optional={"zip": st.sampled_from([None, 99, 100, 5000])}
+        ),
         "kind": st.sampled_from(["game", "game", "other"]),
-    }
+        "code": st.sampled_from([100, 200, 299, Decimal("404"), 999]),
+    },
+    optional={"plan": st.sampled_from([None, "pro", "none"])},
 )
 """Attributes of an item."""
 
@@ -135,9 +149,9 @@ def _distinct(draw: st.DrawFn) -> Distinct:
     return Distinct(
         "distinct",
         draw(_sources),
-        pk=draw(st.sampled_from(["DISTINCT", "DISTINCT#{team}"])),
+        pk=draw(st.sampled_from(["DISTINCT", "DISTINCT#{team}", "DISTINCT#{plan?none}"])),
         sk=draw(st.sampled_from(["WHO", "WHO#{place.city}"])),
-        member=draw(st.sampled_from(["member", "tags[]"])),
+        member=draw(st.sampled_from(["member", "tags[]", "points:0,5,99"])),
         on_expiry=draw(st.sampled_from(["keep", "subtract"])),
     )
 
@@ -147,7 +161,7 @@ def _hierarchy(draw: st.DrawFn) -> Hierarchy:
         "hierarchy",
         draw(_sources),
         pk="HIERARCHY#{team}",
-        levels=("ALL", "CITY#{place.city}", "CITY#{place.city}#TAG#{tags[]}"),
+        levels=("ALL", "CITY#{place.city}", "CITY#{place.city}#TAG#{tags[]}", "CODE#{code:class}"),
         measures={"n": Count(), "points": Average("points")},
         on_expiry=draw(st.sampled_from(["keep", "subtract"])),
     )

@@ -47,7 +47,14 @@ def test_values_that_are_no_moment_stand_for_none(value: Any) -> None:
         text_reader("at:day")({} if value is None else {"at": value})
 
 
-@pytest.mark.parametrize("pk", ["{at:week}", "{at:>10}", "{tags[]:day}", "{at!r:day}"])
+_WRONG = [
+    *("{at:week}", "{at:>10}", "{tags[]:day}", "{lines[].at:day}", "{at!r:day}", "{tags[]:class}"),
+    *("{ms:100,10}", "{ms:10,10}", "{ms:-1}", "{ms:01}", "{ms:1,}", "{ms:1.0}", "{ms:1e3}", "{ms:1_0}", "{ms:nan}"),
+    *("{plan?}", "{plan?a b}", "{plan?a:class}", "{plan?a?b}", "{tags[]?none}"),
+]
+
+
+@pytest.mark.parametrize("pk", _WRONG)
 def test_other_formats_are_refused(pk: str) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^invalid pk=.*\{time:day\}"):
         Aggregate("views", _VIEW, pk=pk, sk="VIEWS", measures={"views": Count()})

@@ -38,8 +38,8 @@ def test_another_text_is_never_one_of_a_derived_field(field: str, text: str) -> 
 
 
 def test_words_say_which_texts_a_field_can_have() -> None:
-    assert expected_text("at:hour", "10") == "a UTC time to the hour such as '2026-11-20T00'"
-    assert expected_text("at:day?never", "x") == "a UTC time to the day such as '2026-11-20', or 'never'"
+    assert expected_text("at:hour", "10") == "a UTC hour such as '2026-11-20T00'"
+    assert expected_text("at:day?never", "x") == "a UTC day such as '2026-11-20', or 'never'"
     assert expected_text("at:day?never", "never") is None
 
 

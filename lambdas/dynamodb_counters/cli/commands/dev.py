@@ -19,6 +19,7 @@ from dynamodb_counters._dev.function_logs import FunctionLogs
 from dynamodb_counters._dev.source_files import SourceFiles
 from dynamodb_counters._dev.table_counts import MOST_ITEMS, TableCounts
 from dynamodb_counters._dev.taking_over import take_over
+from dynamodb_counters._items.derived_fields import parts_of
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.cli.commands.get import plain_measures
 from dynamodb_counters.cli.failures import DONE
@@ -179,6 +180,6 @@ class Workbench:
                 for declared in one.declarations:
                     if declared.source == event:
                         names += [*declared.fields, *([declared.time] if isinstance(declared, Window) else [])]
-                attributes = dict.fromkeys(name.partition(":")[0] for name in names)
+                attributes = dict.fromkeys(path for path, _, default in map(parts_of, names) if default is None)
                 lines.append(f"counters {table}accept {event.name} {' '.join(f'{name}=…' for name in attributes)}")
         return lines
