@@ -194,7 +194,8 @@ def _check_leaderboard(found: dict[str, Any]) -> None:
     assert found["totals"]["total_paths"] == sum(min(n, 12) for n in paths.values())
     assert found["totals"]["active_players"] == sum(n > 0 for n in paths.values())
     assert found["players_by_paths"] == found["histogram"]
-    assert found["histogram"] == {str(size): sum(min(n, 12) == size for n in paths.values()) for size in range(1, 13)}
+    sizes = {str(size): sum(min(n, 12) == size for n in paths.values()) for size in range(1, 13)}
+    assert found["histogram"] == {"<1": 0, **sizes}
     assert list(found["top_scores"].values()) == sorted(paths.values(), reverse=True)[:10]
     assert found["top_players"].items() <= paths.items()
 

@@ -144,7 +144,7 @@ EXAMPLES = {
     "Closed period": "CHECKPOINT#closed~* CLOSED#*",
     "Witness": "CHECKPOINT#?* WITNESS",
     "History": "CHECKPOINT# DEPLOYMENTS",
-    "Deployment": "CHECKPOINT# DEPLOYMENT#165*",
+    "Deployment": "CHECKPOINT# DEPLOYMENT#975*",
     "Generations": "CHECKPOINT# GENERATIONS",
     "Run": "CHECKPOINT# RUN#*",
     "Cut": "CHECKPOINT#run~* CUT#*",

@@ -31,7 +31,8 @@ class LeaderboardTruth:
     def by_paths(self) -> dict[str, int]:
         """Players by their number of paths; those with more than twelve are among those with twelve."""
         counted = Counter(min(paths, _COUNTED_PATHS) for paths in self.players.values())
-        return {str(paths): counted[paths] for paths in range(1, _COUNTED_PATHS + 1)}
+        # A player whose paths are all withdrawn is in no group.
+        return {"<1": 0, **{str(paths): counted[paths] for paths in range(1, _COUNTED_PATHS + 1)}}
 
     def best(self, count: int) -> list[int]:
         """The highest numbers of paths, without names: several players may have the same."""

@@ -16,7 +16,7 @@ from dynamodb_counters._declarations.generations import definition
 from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key
 from dynamodb_counters.errors import InvalidArgumentError
 
-FOLD_VERSION: Final = 1
+FOLD_VERSION: Final = 2
 """Raise it when the same declarations come to count an image otherwise: what one version began, another cannot end."""
 
 UNKNOWN: Final = "?"

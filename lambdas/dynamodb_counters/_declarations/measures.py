@@ -111,7 +111,8 @@ class Histogram:
         A number attribute of every counted item; an item without it goes to quarantine.
     exactly, at_least, bounds : sequence of int or Decimal
         One of them: up to 100 ascending numbers, each a bin for items with exactly that value, with that value or more,
-        or from that value to below the next number; the last of `bounds` has no upper bound.
+        or from that value to below the next number; the last of `bounds` has no upper bound, and a bin such as ``<0``
+        has what lies below the first.
 
     Examples
     --------
@@ -146,31 +147,34 @@ class Histogram:
 
     @property
     def _bins(self) -> tuple[Number, ...]:
-        """The numbers that the bins are named by."""
+        """The numbers that bins are named by."""
         return tuple(self.exactly or self.at_least or self.bounds)
+
+    @property
+    def _names(self) -> tuple[Number | str, ...]:
+        """The names of all bins, in order."""
+        return (*(f"<{format_number(first)}" for first in self.bounds[:1]), *self._bins)
 
     def _attributes(self, name: str) -> tuple[str, ...]:
         """The attributes that hold the histogram, one per bin."""
-        return tuple(f"{name}.{format_number(number)}" for number in self._bins)
+        return tuple(f"{name}.{one if isinstance(one, str) else format_number(one)}" for one in self._names)
 
-    def _read(self, name: str, numbers: Mapping[str, Number]) -> dict[Number, Number]:
+    def _read(self, name: str, numbers: Mapping[str, Number]) -> dict[Number | str, Number]:
         """The count per bin, from the number attributes of an item."""
-        return {
-            number: numbers.get(attribute, 0)
-            for number, attribute in zip(self._bins, self._attributes(name), strict=True)
-        }
+        held = (numbers.get(attribute, 0) for attribute in self._attributes(name))
+        return dict(zip(self._names, held, strict=True))
 
     def _bin_indexes(self, value: Number) -> range:
-        """The indexes in `_bins` that a value counts in.
+        """The indexes in `_names` that a value counts in.
 
         >>> list(Histogram("n", at_least=[1, 5, 10])._bin_indexes(7))
         [0, 1]
         """
         after = bisect_right(self._bins, value)
-        if self._kind == "at_least":
-            return range(after)
-        inside = after > 0 and (self._kind == "bounds" or self._bins[after - 1] == value)
-        return range(after - 1, after) if inside else range(0)
+        if self._kind == "bounds":
+            return range(after, after + 1)
+        is_one = after > 0 and self._bins[after - 1] == value
+        return range(after) if self._kind == "at_least" else range(after - is_one, after)
 
 
 Measure: TypeAlias = Count | Sum | Average | Histogram

@@ -120,7 +120,7 @@ class CountResources:
         parameters = QueryParameters.parse(query_string, aggregate.fields, GROUP_OPTIONS, bound)
         values = parameters.values(aggregate.fields)
         group = self._counters.get(aggregate, values, consistent=parameters.consistent())
-        bins = [{"bin": key, "count": count} for key, count in sorted(group[measure].items())]
+        bins = [{"bin": key, "count": count} for key, count in group[measure].items()]
         return {"aggregate": name, "measure": measure, "values": values, "bins": bins, **_standing(group)}
 
     def window(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:

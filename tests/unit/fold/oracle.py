@@ -144,7 +144,8 @@ def _measure(measure: Any, rows: Sequence[Row], literal: bool) -> Any:
     if measure.at_least:
         return {bound: sum(value >= bound for value in values) for bound in measure.at_least}
     limits = [*measure.bounds, float("inf")]
-    return {low: sum(low <= value < high for value in values) for low, high in pairwise(limits)}
+    below = {f"<{text(limits[0])}": sum(value < limits[0] for value in values)}
+    return below | {low: sum(low <= value < high for value in values) for low, high in pairwise(limits)}
 
 
 def _rows(aggregate: Aggregate, groups: Groups) -> Iterable[Row]:
@@ -162,7 +163,8 @@ def _numbers(aggregate: Aggregate, measures: Mapping[str, Any] | None) -> Iterab
             total, number = value or (0, 0)
             yield from ((f"{name}.sum", total), (f"{name}.count", number))
         elif isinstance(measure, Histogram):
-            bins = measure.exactly or measure.at_least or measure.bounds
+            below = [f"<{text(measure.bounds[0])}"] if measure.bounds else []
+            bins = [*below, *measure.exactly, *measure.at_least, *measure.bounds]
             yield from ((f"{name}.{text(bound)}", value[bound] if value else 0) for bound in bins)
         else:
             yield name, value or 0

@@ -15,7 +15,7 @@ from dynamodb_counters._items.decimals import format_number
 from tests.unit.fold.streams import NOW, image, record
 from tests.unit.fold.test_fold_malformed import IMAGES
 
-_DIGESTS = {1: "dd87273364f709aa"}
+_DIGESTS = {1: "dd87273364f709aa", 2: "0ec7e315fff2cad5"}
 """Digests of what each version makes of the images below. Never change one: add the next."""
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
@@ -28,6 +28,7 @@ _PLAN = Plan(
             Aggregate(
                 "large", _VIEW, pk="LARGE#{at:day}", sk="S", measures={"a": Average("bytes")}, where=Attr("bytes").gt(1)
             ),
+            Aggregate("sizes", _VIEW, pk="SIZES", sk="S", measures={"h": Histogram("bytes", bounds=[9])}),
             Aggregate("tags", _VIEW, pk="TAG#{tags[]}", sk="S", measures={"n": Count()}, max_groups=2),
             Aggregate("any", Items("foreign", where=Attr("url").exists()), pk="ANY", sk="S", measures={"n": Count()}),
             Distinct("visitors", _VIEW, pk="URL#{url}", sk="V", member="id"),

@@ -67,7 +67,8 @@ def pairs_of(found: Group) -> RenderableType:
             top = max(bins.values(), default=0)
             shown = grid(name, "count", "", numbers=(name, "count"))
             for one, count in bins.items():
-                shown.add_row(number(one), number(count), bar(count, top, 40), style=None)
+                named = one if isinstance(one, str) else number(one)
+                shown.add_row(named, number(count), bar(count, top, 40), style=None)
             shown.columns[2].style = ACCENT
             parts += ["", shown] if parts else [shown]
     return Lines(*parts)
