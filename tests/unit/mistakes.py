@@ -24,6 +24,8 @@ LAST_DAY = Window("last_day", VIEW, by="url", time="time", retention=timedelta(d
 ORDER = Event("order", key="id", attributes={"id": str, "shop": str, "total": Decimal})
 SHOPS = Aggregate("shops", ORDER, by="shop", orders=Count(), total=Sum("total"))
 
+CALL = Event("call", key="id", attributes={"id": str, "status": int, "ms": Attribute(int, required=False)})
+
 HIT = Event("hit", key=("page", "time"), retention=timedelta(days=7), packed=Packed("time"))
 HITS = Aggregate("hits", HIT, by="page")
 
@@ -54,6 +56,11 @@ DECLARING: Final = (
     'Aggregate("shops", ORDER, by="store", orders=Count())',
     'Aggregate("shops", ORDER, by="shop", total=Sum("totl"))',
     'Aggregate("shops", ORDER, by="shop", total=Sum("shop"))',
+    'Aggregate("speed", CALL, by="ms:10,100")',
+    'Aggregate("speed", CALL, ms=Sum("ms"))',
+    'Aggregate("speed", CALL, by="status:class?none")',
+    'Aggregate("speed", CALL, by="id:class")',
+    'Aggregate("speed", CALL, by="status:500,200")',
     'Sum("total", cap=9.99)',
     'Attr("total") > 100',
     'Attr("total").gt(100) and Attr("shop").eq("a")',

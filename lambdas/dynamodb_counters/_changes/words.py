@@ -50,6 +50,8 @@ def measure_words(measure: Measure, name: str = "") -> str:
     if isinstance(measure, Count):
         return "count"
     of = "" if measure.attribute == name else f" of {measure.attribute}"
+    if measure.default is not None:
+        of += f" or {format_number(measure.default)}"
     if isinstance(measure, Sum):
         return f"sum{of}" + (f", at most {measure.cap} each" if measure.cap is not None else "")
     if isinstance(measure, Histogram):

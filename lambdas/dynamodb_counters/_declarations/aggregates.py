@@ -257,9 +257,11 @@ class Aggregate:
     def _require_declared(self, source: Event, said: tuple[str, str]) -> None:
         """Refuse what the event does not have; `said` are the arguments that name the fields of both keys."""
         for argument, template in zip(said, (self._pk_template, self._sk_template), strict=True):
-            source._known.require_key(argument, [name for name in template.fields if not is_reserved(name)])
-        for attribute in self._measured:
-            source._known.require_number("measures", attribute)
+            names = [name for name in template.fields if not is_reserved(name)]
+            source._known.require_key(argument, names, self.where)
+        for measure in self.measures.values():
+            if not isinstance(measure, Count):
+                source._known.require_number("measures", measure.attribute, self.where, default=measure.default)
         source._known.require_where(self.where)
 
     def _require_known(self, source: Aggregate, said: tuple[str, str]) -> None:
@@ -269,6 +271,9 @@ class Aggregate:
             names = [name for name in template.fields if not is_reserved(name)]
             self._require_among(argument, names, source.fields, "fields")
         self._require_among("measures", self._measured, source._attributes, "measures")
+        for measure in self.measures.values():
+            if not isinstance(measure, Count) and measure.default is not None:
+                raise InvalidArgumentError("measures", measure.default, f"no default: {source.name!r} has its measures")
         tested = self.where._attributes if self.where is not None else ()
         self._require_among("where", tested, (*source.fields, *source._attributes), "fields and measures")
         for name, operand in self.where._comparisons if self.where is not None else ():

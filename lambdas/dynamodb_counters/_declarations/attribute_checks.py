@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Final
 
@@ -10,6 +10,7 @@ from dynamodb_counters._declarations.attribute_values import expectation, has_te
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._items.attributes import LIST_MARK
 from dynamodb_counters._items.conditions import Condition
+from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.derived_fields import parts_of
 from dynamodb_counters._items.table_schema import is_reserved
 from dynamodb_counters._timeline.tiers import BY_NAME
@@ -21,32 +22,41 @@ _TIME_FORMATS: Final = (None, "date-time")
 
 
 class KnownAttributes:
-    """The attributes of one event, by which declarations over it are checked; without any, all is allowed."""
+    """The attributes of one event, by which declarations over it are checked; without any, all is allowed.
 
-    def __init__(self, event: str, attributes: Mapping[str, Attribute] | None) -> None:
+    No event lacks those that are `always` there, required or not.
+    """
+
+    def __init__(self, event: str, attributes: Mapping[str, Attribute] | None, always: Collection[str | None]) -> None:
         self._event = event
         self._attributes = attributes
+        self._always = always
 
-    def require_key(self, argument: str, names: Iterable[str]) -> None:
-        """Refuse fields of a key that are no attributes, or have no text."""
+    def require_key(self, argument: str, names: Iterable[str], where: Condition | None = None) -> None:
+        """Refuse fields of a key that are no attributes, have no text, or may be missing."""
         for name in names:
-            path, derived, _ = parts_of(name)
+            path, derived, default = parts_of(name)
             attribute = self._find(argument, name, path)
             if derived in BY_NAME:
                 self._require_time(argument, name, attribute)
             elif attribute.type not in ((object, *_NUMBERS) if derived else (str, object, *_NUMBERS)):
                 kind = "a number" if derived else "a string or number"
                 raise InvalidArgumentError(argument, name, f"{kind}; {self._is(path, attribute)}")
+            self._require_there(argument, name, where, default is not None, f"{f'{name}?none'!r}")
 
-    def require_number(self, argument: str, name: str) -> None:
-        """Refuse an attribute that is no number."""
+    def require_number(
+        self, argument: str, name: str, where: Condition | None, *, default: Number | None = None
+    ) -> None:
+        """Refuse an attribute that is no number, or may be missing."""
         attribute = self._find(argument, name, name)
         if attribute.type not in (object, *_NUMBERS):
             raise InvalidArgumentError(argument, name, f"a number; {self._is(name, attribute)}")
+        self._require_there(argument, name, where, default is not None, "default=0")
 
-    def require_time(self, argument: str, name: str) -> None:
-        """Refuse an attribute that is no time."""
+    def require_time(self, argument: str, name: str, where: Condition | None = None) -> None:
+        """Refuse an attribute that is no time, or may be missing."""
         self._require_time(argument, name, self._find(argument, name, name))
+        self._require_there(argument, name, where, False, "")
 
     def require_version(self, name: str) -> None:
         """Refuse an attribute that has no order."""
@@ -86,6 +96,34 @@ class KnownAttributes:
         is_time = attribute.type in (object, *_NUMBERS) or (attribute.type is str and attribute.format in _TIME_FORMATS)
         if not is_time or attribute.one_of:
             raise InvalidArgumentError(argument, name, f"a time; {self._is(name, attribute)}")
+
+    def _require_there(self, argument: str, name: str, where: Condition | None, is_defaulted: bool, way: str) -> None:
+        path, needed = parts_of(name)[0], frozenset[str]() if where is None else where._required
+        can_default = False
+        for part in self._optional(path):
+            whole = part.removesuffix(LIST_MARK)
+            # A default stands for a member's attribute, never for the list.
+            is_own = LIST_MARK not in path[len(whole) :]
+            can_default |= is_own
+            if not (is_own and is_defaulted) and not any(f"{each}.".startswith(f"{whole}.") for each in needed):
+                ways = [way if is_own else "", "" if LIST_MARK in whole else f"where=Attr({whole!r}).exists()"]
+                raise InvalidArgumentError(
+                    argument, name, f"{' or '.join(filter(None, ways))}: {part!r} is not required"
+                )
+        if is_defaulted and not can_default and self._find(argument, name, path) is not _ANY:
+            raise InvalidArgumentError(argument, name, f"no default: {path!r} is required")
+
+    def _optional(self, path: str) -> Iterator[str]:
+        """The parts of a path that an event may lack, from the outermost on."""
+        known, walked = self._attributes, ""
+        for marked in () if path in self._always else path.split("."):
+            found = None if known is None else known.get(marked.removesuffix(LIST_MARK))
+            if found is None:
+                return
+            walked = f"{walked}.{marked}" if walked else marked
+            if not found.required:
+                yield walked
+            known = (found.of or _ANY).attributes if marked.endswith(LIST_MARK) else found.attributes
 
     def _find(self, argument: str, name: str, path: str) -> Attribute:
         if self._attributes is None:

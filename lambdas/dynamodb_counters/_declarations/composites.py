@@ -78,7 +78,7 @@ class Distinct:
             object.__setattr__(self, "pk", total.pk)
             object.__setattr__(self, "sk", total.sk)
         if isinstance(self.source, Event) and isinstance(self.member, str):
-            self.source._known.require_key("member", [self.member])
+            self.source._known.require_key("member", [self.member], self.where)
         if not isinstance(self.member, str) or self.member in self.total.fields:
             raise InvalidArgumentError("member", self.member, "an attribute that is not part of the group's key")
         # The number lacks members, so a time among these alone says nothing of it.

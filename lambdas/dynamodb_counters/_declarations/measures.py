@@ -49,9 +49,11 @@ class Sum(_OneAttribute):
     Parameters
     ----------
     attribute : str
-        A number attribute of every counted item; an item without it goes to quarantine.
+        A number attribute; an item without it goes to quarantine, unless there is a `default`.
     cap : int, Decimal or None, optional
         Most that one item adds. Default: no limit.
+    default : int, Decimal or None, optional
+        Number that stands for an attribute that is missing or null. Default: none.
 
     Examples
     --------
@@ -61,9 +63,10 @@ class Sum(_OneAttribute):
 
     attribute: str
     cap: Number | None = None
+    default: Number | None = None
 
     def __post_init__(self) -> None:
-        require_attribute("attribute", self.attribute)
+        _require_attribute(self)
         if self.cap is not None:
             require_storable("cap", self.cap)
 
@@ -75,7 +78,9 @@ class Average:
     Parameters
     ----------
     attribute : str
-        A number attribute of every counted item; an item without it goes to quarantine.
+        A number attribute; an item without it goes to quarantine, unless there is a `default`.
+    default : int, Decimal or None, optional
+        Number that stands for an attribute that is missing or null. Default: none.
 
     Examples
     --------
@@ -84,9 +89,10 @@ class Average:
     """
 
     attribute: str
+    default: Number | None = None
 
     def __post_init__(self) -> None:
-        require_attribute("attribute", self.attribute)
+        _require_attribute(self)
 
     def _attributes(self, name: str) -> tuple[str, ...]:
         """The attributes that hold sum and count."""
@@ -108,11 +114,13 @@ class Histogram:
     Parameters
     ----------
     attribute : str
-        A number attribute of every counted item; an item without it goes to quarantine.
+        A number attribute; an item without it goes to quarantine, unless there is a `default`.
     exactly, at_least, bounds : sequence of int or Decimal
         One of them: up to 100 ascending numbers, each a bin for items with exactly that value, with that value or more,
         or from that value to below the next number; the last of `bounds` has no upper bound, and a bin such as ``<0``
         has what lies below the first.
+    default : int, Decimal or None, optional
+        Number that stands for an attribute that is missing or null. Default: none.
 
     Examples
     --------
@@ -124,9 +132,10 @@ class Histogram:
     exactly: Sequence[Number] = ()
     at_least: Sequence[Number] = ()
     bounds: Sequence[Number] = ()
+    default: Number | None = None
 
     def __post_init__(self) -> None:
-        require_attribute("attribute", self.attribute)
+        _require_attribute(self)
         for argument in ("exactly", "at_least", "bounds"):
             bins = getattr(self, argument)
             if not isinstance(bins, Iterable) or isinstance(bins, Mapping):
@@ -175,6 +184,12 @@ class Histogram:
             return range(after, after + 1)
         is_one = after > 0 and self._bins[after - 1] == value
         return range(after) if self._kind == "at_least" else range(after - is_one, after)
+
+
+def _require_attribute(measure: Sum | Average | Histogram) -> None:
+    require_attribute("attribute", measure.attribute)
+    if measure.default is not None:
+        require_storable("default", measure.default)
 
 
 Measure: TypeAlias = Count | Sum | Average | Histogram

@@ -115,7 +115,7 @@ class Event:
     @property
     def _known(self) -> KnownAttributes:
         """Attributes that declarations over it may name."""
-        return KnownAttributes(self.name, self._declared_attributes)
+        return KnownAttributes(self.name, self._declared_attributes, (*self.fields, self.version))
 
     @cached_property
     def fields(self) -> tuple[str, ...]:

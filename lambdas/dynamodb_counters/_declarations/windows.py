@@ -184,10 +184,10 @@ class Window:
         return self._pk_template.fields
 
     def _require_declared(self, source: Event, said: str) -> None:
-        source._known.require_key(said, self.fields)
-        source._known.require_time("time", self.time)
+        source._known.require_key(said, self.fields, self.where)
+        source._known.require_time("time", self.time, self.where)
         if isinstance(self.measure, Sum):
-            source._known.require_number("measure", self.measure.attribute)
+            source._known.require_number("measure", self.measure.attribute, self.where, default=self.measure.default)
         source._known.require_where(self.where)
 
     def _require_tiers(self) -> None:

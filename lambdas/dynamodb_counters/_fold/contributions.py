@@ -178,7 +178,7 @@ def compile_measure(name: str, measure: Measure, *, literal: bool = False) -> Ca
     attributes = measure._attributes(name)
     if isinstance(measure, Count):
         return lambda _: ((name, 1),)
-    read = number_reader(measure.attribute, literal=literal)
+    read = number_reader(measure.attribute, literal=literal, default=measure.default)
     if isinstance(measure, Average):
         total, count = attributes
         return lambda image: ((total, read(image)), (count, 1))

@@ -46,11 +46,14 @@ def reader(path: str, *, literal: bool = False) -> Callable[[Image], TypedValue 
     return read
 
 
-def number_reader(path: str, *, literal: bool = False) -> Callable[[Image], Number]:
+def number_reader(path: str, *, literal: bool = False, default: Number | None = None) -> Callable[[Image], Number]:
     find = reader(path, literal=literal)
 
     def read_any(image: Image) -> Number:
-        text = _present(find(image), path).get("N")
+        value = find(image)
+        if default is not None and is_absent(value):
+            return default
+        text = _present(value, path).get("N")
         if text is None:
             raise MalformedImageError(f"attribute {path!r} is not a number")
         # Emulators store numbers that DynamoDB refuses; the fold's arithmetic could not take them.

@@ -1,7 +1,7 @@
 """Conditions on an item's attributes, written like boto3's ``Attr``.
 
 Comparisons follow DynamoDB: values of different types are never equal and have no order; a missing attribute satisfies
-only ``not_exists`` and ``ne``.
+only ``not_exists`` and ``ne``. Unlike there, null is missing, as in an event's optional attribute.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._items.attributes import Image, TypedValue, reader
+from dynamodb_counters._items.attributes import Image, TypedValue, is_absent, reader
 from dynamodb_counters._items.decimals import parse_number, require_storable
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -64,6 +64,16 @@ class Condition:
         if self.attribute is not None:
             return tuple((self.attribute, operand) for operand in self.operands)
         return tuple(pair for part in self.operands for pair in part._comparisons)
+
+    @property
+    def _required(self) -> frozenset[str]:
+        """The attributes without which it never holds."""
+        if self.operator in ("ne", "not"):
+            return frozenset()
+        if self.attribute is not None:
+            return frozenset((self.attribute,))
+        combine = frozenset.union if self.operator == "and" else frozenset.intersection
+        return combine(*(part._required for part in self.operands))
 
     def __bool__(self) -> bool:
         raise InvalidArgumentError(
@@ -142,11 +152,11 @@ class Attr:
         return self._compare("begins_with", prefix)
 
     def exists(self) -> Condition:
-        """The attribute exists, with any value."""
+        """The attribute exists, with any value but null."""
         return Condition("exists", self.name)
 
     def not_exists(self) -> Condition:
-        """The attribute does not exist."""
+        """The attribute does not exist, or is null."""
         return ~self.exists()
 
     def _compare(self, name: str, value: Operand) -> Condition:
@@ -171,7 +181,7 @@ def compile_condition(condition: Condition, *, literal: bool = False) -> Predica
         raise InvalidArgumentError("operator", name, "a known operator with its attribute")
     find = reader(attribute, literal=literal)
     if name == "exists":
-        return lambda image: find(image) is not None
+        return lambda image: not is_absent(find(image))
     if name not in _COMPARISONS:
         raise InvalidArgumentError("operator", name, "a known operator")
     return _comparison(find, name, condition.operands[0])

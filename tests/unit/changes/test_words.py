@@ -89,10 +89,15 @@ _CHANGES: list[tuple[Declaration, dict[str, Any]]] = [
     (_VIEWS, {"measures": {"views": Sum("bytes", cap=5)}}),
     (_VIEWS, {"measures": {"views": Average("bytes")}}),
     (_VIEWS, {"measures": {"views": Count(), "more": Count()}}),
+    *((_VIEWS, {"measures": {"views": kind("bytes", default=number)}}) for kind in (Sum, Average) for number in (0, 7)),
     *(
-        (_VIEWS, {"measures": {"views": Histogram("bytes", **{kind: bins})}})
-        for kind in ("exactly", "at_least", "bounds")
+        (_VIEWS, {"measures": {"views": made}})
         for bins in ([1, 2, 3, 4], [1, 2, 3, 5], [10, 20, 30, 40])
+        for made in (
+            Histogram("bytes", exactly=bins),
+            Histogram("bytes", at_least=bins),
+            Histogram("bytes", bounds=bins),
+        )
     ),
     (_VIEWS, {"where": Attr("bytes").gt(1)}),
     (_VIEWS, {"on_expiry": "subtract"}),

@@ -28,6 +28,7 @@ from dynamodb_counters import (
     Distinct,
     Event,
     Hierarchy,
+    Histogram,
     InvalidArgumentError,
     Sum,
     Window,
@@ -77,6 +78,12 @@ ATTRIBUTES: dict[str, Any] = {
     "born": date | None,
     "test": Attribute(bool, required=False),
     "extra": Attribute(dict, required=False),
+    "grade": Attribute(str, required=False),
+    "score": Attribute(int, required=False),
+    "seen": datetime | None,
+    "rare": Attribute(dict, required=False, attributes={"code": Attribute(int, required=False)}),
+    "notes": Attribute(list[str], required=False),
+    "lines": Attribute(list, of=Attribute(dict, attributes={"weight": Attribute(int, required=False)}), required=False),
 }
 ORDER = Event("order", pk="ORDER#{id}", sk="ORDER", attributes=ATTRIBUTES)
 GOOD: dict[str, Any] = {
@@ -118,6 +125,21 @@ WRONG_DECLARATIONS: dict[str, tuple[Callable[[], object], str]] = {
     "a time": (lambda: _aggregate(pk="{plan:day}"), "pk='plan:day': expected a time; 'plan' is one of 'free', 'pro'"),
     "a class of a text": (lambda: _aggregate(pk="{name:class}"), "pk='name:class': expected a number; 'name' is a string"),
     "a range of a time": (lambda: _aggregate(pk="{at:10,100}"), "pk='at:10,100': expected a number; 'at' is an ISO 8601 time"),
+    "a group that events may lack": (lambda: _aggregate(pk="{grade}"), "pk='grade': expected 'grade?none' or where=Attr('grade').exists(): 'grade' is not required"),
+    "a class that events may lack": (lambda: _aggregate(pk="{rare.code:class}"), "pk='rare.code:class': expected 'rare.code:class?none' or where=Attr('rare').exists(): 'rare' is not required"),
+    "a group whose map alone is there": (lambda: _aggregate(pk="{rare.code}", where=Attr("rare").exists()), "pk='rare.code': expected 'rare.code?none' or where=Attr('rare.code').exists(): 'rare.code' is not required"),
+    "a default of what is there": (lambda: _aggregate(pk="{name?none}"), "pk='name?none': expected no default: 'name' is required"),
+    "a list that events may lack": (lambda: _aggregate(pk="{notes[]}"), "pk='notes[]': expected where=Attr('notes').exists(): 'notes[]' is not required"),
+    "a member that a list may lack": (lambda: _aggregate(measures={"n": Sum("lines[].weight")}, where=Attr("lines").exists()), "measures='lines[].weight': expected default=0: 'lines[].weight' is not required"),
+    "a sum that events may lack": (lambda: _aggregate(measures={"n": Sum("score")}), "measures='score': expected default=0 or where=Attr('score').exists(): 'score' is not required"),
+    "a sum where another is there": (lambda: _aggregate(measures={"n": Sum("score")}, where=Attr("score").exists() | Attr("name").exists()), "measures='score': expected default=0 or"),
+    "a sum where it may be another": (lambda: _aggregate(measures={"n": Sum("score")}, where=Attr("score").ne(1)), "measures='score': expected default=0 or"),
+    "a sum's default of what is there": (lambda: _aggregate(measures={"n": Average("amount", default=0)}), "measures='amount': expected no default: 'amount' is required"),
+    "a default that is no number": (lambda: Sum("score", default=_any("0")), "default='0': expected an int or Decimal"),
+    "a member that events may lack": (lambda: Distinct("d", ORDER, pk="D", sk="D", member="grade"), "member='grade': expected 'grade?none' or where=Attr('grade').exists(): 'grade' is not required"),
+    "a window's time that events may lack": (lambda: Window("w", ORDER, pk="W", time="seen"), "time='seen': expected where=Attr('seen').exists(): 'seen' is not required"),
+    "a window's sum that events may lack": (lambda: Window("w", ORDER, pk="W", time="at", measure=Sum("score")), "measure='score': expected default=0 or where=Attr('score').exists(): 'score' is not required"),
+    "a window's group that events may lack": (lambda: Window("w", ORDER, pk="{grade}", time="at"), "pk='grade': expected 'grade?none' or"),
     "a sum of nothing": (lambda: _aggregate(measures={"n": Sum("amont")}), "measures='amont': expected attributes of 'order'"),
     "a sum of text": (lambda: _aggregate(measures={"n": Average("name")}), "measures='name': expected a number; 'name' is a string"),
     "a filter": (lambda: _aggregate(where=Attr("stauts").exists()), "where='stauts': expected attributes of 'order'"),
@@ -171,6 +193,26 @@ def test_attributes_that_fit_can_be_declared() -> None:
     assert _aggregate(pk="{address.city}#{at:day}", sk="{tags[]}", measures=measures, where=where).fields
     assert Window("w", ORDER, pk="{plan}", time="at", measure=Sum("amount"), where=where).fields == ("plan",)
     assert Distinct("d", ORDER, pk="D", sk="D", member="name").total.fields == ()
+
+
+def test_attributes_that_events_may_lack_can_be_counted_with_a_default_or_where_they_are() -> None:
+    there = Attr("score").exists() & (Attr("grade").eq("a") | ~Attr("amount").gt(1) & Attr("grade").begins_with("b"))
+    defaulted = {"sum": Sum("score", default=0), "deep": Average("rare.code", default=Decimal("0.5"))}
+    lines = {"weight": Histogram("lines[].weight", bounds=[1], default=0)}
+
+    assert _aggregate(pk="{grade?none}#{rare.code:10,20?none}", measures=defaulted).fields
+    assert _aggregate(pk="{grade}", measures={"sum": Sum("score")}, where=there).fields == ("grade",)
+    assert _aggregate(pk="{notes[]}", where=Attr("notes").exists()).fields
+    assert _aggregate(measures=lines, where=Attr("lines").exists()).measures == lines
+    assert Window("w", ORDER, pk="{grade?none}", time="seen", where=Attr("seen").begins_with("2")).fields
+    assert Distinct("d", ORDER, pk="D", sk="D", member="grade?none").total.fields == ()
+
+
+def test_attributes_of_the_key_and_the_version_are_always_there() -> None:
+    optional = {"id": str | None, "revision": int | None}
+    event = Event("e", key="id", version="revision", attributes=optional)
+
+    assert Aggregate("a", event, by="id", last=Sum("revision")).fields == ("id",)
 
 
 WRONG_EVENTS: dict[str, tuple[dict[str, Any], str]] = {

@@ -1,4 +1,7 @@
-"""Conditions mean what DynamoDB's expressions mean, checked against a plain evaluator of those rules."""
+"""Conditions mean what DynamoDB's expressions mean, checked against a plain evaluator of those rules.
+
+Only null differs: it is missing.
+"""
 
 from __future__ import annotations
 
@@ -79,6 +82,8 @@ def _begins_with(attribute: str, prefix: str) -> Tested:
     )
 
 
+_NULL: dict[str, Any] = {"NULL": True}
+
 _ORDERED = st.one_of(_STRINGS, _NUMBERS)
 _LEAVES: st.SearchStrategy[Tested] = st.one_of(
     st.builds(_comparison, st.sampled_from(["eq", "ne"]), _NAMES, _VALUES),
@@ -86,8 +91,8 @@ _LEAVES: st.SearchStrategy[Tested] = st.one_of(
     st.builds(_between, _NAMES, _ORDERED, _ORDERED),
     st.builds(_is_in, _NAMES, st.lists(_VALUES, min_size=1, max_size=3)),
     st.builds(_begins_with, _NAMES, _STRINGS),
-    _NAMES.map(lambda name: (Attr(name).exists(), lambda image: name in image)),
-    _NAMES.map(lambda name: (Attr(name).not_exists(), lambda image: name not in image)),
+    _NAMES.map(lambda name: (Attr(name).exists(), lambda image: "NULL" not in image.get(name, _NULL))),
+    _NAMES.map(lambda name: (Attr(name).not_exists(), lambda image: "NULL" in image.get(name, _NULL))),
 )
 
 
@@ -109,12 +114,19 @@ _CONDITIONS = st.recursive(
 
 
 @given(_CONDITIONS, st.lists(_IMAGES, min_size=1, max_size=8))
-def test_a_condition_holds_exactly_where_dynamodb_says(tested: Tested, images: list[Image]) -> None:
+def test_a_condition_holds_exactly_where_dynamodb_says_if_null_is_missing(tested: Tested, images: list[Image]) -> None:
     condition, oracle = tested
     predicate = compile_condition(condition)
 
     for image in images:
         assert predicate(image) is oracle(image), (condition, image)
+
+
+def test_null_is_missing() -> None:
+    null: Image = {"a": {"NULL": True}}
+
+    assert not compile_condition(Attr("a").exists())(null)
+    assert compile_condition(Attr("a").not_exists())(null)
 
 
 @pytest.mark.parametrize("name", ["", None, 5, b"a"])
