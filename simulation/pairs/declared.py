@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Count, Declaration, Sum
 from dynamodb_counters._items.conditions import Attr
+from dynamodb_counters._items.derived_fields import parts_of
 from simulation.pairs import features
 from simulation.pairs.seldom import Forced
 from simulation.pairs.subjects import FAMILIES as OTHERS
@@ -54,7 +55,9 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "kept": _KEPT,
     "visitors": _varied(_KEPT, name="visitors"),
     "tallied": _varied(_KEPT, name="tallied", pk="TALLIED", on_expiry="tally"),
-    "soon": _varied(OTHERS["pace"], name="soon", pk="SOON#{page}", future_tolerance=timedelta(minutes=5)),
+    "soon": _varied(
+        OTHERS["pace"], name="soon", pk="SOON#{page}#{code:class?none}", future_tolerance=timedelta(minutes=5)
+    ),
     "live": _with_mended(OTHERS["live"], "weight"),
     "taps": OTHERS["taps"],
     "presses": _varied(OTHERS["taps"], name="presses"),
@@ -135,6 +138,12 @@ class Deployments:
     def over(self, source: str) -> frozenset[str]:
         """The names of what counts a source, directly or not."""
         return frozenset(each.name for each in self.declared if root_source(each) == source)
+
+    def deriving(self) -> frozenset[str]:
+        """The names of what groups by derived fields or defaults."""
+        return frozenset(
+            each.name for each in self.declared if any(parts_of(name)[1:] != ("", None) for name in each.fields)
+        )
 
     def change(self, *, renames: bool = True) -> tuple[str, frozenset[str]]:
         """Deploy something else; return the feature, and the names that it concerns."""

@@ -99,6 +99,8 @@ class Engine:
     def note(self, feature: str, names: Collection[str] = features.EVERYTHING) -> None:
         """A feature has really happened, to these declarations."""
         self.happened[feature] |= {name.partition("~")[0] for name in names}
+        if feature in (features.PLAIN, features.PACKED, features.FOREIGN):
+            self.happened[features.DERIVED] |= self.deployments.deriving() & {*names}
 
     def table(self) -> Table:
         """The table as an onlooker reads it."""

@@ -43,6 +43,7 @@ CRASHED: Final = "crashes"
 THROTTLED: Final = "throttles"
 ZOMBIES: Final = "zombies"
 REDELIVERED: Final = "redeliveries"
+DERIVED: Final = "derived fields and defaults"
 
 FEATURES: Final = (
     PLAIN,
@@ -78,6 +79,7 @@ FEATURES: Final = (
     THROTTLED,
     ZOMBIES,
     REDELIVERED,
+    DERIVED,
 )
 
 Pair = tuple[str, str]

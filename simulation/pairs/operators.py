@@ -31,7 +31,13 @@ from simulation.pairs.subjects import TAP, VISIT
 
 REFUSED: Final = "direct count in a name that is not counted yet"
 _FIELDS: Final = {"client": "uvw", "customer": ("ann", "bob", "c#d"), "shop": "xyz", "device": "kl", "page": "ab"}
-_FIELDS_OF_LISTS: Final = {"tags[]": "pqr"}
+_OTHER_FIELDS: Final = {
+    "tags[]": "pqr",
+    "weight:3": ("..3", "3.."),
+    "mode?none": ("fast", "none"),
+    "size:2,4": ("..2", "2..4", "4.."),
+    "rush?none": ("none",),
+}
 _QUOTA: Final = Quota("calls", limit=12, per=timedelta(hours=1), portion=4, clock_error=timedelta(0))
 
 
@@ -45,7 +51,7 @@ class Direct:
         return [(2, self._increment), (1, self._reset)]
 
     def _group(self, declared: Aggregate) -> dict[str, str]:
-        known = {**_FIELDS, **_FIELDS_OF_LISTS}
+        known = {**_FIELDS, **_OTHER_FIELDS}
         return {field: self._engine.rng.choice(known[field]) for field in declared.fields}
 
     def _chosen(self, *, adds: bool) -> Aggregate | None:

@@ -85,12 +85,22 @@ def _subject(
     return Subject(declaration, partial(_single, where, group, parts))
 
 
+def _or(values: Values, name: str, default: Any) -> Any:
+    """The value of an attribute, or what stands for one that is missing or null."""
+    found = values.get(name)
+    return default if found is None else found
+
+
 def _exactly(name: str, bins: Iterable[int], value: Decimal) -> Parts:
     return {f"{name}.{each}": ONE for each in bins if value == each}
 
 
 def _at_least(name: str, bins: Iterable[int], value: Decimal) -> Parts:
     return {f"{name}.{each}": ONE for each in bins if value >= each}
+
+
+def _between(name: str, low: int, high: int, value: Decimal) -> Parts:
+    return {f"{name}.{f'<{low}' if value < low else low if value < high else high}": ONE}
 
 
 def _orders() -> Family:
@@ -109,8 +119,12 @@ def _orders() -> Family:
                 of(measures=capped), customer, lambda v: {"orders": ONE, "total": min(number(v["price"]), Decimal(4))}
             )
         ],
-        [_subject(of(sk="BY#{shop}"), lambda v: (v["shop"],), both)],
+        [_subject(of(sk="BY#{size:2,4}#{rush?none}"), lambda v: (_size(v["size"]), _or(v, "rush", "none")), both)],
     )
+
+
+def _size(size: Decimal) -> str:
+    return "..2" if size < 2 else "2..4" if size < 4 else "4.."
 
 
 def _bins() -> Family:
@@ -120,9 +134,9 @@ def _bins() -> Family:
     return (
         [
             _subject(
-                of(Histogram("size", exactly=(1, 2, 3))),
+                of(Histogram("size", bounds=(2, 4))),
                 lambda _: (),
-                lambda v: _exactly("sizes", (1, 2, 3), v["size"]),
+                lambda v: _between("sizes", 2, 4, v["size"]),
             )
         ],
         [
@@ -209,14 +223,20 @@ def _visits(name: str, on_expiry: Any) -> Family:
         name,
         VISIT,
         pk=name.upper(),
-        sk="C#{client}",
-        measures={"visits": Count(), "weight": Sum("weight")},
+        sk="C#{client}#{weight:3}",
+        measures={"visits": Count(), "weight": Sum("weight"), "score": Sum("score", default=2)},
         on_expiry=on_expiry,
     )
-    client: Callable[[Values], Group] = lambda v: (v["client"],)  # noqa: E731
     capped: dict[str, Measure] = {"visits": Count(), "weight": Sum("weight", cap=2)}
+
+    def client(values: Values) -> Group:
+        return values["client"], "..3" if number(values["weight"]) < 3 else "3.."
+
+    def parts(values: Values) -> Parts:
+        return {"visits": ONE, "weight": number(values["weight"]), "score": number(_or(values, "score", 2))}
+
     return (
-        [_subject(declared, client, lambda v: {"visits": ONE, "weight": number(v["weight"])})],
+        [_subject(declared, client, parts)],
         [
             _subject(
                 replace(declared, measures=capped),
@@ -232,11 +252,11 @@ def _taps(name: str, on_expiry: Any) -> Family:
         name,
         TAP,
         pk=name.upper(),
-        sk="DEVICE#{device}",
+        sk="DEVICE#{device}#{mode?none}",
         measures={"taps": Count(), "force": Sum("force")},
         on_expiry=on_expiry,
     )
-    device: Callable[[Values], Group] = lambda v: (v["device"],)  # noqa: E731
+    device: Callable[[Values], Group] = lambda v: (v["device"], _or(v, "mode", "none"))  # noqa: E731
     both: Callable[[Values], Parts] = lambda v: {"taps": ONE, "force": number(v["force"])}  # noqa: E731
     return (
         [_subject(declared, device, both)],
@@ -245,12 +265,13 @@ def _taps(name: str, on_expiry: Any) -> Family:
 
 
 def _pace(name: str, source: Event, field: str, measured: str) -> Family:
-    declared = Window(
-        name, source, pk=f"{name.upper()}#{{{field}}}", time="at", longest=timedelta(hours=1), future_tolerance=None
-    )
+    # Visits have no code.
+    pk = f"{name.upper()}#{{{field}}}#{{code:class?none}}"
+    declared = Window(name, source, pk=pk, time="at", longest=timedelta(hours=1), future_tolerance=None)
 
     def group(values: Values) -> Group:
-        return values[field], str(int(values["at"]) // 3600 * 3600)
+        kind = f"{int(values['code']) // 100}xx" if "code" in values else "none"
+        return values[field], kind, str(int(values["at"]) // 3600 * 3600)
 
     return (
         [_subject(declared, group, lambda _: {"total": ONE})],

@@ -357,8 +357,8 @@ def _values(item: Image) -> dict[str, Any]:
 
 def _plain(value: Mapping[str, Any]) -> Any:
     [(kind, content)] = value.items()
-    if kind == "N":
-        return Decimal(content)
+    if kind in ("N", "NULL"):
+        return Decimal(content) if kind == "N" else None
     return [_plain(each) for each in content] if kind == "L" else content
 
 

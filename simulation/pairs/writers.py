@@ -47,7 +47,8 @@ class Writers:
         draw = self._random
         weight: Any = POISON if draw.random() < self._poison else draw.randint(1, 5)
         at = self._time(ahead=self._poison > 0)
-        return {"page": page, "id": str(number), "client": draw.choice(_CLIENTS), "weight": weight, "at": at}
+        score = {} if number % 3 == 0 else {"score": number if number % 3 == 1 else None}
+        return {"page": page, "id": str(number), "client": draw.choice(_CLIENTS), "weight": weight, "at": at, **score}
 
     def _time(self, *, ahead: bool = False) -> int:
         before: int = self._random.choice((0, 60, 600, 3000, *((-1500,) if ahead else ())))
@@ -87,6 +88,7 @@ class Writers:
             else:
                 number = draw.randrange(1000)
                 event = {"device": draw.choice(_DEVICES), "id": number, "at": self._time(), "version": 1}
+                event |= {"mode": "fast"} if number % 2 else {"code": 100 + number % 900}
             event["force"] = POISON if draw.random() < self._poison else draw.randint(1, 5)
             events.append(event)
         self._taps += events
