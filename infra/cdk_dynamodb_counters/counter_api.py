@@ -50,7 +50,7 @@ _GET: Final = apigateway.HttpMethod.GET
 
 
 class CounterApi(Observed, HttpMetrics):
-    """Serves counts over HTTP: groups, batches, windows, series, leaderboards and histograms; events on request.
+    """Serves counts over HTTP: groups, batches, windows, series and leaderboards; events on request.
 
     Parameters
     ----------

@@ -232,6 +232,10 @@ class Stranger:
             "start": lambda: "2026-09-20T00:00:00Z",
             "end": lambda: "2026-09-22T00:00:00Z",
             "as_of": lambda: "2026-09-21T14:13:20Z",
+            "period": lambda: self._rng.choice(["day", "month", "year"]),
+            "of": lambda: self._rng.choice(["2026-09-21", "2026-09", "2026"]),
+            "tz": lambda: self._rng.choice(["UTC", "Asia/Kathmandu"]),
+            "anchor": lambda: self._rng.choice(["1", "31"]),
             "time": lambda: "2026-09-21T14:13:20+00:00",
         }
         if self._rng.random() < 0.85:
@@ -322,14 +326,25 @@ def _resources() -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
                 (f"/v1/events/{base}", ("customer",), ("start", "end", "clientId", "limit", "next", "consistent"))
             )
         elif kind == "Window":
-            found.append((f"/v1/windows/{base}", declared.fields, ("last", "as_of", "consistent")))
-            found.append((f"/v1/windows/{base}/series", declared.fields, ("last", "step", "as_of")))
+            found.append(
+                (
+                    f"/v1/windows/{base}",
+                    declared.fields,
+                    ("last", "as_of", "start", "end", "period", "of", "tz", "anchor", "consistent"),
+                )
+            )
+            found.append(
+                (
+                    f"/v1/windows/{base}/series",
+                    declared.fields,
+                    ("last", "step", "as_of", "start", "end", "tz", "anchor"),
+                )
+            )
         else:
             path = f"/v1/aggregates/{base}"
             found.append((path, declared.fields, ("consistent",)))
             found.append((f"{path}/groups", ("customer",), ("limit", "next", "consistent")))
             found.append((f"{path}/top", ("customer",), ("count",)))
-            found.append((f"{path}/histograms/sizes", declared.fields, ("consistent",)))
     return [
         *found,
         ("/openapi.json", (), ()),

@@ -33,7 +33,7 @@ def test_events_are_taken_and_counted_once(blog: Blog) -> None:
     # Other tests count on the same blog.
     status, top = blog.ask("v1/aggregates/views/top", count="100")
     assert status == 200
-    assert {"values": {"url": "/a#?&,é"}, "score": 40} in top["ranked"]
+    assert ({"url": "/a#?&,é"}, 40) in [(one["values"], one["score"]) for one in top["ranked"]]
     assert [one["score"] for one in top["ranked"]] == sorted((one["score"] for one in top["ranked"]), reverse=True)
     counted = blog.ask("v1/windows/views_24h", url="/a#?&,é", last="24h")[1]
     assert counted["count"] == 40

@@ -142,13 +142,6 @@ def _aggregate_paths(aggregate: Aggregate) -> dict[str, Any]:
         ranked = _object({"aggregate": _TEXT, "ranked": entries})
         summary = f"Top groups of {name}"
         paths[f"{base}/top"] = _get(summary, f"top_{name}", leaderboard_fields(aggregate), TOP_OPTIONS, ranked)
-    for measure, kind in aggregate.measures.items():
-        if isinstance(kind, Histogram):
-            bins = _array(_object({"bin": {"oneOf": [_NUMBER, _TEXT]}, "count": _NUMBER}))
-            identity = {"aggregate": _TEXT, "measure": _TEXT, "values": values}
-            histogram = _object({**identity, "bins": bins, **_STANDING})
-            summary, operation = f"Histogram {measure} of {name}", f"histogram_{name}_{measure}"
-            paths[f"{base}/histograms/{measure}"] = _get(summary, operation, fields, GROUP_OPTIONS, histogram)
     return paths
 
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
 
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Aggregate, Declaration, Event, Histogram, Window
+from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._declarations.groups import Group
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
 from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES, EventListing, page_of
@@ -112,16 +112,6 @@ class CountResources:
         ranked = self._counters.top(aggregate, parameters.values(fields), count=parameters.count())
         entries = [{"values": dict(one.values), "score": one.score, **_standing(one)} for one in ranked]
         return {"aggregate": name, "ranked": _fitting(entries)}
-
-    def histogram(self, name: str, measure: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
-        aggregate = self._declared(name, Aggregate)
-        if not isinstance(aggregate.measures.get(measure), Histogram):
-            raise ProblemError(HTTPStatus.NOT_FOUND, f"no histogram {measure!r} in {name!r}")
-        parameters = QueryParameters.parse(query_string, aggregate.fields, GROUP_OPTIONS, bound)
-        values = parameters.values(aggregate.fields)
-        group = self._counters.get(aggregate, values, consistent=parameters.consistent())
-        bins = [{"bin": key, "count": count} for key, count in group[measure].items()]
-        return {"aggregate": name, "measure": measure, "values": values, "bins": bins, **_standing(group)}
 
     def window(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         window = self._declared(name, Window)

@@ -48,7 +48,6 @@ _COUNTS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "/v1/aggregates/<name>": CountResources.group,
     "/v1/aggregates/<name>/groups": CountResources.groups,
     "/v1/aggregates/<name>/top": CountResources.top,
-    "/v1/aggregates/<name>/histograms/<measure>": CountResources.histogram,
     "/v1/windows/<name>": CountResources.window,
     "/v1/windows/<name>/series": CountResources.series,
     "/v1/windows/<name>/closed": CountResources.closed,

@@ -35,10 +35,10 @@ def test_values_below_the_first_bound_have_a_bin() -> None:
 def test_the_bin_below_is_shown_in_json_and_by_commands(tmp_path: Any) -> None:
     with counters_in_memory([_SPEED]) as counters:
         _accept(counters, -7, 0)
-        shown = CountResources(counters, (_SPEED,), clock=counters.clock).histogram("speed", "ms", "")
+        shown = CountResources(counters, (_SPEED,), clock=counters.clock).group("speed", "")
         get = run("get", "speed", "--table=counters", client=counters.client, clock=counters.clock)
         [item] = [item for item in counters.client.scan(TableName="counters")["Items"] if item["sk"]["S"] == "speed"]
-    assert shown["bins"] == [{"bin": "<0", "count": 1}, {"bin": 0, "count": 1}, {"bin": 50, "count": 0}]
+    assert shown["measures"]["ms"] == {"<0": 1, "0": 1, "50": 0}
     assert [line.split()[:2] for line in get.out.splitlines()][-3:] == [["<0", "1"], ["0", "1"], ["50", "0"]]
     (tmp_path / "item.json").write_text(json.dumps({name: item[name] for name in item if "B" not in item[name]}))
     assert "ms.<0=1" in run("decode", str(tmp_path / "item.json"), "--declarations", encode((_SPEED,))).out

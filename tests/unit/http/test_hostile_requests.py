@@ -44,7 +44,7 @@ TEXTS = st.text(max_size=30)
 NAMES = st.sampled_from([declared.name for declared in (*DECLARATIONS, *EVENTS)]) | TEXTS.map(
     lambda text: quote(text, safe="")
 )
-TAILS = st.sampled_from(["", "/top", "/groups", "/series", "/histograms/urls", "/histograms/views", "/closed", "/x"])
+TAILS = st.sampled_from(["", "/top", "/groups", "/series", "/closed", "/x"])
 KINDS = st.sampled_from(["aggregates", "windows", "events", "groups", ""])
 LENGTHS = st.from_regex(r"[0-9]{1,9}[mhdsw]", fullmatch=True) | st.sampled_from(["24h", "1h", "1m", "366d", "0m"])
 MOMENTS = (
