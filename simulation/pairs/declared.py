@@ -55,9 +55,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "kept": _KEPT,
     "visitors": _varied(_KEPT, name="visitors"),
     "tallied": _varied(_KEPT, name="tallied", pk="TALLIED", on_expiry="tally"),
-    "soon": _varied(
-        OTHERS["pace"], name="soon", pk="SOON#{page}#{code:class?none}", future_tolerance=timedelta(minutes=5)
-    ),
+    "soon": _varied(OTHERS["pace"], name="soon", pk="SOON#{page}", future_tolerance=timedelta(minutes=5)),
     "live": _with_mended(OTHERS["live"], "weight"),
     "taps": OTHERS["taps"],
     "presses": _varied(OTHERS["taps"], name="presses"),

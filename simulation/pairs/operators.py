@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, Final, Literal
 
 from dynamodb_counters._backfill.dropping import Dropping
@@ -30,13 +30,17 @@ from simulation.pairs.ledger import Purpose
 from simulation.pairs.subjects import TAP, VISIT
 
 REFUSED: Final = "direct count in a name that is not counted yet"
-_FIELDS: Final = {"client": "uvw", "customer": ("ann", "bob", "c#d"), "shop": "xyz", "device": "kl", "page": "ab"}
-_OTHER_FIELDS: Final = {
+_FIELDS: Final = {
+    "client": "uvw",
+    "customer": ("ann", "bob", "c#d"),
+    "device": "kl",
+    "page": "ab",
     "tags[]": "pqr",
     "weight:3": ("..3", "3.."),
     "mode?none": ("fast", "none"),
     "size:2,4": ("..2", "2..4", "4.."),
     "rush?none": ("none",),
+    "code:class?none": ("2xx", "4xx", "none"),
 }
 _QUOTA: Final = Quota("calls", limit=12, per=timedelta(hours=1), portion=4, clock_error=timedelta(0))
 
@@ -51,8 +55,7 @@ class Direct:
         return [(2, self._increment), (1, self._reset)]
 
     def _group(self, declared: Aggregate) -> dict[str, str]:
-        known = {**_FIELDS, **_OTHER_FIELDS}
-        return {field: self._engine.rng.choice(known[field]) for field in declared.fields}
+        return {field: self._engine.rng.choice(_FIELDS[field]) for field in declared.fields}
 
     def _chosen(self, *, adds: bool) -> Aggregate | None:
         found = [
@@ -293,8 +296,8 @@ class Billing:
 
     @staticmethod
     def _groups(window: Window) -> list[dict[str, str]]:
-        [field] = window.fields
-        return [{field: value} for value in _FIELDS[field]]
+        texts = product(*(_FIELDS[field] for field in window.fields))
+        return [dict(zip(window.fields, each, strict=True)) for each in texts]
 
 
 def _numbers(taken: Any) -> list[Any]:

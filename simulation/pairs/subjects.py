@@ -265,13 +265,13 @@ def _taps(name: str, on_expiry: Any) -> Family:
 
 
 def _pace(name: str, source: Event, field: str, measured: str) -> Family:
-    # Visits have no code.
-    pk = f"{name.upper()}#{{{field}}}#{{code:class?none}}"
+    is_classed = source is TAP
+    pk = f"{name.upper()}#{{{field}}}" + "#{code:class?none}" * is_classed
     declared = Window(name, source, pk=pk, time="at", longest=timedelta(hours=1), future_tolerance=None)
 
     def group(values: Values) -> Group:
         kind = f"{int(values['code']) // 100}xx" if "code" in values else "none"
-        return values[field], kind, str(int(values["at"]) // 3600 * 3600)
+        return values[field], *[kind] * is_classed, str(int(values["at"]) // 3600 * 3600)
 
     return (
         [_subject(declared, group, lambda _: {"total": ONE})],

@@ -291,11 +291,12 @@ class Truth(Cuts):
 
 def _lost(old: Image, new: Image) -> list[tuple[Image, int]]:
     """The rows that were taken out of a chunk, as images of events."""
-    left = Counter(map(repr, rows_of(new)))
+    # A chunk's columns, and so the attributes of a row, have no order of their own.
+    left = Counter(repr((mark, sorted(values.items()))) for mark, values in rows_of(new))
     lost: list[tuple[Image, int]] = []
     for mark, values in rows_of(old):
-        if left[repr((mark, values))]:
-            left[repr((mark, values))] -= 1
+        if left[row := repr((mark, sorted(values.items())))]:
+            left[row] -= 1
         elif mark in ROW_SIGNS:
             lost.append(({"_type": {"S": old["_type"]["S"].removesuffix("#pack")}, "_row": values}, ROW_SIGNS[mark]))
     return lost

@@ -88,7 +88,7 @@ class Writers:
             else:
                 number = draw.randrange(1000)
                 event = {"device": draw.choice(_DEVICES), "id": number, "at": self._time(), "version": 1}
-                event |= {"mode": "fast"} if number % 2 else {"code": 100 + number % 900}
+                event |= {"mode": "fast"} if number % 2 else {"code": 204 if number % 4 else 404}
             event["force"] = POISON if draw.random() < self._poison else draw.randint(1, 5)
             events.append(event)
         self._taps += events
