@@ -97,7 +97,7 @@ class FaultyClient:
             case Fault.THROTTLED:
                 raise failure(operation, self.rng.choice(_THROTTLED))
             case Fault.CONFLICT:
-                raise _conflict(operation)
+                raise _conflict(operation, **self._told(again=again))
             case Fault.INTERNAL:
                 raise failure(operation, "InternalServerError")
             case Fault.LOST_ACK | Fault.LATE:
@@ -114,8 +114,11 @@ class FaultyClient:
         try:
             return send()
         except self.exceptions.ConditionalCheckFailedException as refusal:
-            refusal.response["ResponseMetadata"] = {"AnswersLost": again}
+            refusal.response.update(self._told(again=again))
             raise
+
+    def _told(self, *, again: bool) -> Any:
+        return {"ResponseMetadata": {"AnswersLost": again}} if self.tells_lost else {}
 
     def _lost(self, operation: str) -> Exception:
         return self.rng.choice(
@@ -169,9 +172,9 @@ class FaultPlan:
         self.injected[name] += 1
 
 
-def _conflict(operation: str) -> ClientError:
+def _conflict(operation: str, **told: Any) -> ClientError:
     if operation != "TransactWriteItems":
-        return failure(operation, "TransactionConflictException")
+        return failure(operation, "TransactionConflictException", **told)
     reasons = [{"Code": "TransactionConflict", "Message": "injected"}]
     return failure(operation, "TransactionCanceledException", CancellationReasons=reasons)
 

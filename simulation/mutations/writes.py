@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 WRITES: Final = r"""
+== _declarations/quotas.py
+* clocks are taken to be right
+- for moment in (now - error, now + error)
++ for moment in (now,)
+? test_quotas.py::test_no_limit_is_exceeded_and_nothing_is_lost_whatever_goes_wrong
+
 == _writes/bulk_insert.py
 * more than 25 statements go into a call
 - _STATEMENTS_PER_CALL: Final = 25
@@ -82,12 +88,12 @@ WRITES: Final = r"""
 + #reserved <= :room OR #reserved > :room)
 ? test_quotas.py::test_no_limit_is_exceeded_and_nothing_is_lost_whatever_goes_wrong
 * a portion may begin where the limit is reached
-- self._quota.limit - units
-+ self._quota.limit
+- str(quota.limit - units)
++ str(quota.limit)
 ? test_quotas.py::test_no_limit_is_exceeded_and_nothing_is_lost_whatever_goes_wrong
 * units are given back as often as they are sent
-- client.update_item(**once(self._request(units), nonce), ReturnValues
-+ client.update_item(**(self._request(units) if units < 0 else once(self._request(units), nonce)), ReturnValues
+- self._update(**once(self._request(units), nonce), ReturnValues
++ self._update(**(self._request(units) if units < 0 else once(self._request(units), nonce)), ReturnValues
 ? test_quotas.py::test_no_limit_is_exceeded_and_nothing_is_lost_whatever_goes_wrong
 * a request without an answer is sent as something new
 - self._send(*self._pending)
@@ -102,13 +108,13 @@ WRITES: Final = r"""
 + units = self.units
 ? test_quotas.py::test_no_limit_is_exceeded_and_nothing_is_lost_whatever_goes_wrong
 * reservations expire with the period's beginning
-- self.period.end + KEPT_LONGER
-+ self.period.start
+- period.end + KEPT_LONGER
++ period.start
 ? test_quotas.py::test_no_limit_is_exceeded_and_nothing_is_lost_whatever_goes_wrong
 * an item of a quota has no type
 - values |= {":type": {"S": QUOTA}
 + names["#type"] = "type"
-+             values |= {":type": {"S": QUOTA}
++         values |= {":type": {"S": QUOTA}
 ? test_quotas.py::test_reservations_are_no_items_of_other_code
 
 == _writes/increments.py
@@ -135,10 +141,6 @@ WRITES: Final = r"""
 ? test_tally.py::test_a_reset_survives_a_redefinition
 
 == _writes/leases.py
-* clocks are taken to be right
-- for moment in (now - self._error, now + self._error)
-+ for moment in (now,)
-? test_quotas.py::test_no_limit_is_exceeded_and_nothing_is_lost_whatever_goes_wrong
 * a call between two periods counts in the first alone
 - for holding in current:
 + for holding in current[:1]:

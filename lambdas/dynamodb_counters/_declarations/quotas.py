@@ -109,6 +109,11 @@ class Quota:
             end = next(begin for begin in begins if begin > start)
         return QuotaPeriod(start, end, f"{name}#{utc(start):%Y-%m-%dT%H:%M:%SZ}")
 
+    def _periods(self, now: float) -> tuple[QuotaPeriod, ...]:
+        """The periods that it may be, by a clock that shows `now`: two, near the end of one."""
+        error = self.clock_error / timedelta(seconds=1)
+        return tuple(dict.fromkeys(self._period(moment) for moment in (now - error, now + error)))
+
     def _require_period(self) -> None:
         if not isinstance(self.per, timedelta):
             if self.per not in PERIODS:

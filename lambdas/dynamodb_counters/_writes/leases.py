@@ -123,8 +123,7 @@ class Leases:
         for sk in over:
             # Calls left of a period that is over for all are of no use.
             del self._holdings[sk]
-        possible = dict.fromkeys(self._quota._period(moment) for moment in (now - self._error, now + self._error))
         return [
             self._holdings.setdefault(period.sk, Holding(self._table, self._quota, self._pk, period))
-            for period in possible
+            for period in self._quota._periods(now)
         ]

@@ -75,11 +75,16 @@ def met(refusal: ClientError, nonce: str, since: Mapping[str, Any] | None = None
     kept = [item.get(name, _NONE) for name in _NONCES]
     done = {"S": nonce} in (*kept, item.get(LAST_RESET))
     known = since is not None and since.get(_NONCES[0], _NONE) in kept
-    if not (done or known) and answer.get("ResponseMetadata", {}).get(_LOST, True):
+    if not (done or known) and answer_was_lost(refusal):
         raise CountersError(
             "an answer was lost, and too many updates followed to know whether it was done"
         ) from refusal
     return item, done
+
+
+def answer_was_lost(refusal: ClientError) -> bool:
+    """Whether an answer to the request that was refused may have been lost before, so that it may have been done."""
+    return bool(dict(refusal.response.get("ResponseMetadata", {})).get(_LOST, True))
 
 
 def watch_for_lost_answers(table: Table) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from dynamodb_counters import Counters, InvalidArgumentError, Leases, Quota
+from dynamodb_counters._table import Table
+from dynamodb_counters.testing._dynamodb.client_errors import failure
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
+from simulation.faults.hooked_client import HookedClient
 
 CALLS = Quota("calls", limit=300, per="day", by=("customer",), portion=50)
 ONE, TWO = {"customer": "1"}, {"customer": "2"}
@@ -107,6 +112,24 @@ def test_a_lower_limit_holds_for_those_who_know_it(processes: Processes) -> None
     assert processes.leases().take(100)
     assert _take_all(processes.leases(replace(CALLS, limit=120))) == 20
     assert processes.leases().take(180)
+
+
+def test_a_transaction_in_the_way_is_waited_for(processes: Processes) -> None:
+    told: Any = {"ResponseMetadata": {"AnswersLost": False}}
+    refusals = [failure("UpdateItem", "TransactionConflictException", **told)] * 3
+
+    def conflict(_: str, send: Callable[[], Any], __: dict[str, Any]) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return send()
+
+    client: Any = HookedClient(processes.table, conflict)
+    table = Table("counters", client, clock=processes.clock, sleep=processes.clock.advance)
+    assert Leases(table, CALLS, ONE).take()
+    assert processes.reserved == [1]
+    refusals += [failure("UpdateItem", "TransactionConflictException", **told)] * 10
+    with pytest.raises(ClientError, match="TransactionConflict"):
+        Leases(table, CALLS, ONE).take()
 
 
 @pytest.mark.parametrize("values", [None, {}, {"customer": "1", "plan": "x"}, {"user": "1"}])
