@@ -39,6 +39,7 @@ from dynamodb_counters._declarations import (
     Distinct,
     Event,
     Hierarchy,
+    Quota,
     Window,
     flatten,
 )
@@ -50,7 +51,7 @@ _GET: Final = apigateway.HttpMethod.GET
 
 
 class CounterApi(Observed, HttpMetrics):
-    """Serves counts over HTTP: groups, batches, windows, series and leaderboards; events on request.
+    """Serves counts over HTTP: groups, batches, windows, series and leaderboards; if asked, events and quotas.
 
     Parameters
     ----------
@@ -59,15 +60,18 @@ class CounterApi(Observed, HttpMetrics):
     table : DedupCounterTable
         The table.
     shown : sequence of Aggregate, Window, Distinct or Hierarchy
-        What clients may read, defined as it is counted; nothing else is served.
+        What clients may read, defined as it is counted; nothing else is served. With `quotas`, it may be empty.
     events : sequence of Event, optional
         Events that clients may list, one by one; each name only once in `shown` and `events`. Default: none.
+    quotas : sequence of Quota, optional
+        Quotas that clients may take calls from, give calls back to, and look at. Default: none.
     authorizer : IHttpRouteAuthorizer, optional
-        Who may read. ``HttpNoneAuthorizer()`` makes the API public. Default: callers with IAM permission.
+        Who may read, and change quotas. ``HttpNoneAuthorizer()`` makes the API public. Default: callers with IAM
+        permission.
     tenant : mapping of str to str, optional
         Fields that are always a claim of the caller, such as ``{"customer": "claims.sub"}``: who leaves such a
-        parameter out gets the own counts, and who asks for another value a 403. Everything in `shown` and `events` must
-        have these fields. Claims are as in `EventIngest`. Default: callers may read everything.
+        parameter out gets the own counts, and who asks for another value a 403. Everything in `shown`, `events` and
+        `quotas` must have these fields. Claims are as in `EventIngest`. Default: callers may read everything.
     page : LivePage, optional
         A page at ``/`` that shows counts live; requires ``HttpNoneAuthorizer()``. Default: no page.
     cache_age : Duration, optional
@@ -104,6 +108,7 @@ class CounterApi(Observed, HttpMetrics):
         table: DedupCounterTable,
         shown: Sequence[Declarable],
         events: Sequence[Event] = (),
+        quotas: Sequence[Quota] = (),
         authorizer: apigateway.IHttpRouteAuthorizer | None = None,
         tenant: Mapping[str, str] | None = None,
         page: LivePage | None = None,
@@ -123,11 +128,12 @@ class CounterApi(Observed, HttpMetrics):
         timeout = options.timeout or Duration.seconds(10)
 
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
-        declarations = _require_shown(shown)
+        changeable = _require_quotas(quotas)
+        declarations = _require_shown(shown, is_empty_allowed=bool(changeable))
         readable = _require_events(events, declarations)
         require_authorizer(authorizer)
         bound = require_tenant(tenant, authorizer)
-        require_served(bound, (*declarations, *readable))
+        require_served(bound, (*declarations, *readable, *changeable))
         _require_page(page, authorizer, declarations)
         require_duration("cache_age", cache_age, Duration.seconds(0), Duration.days(1))
         require_origins("allow_origins", allow_origins)
@@ -170,10 +176,14 @@ class CounterApi(Observed, HttpMetrics):
         }
         if readable:
             environment["EVENTS"] = encode(readable, attributes=True)
+        if changeable:
+            environment["QUOTAS"] = encode(changeable)
         if page is not None:
             environment["PAGE"] = page._settings
         role = build_role(self, "Role", "Reads a table's counts")
         table.grant_read(role)
+        if changeable:
+            table.grant_leases(role)
         acknowledge_resource(role, "Only the indexes of this table.", f"{table.table_arn}/index/*")
         self._function = build_function(
             self,
@@ -186,9 +196,11 @@ class CounterApi(Observed, HttpMetrics):
             timeout=timeout,
             page=page is not None,
         )
-        self._build_routes(authorizer, page=page is not None)
+        self._build_routes(authorizer, quotas=bool(changeable), page=page is not None)
         subject = "counts and the events" if readable else "counts"
-        warn_if_public(self, authorizer, f"anybody can read the {subject} it shows, and each request costs you money.")
+        changes = ", use up its quotas" if changeable else ""
+        risk = f"anybody can read the {subject} it shows{changes}, and each request costs you money."
+        warn_if_public(self, authorizer, risk)
         self._alarms = build_alarms(self, self._alarm_specs() if monitoring else (), alarm_actions)
         self._dashboard = build_dashboard(self, self._graphs(), self._alarms) if dashboard else None
 
@@ -197,9 +209,13 @@ class CounterApi(Observed, HttpMetrics):
         """The API; pass it to `EventIngest` to serve both from one."""
         return self._http_api
 
-    def _build_routes(self, authorizer: apigateway.IHttpRouteAuthorizer, *, page: bool) -> None:
+    def _build_routes(self, authorizer: apigateway.IHttpRouteAuthorizer, *, quotas: bool, page: bool) -> None:
         integration = integrations.HttpLambdaIntegration("Reads", self._function)
         routes = [("/v1/{proxy+}", _GET), ("/v1/batch", apigateway.HttpMethod.POST), ("/openapi.json", _GET)]
+        if quotas:
+            routes += [
+                (f"/v1/quotas/{{name}}/{change}", apigateway.HttpMethod.POST) for change in ("take", "give-back")
+            ]
         if page:
             routes += [("/", _GET), ("/page/{name}", _GET)]
         for path, method in routes:
@@ -219,13 +235,13 @@ class CounterApi(Observed, HttpMetrics):
         }
 
 
-def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:
+def _require_shown(shown: Sequence[Declarable], *, is_empty_allowed: bool) -> tuple[Declaration, ...]:
     allowed = "a list of Aggregate, Window, Distinct or Hierarchy"
     for declared in require_sequence("shown", shown, allowed):
         if not isinstance(declared, Aggregate | Window | Distinct | Hierarchy):
             raise InvalidArgumentError("shown", declared, allowed)
     declarations = flatten(shown)
-    if not declarations:
+    if not declarations and not is_empty_allowed:
         raise InvalidArgumentError("shown", shown, "at least one declaration")
     names = [declared.name for declared in declarations]
     if len(set(names)) < len(names):
@@ -248,6 +264,19 @@ def _require_events(events: Sequence[Event], shown: Sequence[Declaration]) -> tu
             allowed = f"fields other than {', '.join(sorted(RESERVED_OF_EVENTS))}, which are request parameters"
             raise InvalidArgumentError("events", f"{event.name}.{min(taken)}", allowed)
     return tuple(sorted(events, key=lambda event: event.name))
+
+
+def _require_quotas(quotas: Sequence[Quota]) -> tuple[Quota, ...]:
+    found: dict[str, Quota] = {}
+    for quota in require_sequence("quotas", quotas, "a list of Quota"):
+        require_instance("quotas", quota, Quota, "a list of Quota")
+        if quota.name in found:
+            raise InvalidArgumentError("quotas", quota.name, "each quota only once")
+        if not isinstance(quota.tz, str):
+            allowed = "an IANA name such as 'Europe/Berlin', which the function's environment can hold"
+            raise InvalidArgumentError("quotas", f"{quota.name}.tz", allowed)
+        found[quota.name] = quota
+    return tuple(found[name] for name in sorted(found))
 
 
 def _require_page(

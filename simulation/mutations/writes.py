@@ -185,4 +185,38 @@ WRITES: Final = r"""
 - layout.bucket + retention <= now:
 + layout.bucket + retention + KEPT_LONGER <= now:
 ? test_packed.py::test_a_bucket_takes_no_events_long_before_its_chunks_expire
+
+== _writes/quota_calls.py
+* a lease is taken as often as it is asked for
+- "attribute_not_exists(#calls)"
++ "attribute_not_exists(#calls) OR attribute_exists(#calls)"
+? test_quotas.py::test_calls_over_http_and_those_of_processes_together_exceed_no_limit
+* a lease is given back as often as it is sent
+- attribute_exists(#calls) AND attribute_not_exists(#back)
++ attribute_exists(#calls)
+? test_quotas.py::test_calls_over_http_and_those_of_processes_together_exceed_no_limit
+* a lease and its period are changed apart
+- client.transact_write_items(TransactItems=[{"Update": update} for update in both])
++ [client.update_item(**update) for update in both]
+? test_quotas.py::test_calls_over_http_and_those_of_processes_together_exceed_no_limit
+* a lease that was given back is granted again
+- lease, n)) != Lease(n):
++ lease, n)) is None:
+? test_quotas.py::test_calls_over_http_and_those_of_processes_together_exceed_no_limit
+* a lease is granted although its period ends meanwhile
+- if period not in taken]:
++ if not taken]:
+? test_quotas.py::test_calls_over_http_and_those_of_processes_together_exceed_no_limit
+* a lease is the same in all periods
+- "#".join([period.sk, *lease])
++ "#".join(lease or [period.sk])
+? test_quotas.py::test_calls_over_http_and_those_of_processes_together_exceed_no_limit
+* a lease expires with the period's beginning
+- period.end + KEPT_LONGER
++ period.start
+? test_quotas.py::test_calls_over_http_and_those_of_processes_together_exceed_no_limit
+* a lease has no type
+- "#type": TYPE,
++ "#type": "type",
+? test_quotas.py::test_reservations_are_no_items_of_other_code
 """

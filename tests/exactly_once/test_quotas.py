@@ -16,17 +16,30 @@ from botocore.exceptions import ReadTimeoutError
 from dynamodb_counters import Aggregate, Count, Items, Leases, Quota
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.holdings import Holding
+from dynamodb_counters._writes.quota_calls import QuotaCalls
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient
-from simulation.quotas import quota_schedule
-from simulation.quotas.quota_schedule import QuotaSchedule
+from simulation.quotas import quota_caller, quota_schedule
+from simulation.quotas.quota_schedule import MixedSchedule, QuotaSchedule
 from simulation.workbench import Workbench
 
 SCHEDULES = 150
+OVER_HTTP = 500
 CHUNK = 50
 OFTEN = {quota_schedule.CRASHED: 5, quota_schedule.RETURNED: 50, quota_schedule.LEFT: 100, quota_schedule.ZOMBIE: 1}
 """How often so many schedules come across it, at least."""
+
+OFTEN_OVER_HTTP = {
+    quota_caller.TAKEN: 1000,
+    quota_caller.REFUSED: 500,
+    quota_caller.REPEATED: 250,
+    quota_caller.RETURNED: 500,
+    quota_caller.AGAIN: 500,
+    quota_caller.LATE: 100,
+    quota_caller.LOST: 10,
+    "a granted call": 100,
+}
 
 CALLS = Quota("calls", limit=100, per="day", portion=10)
 
@@ -39,8 +52,17 @@ def test_no_limit_is_exceeded_and_nothing_is_lost_whatever_goes_wrong(first: int
     assert {name: reached[name] for name, times in OFTEN.items() if reached[name] < times} == {}
 
 
-def test_a_seed_decides_about_everything() -> None:
-    assert QuotaSchedule(3).run() == QuotaSchedule(3).run()
+@pytest.mark.parametrize("first", range(1, 1 + OVER_HTTP, CHUNK))
+def test_calls_over_http_and_those_of_processes_together_exceed_no_limit(first: int) -> None:
+    reached: Counter[str] = Counter()
+    for seed in range(first, first + CHUNK):
+        reached += quota_schedule.check(seed, MixedSchedule).reached
+    assert {name: reached[name] for name, times in OFTEN_OVER_HTTP.items() if reached[name] < times} == {}
+
+
+@pytest.mark.parametrize("kind", [QuotaSchedule, MixedSchedule])
+def test_a_seed_decides_about_everything(kind: type[QuotaSchedule]) -> None:
+    assert kind(3).run() == kind(3).run()
 
 
 def _leases(client: Any, clock: VirtualClock, quota: Quota = CALLS) -> Leases:
@@ -180,7 +202,8 @@ def test_reservations_are_no_items_of_other_code() -> None:
     foreign = Items("foreign")
     count = Aggregate("count", foreign, pk="COUNT", sk="ALL", measures={"items": Count()})
     bench = Workbench([count])
-    leases = bench.counters.leases(Quota("calls", limit=10, per=timedelta(hours=1)))
-    assert leases.take()
+    quota = Quota("calls", limit=10, per=timedelta(hours=1))
+    assert bench.counters.leases(quota).take()
+    assert QuotaCalls(bench.counters._table, quota, {}).take("a", 1)
     bench.deliver_all()
     assert bench.counters.get(count, {}).measures == {"items": 0}

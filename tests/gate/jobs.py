@@ -153,12 +153,24 @@ def read(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
         assert answer["statusCode"] == 200, (one, answer)
 
 
+def read_and_take(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
+    """Ask for everything that is served, and take and give back calls of a quota."""
+    read(invoke, rules, process)
+    for change, members in (("take", {"id": "a"}), ("take", {"id": "a"}), ("give-back", {"lease": "a"})):
+        body = json.dumps({"values": {"customer": str(process)}, **members})
+        answer = invoke(request("POST", f"/v1/quotas/calls/{change}", body=body, headers=_JSON))
+        assert answer["statusCode"] == 200, answer
+    answer = invoke(request("GET", "/v1/quotas/calls", "customer=0"))
+    assert answer["statusCode"] == 200, answer
+
+
 PLAIN, PACKED = encode((VIEW,)), encode((HIT,))
 JOBS: Final[dict[str, Callable[[Invoke, list[dict[str, Any]], int], None]]] = {
     "aggregator": aggregate,
     "ingest_queue": consume,
     "ingest_http": receive,
     "api": read,
+    "api, quotas": read_and_take,
 }
 DECLARED: Final[dict[str, dict[str, str]]] = {
     "aggregator": {"DECLARATIONS": encode((ROLLING, VIEWS))},

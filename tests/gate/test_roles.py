@@ -21,6 +21,7 @@ from tests.gate.templates import names, templates
 _RUN_IN: Final = {
     "aggregator": "aggregator_minimal",
     "api": "api_everything",
+    "api, quotas": "api_everything",
     "ingest_http": "ingest_minimal",
     "ingest_queue": "ingest_minimal",
     "ingest_queue, packed": "ingest_packed",
@@ -32,8 +33,10 @@ _LISTED: Final = {"verifier"}
 
 
 def handler(function: Resource) -> str:
-    """The handler, and whether its events are packed: they are written by other calls."""
+    """The handler, and whether its events are packed, or it serves quotas: they are written by other calls."""
     name = str(function["Handler"]).split(".")[-2]
+    if "QUOTAS" in variables(function):
+        return f"{name}, quotas"
     declared = decode(variables(function)["DECLARATIONS"]) if name == "ingest_queue" else ()
     packed = any(getattr(one, "packed", None) is not None for one in declared)
     return f"{name}, packed" if packed else name
@@ -50,14 +53,15 @@ def functions(template: Template) -> Iterator[Resource]:
 def called(name: str, endpoint_url: str) -> frozenset[Permission]:
     """Permissions that a handler's calls need, by kind of resource."""
     template = templates()[_RUN_IN[name]]
-    [function] = [one for one in functions(template) if handler(one) == name]
-    deployed = Deployed(template, endpoint_url, uuid.uuid4().hex[:8])
     base = name.partition(",")[0]
+    [function] = [one for one in functions(template) if handler(one).partition(",")[0] == base]
+    deployed = Deployed(template, endpoint_url, uuid.uuid4().hex[:8])
+    job = jobs.JOBS.get(name, jobs.JOBS[base])
     needed: set[Permission] = set()
     # The second process knows nothing of what the first one has done, and does some of it for that reason.
     for process in range(2):
         with deployed.running(function, **jobs.DECLARED.get(base, {})) as (invoke, calls):
-            jobs.JOBS[base](invoke, [*jobs.events_of_rules(template, function)], process)
+            job(invoke, [*jobs.events_of_rules(template, function)], process)
             needed |= deployed.needs(calls)
     return frozenset(needed)
 

@@ -17,6 +17,7 @@ from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._declarations.measures import Average, Count, Histogram, Sum
 from dynamodb_counters._declarations.packed import Packed
+from dynamodb_counters._declarations.quotas import Quota
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.table_keys import TableKeys
 from dynamodb_counters._declarations.windows import Window
@@ -45,6 +46,7 @@ _TYPES: Final[dict[str, type]] = {
         Histogram,
         Items,
         Packed,
+        Quota,
         Ranking,
         Sum,
         TableKeys,
@@ -63,7 +65,7 @@ _TEXTS: Final[dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]]]
 """By type: the key of its text, how it is written, how it is read."""
 
 
-def encode(declarations: tuple[Declaration | Event, ...], *, attributes: bool = False) -> str:
+def encode(declarations: tuple[Declaration | Event | Quota, ...], *, attributes: bool = False) -> str:
     """Declarations as ASCII: readable JSON while it is short, compressed JSON beyond.
 
     Events come without what their attributes must be unless `attributes`: that changes nothing about what is counted.

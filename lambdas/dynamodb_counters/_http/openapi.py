@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Average, Declaration, Event, Histogram, Measure, Window
 from dynamodb_counters._declarations.attribute_schema import json_schema
+from dynamodb_counters._declarations.quotas import MOST_CALLS, Quota
 from dynamodb_counters._http.parameters import (
     BATCH_OPTIONS,
     DEFAULT_COUNT,
@@ -29,6 +30,7 @@ from dynamodb_counters._http.parameters import (
     leaderboard_fields,
 )
 from dynamodb_counters._http.problems import PROBLEM_JSON
+from dynamodb_counters._http.quota_resources import LEASE
 from dynamodb_counters._timeline.calendars import PERIODS
 
 VERSION: Final = "1"
@@ -99,7 +101,9 @@ _PROBLEM: Final = {
 
 
 def openapi(
-    declarations: Iterable[Declaration | Event], tenant: Mapping[str, str] = MappingProxyType({})
+    declarations: Iterable[Declaration | Event],
+    tenant: Mapping[str, str] = MappingProxyType({}),
+    quotas: Iterable[Quota] = (),
 ) -> dict[str, Any]:
     """Describe an API in OpenAPI 3.0; the parameters of `tenant` are bound to claims of the caller.
 
@@ -107,6 +111,8 @@ def openapi(
     ['/openapi.json']
     """
     paths: dict[str, Any] = {"/openapi.json": _get("This OpenAPI document", "openapi", (), (), {"type": "object"})}
+    for quota in quotas:
+        paths |= _quota_paths(quota)
     by_name = sorted(declarations, key=lambda declared: declared.name)
     for declared in by_name:
         if isinstance(declared, Event):
@@ -194,6 +200,45 @@ def _event_paths(event: Event) -> dict[str, Any]:
             ),
         ]
     return {f"/v1/events/{name}": path}
+
+
+def _quota_paths(quota: Quota) -> dict[str, Any]:
+    name, base, values = quota.name, f"/v1/quotas/{quota.name}", _values(quota.by)
+    number = {"type": "integer", "minimum": 0}
+    calls, lease = {**number, "minimum": 1, "maximum": MOST_CALLS}, {**_TEXT, "pattern": f"^{LEASE}$"}
+    state = {"quota": _TEXT, "values": values, "limit": number, "reserved": number, "left": number, "resets_at": _TIME}
+    granted, given_back = {"lease": _TEXT, "granted": {"type": "boolean"}}, {"lease": _TEXT, "given_back": number}
+    group = {"values": {**values, "additionalProperties": False}} if quota.by else {}
+    take = {"n": {**calls, "default": 1}, "id": {**lease, "description": "The same id takes once in a period"}}
+    give_back = {"n": {**calls, "description": "Default: all that was taken"}}
+    path = _get(f"State of the quota {name}", f"quota_{name}", quota.by, (), _object(state))
+    del path["get"]["responses"]["304"]
+    return {
+        base: path,
+        f"{base}/take": _post(f"Take calls from {name}", f"take_{name}", group, take, {**state, **granted}),
+        f"{base}/give-back": _post(
+            f"Give calls back to {name}",
+            f"give_back_{name}",
+            {**group, "lease": lease},
+            give_back,
+            {**state, **given_back},
+        ),
+    }
+
+
+def _post(
+    summary: str, operation_id: str, required: dict[str, Any], optional: dict[str, Any], answer: dict[str, Any]
+) -> dict[str, Any]:
+    body = _object(required) if required else {"type": "object"}
+    body |= {"properties": {**required, **optional}, "additionalProperties": False}
+    return {
+        "post": {
+            "summary": summary,
+            "operationId": operation_id,
+            "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+            "responses": _responses(_object(answer), "404", "409", "413", "415"),
+        }
+    }
 
 
 def _bind(operation: dict[str, Any], tenant: Mapping[str, str]) -> None:

@@ -9,25 +9,27 @@ from collections.abc import Callable
 from functools import cache
 from http import HTTPStatus
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Declaration, Event
+from dynamodb_counters._declarations import Declaration, Event, Quota
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._http.gateway_requests import well_formed
 from dynamodb_counters._http.live_page import page_response
 from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.problems import ProblemError, bad_request
+from dynamodb_counters._http.quota_resources import QuotaResources
 from dynamodb_counters._http.request_body import MAX_BODY_BYTES, body_text, parse_body
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._http.responses import NO_STORE, cached_json_response, json_response, problem_response
 from dynamodb_counters._http.tenancy import bound_values
 from dynamodb_counters._http.time_limits import time_limit
-from dynamodb_counters.errors import InvalidArgumentError, UncountedError
+from dynamodb_counters._table import Table
+from dynamodb_counters.errors import InvalidArgumentError, UnavailableError, UncountedError
 
 logger = Logger()
 app = APIGatewayHttpResolver()
@@ -42,6 +44,16 @@ def resources() -> CountResources:
 def _served() -> tuple[Declaration | Event, ...]:
     declared = (decode(os.environ[name]) for name in ("DECLARATIONS", "EVENTS") if name in os.environ)
     return tuple(chain.from_iterable(declared))
+
+
+@cache
+def quotas() -> QuotaResources:
+    """Create the resources of the environment's quotas once per process."""
+    return QuotaResources(Table(os.environ["TABLE_NAME"]), _quotas())
+
+
+def _quotas() -> tuple[Quota, ...]:
+    return cast("tuple[Quota, ...]", decode(os.environ.get("QUOTAS", "[]")))
 
 
 _COUNTS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
@@ -79,9 +91,43 @@ def _post_batch() -> Response[str]:
         return json_response(resources().batch(document, bound))
 
 
+_CHANGES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
+    "/v1/quotas/<name>/take": QuotaResources.take,
+    "/v1/quotas/<name>/give-back": QuotaResources.give_back,
+}
+
+
+def _changed(change: Callable[..., dict[str, Any]]) -> Callable[..., Response[str]]:
+    def respond(name: str) -> Response[str]:
+        request = app.current_event.raw_event
+        bound = bound_values(_tenant(), request)
+        document = parse_body(body_text(request, MAX_BODY_BYTES))
+        detail = "the quota cannot be changed now, or was; retry with the same id"
+        try:
+            with time_limit(_seconds_left(), detail):
+                return json_response(change(quotas(), name, document, bound))
+        except (ClientError, BotoCoreError, TimeoutError, UnavailableError) as error:
+            logger.exception("the table refused to change a quota")
+            raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, detail) from error
+
+    return respond
+
+
+for _path, _change in _CHANGES.items():
+    app.post(_path)(_changed(_change))
+
+
+@app.get("/v1/quotas/<name>")
+def _get_quota(name: str) -> Response[str]:
+    request = app.current_event.raw_event
+    bound = bound_values(_tenant(), request)
+    with time_limit(_seconds_left()):
+        return json_response(quotas().state(name, request["rawQueryString"], bound))
+
+
 @app.get("/openapi.json")
 def _get_openapi() -> Response[str]:
-    return _cached(openapi(_served(), _tenant()))
+    return _cached(openapi(_served(), _tenant(), _quotas()))
 
 
 @app.get("/")

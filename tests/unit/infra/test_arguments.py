@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import replace
+from datetime import UTC
 from hashlib import sha256
 from typing import Any
 
@@ -25,11 +26,12 @@ from cdk_dynamodb_counters import (
     WindowedCounter,
     runtime_code,
 )
-from dynamodb_counters._declarations import Aggregate, Count, Event
+from dynamodb_counters._declarations import Aggregate, Count, Event, Quota
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import REQUIRED, ROLLING, SITE, TOP, VIEW, VIEWS, build, each, new_stack, synthesized
 
 _SPANNING = Event("span", pk="S#{start}", sk="T#{time}")
+CALLS = Quota("calls", limit=100, per="day", by="customer")
 _PAGE = {"title": "Blog", "total": SITE, "top": TOP, "window": ROLLING}
 
 
@@ -123,6 +125,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         **OBSERVED,
         "shown": [None, [], VIEWS, ["views"], [VIEW], [VIEWS, VIEWS]],
         "events": [None, VIEW, "view", ["view"], [VIEWS], [VIEW, VIEW], [replace(VIEW, name="views")], [_SPANNING]],
+        "quotas": [None, CALLS, "calls", ["calls"], [VIEWS], [CALLS, CALLS], [replace(CALLS, tz=UTC)]],
         "authorizer": ["IAM", HttpIamAuthorizer, False],
         "tenant": ["iam.userId", {}, ["url"], {"url": "iam"}, {"url": "sub"}, {"customer": "iam.userId"}],
         "page": ["page", True, LivePage(title="Blog", total=SITE, top=TOP, window=ROLLING)],

@@ -15,13 +15,16 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from aws_cdk.aws_lambda import Code, Function, Runtime
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest
+from dynamodb_counters import Quota
 from simulation.throttled_burst import run
 from tests.unit.infra.support import (
     PACKED,
     VIEW,
+    actions,
     build,
     each,
     new_stack,
+    statements,
     synthesized,
 )
 
@@ -58,6 +61,16 @@ def test_a_public_endpoint_is_warned_of() -> None:
     assert kinds(synthesized(stack)) == {"NONE"}
     found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("The endpoint is public"))
     assert len(found) == 2
+
+
+def test_an_api_of_quotas_needs_no_counts_and_writes_nothing_else(stack: Stack) -> None:
+    build(CounterApi, stack, shown=[], quotas=[Quota("calls", limit=9, per="day")], authorizer=HttpNoneAuthorizer())
+    template = synthesized(stack)
+    writes = [one for one in statements(template) if "dynamodb:UpdateItem" in actions(one)]
+    assert [one["Condition"]["ForAllValues:StringLike"] for one in writes] == [{"dynamodb:LeadingKeys": ["LEASES#*"]}]
+    routes = {route["RouteKey"] for route in each(template, "AWS::ApiGatewayV2::Route")}
+    assert {"POST /v1/quotas/{name}/take", "POST /v1/quotas/{name}/give-back"} < routes
+    assert Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("use up its quotas"))
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ from dynamodb_counters._quarantine.quarantine_items import RECORD
 from dynamodb_counters._reads.statements import CLOSED
 from dynamodb_counters._writes.chunk_log import erased_digests
 from dynamodb_counters._writes.holdings import RESERVED
+from dynamodb_counters._writes.quota_calls import CALLS, GIVEN_BACK
 from dynamodb_counters.cli.entries import read_entry, words
 from dynamodb_counters.cli.show.formats import group_text, moment_text
 from dynamodb_counters.errors import UnparsableKeyError
@@ -92,7 +93,8 @@ def _decoded(item: Image, declarations: Mapping[str, Declaration]) -> Decoded:
         return _quarantined(item)
     if name == QUOTA or pk.startswith(CHECKPOINT_PREFIX) or (pk.startswith(PACK_PREFIX) and sk == LAYOUT):
         part = pk.removeprefix(RUN_PREFIX).split("~")[1:2] if pk.startswith(RUN_PREFIX) else []
-        kind, tell = _BOOKKEEPING[QUOTA if name == QUOTA else part[0] if part else sk.partition("#")[0]]
+        taken = CALLS if CALLS in item else QUOTA
+        kind, tell = _BOOKKEEPING[taken if name == QUOTA else part[0] if part else sk.partition("#")[0]]
         plain = {each: plain_value(value) for each, value in item.items() if each not in (PK, SK, TYPE)}
         return Decoded(kind, list(tell(item)), {"attributes": plain})
     if name.endswith(PACK_SUFFIX) and CHUNK in item:
@@ -166,10 +168,19 @@ def _layout(item: Image) -> Iterator[str]:
 
 
 def _quota(item: Image) -> Iterator[str]:
+    yield f"{_quota_period(item)}: {item[RESERVED]['N']} calls are reserved"
+
+
+def _lease(item: Image) -> Iterator[str]:
+    calls, given_back = item[CALLS]["N"], item.get(GIVEN_BACK, {"N": "0"})["N"]
+    yield f"the lease {item[SK]['S'].split('#')[2]} of {_quota_period(item)}: {calls} calls, {given_back} given back"
+
+
+def _quota_period(item: Image) -> str:
     name, *group = map(unescape, item[PK]["S"].removeprefix(LEASES_PREFIX).split("#"))
-    per, _, start = item[SK]["S"].partition("#")
-    whose, reserved = f", {' / '.join(group)}" if group else "", int(item[RESERVED]["N"])
-    yield f"the quota {name!r}{whose}, in the period ({per}) that begins {start}: {reserved} calls are reserved"
+    per, start, *_ = item[SK]["S"].split("#")
+    whose = f", {' / '.join(group)}" if group else ""
+    return f"the quota {name!r}{whose}, in the period ({per}) that begins {start}"
 
 
 def _checkpoint(item: Image) -> Iterator[str]:
@@ -269,6 +280,7 @@ def _closed(item: Image) -> Iterator[str]:
 _BOOKKEEPING: Final[dict[str, tuple[str, Callable[[Image], Iterator[str]]]]] = {
     LAYOUT: ("layout", _layout),
     QUOTA: ("quota", _quota),
+    CALLS: ("lease", _lease),
     "CHECKPOINT": ("checkpoint", _checkpoint),
     "WITNESS": ("witness", _witness),
     "DEPLOYMENTS": ("history", _history),

@@ -25,6 +25,7 @@ WORDS = {
     "Chunk: with an erased event": "1 events were erased from it",
     "Layout": "where the chunks of the events 'click' are",
     "Quota": "the quota 'calls', 7, in the period (day) that begins 2026-11-20T00:00:00Z: 1 calls are reserved",
+    "Lease": "the period (day) that begins 2026-11-20T00:00:00Z: 2 calls, 1 given back",
     "Group": "a group of the aggregate 'views', url=/: views=2",
     "Group: sum, average, histogram": "a group of the aggregate 'shops', shop=a: ",
     "Group: ranked": "a group of the aggregate 'players', player=ann: paths=1",
