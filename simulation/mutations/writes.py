@@ -188,12 +188,12 @@ WRITES: Final = r"""
 
 == _writes/quota_calls.py
 * a lease is taken as often as it is asked for
-- "attribute_not_exists(#calls)"
-+ "attribute_not_exists(#calls) OR attribute_exists(#calls)"
+- f"attribute_not_exists({CALLS})"
++ f"attribute_not_exists({CALLS}) OR attribute_exists({CALLS})"
 ? test_quotas.py::test_calls_over_http_and_those_of_processes_together_exceed_no_limit
 * a lease is given back as often as it is sent
-- attribute_exists(#calls) AND attribute_not_exists(#back)
-+ attribute_exists(#calls)
+- attribute_exists({CALLS}) AND attribute_not_exists({GIVEN_BACK})
++ attribute_exists({CALLS})
 ? test_quotas.py::test_calls_over_http_and_those_of_processes_together_exceed_no_limit
 * a lease and its period are changed apart
 - client.transact_write_items(TransactItems=[{"Update": update} for update in both])
@@ -216,7 +216,7 @@ WRITES: Final = r"""
 + period.start
 ? test_quotas.py::test_calls_over_http_and_those_of_processes_together_exceed_no_limit
 * a lease has no type
-- "#type": TYPE,
-+ "#type": "type",
+- {"#type": TYPE,
++ {"#type": "type",
 ? test_quotas.py::test_reservations_are_no_items_of_other_code
 """

@@ -33,7 +33,7 @@ def test_a_quota_is_used_up_and_never_exceeded(store: Store) -> None:
     assert (item["pk"]["S"], item["reserved"]["N"]) == ("LEASES#calls#a%231", "100")
 
 
-def test_a_lease_takes_once_and_gives_back_once_beside_processes(store: Store) -> None:
+def test_leases_over_http_and_of_processes_share_a_quota(store: Store) -> None:
     process, calls = store.counters.leases(_CALLS, _ONE), QuotaCalls(store.table, _CALLS, _ONE)
     assert process.take(60)
     assert [calls.take(lease, n) for lease, n in (("a", 41), ("b", 40), ("b", 40))] == [None, Lease(40), Lease(40)]

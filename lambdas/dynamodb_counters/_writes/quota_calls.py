@@ -14,6 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._assumptions import KEPT_LONGER
 from dynamodb_counters._clients import may_pass
 from dynamodb_counters._declarations.quotas import Quota, QuotaPeriod
+from dynamodb_counters._items.bookkeeping import typed_values
 from dynamodb_counters._items.table_schema import PK, QUOTA, SK, TTL, TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.holdings import RESERVED, reservation
@@ -59,14 +60,10 @@ class QuotaCalls:
 
     def _take(self, period: QuotaPeriod, lease: str, n: int) -> Lease | None:
         change = {
-            "UpdateExpression": "SET #calls = :n, #type = :type, #ttl = :ttl",
-            "ConditionExpression": "attribute_not_exists(#calls)",
-            "ExpressionAttributeNames": {"#calls": CALLS, "#type": TYPE, "#ttl": TTL},
-            "ExpressionAttributeValues": {
-                ":n": {"N": str(n)},
-                ":type": {"S": QUOTA},
-                ":ttl": {"N": str(period.end + KEPT_LONGER)},
-            },
+            "UpdateExpression": f"SET {CALLS} = :n, #type = :type, #ttl = :ttl",
+            "ConditionExpression": f"attribute_not_exists({CALLS})",
+            "ExpressionAttributeNames": {"#type": TYPE, "#ttl": TTL},
+            "ExpressionAttributeValues": typed_values({":n": n, ":type": QUOTA, ":ttl": period.end + KEPT_LONGER}),
         }
         for _ in self._table.tries():
             # Read before the lease, which may be what has used the quota up. A refusal costs no write.
@@ -84,10 +81,9 @@ class QuotaCalls:
                 return found
             units = n or found.calls
             change = {
-                "UpdateExpression": "SET #back = :n",
-                "ConditionExpression": "attribute_exists(#calls) AND attribute_not_exists(#back)",
-                "ExpressionAttributeNames": {"#back": GIVEN_BACK, "#calls": CALLS},
-                "ExpressionAttributeValues": {":n": {"N": str(units)}},
+                "UpdateExpression": f"SET {GIVEN_BACK} = :n",
+                "ConditionExpression": f"attribute_exists({CALLS}) AND attribute_not_exists({GIVEN_BACK})",
+                "ExpressionAttributeValues": typed_values({":n": units}),
             }
             if self._write(period, lease, change, -units):
                 return Lease(found.calls, units)

@@ -91,38 +91,26 @@ def _post_batch() -> Response[str]:
         return json_response(resources().batch(document, bound))
 
 
-_CHANGES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
-    "/v1/quotas/<name>/take": QuotaResources.take,
-    "/v1/quotas/<name>/give-back": QuotaResources.give_back,
-}
-
-
-def _changed(change: Callable[..., dict[str, Any]]) -> Callable[..., Response[str]]:
+def _of_quota(answer: Callable[..., dict[str, Any]]) -> Callable[..., Response[str]]:
     def respond(name: str) -> Response[str]:
         request = app.current_event.raw_event
         bound = bound_values(_tenant(), request)
-        document = parse_body(body_text(request, MAX_BODY_BYTES))
-        detail = "the quota cannot be changed now, or was; retry with the same id"
+        is_read = answer is QuotaResources.state
+        asked = request["rawQueryString"] if is_read else parse_body(body_text(request, MAX_BODY_BYTES))
+        detail = "the quota cannot be reached now; retry, with the same id"
         try:
             with time_limit(_seconds_left(), detail):
-                return json_response(change(quotas(), name, document, bound))
+                return json_response(answer(quotas(), name, asked, bound))
         except (ClientError, BotoCoreError, TimeoutError, UnavailableError) as error:
-            logger.exception("the table refused to change a quota")
+            logger.exception("the table refused a request about a quota")
             raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, detail) from error
 
     return respond
 
 
-for _path, _change in _CHANGES.items():
-    app.post(_path)(_changed(_change))
-
-
-@app.get("/v1/quotas/<name>")
-def _get_quota(name: str) -> Response[str]:
-    request = app.current_event.raw_event
-    bound = bound_values(_tenant(), request)
-    with time_limit(_seconds_left()):
-        return json_response(quotas().state(name, request["rawQueryString"], bound))
+app.get("/v1/quotas/<name>")(_of_quota(QuotaResources.state))
+app.post("/v1/quotas/<name>/take")(_of_quota(QuotaResources.take))
+app.post("/v1/quotas/<name>/give-back")(_of_quota(QuotaResources.give_back))
 
 
 @app.get("/openapi.json")
