@@ -130,7 +130,7 @@ class QuotaSchedule:
         process.step()
         if slept is not None and self._outcome.reached["a granted call"] > before:
             self._outcome.reached[ZOMBIE] += 1
-        if len(self._processes) < _MOST_PROCESSES and self._rng.random() < 0.006:
+        if len(self._processes) < _MOST_PROCESSES and self._rng.random() < 0.012:
             self._asleep[process.name] = step + self._rng.randint(50, 400)
             self._start()
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
 
 import pytest
-from botocore.exceptions import ReadTimeoutError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
 from dynamodb_counters import Aggregate, Count, Items, Leases, Quota
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.holdings import Holding
 from dynamodb_counters._writes.quota_calls import QuotaCalls
+from dynamodb_counters.testing._dynamodb.client_errors import failure
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient
@@ -111,6 +113,43 @@ def test_units_in_doubt_are_not_given_back_again() -> None:
     held = _reserved(table)
     one.release()
     assert _reserved(table) == held
+
+
+def test_a_conflict_after_a_lost_answer_is_not_taken_for_a_refusal() -> None:
+    clock = VirtualClock()
+    table = MemoryTable(clock)
+    made = [0]
+    conflicts = [failure("UpdateItem", "TransactionConflictException")]
+    told: Any = {"ResponseMetadata": {"AnswersLost": True}}
+    conflicts[0].response.update(told)
+
+    def conflict(_: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        if ">= :units" in request["ConditionExpression"] and conflicts:
+            send()
+            raise conflicts.pop()
+        return tell(send)
+
+    def tell(send: Callable[[], Any]) -> Any:
+        try:
+            return send()
+        except table.exceptions.ConditionalCheckFailedException as refusal:
+            refusal.response["ResponseMetadata"] = {"AnswersLost": False}
+            raise
+
+    def let_others_take(_: float) -> None:
+        for _ in range(20):
+            clock.advance(1)
+            made[0] += _leases(table, clock).take()
+
+    client: Any = HookedClient(table, conflict)
+    one = Leases(Table("counters", client, clock=clock, sleep=let_others_take, jitter=lambda: 0.5), CALLS, {})
+    while one._holdings == {} or not next(iter(one._holdings.values())).units:
+        made[0] += one.take()
+    with suppress(ClientError):
+        one.release()
+    let_others_take(0)
+    one.release()
+    assert _reserved(table) == made[0]
 
 
 def test_a_portion_whose_answer_is_lost_is_not_taken_twice() -> None:

@@ -59,9 +59,10 @@ class Holding:
             if missing > left and now < self._refused_at + _PAUSE:
                 return False
             self._adapt(now)
-            if not self._change(max(missing, min(self._size, left // _SHARE))):
-                self._refused_at = now
-        return self.units >= n
+            if self._change(max(missing, min(self._size, left // _SHARE))):
+                return True
+            self._refused_at = now
+        return False
 
     def give_back(self) -> None:
         """Give back what is held, once."""
@@ -70,11 +71,11 @@ class Holding:
             if not self.units:
                 return
             units, self.units = self.units, 0
-            if self._change(-units) is False and self._reserved >= units:
-                # Certainly not done: clocks of others are ahead of the nonce.
-                self.units = units
-        if self.units:
-            raise CountersError(_BUSY)
+            if self._change(-units) is not False or self._reserved < units:
+                return
+            # Certainly not done: clocks of others are ahead of the nonce.
+            self.units = units
+        raise CountersError(_BUSY)
 
     @property
     def _reserved(self) -> int:

@@ -114,6 +114,15 @@ def test_a_lower_limit_holds_for_those_who_know_it(processes: Processes) -> None
     assert processes.leases().take(180)
 
 
+def test_writes_that_nothing_is_in_the_way_of_are_followed_by_no_pause(processes: Processes) -> None:
+    pauses: list[float] = []
+    client: Any = processes.table
+    leases = Leases(Table("counters", client, clock=processes.clock, sleep=pauses.append), CALLS, ONE)
+    assert [leases.take() for _ in range(10)] == [True] * 10
+    leases.release()
+    assert (pauses, processes.reserved) == ([], [10])
+
+
 def test_a_transaction_in_the_way_is_waited_for(processes: Processes) -> None:
     told: Any = {"ResponseMetadata": {"AnswersLost": False}}
     refusals = [failure("UpdateItem", "TransactionConflictException", **told)] * 3
