@@ -215,28 +215,33 @@ def _quota_paths(quota: Quota) -> dict[str, Any]:
     del path["get"]["responses"]["304"]
     return {
         base: path,
-        f"{base}/take": _post(f"Take calls from {name}", f"take_{name}", group, take, {**state, **granted}),
+        f"{base}/take": _post(
+            f"Take calls from {name}", f"take_{name}", _body(group, take), _object({**state, **granted}), "409"
+        ),
         f"{base}/give-back": _post(
             f"Give calls back to {name}",
             f"give_back_{name}",
-            {**group, "lease": lease},
-            give_back,
-            {**state, **given_back},
+            _body({**group, "lease": lease}, give_back),
+            _object({**state, **given_back}),
+            "409",
         ),
     }
 
 
-def _post(
-    summary: str, operation_id: str, required: dict[str, Any], optional: dict[str, Any], answer: dict[str, Any]
-) -> dict[str, Any]:
+def _body(required: dict[str, Any], optional: dict[str, Any]) -> dict[str, Any]:
     body = _object(required) if required else {"type": "object"}
-    body |= {"properties": {**required, **optional}, "additionalProperties": False}
+    return {**body, "properties": {**required, **optional}, "additionalProperties": False}
+
+
+def _post(
+    summary: str, operation_id: str, body: dict[str, Any], schema: dict[str, Any], *more_errors: str
+) -> dict[str, Any]:
     return {
         "post": {
             "summary": summary,
             "operationId": operation_id,
             "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
-            "responses": _responses(_object(answer), "404", "409", "413", "415"),
+            "responses": _responses(schema, "404", *more_errors, "413", "415"),
         }
     }
 
@@ -312,14 +317,7 @@ def _post_batch(counted: list[Declaration]) -> dict[str, Any]:
             entry["additionalProperties"] = False
             body["properties"][kind] = {"type": "array", "minItems": 1, "maxItems": MAX_COUNT, "items": entry}
             answer["properties"][kind] = _array({"$ref": f"#/components/schemas/{schema}"})
-    return {
-        "post": {
-            "summary": "Many groups of any aggregates, and spans of any windows",
-            "operationId": "batch",
-            "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
-            "responses": _responses(answer, "404", "413", "415"),
-        }
-    }
+    return _post("Many groups of any aggregates, and spans of any windows", "batch", body, answer)
 
 
 def _responses(schema: dict[str, Any], *more_errors: str) -> dict[str, Any]:
