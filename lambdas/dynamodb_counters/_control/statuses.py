@@ -106,8 +106,7 @@ class Statuses:
         """
         status = self._status(declaration.name)
         if status is None and self._statuses:
-            self._read_at = -math.inf  # It may have been deployed since the last read.
-            status = self._status(declaration.name)
+            status = self._status(declaration.name, again=True)
             if status is None and self._statuses:
                 raise UncountedError(declaration.name, self._statuses)
         if self._table.incomplete == "raise":
@@ -139,7 +138,7 @@ class Statuses:
         `InvalidArgumentError` if no deployment has counted it: the next declaration with its keys would take them over.
         """
         if not self._is_counted(declaration.name):
-            self._read_at = -math.inf  # It may have been deployed since the last read.
+            self._status(declaration.name, again=True)
             if not self._is_counted(declaration.name):
                 expected = "one that a deployment of the table counts: deploy its aggregator with it first"
                 raise InvalidArgumentError("declaration", declaration.name, expected)
@@ -160,10 +159,10 @@ class Statuses:
                 return found
         return own
 
-    def _status(self, name: str) -> Status | None:
-        """How a declaration stands; None if the deployment does not count it."""
+    def _status(self, name: str, *, again: bool = False) -> Status | None:
+        """How a declaration stands, perhaps read `again`; None if the deployment does not count it."""
         now = self._table.clock()
-        if now >= self._read_at + FRESH:
+        if again or now >= self._read_at + FRESH:
             answer = self._table.client.get_item(TableName=self._table.name, Key=generations_key())
             item = answer.get("Item", {})
             self._statuses, self._counted, self._read_at = read_statuses(item), read_counted(item), now

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from dynamodb_counters._declarations import Aggregate, Event, Window
+from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
 from dynamodb_counters._http.lossless_json import read_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._http.tenancy import filled_in
@@ -229,6 +230,20 @@ class QueryParameters:
         if not timedelta(0) < duration <= MAX_DURATION:
             raise _invalid(name, text, f"minutes, hours or days such as 30m, 24h or 7d, at most {MAX_DURATION.days}d")
         return duration
+
+
+def body_values(where: str, values: object, fields: Collection[str], bound: Mapping[str, str]) -> dict[str, str]:
+    """The values of a group in a body, those that the caller's claims decide among them."""
+    if isinstance(values, Mapping):
+        values = filled_in(values, bound)
+    if not isinstance(values, Mapping) or values.keys() != {*fields}:
+        members = f"members {', '.join(fields)}" if fields else "no members"
+        raise bad_request(f"invalid {where}: expected an object with {members}")
+    if not all(isinstance(value, str) for value in values.values()):
+        raise bad_request(f"invalid {where}: expected strings")
+    if sum(map(len, values.values())) > MAX_GROUP_BYTES:
+        raise bad_request(f"invalid {where}: expected at most {MAX_GROUP_BYTES} bytes, as a group has")
+    return dict(values)
 
 
 def event_parameters(event: Event) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -11,9 +11,8 @@ from uuid import uuid4
 from dynamodb_counters._declarations import Quota
 from dynamodb_counters._declarations.checks import require_count
 from dynamodb_counters._declarations.quotas import MOST_CALLS
-from dynamodb_counters._http.parameters import QueryParameters
+from dynamodb_counters._http.parameters import QueryParameters, body_values
 from dynamodb_counters._http.problems import ProblemError, bad_request
-from dynamodb_counters._http.tenancy import filled_in
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import utc
 from dynamodb_counters._writes.quota_calls import Lease, QuotaCalls
@@ -76,15 +75,7 @@ def _read(
     """The members of a body, and the group that it names."""
     if not isinstance(document, Mapping) or document.keys() - members - {"values"}:
         raise bad_request(f"invalid body: expected an object with members {', '.join(sorted({*members, 'values'}))}")
-    values = document.get("values", {})
-    if isinstance(values, Mapping):
-        values = filled_in(values, bound)
-    if not isinstance(values, Mapping) or values.keys() != {*quota.by}:
-        fields = f"members {', '.join(quota.by)}" if quota.by else "no members"
-        raise bad_request(f"invalid values: expected an object with {fields}")
-    if not all(isinstance(value, str) for value in values.values()):
-        raise bad_request("invalid values: expected strings")
-    return document, dict(values)
+    return document, body_values("values", document.get("values", {}), quota.by, bound)
 
 
 def _identity(name: str, lease: object) -> str:

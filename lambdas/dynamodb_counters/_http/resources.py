@@ -12,7 +12,6 @@ from typing import Any, Final, TypeAlias, TypeVar
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._declarations.groups import Group
-from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
 from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES, EventListing, page_of
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.parameters import (
@@ -26,11 +25,11 @@ from dynamodb_counters._http.parameters import (
     WINDOW_OPTIONS,
     Position,
     QueryParameters,
+    body_values,
     event_parameters,
     leaderboard_fields,
 )
 from dynamodb_counters._http.problems import ProblemError, bad_request
-from dynamodb_counters._http.tenancy import filled_in
 from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, require_retained, series_spans
 from dynamodb_counters._reads.rankings import Ranked
 from dynamodb_counters._reads.statements import Statement, read_statements
@@ -192,15 +191,7 @@ class CountResources:
         if not isinstance(name, str):
             raise bad_request(f"invalid {where}.{member}: expected a string")
         declared: Aggregate | Window = self._declared(name, declarable)
-        if isinstance(values, Mapping):
-            values = filled_in(values, bound)
-        if not isinstance(values, Mapping) or values.keys() != set(declared.fields):
-            members = f"members {', '.join(declared.fields)}" if declared.fields else "no members"
-            raise bad_request(f"invalid {where}.values: expected an object with {members}")
-        if not all(isinstance(value, str) for value in values.values()):
-            raise bad_request(f"invalid {where}.values: expected strings")
-        if sum(map(len, values.values())) > MAX_GROUP_BYTES:
-            raise bad_request(f"invalid {where}.values: expected at most {MAX_GROUP_BYTES} bytes, as a group has")
+        values = body_values(f"{where}.values", values, declared.fields, bound)
         given = {name: entry[name] for name in options if name in entry}
         if not all(isinstance(value, str) for value in given.values()):
             raise bad_request(f"invalid {where}: expected strings as members")
