@@ -69,6 +69,12 @@ READ_TOGETHER: Final = 5 * MINUTE
 RUN_OPEN_AFTER: Final = FRESH + 2 * CLOCKS
 """Every process knows of a run that was opened so long ago."""
 
+ONE_CLOCK: Final = 1.0
+"""In the emulator of `counters dev`, in place of `CLOCKS`: all processes have one clock, which counts whole seconds."""
+
+KNOWN_AT_ONCE: Final = 2 * ONE_CLOCK
+"""There, in place of `RUN_OPEN_AFTER`: every process that counts reads the control item before each batch."""
+
 # How long what is known of a shard is kept
 
 GUARANTEE: Final = 2 * DAY

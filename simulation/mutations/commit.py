@@ -258,6 +258,9 @@ COMMIT: Final = r"""
 - self._read_at + FRESH > now
 + self._read_at + FRESH * 1440 > now
 ? test_takeovers.py::test_a_warm_process_learns_of_a_takeover
+* a function in the emulator relies on what it has read for a minute
+-  and not self._always_reads
+? test_alone_in_emulator.py::test_a_backfill_and_a_verification_take_seconds_and_are_exact
 * a lost history is taken for none
 - lost = history is None and not stored.keys() <= {self._id}
 + lost = False

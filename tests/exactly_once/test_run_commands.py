@@ -44,7 +44,7 @@ class Counters:
         return run(
             *arguments,
             *("--table", self.bench.table.name),
-            client=self.bench.table,
+            client=outside.pop("client", self.bench.table),
             clients={"dynamodbstreams": self.bench.table.stream},
             clock=self.bench.clock,
             service_time=self.bench.clock,

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import Final
 
-from dynamodb_counters._assumptions import FRESH, RUN_OPEN_AFTER, SETTLED_AFTER
+from dynamodb_counters._assumptions import FRESH, SETTLED_AFTER
 from dynamodb_counters._backfill.baseline import Pages, baselines, withheld
 from dynamodb_counters._backfill.opening import Opening, opening, wanted
 from dynamodb_counters._backfill.runner import Runner
@@ -234,7 +234,7 @@ class Backfill(Runner):
         written = write_control(
             self.table,
             seen,
-            _followed(seen.history, folded, kept, math.ceil(self.now() + RUN_OPEN_AFTER)),
+            _followed(seen.history, folded, kept, math.ceil(self.now() + self.open_after)),
             runs=[run for run in seen.runs if run != state.run],
             deployments=(kept,),
             also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],

@@ -27,14 +27,15 @@ class LogTail:
     source: SourceTable | None
     now: Callable[[], float]
     pace: Pace
+    clocks: float = CLOCKS
 
     def has_passed(self, ended_at: float, shard: str) -> bool:
         """Whether the last page of a shard's log is from after the scan, or the shard has nothing else."""
-        if self.source is not None and self.source.has(shard) and self.now() > ended_at + CLOCKS:
+        if self.source is not None and self.source.has(shard) and self.now() > ended_at + self.clocks:
             logged = [page["last"]["S"] for page in self._pages(shard, _LAST_PAGES)]
-            return not self.source.has_more(shard, max(logged, default=""), self.run.since, ended_at + CLOCKS)
+            return not self.source.has_more(shard, max(logged, default=""), self.run.since, ended_at + self.clocks)
         return any(
-            float(page["created"]["N"]) > ended_at + CLOCKS or page["beats"]["N"] != "0"
+            float(page["created"]["N"]) > ended_at + self.clocks or page["beats"]["N"] != "0"
             for page in self._pages(shard, 1)
         )
 

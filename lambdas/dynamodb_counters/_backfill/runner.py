@@ -68,6 +68,8 @@ class Runner(ABC):
     units_per_second: float | None = None
     source: SourceTable | None = None
     page_items: int = 2000
+    clocks: float = CLOCKS
+    open_after: float = RUN_OPEN_AFTER
     _pace: Pace = field(init=False)
 
     _needs_lineage: ClassVar[tuple[str, ...]] = (SCANNING, DRAINING)
@@ -134,7 +136,7 @@ class Runner(ABC):
             state = self._try_to_open(read_control(self.table), opened)
             if state is None:
                 continue
-            if self.now() <= opened + CLOCKS:
+            if self.now() <= opened + self.clocks:
                 self._enter(state, OPENING, WAITING)
                 return state
             self._void(state)
@@ -149,7 +151,7 @@ class Runner(ABC):
         return [*self.shards(), *(self.source.shards() if self.source is not None else ())]
 
     def _since(self, opened: float) -> int:
-        return math.ceil(opened + RUN_OPEN_AFTER)
+        return math.ceil(opened + self.open_after)
 
     def _known(self, seen: Control) -> History:
         if seen.history is None:
@@ -164,7 +166,7 @@ class Runner(ABC):
 
     def _wait(self, state: State) -> Iterator[Progress]:
         begun = self.now()
-        until = state.run.since + CLOCKS
+        until = state.run.since + self.clocks
         while state.phase == WAITING and (now := self.now()) < until:
             yield self._progress(state, now - begun, until - begun)
             self.table.sleep(min(_POLL, until - now))
@@ -238,7 +240,7 @@ class Runner(ABC):
             self.table.sleep(_POLL)
 
     def _log(self, state: State) -> LogTail:
-        return LogTail(state.run, self.table, self.source, self.now, self._pace)
+        return LogTail(state.run, self.table, self.source, self.now, self._pace, self.clocks)
 
     def _quarantine(self, plan: Plan) -> Quarantine:
         origins = Origins(self.table.name, None if self.source is None else self.source.arn)

@@ -15,7 +15,7 @@ from decimal import localcontext
 from functools import partial
 from typing import ClassVar, Final
 
-from dynamodb_counters._assumptions import CLOCKS, READ_TOGETHER
+from dynamodb_counters._assumptions import READ_TOGETHER
 from dynamodb_counters._backfill.baseline import Pages, baselines, part_of
 from dynamodb_counters._backfill.group_items import counted, shown
 from dynamodb_counters._backfill.quarantined_groups import quarantined_groups
@@ -189,7 +189,7 @@ class Verification(Runner):
 
     def _await_transactions(self, state: State, total: int) -> Iterator[Progress]:
         """Wait until the log holds all transactions so far: they count before the stream brings their records."""
-        moment = self.now() + CLOCKS
+        moment = self.now() + self.clocks
         while self.now() < moment:
             # A heartbeat sent before that moment would prove nothing.
             yield self._progress(state, self.compared, total)

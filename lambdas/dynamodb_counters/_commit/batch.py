@@ -94,7 +94,7 @@ class Aggregator:
 
     `single_shard` says that the stream has one shard, so that events need not name it (local emulators);
     `source_table` is the ARN of the table whose `Items` are counted, if that is another. An operator's tool
-    never `takes_over` the table.
+    never `takes_over` the table; it and the emulator's function `always_reads` the control item before a batch.
     """
 
     def __init__(
@@ -107,11 +107,14 @@ class Aggregator:
         source_table: str | None = None,
         name: str = "",
         takes_over: bool = True,
+        always_reads: bool = False,
     ) -> None:
         self._clock = table.clock
         self._client = RetryingClient(table)
         retrying = table.reached_by(self._client)
-        self._deployments = Deployments(retrying, declarations, name, source_table or "", takes_over=takes_over)
+        self._deployments = Deployments(
+            retrying, declarations, name, source_table or "", takes_over=takes_over, always_reads=always_reads
+        )
         self._origins = Origins(table.name, source_table, lambda: self._deployments.copied_from)
         self._checkpoints = Checkpoints(table, retrying)
         self._books = Books(self._checkpoints)

@@ -103,7 +103,8 @@ class Deployments:
     """The deployments of one table, as one process of one of them knows them.
 
     `aggregator` names the construct; another one may not take over. "" may, and is taken over by any. `source` is the
-    ARN of the source table, "" for none. A command never `takes_over`: it counts by the history as it is.
+    ARN of the source table, "" for none. A command never `takes_over`: it counts by the history as it is. It, and the
+    emulator's function, `always_reads` the history before a batch.
     """
 
     def __init__(
@@ -114,11 +115,13 @@ class Deployments:
         source: str = "",
         *,
         takes_over: bool = True,
+        always_reads: bool = False,
     ) -> None:
         self._table = table
         self._aggregator = aggregator
         self._source = source
         self._takes_over = takes_over
+        self._always_reads = always_reads or not takes_over
         self._own = declarations
         own = tuple(map(definition, declarations))
         self._id = deployment_id(own)
@@ -144,7 +147,7 @@ class Deployments:
     def refresh(self, deadline: float) -> Takeover | None:
         """Read the history if the copy is too old; take over unless the own declarations are the last."""
         now = self._table.clock()
-        if self._read_at + FRESH > now:
+        if self._read_at + FRESH > now and not self._always_reads:
             return None
         known, takeover = self._known(deadline)
         assert known.history is not None

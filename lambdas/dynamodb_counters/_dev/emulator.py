@@ -113,11 +113,18 @@ class Emulator:
     @classmethod
     @contextlib.contextmanager
     def start(
-        cls, *, max_seconds: int = 900, port: int = 0, log: Path | None = None, key: str | None = None
+        cls,
+        *,
+        max_seconds: int = 900,
+        port: int = 0,
+        log: Path | None = None,
+        key: str | None = None,
+        is_alone: bool = False,
     ) -> Iterator[Emulator]:
         """Run an emulator for the length of a `with` block, at most `max_seconds`; port 0 is any that is free.
 
-        It answers who has the access key, by default one of this run only.
+        It answers who has the access key, by default one of this run only. It says in each answer whether it
+        `is_alone`: only its functions count its tables, and read the control item before each batch.
 
         No process, port or file remains but a `log` given, even when this process is interrupted or killed.
         """
@@ -131,7 +138,7 @@ class Emulator:
         with emulator.log.open("wb+") as output:
             process = supervisor.start(
                 [sys.executable, "-P", str(_SERVER)],
-                environment=_server_environment(emulator),
+                environment=_server_environment(emulator) | ({"COUNTERS_DEV": "alone"} if is_alone else {}),
                 output=output,
                 max_seconds=max_seconds,
                 directory=emulator.directory,

@@ -34,6 +34,7 @@ def aggregator() -> Aggregator:
         source_table=os.environ.get("SOURCE_TABLE_ARN"),
         single_shard=os.environ.get("SINGLE_SHARD") == "true",
         name=os.environ.get("AGGREGATOR", ""),
+        always_reads="COUNTERS_DEV" in os.environ,
     )
 
 

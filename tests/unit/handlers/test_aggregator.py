@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -174,6 +175,19 @@ def test_records_that_update_ten_items_each_are_reported(
     module.handler(_event(_record(1, "view", url="/")), LAMBDA_CONTEXT)
     found = _metrics(capsys.readouterr().out)
     assert {name: value for name, value in found.items() if name == "UpdatesPerRecord"} == reported
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_the_emulator_alone_has_it_read_the_control_item_before_each_batch(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch, *, is_alone: bool
+) -> None:
+    if is_alone:
+        monkeypatch.setenv("COUNTERS_DEV", "alone")
+    module.handler(_event(_record(1, "view", url="/")), LAMBDA_CONTEXT)
+    known = Mock(wraps=module.aggregator()._deployments._known)
+    monkeypatch.setattr("dynamodb_counters._control.deployments.Deployments._known", known)
+    module.handler(_event(_record(2, "view", url="/")), LAMBDA_CONTEXT)
+    assert known.call_count == is_alone
 
 
 _SCHEDULED = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}

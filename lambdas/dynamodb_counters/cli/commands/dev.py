@@ -62,7 +62,7 @@ def dev(
         raise click.UsageError("there is no cdk.json here: go to the app's directory, or give --app")
     made = cdk.App(directory, cdk.find_cli(directory), app)
     files = SourceFiles(directory)
-    with Emulator.start(max_seconds=DAY, port=port) as emulator:
+    with Emulator.start(max_seconds=DAY, port=port, is_alone=True) as emulator:
         bootstrap(emulator, directory)
         work = Workbench(session, emulator, made, stacks, session.tell if verbose else None)
         work.deploy()

@@ -1,0 +1,92 @@
+"""In an emulator that runs all that counts its tables, runs begin at once, and stay exact; elsewhere they wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dynamodb_counters._backfill.wiring import EMULATOR_HEADER
+from dynamodb_counters._commit.batch import Aggregator
+from dynamodb_counters._dev import server
+from simulation.workbench import QUARANTINE_SECONDS, Workbench
+from tests.exactly_once.test_backfill import NUMBER, REVENUE, put, read
+from tests.exactly_once.test_run_commands import Counters, lines
+
+
+class Alone:
+    """A client whose answers say that the emulator is alone."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def describe_table(self, **request: Any) -> Any:
+        headers = {EMULATOR_HEADER: "alone"}
+        return {**self._client.describe_table(**request), "ResponseMetadata": {"HTTPHeaders": headers}}
+
+
+class Emulated(Counters):
+    """Commands against an emulator, whose function reads the control item before each batch."""
+
+    def __call__(self, *arguments: str, **outside: Any) -> Any:
+        return super().__call__(*arguments, **{"client": Alone(self.bench.table)} | outside)
+
+
+@pytest.fixture
+def emulated() -> Emulated:
+    bench = Workbench([REVENUE])
+    for number in range(20):
+        put(bench, number, 10, f"customer{number % 3}")
+    counters = Emulated(bench)
+    counters.stream.deliver()
+    bench.deploy([REVENUE, NUMBER])
+    bench.aggregator = Aggregator(
+        bench.store, (REVENUE, NUMBER), quarantine_retention_seconds=QUARANTINE_SECONDS, always_reads=True
+    )
+    counters.stream.deliver()
+    counters.then = lambda slept: put(bench, 100 + slept, 7, f"customer{slept % 3}")
+    return counters
+
+
+def test_a_backfill_and_a_verification_take_seconds_and_are_exact(emulated: Emulated) -> None:
+    bench = emulated.bench
+    began = bench.clock.now
+    done = emulated("backfill", "--yes", "--json")
+    assert done.code == 0, done.err
+    assert lines(done.err)[0] == "waiting: 0 of 3 s"
+    assert bench.clock.now < began + 15
+    bench.clock.advance(61)
+    emulated.stream.deliver()
+    assert read(bench, NUMBER) == ({"orders": 20 + emulated.slept}, True)
+
+    began = bench.clock.now
+    assert emulated("verify").code == 0
+    assert bench.clock.now < began + 15
+
+
+def test_where_no_answer_says_so_a_run_waits_for_other_processes(emulated: Emulated) -> None:
+    done = emulated("backfill", "--yes", "--json", client=emulated.bench.table)
+    assert lines(done.err)[0] == "waiting: 0 of 240 s"
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_the_emulator_alone_says_so_in_each_answer(*, is_alone: bool) -> None:
+    sent: list[Any] = []
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"a", b"b")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "path": "/_ministack/ready", "headers": [(b"host", b"localhost")]}
+    with pytest.raises(StopIteration):
+        server.guarded(app, "key", is_alone=is_alone)(scope, None, send).__await__().send(None)
+
+    names = [name for name, _ in sent[0]["headers"]]
+    assert names == [b"a", *([EMULATOR_HEADER.encode()] if is_alone else [])]
+    assert sent[1] == {"type": "http.response.body", "body": b""}
