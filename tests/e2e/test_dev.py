@@ -111,12 +111,16 @@ def test_an_app_is_deployed_counted_changed_and_gone(app: Path, tmp_path: Path) 
         for line in ("shops shop=a: orders=1", "shops shop=b: orders=2", "last_day shop=b: total=2"):
             _wait_for(f"^{re.escape(line)}$", printed, process)
 
+        for name in ("test_app.py", "orders.json"):
+            (app / name).write_text("1")
         (app / "app.py").write_text(_APP.replace("App()", "App(1, 2, 3)"))
         _wait_for(r"^error: .*Error.*; the app deployed before still runs$", printed, process)
         (app / "app.py").write_text(_APP.replace("\napp =", f"{_MORE}\napp =").replace("[SHOPS]", "[SHOPS, ALL]"))
         _wait_for(r"adds all", printed, process)
         counters("accept", "order", "shop=c", "id=1", f"at={now}")
         _wait_for(r"^all: orders=1$", printed, process)
+        assert counters("verify", "--yes").startswith("6 groups compared: none drifted")
+        assert set(re.findall(r"^(.+) changed$", printed.read_text(), re.MULTILINE)) == {"app.py"}
 
         process.send_signal(signal.SIGINT)
         assert process.wait(_PATIENCE_SECONDS) == 0

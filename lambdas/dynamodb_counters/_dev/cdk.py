@@ -16,6 +16,7 @@ from typing import Final
 
 from dynamodb_counters._dev import supervisor
 from dynamodb_counters._dev.emulator import Emulator
+from dynamodb_counters._dev.source_files import FILES_READ
 from dynamodb_counters.errors import CountersError
 
 _CLI: Final = Path("node_modules", ".bin", "cdk")
@@ -131,8 +132,13 @@ def _run(emulator: Emulator, app: App, command: Sequence[str], *, progress: Call
 def _environment(emulator: Emulator) -> dict[str, str]:
     environment = emulator.environment()
     search = [str(Path(sys.executable).parent), environment.get("PATH", os.defpath)]
+    site = emulator.directory / "site"
+    site.mkdir(exist_ok=True)
+    shutil.copyfile(Path(__file__).with_name("files_read.py"), site / "sitecustomize.py")
     return {
         **environment,
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(site), environment.get("PYTHONPATH")))),
+        "COUNTERS_FILES_READ": str(emulator.directory / FILES_READ),
         # A bare "python" in cdk.json must be this one.
         "PATH": os.pathsep.join(search),
         "TMPDIR": str(emulator.directory),

@@ -1,4 +1,4 @@
-"""Which files of an app have changed, by their times and sizes: nothing to install, and the same on every system."""
+"""Changed files of an app, by their times and sizes: nothing to install, and the same on every system."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-_SUFFIXES: Final = frozenset(
-    (".css", ".html", ".js", ".json", ".jsx", ".mjs", ".py", ".toml", ".ts", ".tsx", ".yaml", ".yml")
-)
+FILES_READ: Final = "files-read"
+"""File in an emulator's directory: the paths of what the app's processes have read."""
+
+_BUNDLED: Final = frozenset((".css", ".html", ".js", ".jsx", ".mjs", ".ts", ".tsx"))
+"""Assets may hold these otherwise than they are written."""
+_SUFFIXES: Final = _BUNDLED | {".json", ".py", ".toml", ".yaml", ".yml"}
 _NO_SOURCES: Final = frozenset(("__pycache__", "build", "cdk.out", "dist", "node_modules"))
+_READ_BY_THE_CLI: Final = "cdk.json"
 _WRITTEN_BY_THE_CLI: Final = "cdk.context.json"
 
 
@@ -18,15 +22,35 @@ class SourceFiles:
     """The source files below a directory; virtual environments and hidden folders are left out."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self._directory = directory.resolve()
         self._known = dict(self._stamps())
+        self._used: frozenset[Path] | None = None
+
+    def deployed(self, workplace: Path | None) -> None:
+        """Look from now on at what the app has read, and at folders of its assets, as an emulator's directory shows.
+
+        Without that directory, or while what was read is unknown, look at everything.
+        """
+        if workplace is None or not (workplace / FILES_READ).exists():
+            self._used = None
+            return
+        read = {Path(line).resolve() for line in (workplace / FILES_READ).read_text(encoding="utf-8").splitlines()}
+        staged = {path.read_bytes() for path in workplace.glob("cdk-*/asset.*/**/*") if path.suffix in _SUFFIXES}
+        staged |= {path.read_bytes() for path in workplace.glob("cdk-*/asset.*") if path.suffix in _SUFFIXES}
+        sizes = set(map(len, staged)) - {0}
+        alike = [self._directory / name for name, (_, size) in self._known.items() if size in sizes]
+        self._used = frozenset(read | {path.parent for path in alike if path.exists() and path.read_bytes() in staged})
 
     def changed(self) -> list[str]:
-        """The files that were written, added or removed since the last look, relative to the directory."""
-        now = dict(self._stamps())
-        differing = {path for path, _ in now.items() ^ self._known.items()}
+        """The files of those that were written, added or removed since the last look, relative to the directory."""
+        now, before = dict(self._stamps()), self._known
         self._known = now
-        return sorted(differing)
+        return sorted({name for name, _ in now.items() ^ before.items() if self._is_used(self._directory / name)})
+
+    def _is_used(self, path: Path) -> bool:
+        if self._used is None or path.suffix in _BUNDLED or path == self._directory / _READ_BY_THE_CLI:
+            return True
+        return not self._used.isdisjoint((path, *path.parents))
 
     def _stamps(self) -> Iterator[tuple[str, tuple[int, int]]]:
         for folder, folders, names in os.walk(self._directory):

@@ -66,6 +66,7 @@ def dev(
         bootstrap(emulator, directory)
         work = Workbench(session, emulator, made, stacks, session.tell if verbose else None)
         work.deploy()
+        files.deployed(emulator.directory)
         if command:
             return subprocess.run(command, env=work.environment(), check=False).returncode
         if not once:
@@ -123,7 +124,9 @@ class Workbench:
             self.session.tell(f"{changed[0]}{more} changed")
             try:
                 self.deploy()
+                files.deployed(self.emulator.directory)
             except CountersError as error:
+                files.deployed(None)  # A file may be missing that nothing has read.
                 self.session.tell(f"error: {error}; the app deployed before still runs")
         for line in self._logs.new(self._found.functions):
             self.session.tell(line)
