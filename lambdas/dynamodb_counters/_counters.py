@@ -166,7 +166,7 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         values: Mapping[str, object] | None = None,
         /,
         *,
-        amount: Mapping[str, Number] | Number = 1,
+        amount: Mapping[str, Number | float] | Number | float = 1,
         **fields: object,
     ) -> dict[str, Any]:
         """Add to a group at once. 1 write unit. Not idempotent: calling it again counts again.
@@ -177,8 +177,9 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         Parameters
         ----------
         aggregate : Aggregate
-        amount : int, Decimal or mapping, optional
-            Number to add to each measure; a single number if the aggregate has one measure. Default 1.
+        amount : int, Decimal, float or mapping, optional
+            Number to add to each measure; a single number if the aggregate has one measure. A float has at most 15
+            digits, as in `accept`. Default 1.
         values, **fields
             The group, as in `get`.
 

@@ -7,13 +7,16 @@ from typing import Any
 
 from dynamodb_counters._declarations import Aggregate, Declarable, Event, Items, flatten
 from dynamodb_counters._declarations.groups import Group, group_of, identity
-from dynamodb_counters._fold.deltas import Delta
+from dynamodb_counters._fold.contributions import UNDATED
+from dynamodb_counters._fold.deltas import Delta, Unfoldable
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import changes_of, inserted
+from dynamodb_counters._fold.records import NEW, changes_of, inserted
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import format_number, parse_number
-from dynamodb_counters._items.table_schema import TYPE
+from dynamodb_counters._items.plain_values import plain_value
+from dynamodb_counters._items.table_schema import TYPE, is_reserved
+from dynamodb_counters.errors import InvalidArgumentError
 
 _ANY_SHARD = ""
 
@@ -47,10 +50,8 @@ def evaluate(
     Raises
     ------
     InvalidArgumentError
-        The declarations contradict each other, or an item cannot be stored, such as a packed event that `accept`
-        refuses.
-    ValueError
-        An item cannot be counted; the message says why.
+        The declarations contradict each other; or an item cannot be stored, such as a packed event that `accept`
+        refuses, or cannot be counted.
 
     Examples
     --------
@@ -66,13 +67,21 @@ def evaluate(
     while images:
         folded = fold(plan, changes_of(inserted(image, now, index) for index, image in enumerate(images)))
         if folded.unfoldable:
-            raise ValueError(folded.unfoldable[0].reason)
+            raise _refusal(folded.unfoldable[0])
         images = []
         for delta in folded.deltas:
             image = _image(delta)
             images.append(image)
             results.setdefault(delta.layout.name, []).append(_group(delta, image))
     return results
+
+
+def _refusal(found: Unfoldable) -> InvalidArgumentError:
+    if UNDATED in found.reason:
+        return InvalidArgumentError("now", None, f"the time of arrival, which decides for {', '.join(found.names)}")
+    image = found.record["dynamodb"][NEW]
+    values = {name: plain_value(value) for name, value in image.items() if not is_reserved(name)}
+    return InvalidArgumentError("items", values, f"items that all declarations can count; {found.reason}")
 
 
 def _images(items: Iterable[tuple[Event | Items, Mapping[str, Any]]], now: float | None) -> list[Image]:

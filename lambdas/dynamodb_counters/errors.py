@@ -194,6 +194,9 @@ class _Repr(Repr):
         self.maxdict = self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = 20
         self.maxstring = self.maxlong = self.maxother = 4 * _LONGEST
 
+    def repr_Decimal(self, value: object, _level: int) -> str:  # noqa: N802 - by the type's name
+        return str(value)
+
 
 _REPR: Final = _Repr()
 

@@ -46,7 +46,7 @@ def read(counters: Counters) -> None:
     counters.accept("view", {"url": "/"})  # refused
     counters.accept_many(VIEW, {"url": "/", "time": "2026-11-20T10:00Z"})  # refused
     counters.record_once(VIEW, {"url": "/", "time": "2026-11-20T10:00Z"}, VIEWS)  # refused
-    counters.increment(VIEWS, url="/", amount=0.5)  # refused
+    counters.increment(VIEWS, url="/", amount="1")  # refused
     counters.redrive("1")  # refused
     counters.leases(LAST_DAY, url="/")  # refused
     counters.partition(VIEWS, url="/")  # refused

@@ -118,7 +118,7 @@ WRITING: Final = (
     'counters.accept(ORDER, {"id": "1", "shop": "a", "total": 1}); counters.accept(ORDER, {"id": "1", "shop": "a", "total": 2})',
     'counters.accept(HIT, {"page": "/", "time": "2025-11-20T10:00Z"})',
     'counters.record_once(VIEW, {"url": "/", "time": "2026-11-20T10:00Z"}, VIEWS)',
-    'counters.increment(VIEWS, url="/", amount=0.5)',
+    'counters.increment(VIEWS, url="/", amount=0.1 + 0.2)',
     'counters.increment(SHOPS, shop="a")',
     'counters.increment(Aggregate("pages", VIEW, by="url", views=Count()), url="/")',
     'counters.redrive("1")',
@@ -156,6 +156,8 @@ TESTING: Final = (
     "with counters_in_memory(VIEWS): pass",
     'with counters_in_memory([VIEWS, replace(VIEWS, sk="OTHER")]): pass',
     'with counters_in_memory([HEAT]) as counters: counters.accept(READING, {"sensor": "s", "at": "2026-11-20T10:00Z"})',
+    'evaluate([HEAT], [(READING, {"sensor": "s", "at": "2026-11-20T10:00Z"})])',
+    'evaluate([RECENT], [(READING, {"sensor": "s", "at": "2026-11-20T10:00Z"})])',
     'stable_template("CountersStack")',
 )
 

@@ -22,6 +22,7 @@ _SHORT: Final = MAX_GROUP_BYTES // 4
 """Characters that fit whatever they are: none takes more than four bytes."""
 
 # Errors that the compiled functions may raise on an image of any shape.
+UNDATED: Final = "the record lacks ApproximateCreationDateTime, which distinguishes late from early"
 UNFOLDABLE: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 Numbers: TypeAlias = tuple[tuple[str, Number], ...]
@@ -94,7 +95,7 @@ def is_late(layout: ItemLayout, group: GroupKey, created: float | None) -> bool:
     if layout.closing_time is None:
         return False
     if created is None:
-        raise MalformedImageError("the record lacks ApproximateCreationDateTime, which distinguishes late from early")
+        raise MalformedImageError(UNDATED)
     return layout.closing_time(group) <= created
 
 

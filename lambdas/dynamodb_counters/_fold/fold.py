@@ -32,6 +32,7 @@ from dynamodb_counters._items.chunks import decode_chunk, lost_rows
 from dynamodb_counters._items.decimals import EXACT
 from dynamodb_counters._items.discard_marks import is_discarded, stored_marks
 from dynamodb_counters._items.table_schema import CHUNK
+from dynamodb_counters.errors import MalformedImageError
 
 AppliedThrough: TypeAlias = Mapping[GroupRef, str]
 """Per group, the padded sequence number of the last record that its item has applied."""
@@ -263,4 +264,4 @@ def _reasons(failed: Mapping[str, Exception]) -> str:
 
 
 def reason_of(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, MalformedImageError) else f"{type(error).__name__}: {error}"

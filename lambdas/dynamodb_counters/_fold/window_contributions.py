@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dynamodb_counters._declarations import Count, Sum, Window
 from dynamodb_counters._fold.contributions import (
     LATE,
+    UNDATED,
     Contribute,
     Contribution,
     compile_group,
@@ -62,9 +63,7 @@ def _lateness(declaration: Window) -> Callable[[int, float | None], bool]:
 
     def is_late(seconds: int, created: float | None) -> bool:
         if created is None:
-            raise MalformedImageError(
-                "the record lacks ApproximateCreationDateTime, which distinguishes late from early"
-            )
+            raise MalformedImageError(UNDATED)
         if ahead is not None and seconds > created + ahead:
             raise MalformedImageError(f"{time!r} lies {seconds - created:.0f} s in the future")
         # The finest bucket decides for all tiers, though coarser ones are kept longer. No read misses the event:

@@ -26,7 +26,7 @@ def event_seconds(value: Mapping[str, Any]) -> int:
     # A number in a key is both.
     seconds = _iso_seconds(value["S"]) if "S" in value and "N" not in value else _number_seconds(value)
     if not FIRST_SECOND <= seconds <= LAST_SECOND:
-        raise MalformedImageError(f"{dict(value)!r:.80} is not in the years 1 to 9999 of UTC")
+        raise MalformedImageError(f"{_content(value)!r:.80} is not in the years 1 to 9999 of UTC")
     return seconds
 
 
@@ -47,11 +47,15 @@ def _iso_seconds(text: str) -> int:
 def _number_seconds(value: Mapping[str, Any]) -> int:
     text = value.get("N")
     if text is None:
-        raise MalformedImageError(f"{dict(value)!r:.80} is not a time: expected a string or a number")
+        raise MalformedImageError(f"{_content(value)!r:.80} is not a time: expected a string or a number")
     try:
         return _epoch_seconds(parse_number(text))
     except ValueError as error:
         raise MalformedImageError(str(error)) from None
+
+
+def _content(value: Mapping[str, Any]) -> Any:
+    return next(iter(value.values()), None)
 
 
 def _epoch_seconds(number: Number) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._assumptions import TRIES
 from dynamodb_counters._control.statuses import Statuses
@@ -14,6 +14,7 @@ from dynamodb_counters._declarations.kinds import require_aggregate
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, require_storable_group
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.updates import Update
+from dynamodb_counters._items.conversions import converted
 from dynamodb_counters._items.decimals import Number, require_storable, typed_number
 from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.table_schema import LAST_RESET, SCORE, TALLY_PREFIX
@@ -23,12 +24,11 @@ from dynamodb_counters._writes.ownership import item_of, only_own, require_own
 from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError
 
 _BUSY: Final = f"nothing was written: {TRIES} times, other updates of the group came first"
+Amount: TypeAlias = Mapping[str, Number | float] | Number | float
 _ZERO: Final = {"N": "0"}
 
 
-def increment(
-    table: Table, aggregate: Aggregate, values: Mapping[str, object], amount: Mapping[str, Number] | Number
-) -> dict[str, Any]:
+def increment(table: Table, aggregate: Aggregate, values: Mapping[str, object], amount: Amount) -> dict[str, Any]:
     """Add to a group at once and return its measures; not idempotent. A write-sharded group returns one item's."""
     require_aggregate(aggregate)
     added = _by_measure(aggregate, amount)
@@ -128,7 +128,7 @@ def _require_open(layout: ItemLayout, values: Mapping[str, object], now: float) 
         raise InvalidArgumentError("values", dict(values), f"a group of {layout.name!r} whose retention is not over")
 
 
-def _by_measure(aggregate: Aggregate, amount: Mapping[str, Number] | Number) -> dict[str, Number]:
+def _by_measure(aggregate: Aggregate, amount: Amount) -> dict[str, Number]:
     measures = [name for name, measure in aggregate.measures.items() if isinstance(measure, Count | Sum)]
     if not isinstance(amount, Mapping):
         if len(measures) != 1:
@@ -138,4 +138,4 @@ def _by_measure(aggregate: Aggregate, amount: Mapping[str, Number] | Number) -> 
         amount = {measures[0]: amount}
     if not amount or not set(amount) <= set(measures):
         raise InvalidArgumentError("amount", dict(amount), f"numbers for measures among {measures}")
-    return {name: require_storable("amount", number) for name, number in amount.items()}
+    return {name: require_storable("amount", converted("amount", number)) for name, number in amount.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
 
@@ -190,3 +191,11 @@ def test_the_plugin_loads_nothing_heavy() -> None:
         f"print(*(name for name in {heavy!r}.split() if name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "\n"
+
+
+def test_an_increment_takes_the_floats_that_accept_takes() -> None:
+    with counters_in_memory([TAKEN]) as counters:
+        assert counters.increment(TAKEN, shop="a", amount=0.1) == {"taken": Decimal("0.1")}
+        assert counters.increment(TAKEN, shop="a", amount={"taken": 0.5}) == {"taken": Decimal("0.6")}
+        with pytest.raises(InvalidArgumentError, match="at most 15 digits"):
+            counters.increment(TAKEN, shop="a", amount=0.1 + 0.2)

@@ -78,6 +78,8 @@ def diff(session: Session, template: str | None, aggregator: str | None, *, tall
 def _from_templates(path: Path, wanted: str | None, counting: str) -> tuple[str, str]:
     """Name and declarations of the aggregator that is wanted, or counts the table, or is the only one."""
     found: dict[str, str] = {}
+    if not path.exists():
+        raise click.UsageError(f"there is no {str(path)!r} here: run `cdk synth`, or name a template with --template")
     for file in sorted(path.rglob("*.template.json")) if path.is_dir() else [path]:
         try:
             found |= _aggregators(json.loads(file.read_text(encoding="utf-8")))

@@ -111,7 +111,7 @@ def bar(value: float | Decimal, top: float | Decimal, width: int) -> str:
 def reason_text(reason: str) -> str:
     """A reason without the names and the kind of error, once if it is the same for all names.
 
-    >>> reason_text("shops: MalformedImageError: 'price' is missing; towns: MalformedImageError: 'price' is missing")
+    >>> reason_text("shops: 'price' is missing; towns: 'price' is missing")
     "'price' is missing"
     """
     parts = (re.sub(r"^([\w-]+: )?(\w+Error: )?", "", part) for part in reason.split("; "))

@@ -165,7 +165,7 @@ def test_a_handover_asks_first_and_has_nothing_to_do_where_nothing_counts(store:
         ("[]", "is no template"),
         ('{"Resources": {"a": 5}}', "is no template"),
         ('{"Resources": {}}', "no aggregator in"),
-        (None, "is no template"),
+        (None, "run `cdk synth`, or name a template"),
     ],
 )
 def test_wrong_input_is_one_line(store: Store, tmp_path: Path, content: str | None, said: str) -> None:

@@ -145,7 +145,8 @@ class Logs:
 def _emulator(blog: Blog, monkeypatch: pytest.MonkeyPatch) -> None:
     """For `counters dev`: an emulator that holds the table, where nothing takes time."""
     clients = blog.clients | {"logs": Logs()}
-    emulator = SimpleNamespace(client=clients.__getitem__, endpoint_url="http://x", environment=dict, exports=dict)
+    told: dict[str, Any] = {"endpoint_url": "http://x", "environment": dict, "exports": dict, "directory": Path()}
+    emulator = SimpleNamespace(client=clients.__getitem__, **told)
     found = Deployed(["blog"], [Function("Counting", "f", "g", "blog", (*DECLARED, ODD))])
     monkeypatch.setattr(Emulator, "start", lambda **_: nullcontext(emulator))
     monkeypatch.setattr(cdk, "deploy", lambda *_, progress=None: progress(TEXT))
