@@ -120,7 +120,7 @@ def build_environment(
 ) -> dict[str, str]:
     environment = {
         "TABLE_NAME": table.table_name,
-        "DECLARATIONS": late_text(lambda: encode(registration.declarations)),
+        "DECLARATIONS": late_text(lambda: encode(registration.declarations, attributes=True)),
         "QUARANTINE_RETENTION_DAYS": Tokenization.stringify_number(quarantine_retention.to_days()),
         "ON_FAILURE_BUCKET": bucket.bucket_name,
         "ON_FAILURE_RETENTION_DAYS": late_text(lambda: Tokenization.stringify_number(bucket_days())),

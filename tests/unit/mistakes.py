@@ -167,6 +167,7 @@ OPERATING: Final = (
     "counters get views page=/ --table counters",
     "counters window last_day url=/ --last 24 --table counters",
     "counters accept view url=/ --table counters",
+    "counters accept order id=1 shop=a total=many --table counters",
     "counters backfill vews --yes --table counters",
     "counters diff --table counters --template missing.json",
     "counters cost --rate -1",

@@ -34,6 +34,7 @@ from dynamodb_counters._control.control import Control, read_control, read_decla
 from dynamodb_counters._control.deployment_items import History
 from dynamodb_counters._control.run_items import ONLY_SHARD, Run, run_item, run_key
 from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations.codec import without_attributes
 from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.table_schema import PK, SK
@@ -162,7 +163,7 @@ class Runner(ABC):
         found = read_declarations(self.table, deployment)
         if found is None:
             raise BackfillError("this version cannot read the deployed declarations: install the one that runs")
-        return found
+        return without_attributes(found)
 
     def _wait(self, state: State) -> Iterator[Progress]:
         begun = self.now()

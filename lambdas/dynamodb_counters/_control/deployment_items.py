@@ -76,7 +76,10 @@ def read_history(item: Mapping[str, Any]) -> History | None:
 
 
 def deployment_id(declarations: tuple[Declaration, ...]) -> str:
-    """The same for deployments that fold the same, whatever the order of declarations."""
+    """The same for deployments that fold the same, whatever the order of declarations, and require the same of events.
+
+    A deployment that is folded requires nothing, and so keeps its id when that alone changes.
+    """
     return hashlib.sha256(f"{FOLD_VERSION} {_text(declarations)}".encode()).hexdigest()[:16]
 
 
@@ -124,4 +127,4 @@ def changes_between(before: tuple[Declaration, ...], after: tuple[Declaration, .
 
 
 def _text(declarations: tuple[Declaration, ...]) -> str:
-    return encode(tuple(sorted(map(definition, declarations), key=lambda declaration: declaration.name)))
+    return encode(tuple(sorted(map(definition, declarations), key=lambda each: each.name)), attributes=True)

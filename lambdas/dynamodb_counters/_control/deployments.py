@@ -58,6 +58,7 @@ from dynamodb_counters._control.run_items import Run
 from dynamodb_counters._control.run_logs import NO_CUTS, Cuts, RunLogs
 from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations.codec import without_attributes
 from dynamodb_counters._declarations.generations import definition, is_replaced
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.origins import table_of
@@ -122,8 +123,9 @@ class Deployments:
         self._source = source
         self._takes_over = takes_over
         self._always_reads = always_reads or not takes_over
-        self._own = declarations
-        own = tuple(map(definition, declarations))
+        self._declared, self._declared_id = declarations, deployment_id(declarations)
+        self._own = without_attributes(declarations)
+        own = tuple(map(definition, self._own))
         self._id = deployment_id(own)
         self._declarations: dict[str, tuple[Declaration, ...] | None] = {self._id: own}
         self._plans: dict[str, Plan | None] = {}
@@ -227,7 +229,7 @@ class Deployments:
         if history is None:
             self._require_transactions()
         stored = stored_deployments(self._table)
-        lost = history is None and not stored.keys() <= {self._id}
+        lost = history is None and not stored.keys() <= {self._id, self._declared_id}
         if lost and read_control(self._table) != seen:
             return None  # Another process has just written the first one.
         if self._id in stored and decoded(stored[self._id]) is None:
@@ -251,7 +253,7 @@ class Deployments:
             runs=[run for run in seen.runs if {each.name for each in new.effective}.issuperset(run.names)],
             statuses=self._statuses(seen, new, appended.last),
             deployments=(new.effective,),
-            declared=None if self._id in stored else self._own,
+            declared=None if self._declared_id in stored else self._declared,
             attributes=attributes,
         )
         return None if written is None else (written, Takeover(self._told(history, appended, new), lost))
@@ -265,8 +267,9 @@ class Deployments:
             )
         if not self._is_own(seen):
             raise CheckpointError(
-                f"invalid declarations={self._id!r}: expected {seen.declared!r}, the deployment that is in force; only "
-                "a deployed function takes over: run the command without --declarations, or deploy them first"
+                f"invalid declarations={self._declared_id!r}: expected {seen.declared!r}, the deployment that is in "
+                "force; only a deployed function takes over: run the command without --declarations, or deploy them "
+                "first"
             )
         return seen
 
@@ -284,7 +287,7 @@ class Deployments:
 
     def _is_own(self, seen: Control) -> bool:
         """Whether the own declarations are what the table takes for the stack's."""
-        return seen.declared == self._id and self._source in ("", seen.source)
+        return seen.declared == self._declared_id and self._source in ("", seen.source)
 
     def _appended(self, history: History | None, deployment: str, deadline: float, *, lost: bool) -> History:
         if history is None and not lost:
@@ -312,7 +315,7 @@ class Deployments:
 
     def _attributes(self, last_number: int) -> dict[str, Any]:
         """Attributes of the control's item about the aggregator and the generations."""
-        attributes: dict[str, Any] = {DECLARED: {"S": self._id}}
+        attributes: dict[str, Any] = {DECLARED: {"S": self._declared_id}}
         if last_number:
             attributes[NUMBERED] = {"N": str(last_number)}
         if self._source:
@@ -354,7 +357,7 @@ class Deployments:
 
     def _told(self, before: History | None, after: History, new: Merged) -> str:
         since = datetime.fromtimestamp(after.last.valid_from, UTC).isoformat()
-        said = f"deployment {self._id} takes over: it holds for "
+        said = f"deployment {self._declared_id} takes over: it holds for "
         said += f"records created from {since} on" if after.last.valid_from else "all records"
         if before is None:
             return said

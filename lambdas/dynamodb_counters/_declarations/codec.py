@@ -89,6 +89,11 @@ def decode(text: str) -> tuple[Declaration, ...]:
         raise InvalidArgumentError("text", text, f"text that encode() wrote ({error})") from error
 
 
+def without_attributes(declarations: tuple[Declaration, ...]) -> tuple[Declaration, ...]:
+    """The declarations as they count: events say nothing of what their attributes must be."""
+    return decode(encode(declarations))
+
+
 def shortened(document: Any) -> str:
     """A document as JSON, compressed if it is long; the same on every machine.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,12 +17,12 @@ import click
 from dynamodb_counters._http.lossless_json import read_json
 from dynamodb_counters._http.request_body import MAX_BODY_BYTES
 from dynamodb_counters.cli.log_lines import log_request
+from dynamodb_counters.cli.typed_values import NUMBER
 
 FORMATS: Final = ("jsonl", "csv", "log")
 
 _BY_SUFFIX: Final = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".log": "log"}
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-_NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
 _MOST_SHOWN: Final = 1000
 _TOO_LONG: Final = f"a line of more than {MAX_BODY_BYTES:,} bytes"
 
@@ -112,7 +111,7 @@ def _named(names: list[str], cells: list[str], numbers: Sequence[str]) -> dict[s
         raise ValueError(f"{len(cells)} cells; expected {len(names)}")
     values: dict[str, Any] = {name: cell for name, cell in zip(names, cells, strict=True) if cell}
     for name in numbers:
-        if name in values and not _NUMBER.fullmatch(values[name]):
+        if name in values and not NUMBER.fullmatch(values[name]):
             raise ValueError(f"{name} {values[name]!r:.80} is no number")
         if name in values:
             values[name] = Decimal(values[name])

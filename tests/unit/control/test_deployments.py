@@ -12,7 +12,7 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Event, Sum
 from dynamodb_counters._assumptions import FRESH, GUARANTEE, LONGEST_INVOCATION, SKEW
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._control.control import Control, read_control, write_control
+from dynamodb_counters._control.control import Control, read_control, read_declarations, write_control
 from dynamodb_counters._control.deployment_items import (
     UNKNOWN,
     Era,
@@ -249,3 +249,38 @@ def test_names_that_another_takeover_has_counted_stay_known() -> None:
     assert now.history is not None
     assert write_control(bench.store, Control(now.item, before.generations), now.history, runs=()) is None
     assert read_counted(read_control(bench.store).generations) == {_SALES.name, _SUMS.name}
+
+
+def test_attributes_that_change_alone_are_known_and_begin_no_era() -> None:
+    sale = Event("sale", key="id", attributes={"id": str, "price": int})
+    priced = Aggregate("priced", sale, by="id", price=Sum("price"))
+    loose = replace(priced, source=replace(sale, attributes={"id": str, "price": object}))
+    undeclared = replace(priced, source=replace(sale, attributes=None))
+    bench = Workbench([priced])
+    bench.aggregator.handle({})
+    before = read_control(bench.store)
+    assert read_declarations(bench.store, before.declared) == (priced,)
+
+    assert before.history is not None
+    assert before.history.eras == (Era(0, deployment_id((undeclared,))),)
+
+    bench.declare([loose])
+    after = read_control(bench.store)
+    assert read_declarations(bench.store, after.declared) == (loose,)
+    assert (after.history, after.statuses) == (before.history, before.statuses)
+    assert bench.process().handle({}).takeover == ""
+
+
+def test_an_old_definition_goes_on_over_an_attribute_that_is_declared_no_more() -> None:
+    sale = Event("sale", key="id", attributes={"id": str, "price": int})
+    before = Aggregate("money", sale, by="id", price=Sum("price"))
+    after = Aggregate("money", replace(sale, attributes={"id": str, "paid": int}), by="id", price=Sum("paid"))
+    bench = Workbench([before])
+    bench.aggregator.handle({})
+
+    bench.declare([after])
+
+    seen = read_control(bench.store)
+    assert seen.history is not None
+    assert read_declarations(bench.store, seen.declared) == (after,)
+    assert seen.history.last.deployment == deployment_id((replace(before, source=replace(sale, attributes=None)),))

@@ -8,7 +8,7 @@ import json
 import string
 import subprocess
 import sys
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from dynamodb_counters import (
     Aggregate,
     Attr,
+    Attribute,
     Condition,
     Count,
     Distinct,
@@ -143,6 +144,26 @@ _MANY: tuple[Declaration, ...] = tuple(
 
 def test_dozens_of_declarations_fit_a_quarter_of_the_environment() -> None:
     assert len(encode(_MANY)) < 1024
+
+
+def _with_attributes(events: int, attributes: int) -> int:
+    """Bytes of the attributes of events in the text of a hundred declarations."""
+    kinds = [Attribute(str, max_length=80), Attribute(int, minimum=0), datetime, Attribute(Decimal, required=False)]
+    named = [{f"attribute_{n}_{m}": kinds[m % 4] for m in range(attributes)} for n in range(events)]
+    sources = [Event(f"event_{n}", key=tuple(each)[:2], attributes=each) for n, each in enumerate(named)]
+    declared = tuple(
+        Aggregate(f"aggregate_{n}", source, by=source.fields[0], where=Attr(source.fields[1]).gt(n))
+        for n, source in ((n, sources[n % events]) for n in range(100))
+    )
+    return len(encode(declared, attributes=True)) - len(encode(declared))
+
+
+@pytest.mark.parametrize(("events", "attributes", "kilobytes"), [(1, 8, 0.4), (1, 20, 0.6), (20, 20, 2.0)])
+def test_attributes_of_events_take_a_part_of_the_environment_too(
+    events: int, attributes: int, kilobytes: float
+) -> None:
+    # docs/aggregates.md says so.
+    assert _with_attributes(events, attributes) == pytest.approx(kilobytes * 1024, rel=0.25)
 
 
 def test_the_text_is_the_same_in_every_process() -> None:

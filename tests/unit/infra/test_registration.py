@@ -51,6 +51,14 @@ def test_window_of_another_stack_reaches_the_aggregator_whichever_comes_first() 
     assert declared(synthesized(home)) == ["late", "rolling", "site", "views"]
 
 
+def test_the_aggregator_knows_what_attributes_of_its_events_must_be() -> None:
+    stack = new_stack()
+    sale = replace(VIEWS, source=replace(VIEW, attributes={"url": str, "time": str, "clientId": str}))
+    counters = DedupCounterTable(stack, "Counters")
+    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[sale])
+    assert decode(environment(synthesized(stack))["DECLARATIONS"]) == (sale,)
+
+
 def test_aggregator_may_stand_in_another_stack_than_the_table() -> None:
     app = new_app()
     counters = DedupCounterTable(Stack(app, "Data"), "Counters")

@@ -11,6 +11,7 @@ from dynamodb_counters._declarations import Event
 from dynamodb_counters._http.lossless_json import read_json
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.typed_values import typed
 
 
 @click.command()
@@ -18,12 +19,14 @@ from dynamodb_counters.cli.session import Session, shared
 @click.argument("attributes", nargs=-1, required=True, metavar="ATTRIBUTE=TEXT|ATTRIBUTE:=JSON…")
 @shared
 def accept(session: Session, name: str, attributes: tuple[str, ...]) -> int:
-    """Accept one event of the declaration NAME, with its attributes: id=1 is a text, price:=9.5 a number.
+    """Accept one event of the declaration NAME, with its attributes: price:=9.5 is a number, id=1 what is declared.
+
+    Without a declared type, id=1 is a text.
 
     Prints what became of it, such as `accepted` or `duplicate`. Exit code 1: it is neither. See `replay` for files.
     """
     event = session.find(Event, name)
-    outcome = session.counters.accept(event, _values(attributes))
+    outcome = session.counters.accept(event, values_of(event, attributes))
     if outcome.status == "rejected":
         raise click.UsageError(str(outcome.reason))
     document = {"status": outcome.status, "reason": outcome.reason}
@@ -31,7 +34,8 @@ def accept(session: Session, name: str, attributes: tuple[str, ...]) -> int:
     return DONE if outcome.status in ("accepted", "duplicate") else FOUND
 
 
-def _values(given: Sequence[str]) -> dict[str, Any]:
+def values_of(event: Event, given: Sequence[str]) -> dict[str, Any]:
+    """The attributes of an event, as they were typed."""
     values: dict[str, Any] = {}
     for one in given:
         name, equals, text = one.partition("=")
@@ -42,7 +46,7 @@ def _values(given: Sequence[str]) -> dict[str, Any]:
         if name in values:
             raise click.UsageError(f"the attribute {name!r} is given twice")
         try:
-            values[name] = read_json(text) if is_json else text
+            values |= {name: read_json(text)} if is_json else typed(event, {name: text})
         except (ValueError, RecursionError) as error:
             raise click.UsageError(f"invalid attribute {one!r}: expected JSON after := ({error})") from None
     return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from dynamodb_counters.cli.commands.get import plain_measures
 from dynamodb_counters.cli.failures import DONE
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.formats import group_text, number, span, stamp
+from dynamodb_counters.cli.typed_values import example
 from dynamodb_counters.errors import CountersError
 
 _PORT: Final = 4566
@@ -179,10 +181,15 @@ class Workbench:
             table = "" if self._table() else f"--table {one.table} "
             events = {each.source.name: each.source for each in one.declarations if isinstance(each.source, Event)}
             for event in events.values():
-                names = [*event.fields]
-                for declared in one.declarations:
-                    if declared.source == event:
-                        names += [*declared.fields, *([declared.time] if isinstance(declared, Window) else [])]
-                attributes = dict.fromkeys(path for path, _, default in map(parts_of, names) if default is None)
-                lines.append(f"counters {table}accept {event.name} {' '.join(f'{name}=…' for name in attributes)}")
+                declared = event._declared_attributes or {}
+                names = [*event.fields, *(name for name, each in declared.items() if each.required)]
+                for each in one.declarations:
+                    if each.source == event:
+                        names += [*each.fields, *([each.time] if isinstance(each, Window) else [])]
+                # A declared map, or list, is typed as a whole.
+                paths = (path for path, _, default in map(parts_of, names) if default is None)
+                attributes = dict.fromkeys(re.split(r"[.[]", path)[0] if declared else path for path in paths)
+                now = stamp(self.session.clock())
+                typed = " ".join(example(name, declared.get(name), now) for name in attributes)
+                lines.append(f"counters {table}accept {event.name} {typed}")
         return lines

@@ -23,7 +23,7 @@ from dynamodb_counters._control.deployment_items import AGGREGATOR
 from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._declarations.codec import decode
+from dynamodb_counters._declarations.codec import decode, without_attributes
 from dynamodb_counters._declarations.generations import base_name, generation, left_behind
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.stored_groups import group_of_item
@@ -65,6 +65,7 @@ def diff(session: Session, template: str | None, aggregator: str | None, *, tall
         name, encoded = _from_templates(Path(template or "cdk.out"), aggregator, counting)
         declared = decode(encoded)
     handover = {"from": counting, "to": name} if counting not in ("", name) else None
+    declared = without_attributes(declared)
     found = merged(declared, folded, seen.reads, past)
     events = event_differences(declared, folded)
     left = [*_left_tallies(session.table, found, seen.reads)] if tallies else []

@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -22,6 +23,7 @@ from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.replay_files import FORMATS, Row, format_of, rows
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.formats import number, pairs
+from dynamodb_counters.cli.typed_values import typed
 
 _LINE: Final = "line"
 """The name that `--map` has for the number of a record in its file."""
@@ -84,6 +86,7 @@ def replay(
     event = session.find(Event, name)
     renamed, fixed = _pairs(mapped, "--map"), _pairs(constants, "--set")
     kind = kind or format_of(file)
+    read = partial(_renamed, renamed=renamed, fixed=typed(event, fixed), texts_of=event if kind == "csv" else None)
     kept = kept or file.with_name(f"{file.name}.progress")
     rejects = rejects or file.with_name(f"{file.name}.rejects.jsonl")
     how = {"kind": kind, "map": renamed, "set": fixed, "numbers": sorted(numbers)}
@@ -91,7 +94,7 @@ def replay(
     if not restart and not dry_run:
         progress = _continued(progress, kept)
     with file.open("rb") as opened:
-        found = (_renamed(row, renamed, fixed) for row in rows(opened, kind, numbers) if row.number > progress.records)
+        found = (read(row) for row in rows(opened, kind, numbers) if row.number > progress.records)
         if dry_run:
             return _look(session, found)
         with session.progress(f"bytes of {file.name}", file.stat().st_size) as advance, rejects.open("ab") as refused:
@@ -156,12 +159,13 @@ def _look(session: Session, found: Iterable[Row]) -> int:
     return FOUND if counted["unreadable"] else DONE
 
 
-def _renamed(row: Row, renamed: Mapping[str, str], fixed: Mapping[str, str]) -> Row:
-    if row.problem or not (renamed or fixed):
+def _renamed(row: Row, renamed: Mapping[str, str], fixed: Mapping[str, Any], texts_of: Event | None) -> Row:
+    if row.problem or not (renamed or fixed or texts_of):
         return row
     columns = {**row.values, _LINE: row.number}
     values = {name: value for name, value in row.values.items() if name not in renamed.values()}
     values |= {name: columns[column] for name, column in renamed.items() if column in columns}
+    values = values if texts_of is None else typed(texts_of, values)
     return replace(row, values={**values, **fixed})
 
 

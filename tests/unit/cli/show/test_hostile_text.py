@@ -78,6 +78,7 @@ CASES = {
     "quarantine discard": Case(("--all", "--yes"), prints=False),
     "quarantine purge": Case(("--all", "--yes"), prints=False),
     "accept": Case(("view", f"url:={json.dumps([TEXT])}", f"time={TEXT}", "client=c")),
+    "retract": Case(("view", f"url:={json.dumps([TEXT])}", f"time={TEXT}", "client=c")),
     "replay": Case(("events.jsonl", "--event", "view", "--dry-run")),
     "decode": Case(("item.json",)),
     "bucket redrive": Case((BUCKET, "--dry-run")),

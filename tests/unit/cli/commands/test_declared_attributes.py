@@ -1,0 +1,142 @@
+"""Commands that write events check what their deployment declares of attributes, and take texts by it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from dynamodb_counters import Aggregate, Attr, Attribute, Count, Event, Sum
+from dynamodb_counters._declarations.codec import decode, encode
+from dynamodb_counters.cli.typed_values import example
+from simulation.workbench import Workbench
+from tests.unit.cli.in_process import Done, run
+
+CALL = Event(
+    "call",
+    key=("tenant", "id"),
+    attributes={
+        "tenant": Attribute(str, min_length=1),
+        "id": str,
+        "at": datetime,
+        "status": int,
+        "ms": Attribute(int, minimum=0),
+        "cached": Attribute(bool, required=False),
+    },
+)
+GOOD = Aggregate("good", CALL, by="tenant", where=Attr("status").lt(500), calls=Count())
+TIME = Aggregate("time", CALL, by="tenant", ms=Sum("ms"))
+RIGHT = ("tenant=a", "id=1", "at=2026-11-20T10:00:00Z", "status=200", "ms:=5", "cached=true")
+
+
+class Deployed:
+    """A table that is counted as the function's environment says."""
+
+    def __init__(self) -> None:
+        self.bench = Workbench(decode(encode((GOOD, TIME), attributes=True)))
+        self.bench.aggregator.handle({})
+
+    def __call__(self, *arguments: str) -> Done:
+        table, clock = self.bench.table, self.bench.clock
+        return run(*arguments, client=table, table_name=table.name, clock=clock, sleep=clock.advance)
+
+    def items(self) -> list[Any]:
+        return [item for item in self.bench.table.items() if item["_type"]["S"] == "call"]
+
+    def counts(self) -> tuple[int, int]:
+        self.bench.deliver_all()
+        get = self.bench.counters.get
+        return get(GOOD, tenant="a").measures["calls"], get(TIME, tenant="a").measures["ms"]
+
+
+@pytest.fixture
+def counters() -> Deployed:
+    return Deployed()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("tenant=", "invalid tenant='': expected a string of at least 1 characters"),
+        ("status=ok", "invalid status='ok': expected a whole number"),
+        ("ms:=-5", "invalid ms=-5: expected a whole number of at least 0"),
+        ("at=yesterday", "invalid at='yesterday': expected an ISO 8601 time with an offset"),
+        ("status=1.5", "invalid status=1.5: expected a whole number"),
+        ("cached=yes", "invalid cached='yes': expected true or false"),
+        ("id:=1", "invalid id=1: expected a string"),
+    ],
+)
+def test_accept_refuses_what_the_deployment_does_not_declare(counters: Deployed, wrong: str, said: str) -> None:
+    name = wrong.partition("=")[0].removesuffix(":")
+    given = [one for one in RIGHT if one.partition("=")[0].removesuffix(":") != name]
+    done = counters("accept", "call", *given, wrong)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert counters.items() == []
+
+
+def test_accept_and_retract_take_texts_as_they_are_declared(counters: Deployed) -> None:
+    assert counters("accept", "call", *RIGHT).out == "accepted\n"
+    [item] = counters.items()
+    assert (item["id"], item["status"], item["cached"]) == ({"S": "1"}, {"N": "200"}, {"BOOL": True})
+    assert counters.counts() == (1, 5)
+
+    assert counters("retract", "call", "tenant=a", "id=1").out == "retracted\n"
+    assert counters.counts() == (0, 0)
+    gone = counters("retract", "call", "tenant=a", "id=1")
+    assert (gone.code, gone.out) == (1, "there is no such event\n")
+    assert counters("retract", "call", "tenant=a", "--json").code == 2
+
+
+def test_replay_converts_columns_by_their_types_and_rejects_the_others(counters: Deployed, tmp_path: Path) -> None:
+    file = tmp_path / "calls.csv"
+    at = "2026-11-20T10:00:00Z"
+    rows = [f"a,1,{at},200,5", f"a,2,{at},503,7", f"a,3,{at},ok,9", "a,4,yesterday,200,9", f"a,5,{at},200,-9"]
+    file.write_text("\n".join(["tenant,id,at,code,ms", *rows]))
+    done = counters("replay", str(file), "--event", "call", "--map", "status=code", "--set", "cached=false")
+    assert done.code == 1
+    rejects = [json.loads(line) for line in (tmp_path / "calls.csv.rejects.jsonl").read_text().splitlines()]
+    assert [(one["line"], one["reason"].partition(":")[0]) for one in rejects] == [
+        (3, "invalid status='ok'"),
+        (4, "invalid at='yesterday'"),
+        (5, "invalid ms=-9"),
+    ]
+    assert counters.counts() == (1, 12)
+    assert counters.items()[0]["cached"] == {"BOOL": False}
+
+
+def test_json_has_types_of_its_own(counters: Deployed, tmp_path: Path) -> None:
+    file = tmp_path / "calls.jsonl"
+    file.write_text('{"tenant":"a","id":"1","at":"2026-11-20T10:00:00Z","status":"200","ms":1}')
+    assert counters("replay", str(file), "--event", "call").code == 1
+    assert counters.items() == []
+
+
+def test_an_example_of_each_attribute_is_accepted(counters: Deployed) -> None:
+    attributes: Any = replace(CALL).attributes
+    shown = " ".join(example(name, each, "2026-11-20T10:00:00Z") for name, each in attributes.items())
+    assert shown == "tenant=… id=… at=2026-11-20T10:00:00Z status:=1 ms:=0 cached:=true"
+    assert counters("accept", "call", *shlex.split(shown)).out == "accepted\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        (Attribute(Literal["a b", "c"]), "'x=a b'"),
+        (Attribute(Decimal, maximum=0), "x:=0"),
+        (
+            Attribute(dict, attributes={"n": int, "s": str, "o": Attribute(int, required=False)}),
+            """'x:={"n":1,"s":"\\u2026"}'""",
+        ),
+        (Attribute(list[int]), "'x:=[]'"),
+        (None, "x=…"),
+    ],
+)
+def test_an_example_is_quoted_for_a_shell(kind: Attribute | None, shown: str) -> None:
+    assert example("x", kind, "") == shown
