@@ -60,15 +60,21 @@ def diagnosis(emulator: Emulator, outputs: Mapping[str, Mapping[str, str]]) -> l
     for stack in failing or counting:
         named = counting[stack]
         # A function that cannot be loaded logs nothing itself.
-        printed = emulator.printed(f"Lambda {named['AggregatorName']} ", 1)
+        printed = _printed(emulator, f"Lambda {named['AggregatorName']} ", 1)
         logged = [*_logged(logs, named["AggregatorLogGroup"]), *(f"(the emulator) {line}" for line in printed)]
         lines += (f"{stack} logged: {printable(line, _LINE_CHARACTERS)}" for line in logged or ["nothing"])
     return lines
 
 
+def _printed(emulator: Emulator, text: str, most: int) -> list[str]:
+    """The last `most` lines that the emulator printed that contain a text."""
+    with emulator.log.open(encoding="utf-8", errors="replace") as lines:
+        return list(deque((line.rstrip() for line in lines if text in line), most))
+
+
 def finished(emulator: Emulator) -> int:
     """How many batches the functions have finished."""
-    return sum(" processed " in line for line in emulator.printed(_MAPPING, _ALL))
+    return sum(" processed " in line for line in _printed(emulator, _MAPPING, _ALL))
 
 
 def limits(emulator: Emulator, outputs: Mapping[str, Mapping[str, str]]) -> list[str]:
@@ -77,7 +83,7 @@ def limits(emulator: Emulator, outputs: Mapping[str, Mapping[str, str]]) -> list
     for stack, named in sorted(outputs.items()):
         failures = [
             _REASON.search(line)
-            for line in emulator.printed(f"{_MAPPING}{named.get('AggregatorName')} failed processing ", _ALL)
+            for line in _printed(emulator, f"{_MAPPING}{named.get('AggregatorName')} failed processing ", _ALL)
         ]
         if failures:
             reason = printable(failures[-1][1], _LINE_CHARACTERS) if failures[-1] else "an error without a message"

@@ -7,6 +7,7 @@ Declare what to count with `dynamodb_counters`.
 
 from __future__ import annotations
 
+from cdk_dynamodb_counters import _files_read  # noqa: F401 - what is read from here on is noted
 from cdk_dynamodb_counters.counter_api import CounterApi
 from cdk_dynamodb_counters.counters_layer import CountersLayer
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable

@@ -1,4 +1,4 @@
-"""The CDK CLI against an emulator: real `cdk deploy` and `cdk diff` of an app."""
+"""The CDK CLI against an emulator: real `cdk deploy` of an app."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ _MAX_SECONDS: Final = 600
 _TAIL_LINES: Final = 60
 # Quiet, but nothing that changes a template: the same one must go to the emulator and to AWS.
 _FLAGS: Final = ("--no-notices", "--no-color", "--ci")
-_NO_DIFFERENCE: Final = "Number of stacks with differences: 0"
 _STACKS_AT_ONCE: Final = 8
 """The CLI waits most of the time, for a stack's state to change."""
 
@@ -93,12 +92,6 @@ def deploy(
     return found
 
 
-def diff(emulator: Emulator, app: App) -> str:
-    """Compare the app with what is deployed; return what the CLI printed, empty without differences."""
-    printed = _run(emulator, app, ["diff", "--method", "template"])
-    return "" if _NO_DIFFERENCE in printed else printed
-
-
 def _fresh_directory(emulator: Emulator) -> Path:
     return Path(tempfile.mkdtemp(prefix="cdk-", dir=emulator.directory))
 
@@ -132,12 +125,8 @@ def _run(emulator: Emulator, app: App, command: Sequence[str], *, progress: Call
 def _environment(emulator: Emulator) -> dict[str, str]:
     environment = emulator.environment()
     search = [str(Path(sys.executable).parent), environment.get("PATH", os.defpath)]
-    site = emulator.directory / "site"
-    site.mkdir(exist_ok=True)
-    shutil.copyfile(Path(__file__).with_name("files_read.py"), site / "sitecustomize.py")
     return {
         **environment,
-        "PYTHONPATH": os.pathsep.join(filter(None, (str(site), environment.get("PYTHONPATH")))),
         "COUNTERS_FILES_READ": str(emulator.directory / FILES_READ),
         # A bare "python" in cdk.json must be this one.
         "PATH": os.pathsep.join(search),

@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -104,11 +103,6 @@ class Emulator:
             aws_secret_access_key=_AWS_SETTINGS["AWS_SECRET_ACCESS_KEY"],
             config=Config(max_pool_connections=_CONNECTIONS, proxies={}),
         )
-
-    def printed(self, text: str, most: int) -> list[str]:
-        """The last `most` lines it printed that contain a text."""
-        with self.log.open(encoding="utf-8", errors="replace") as lines:
-            return list(deque((line.rstrip() for line in lines if text in line), most))
 
     @classmethod
     @contextlib.contextmanager

@@ -35,8 +35,8 @@ class SourceFiles:
             self._used = None
             return
         read = {Path(line).resolve() for line in (workplace / FILES_READ).read_text(encoding="utf-8").splitlines()}
-        staged = {path.read_bytes() for path in workplace.glob("cdk-*/asset.*/**/*") if path.suffix in _SUFFIXES}
-        staged |= {path.read_bytes() for path in workplace.glob("cdk-*/asset.*") if path.suffix in _SUFFIXES}
+        written = (path for path in workplace.glob("cdk-*/**/*") if path.suffix in _SUFFIXES and path.is_file())
+        staged = {path.read_bytes() for path in written}
         sizes = set(map(len, staged)) - {0}
         alike = [self._directory / name for name, (_, size) in self._known.items() if size in sizes]
         self._used = frozenset(read | {path.parent for path in alike if path.exists() and path.read_bytes() in staged})
