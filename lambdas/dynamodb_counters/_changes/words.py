@@ -9,6 +9,7 @@ from typing import Final
 
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration
+from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.measures import Count, Histogram, Measure, Sum
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Condition
@@ -42,7 +43,7 @@ def source_words(source: Event | Items | Aggregate) -> str:
         forms = [f"{name} like {template.text}" for name, template in source._templates]
         tests = [condition_words(source.where)] if source.where is not None else []
         return f"items {source.name} ({' and '.join((*forms, *tests)) or 'all'})"
-    return f"{'event' if isinstance(source, Event) else 'aggregate'} {source.name}"
+    return f"{'event' if isinstance(source, Event) else 'aggregate'} {base_name(source.name)}"
 
 
 def measure_words(measure: Measure, name: str = "") -> str:

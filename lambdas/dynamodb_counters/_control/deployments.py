@@ -82,12 +82,12 @@ class Takeover:
     history_lost: bool
 
 
-def last_declarations(table: Table, refusal: type[CountersError]) -> tuple[Declaration, ...]:
-    """The declarations that the stack deployed last; a `refusal` if the table does not hold them."""
+def last_declarations(table: Table, refusal: type[CountersError], *, folded: bool = False) -> tuple[Declaration, ...]:
+    """The declarations that the stack deployed last, or those then `folded`; a `refusal` if the table lacks them."""
     seen = read_control(table)
     if seen.history is None:
         raise refusal("the table has no history of deployments: pass the declarations that counted it")
-    found = read_declarations(table, seen.declared)
+    found = read_declarations(table, seen.history.last.deployment if folded else seen.declared)
     if found is None:
         raise refusal("this version cannot read the last deployment's declarations: install the one that ran")
     return found

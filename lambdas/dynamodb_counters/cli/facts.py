@@ -10,12 +10,14 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._backfill.shards import stream_shards
+from dynamodb_counters._changes.meaning import same_meaning
 from dynamodb_counters._changes.words import words_of
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint, checkpoint_key
 from dynamodb_counters._commit.intake import intake
 from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._control.deployment_items import AGGREGATOR, changes_between
 from dynamodb_counters._declarations import Declaration, Window
+from dynamodb_counters._declarations.generations import generation
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.table_schema import PK, SK
@@ -60,19 +62,27 @@ def table_facts(session: Session) -> Facts:
 
 
 def declaration_facts(session: Session) -> list[Facts]:
-    """The declarations, in words and as they are kept."""
-    return [
-        {
-            "name": one.name,
-            "kind": type(one).__name__.lower(),
-            "counts": words_of(one),
-            "pk": one.pk,
-            "sk": None if isinstance(one, Window) else one.sk,
-            "fields": list(one.fields),
-            "measures": [] if isinstance(one, Window) else list(one.measures),
-        }
-        for one in session.declarations
-    ]
+    """The declarations in force, in words and as they are kept, and in words those that wait in their place."""
+    reads, folded = read_control(session.table).reads, {one.name: one for one in session.folded}
+    facts = []
+    for declared in session.declarations:
+        number = reads.get(declared.name, 0)
+        held = folded.get(f"{declared.name}~{number}" if number else declared.name)
+        is_held = held is not None and same_meaning(held, declared)
+        one = declared if held is None or is_held else generation(held, 0)
+        facts.append(
+            {
+                "name": one.name,
+                "kind": type(one).__name__.lower(),
+                "counts": words_of(one) if held is not None else None,
+                "waits": None if is_held else words_of(declared),
+                "pk": one.pk,
+                "sk": None if isinstance(one, Window) else one.sk,
+                "fields": list(one.fields),
+                "measures": [] if isinstance(one, Window) else list(one.measures),
+            }
+        )
+    return facts
 
 
 def deployment_facts(session: Session) -> list[Facts]:

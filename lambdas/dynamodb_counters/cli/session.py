@@ -109,7 +109,7 @@ class Session:
         """The counted declarations, in all their generations; or those given."""
         if self.declared is not None:
             return self.declarations
-        return last_declarations(self.table, UnknownDeclarationsError)
+        return last_declarations(self.table, UnknownDeclarationsError, folded=True)
 
     def find(self, kind: type[Declared], name: str) -> Declared:
         """The declaration of a kind with a name, or that kind's sources; otherwise a usage error that lists them."""

@@ -118,7 +118,9 @@ def _ttl(ttl: Facts) -> Text:
 def _declarations(document: Facts) -> RenderableType:
     shown = grid("name", "counts", keep=("name",))
     for one in document["declarations"]:
-        shown.add_row(Text(one["name"], HEADING), one["counts"])
+        shown.add_row(Text(one["name"], HEADING), one["counts"] or Text("nothing yet", WARNING))
+        if one["waits"]:
+            shown.add_row("", Text(f"waits for a backfill: {one['waits']}", WARNING))
     return shown
 
 

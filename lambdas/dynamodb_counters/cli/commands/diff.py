@@ -57,7 +57,7 @@ def diff(session: Session, template: str | None, aggregator: str | None, *, tall
     seen = read_control(session.table)
     first = seen.history is None
     name = counting = "" if first else seen.item.get(AGGREGATOR, {}).get("S", "")
-    folded = () if first else last_declarations(session.table, UnknownDeclarationsError)
+    folded = () if first else last_declarations(session.table, UnknownDeclarationsError, folded=True)
     past = Past() if first else past_of(stored_deployments(session.table).values(), seen)
     if session.declared is not None:
         declared = session.declarations

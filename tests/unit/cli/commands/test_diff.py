@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Sum
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._declarations.generations import generation
@@ -181,3 +183,37 @@ def test_wrong_input_is_one_line(store: Store, tmp_path: Path, content: str | No
 
 def test_a_template_or_declarations_not_both(store: Store) -> None:
     assert _diff(store, "--template", "x", "--declarations", encode((SHOPS,))).code == 2
+
+
+@pytest.fixture
+def waiting(store: Store) -> Store:
+    """A table whose last deployment has changed a definition, and added one over it: both wait for a backfill."""
+    over = Aggregate("total", BIG, pk="TOTAL", sk="ALL", measures={"taken": Sum("taken")})
+    for declared in ((SHOPS,), (BIG, over)):
+        Aggregator(store.table, declared, quarantine_retention_seconds=10**9).handle({})
+    return store
+
+
+def test_a_definition_that_waits_is_still_a_difference_once_it_is_deployed(waiting: Store) -> None:
+    over = Aggregate("total", BIG, pk="TOTAL", sk="ALL", measures={"taken": Sum("taken")})
+    done = _diff(waiting, "--declarations", encode((BIG, over)))
+    assert done.code == 1
+    assert "shops: changed, waits for a backfill" in done.out
+    assert " ".join(done.out.splitlines()[1].split()) == "where all → price > 100"
+
+
+def test_describe_shows_the_definition_in_force_and_what_waits_in_its_place(waiting: Store) -> None:
+    streams = boto3.client("dynamodbstreams", region_name="us-east-1")
+    outside: dict[str, Any] = {"client": waiting.client, "clients": {"dynamodbstreams": streams}}
+    outside |= {"endpoint_url": "http://moto", "width": 150}
+    shown = [" ".join(line.split()) for line in run("describe", "--table", "sales", **outside).out.splitlines()]
+    first = next(index for index, line in enumerate(shown) if line.startswith("shops "))
+    assert shown[first : first + 2] == [
+        "shops event sale by shop: sales (count), taken (sum of price)",
+        "waits for a backfill: event sale by shop: sales (count), taken (sum of price), where price > 100",
+    ]
+    facts = run("describe", "--table", "sales", "--json", **outside).document["declarations"]
+    assert [(one["name"], one["counts"] is None, one["waits"] is None) for one in facts] == [
+        ("shops", False, False),
+        ("total", False, True),
+    ]
