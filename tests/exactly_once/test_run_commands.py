@@ -250,7 +250,7 @@ def test_verify_lists_differences_and_repair_adds_them_once(counters: Counters) 
     assert found.document["differences"] == [
         {
             "declaration": "revenue",
-            "group": {"customer": "ann"},
+            "values": {"customer": "ann"},
             "missing": {"total": -5},
             "verdict": "drift",
             "reason": None,

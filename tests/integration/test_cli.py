@@ -84,7 +84,7 @@ def test_counts_and_how_far_they_are(shop: Shop) -> None:
     points = shop.run(
         "series", "pace", "shop=a", "--since", "2026-11-20T09:00Z", "--until", "2026-11-20T12:00Z", "--step", "1h"
     )
-    assert [one["count"] for one in points["points"]] == [0, 5, 0]
+    assert [one["count"] for one in points["series"]] == [0, 5, 0]
     assert len(shop.run("events", "sale", "shop=a", "--all")["events"]) == 5
 
     facts = shop.run("describe", "--peek")

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import Final
 
 import click
 
@@ -15,8 +16,26 @@ from dynamodb_counters.cli import commands
 from dynamodb_counters.cli.failures import DONE, FAULT, PIPE_CLOSED, WRONG_INPUT, told
 from dynamodb_counters.cli.session import Session, with_shared_options
 
+_SECTIONS: Final = {
+    "Read": ("get", "window", "series", "top", "events", "watch"),
+    "Write": ("accept", "retract", "replay", "erase"),
+    "Repair": ("verify", "repair", "quarantine", "bucket", "restore"),
+}
+_OTHERS: Final = "Operate"
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+class _InSections(click.Group):
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        listed = {name: title for title, names in _SECTIONS.items() for name in names}
+        for title in (*_SECTIONS, _OTHERS):
+            names = [name for name in self.list_commands(ctx) if listed.get(name, _OTHERS) == title]
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name, self.commands[name].get_short_help_str(formatter.width - 20)) for name in names]
+                )
+
+
+@click.group(cls=_InSections, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="cdk-dynamodb-counters", prog_name="counters")
 @with_shared_options
 def counters() -> None:

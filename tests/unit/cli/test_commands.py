@@ -53,7 +53,7 @@ def test_get_says_what_the_library_says(blog: Blog) -> None:
 
 def test_get_lists_a_partition_and_says_when_there_is_more(blog: Blog) -> None:
     every = counters(blog, "get", "phones", "time:day=2026-11-20", "--json")
-    assert {one["group"]["url"] for one in every.document["groups"]} == {*URLS}
+    assert {one["values"]["url"] for one in every.document["groups"]} == {*URLS}
     assert not every.document["more"]
     some = counters(blog, "get", "phones", "time:day=2026-11-20", "--limit", "2", "--json")
     assert some.document["groups"] == every.document["groups"][:2]
@@ -83,7 +83,7 @@ def test_series_has_each_step_and_draws_it(blog: Blog) -> None:
     found = counters(blog, "series", "site", "--last", "12h", "--step", "1h", "--json").document
     since, until = datetime(2026, 11, 20, 6, tzinfo=UTC), datetime(2026, 11, 20, 18, tzinfo=UTC)
     expected = library(blog).window(SITE).series(since, until, step=timedelta(hours=1))
-    assert [one["count"] for one in found["points"]] == [one.count for one in expected]
+    assert [one["count"] for one in found["series"]] == [one.count for one in expected]
     assert found["total"] == sum(one.count for one in expected)
     shown = counters(blog, "series", "site", "--last", "12h", "--step", "1h").out
     assert "1 h per bar" in shown
@@ -94,7 +94,7 @@ def test_series_has_each_step_and_draws_it(blog: Blog) -> None:
 
 
 def test_top_events_and_their_pages(blog: Blog) -> None:
-    ranked = counters(blog, "top", "pages", "--limit", "3", "--json").document["groups"]
+    ranked = counters(blog, "top", "pages", "--limit", "3", "--json").document["ranked"]
     assert [one["score"] for one in ranked] == [one.score for one in library(blog).top(PAGES, count=3)]
     every = counters(blog, "events", "view", "url=/about", "--all", "--json").document
     assert every["events"] == list(library(blog).events(VIEW, {"url": "/about"}))

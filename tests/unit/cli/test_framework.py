@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -108,6 +109,25 @@ def test_help_lists_the_exit_codes_and_every_command_has_the_shared_options(
             assert leaf.help
 
 
+def _sections(text: str, heading: str, name: str) -> dict[str, set[str]]:
+    """The names below each heading."""
+    found: dict[str, set[str]] = {}
+    for line in text.splitlines():
+        if title := re.match(heading, line):
+            found[title[1]] = set()
+        elif found and (each := re.match(name, line)):
+            next(reversed(found.values())).add(each[1])
+    return found
+
+
+def test_help_has_the_commands_in_the_sections_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    run("--help")
+    listed = _sections(capsys.readouterr().out.partition("  -h, --help")[2], r"(\w+):$", r"  (\w+)  ")
+    page = (Path(__file__).parents[3] / "docs" / "cli.md").read_text().partition("## Options")[0]
+    assert listed == _sections(page, r"\| \*\*(\w+)\*\*", r"\| \[`(\w+)`\]")
+    assert sorted(name for names in listed.values() for name in names) == sorted(cli.counters.commands)
+
+
 def test_each_command_has_its_module() -> None:
     names = cli.counters.list_commands(click.Context(cli.counters))
     assert names == sorted(path.stem for path in Path(commands.__file__).parent.glob("[a-z]*.py"))
@@ -208,7 +228,7 @@ def test_as_a_process() -> None:
     assert "--endpoint-url URL" in helped.stdout
     nothing = command()
     assert (nothing.returncode, nothing.stdout) == (2, "")
-    assert "Commands:" in nothing.stderr
+    assert "Operate:" in nothing.stderr
     away = command(
         *("get", "shops", "--table", "sales", "--endpoint-url", "http://127.0.0.1:9"), AWS_DEFAULT_REGION="us-east-1"
     )

@@ -64,7 +64,7 @@ def close(
         reader = session.counters.window(window, each)
         read = reader.statement if dry_run else reader.close
         found = read(cast("Period", kind), which, tz, anchor=anchor)
-        rows.append({"window": name, "group": each, **statement_document(found)})
+        rows.append({"window": name, "values": each, **statement_document(found)})
     if export is not None:
         lines = _csv(window, rows) if export == "csv" else "".join(f"{write_json(row)}\n" for row in rows)
         session.out.file.write(lines)
@@ -72,7 +72,7 @@ def close(
     shown = grid(*window.fields, *_NUMBERS, *_TIMES, numbers=_NUMBERS)
     for row in rows:
         numbers = [number(row[column]) for column in _NUMBERS]
-        shown.add_row(*(row["group"][field] for field in window.fields), *numbers, *(row[one] or "" for one in _TIMES))
+        shown.add_row(*(row["values"][field] for field in window.fields), *numbers, *(row[one] or "" for one in _TIMES))
     session.emit({"statements": rows}, shown)
     return 0
 
@@ -105,5 +105,5 @@ def _csv(window: Window, rows: list[dict[str, Any]]) -> str:
     writer.writerow([*window.fields, *_NUMBERS, *_TIMES])
     for row in rows:
         numbers = [format_number(row[column]) for column in _NUMBERS]
-        writer.writerow([*(row["group"][field] for field in window.fields), *numbers, *(row[one] for one in _TIMES)])
+        writer.writerow([*(row["values"][field] for field in window.fields), *numbers, *(row[one] for one in _TIMES)])
     return written.getvalue()

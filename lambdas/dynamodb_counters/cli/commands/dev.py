@@ -146,7 +146,7 @@ class Workbench:
         at = stamp(self.session.clock())
         for (name, group), measures in counts.changed().items():
             values = dict(group)
-            document = {"at": at, "table": counts.table, "name": name, "group": values}
+            document = {"at": at, "table": counts.table, "name": name, "values": values}
             plain = plain_measures(measures)
             said = {one: number(value) for one, value in plain.items() if not isinstance(value, dict)}
             text = " ".join(part for part in (name, group_text(values)) if part)

@@ -164,12 +164,12 @@ def _left_tallies(table: Table, found: Merged, reads: Mapping[str, int]) -> Iter
             group = group_of_item(declaration, item) if declaration and tally else None
             if declaration and group is not None:
                 values = ItemLayout(declaration).values(group)
-                yield {"name": base_name(declaration.name), "group": values, "tally": tally}
+                yield {"name": base_name(declaration.name), "values": values, "tally": tally}
 
 
 def _left(found: Mapping[str, Any]) -> Text:
     tally = ", ".join(f"{name} {number}" for name, number in found["tally"].items())
-    return Text(f"left behind: the tally of {found['name']} {group_text(found['group'])}: {tally}")
+    return Text(f"left behind: the tally of {found['name']} {group_text(found['values'])}: {tally}")
 
 
 def _entry(name: str, changes: list[tuple[str, str, str]], said: Advice) -> Group:

@@ -88,7 +88,7 @@ def _rows(aggregate: Aggregate, groups: list[Group]) -> RenderableType:
 def _plain(name: str, found: Group) -> dict[str, Any]:
     return {
         "aggregate": name,
-        "group": dict(found.values),
+        "values": dict(found.values),
         "measures": plain_measures(found.measures),
         "complete": found.complete,
         "as_declared": found.as_declared,

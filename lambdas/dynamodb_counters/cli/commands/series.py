@@ -63,11 +63,11 @@ def series(
     total = sum(one.count for one in found)
     document = {
         "window": name,
-        "group": values,
+        "values": values,
         "step": int(step.total_seconds()) if isinstance(step, timedelta) else step,
         "tz": tz,
         "total": total,
-        "points": [count_document(one) for one in found],
+        "series": [count_document(one) for one in found],
     }
     chart = bar_chart([Point(one.start, float(one.count)) for one in found], session.out.width, zone)
     each = span(step * chart.merged) if isinstance(step, timedelta) else f"{chart.merged} {step}"

@@ -37,6 +37,6 @@ def top(session: Session, name: str, leaderboard: tuple[str, ...], *, limit: int
         "aggregate": name,
         "leaderboard": values,
         "measure": measure,
-        "groups": [{"group": dict(one.values), "score": one.score} for one in found],
+        "ranked": [{"values": dict(one.values), "score": one.score} for one in found],
     }
     session.emit(document, shown)

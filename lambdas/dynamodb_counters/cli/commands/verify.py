@@ -156,7 +156,7 @@ def _document(worked: Worked, verification: Verification, repaired: tuple[int, i
         "differences": [
             {
                 "declaration": difference.name,
-                "group": dict(difference.group),
+                "values": dict(difference.group),
                 "missing": dict(difference.missing),
                 "verdict": difference.verdict,
                 "reason": difference.reason or None,

@@ -198,7 +198,7 @@ def _print_lines(session: Session, watched: Sequence[Watched], problem: str | No
 def _plain(one: Watched) -> dict[str, Any]:
     return {
         "name": one.declared.name,
-        "group": dict(one.values),
+        "values": dict(one.values),
         "measure": one.measure,
         "count": one.count,
         "per_second": one.rate,

@@ -52,7 +52,7 @@ def window(
     for declared in given:
         values = fields_of(group, declared.fields, needed=declared.fields)
         reader = session.counters.window(declared, values)
-        document: dict[str, Any] = {"window": declared.name, "group": values}
+        document: dict[str, Any] = {"window": declared.name, "values": values}
         if period is not None:
             if last or since or until or compare:
                 raise click.UsageError("--period is a span of its own: leave out --last, --since, --until, --compare")

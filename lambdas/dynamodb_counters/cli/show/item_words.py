@@ -126,7 +126,7 @@ def _group(item: Image, measures: dict[str, Any], declared: Declaration | None) 
     whose = group_text(group) if group else f"{item[PK]['S']} / {item[SK]['S']}"
     lines = [f"a group of the aggregate {item[TYPE]['S']!r}, {whose}: {group_text(measures)}"]
     lines += [f"it counts {words_of(declared)}"] if declared is not None else []
-    return Decoded("group", lines, {"group": group, "measures": measures})
+    return Decoded("group", lines, {"values": group, "measures": measures})
 
 
 def _bucket(item: Image, slots: dict[str, Any], declared: Declaration | None) -> Decoded:
@@ -137,7 +137,7 @@ def _bucket(item: Image, slots: dict[str, Any], declared: Declaration | None) ->
     whose = group_text(group) if group else item[PK]["S"]
     lines = [f"a bucket of the window {name!r}, {whose}: {total} in the {_TIERS.get(tier, tier)} {start}"]
     lines += [f"by slot: {group_text(slots)}"] if slots else []
-    return Decoded("bucket", lines, {"group": group, "tier": tier, "start": start, "total": total, "slots": slots})
+    return Decoded("bucket", lines, {"values": group, "tier": tier, "start": start, "total": total, "slots": slots})
 
 
 def _chunk(item: Image) -> Decoded:
