@@ -265,7 +265,7 @@ def test_verify_lists_differences_and_repair_adds_them_once(counters: Counters) 
     assert read(counters.bench, REVENUE, customer="ann")[0] == {"total": 205}
 
     put(counters.bench, 50, 3)
-    repaired = counters("verify", "--repair", "--yes")
+    repaired = counters("repair", "--yes")
     assert (repaired.code, lines(repaired.out)) == (0, ["1 group repaired"])
     assert "revenue customer=ann total -5 drift" in lines(repaired.err)
     counters.stream.deliver()

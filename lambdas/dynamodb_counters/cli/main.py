@@ -20,19 +20,16 @@ _SECTIONS: Final = {
     "Read": ("get", "window", "series", "top", "events", "watch"),
     "Write": ("accept", "retract", "replay", "erase"),
     "Repair": ("verify", "repair", "quarantine", "bucket", "restore"),
+    "Operate": ("describe", "close", "backfill", "drop", "handover", "dev", "diff", "cost", "decode"),
 }
-_OTHERS: Final = "Operate"
 
 
 class _InSections(click.Group):
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        listed = {name: title for title, names in _SECTIONS.items() for name in names}
-        for title in (*_SECTIONS, _OTHERS):
-            names = [name for name in self.list_commands(ctx) if listed.get(name, _OTHERS) == title]
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click passes it
+        for title, names in _SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl(
-                    [(name, self.commands[name].get_short_help_str(formatter.width - 20)) for name in names]
-                )
+                most = formatter.width - 20
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(most)) for name in names])
 
 
 @click.group(cls=_InSections, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -41,18 +41,16 @@ def example(name: str, declared: Attribute | None, now: str) -> str:
     ('ms:=5', 'plan=free')
     """
     value = _ANY if declared is None else _example(declared, now)
-    typed_so = f"{name}={value}" if isinstance(value, str) else f"{name}:={write_json(value)}"
-    return typed_so if value == _ANY else shlex.quote(typed_so)
+    shown = f"{name}={value}" if isinstance(value, str) else f"{name}:={write_json(value)}"
+    return shown if value == _ANY else shlex.quote(shown)
 
 
 def _example(declared: Attribute, now: str) -> Any:
     if declared.one_of:
         return declared.one_of[0]
     if declared.type in (int, Decimal):
-        limits = [limit for limit in (declared.minimum, declared.maximum) if limit is not None]
-        return limits[0] if limits else 1
+        return next((limit for limit in (declared.minimum, declared.maximum) if limit is not None), 1)
     if declared.type is dict:
-        known: Mapping[str, Attribute] = declared.attributes or {}
-        return {name: _example(each, now) for name, each in known.items() if each.required}
+        return {name: _example(each, now) for name, each in (declared.attributes or {}).items() if each.required}
     times = {"date-time": now, "date": now[:10]}
     return {bool: True, list: []}.get(declared.type, times.get(declared.format or "", _ANY))

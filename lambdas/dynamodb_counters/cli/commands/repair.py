@@ -12,6 +12,7 @@ from dynamodb_counters.cli.session import Session, shared
 
 @click.command()
 @verifying
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Write nothing: the same as verify.")
 @click.option("--unknown", is_flag=True, help="Repair also groups that may count what has expired: they lose that.")
 @shared
@@ -21,4 +22,4 @@ def repair(session: Session, *, dry_run: bool, unknown: bool, **options: Any) ->
     Exit code 1: counts have drifted, and not all of them were repaired. Exit code 4: all were, and groups are left
     that are unknown from the source items.
     """
-    return compare(session, "repair", repairs=True, dry_run=dry_run, unknown=unknown, **options)
+    return compare(session, "repair", repairs=not dry_run, unknown=unknown, **options)

@@ -26,7 +26,6 @@ _MOST_ROWS: Final = 100
 def verifying(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the arguments of a verification."""
     for option in (
-        click.option("--yes", is_flag=True, help="Do not ask."),
         click.option(
             "--sample",
             type=click.FloatRange(0, 1, min_open=True),
@@ -43,15 +42,14 @@ def verifying(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command()
 @verifying
-@click.option("--repair", is_flag=True, help="Add what is missing, after asking.")
 @shared
-def verify(session: Session, *, repair: bool, **options: Any) -> int:
+def verify(session: Session, **options: Any) -> int:
     """Recompute counts from their source items while traffic flows, and show where they differ.
 
     By default all declarations that count everything there is. Exit code 1: counts have drifted. Exit code 4: none
     has for certain, but some are unknown from the source items.
     """
-    return compare(session, "verify", repairs=repair, dry_run=False, **options)
+    return compare(session, "verify", repairs=False, **options)
 
 
 def compare(
@@ -62,12 +60,11 @@ def compare(
     manner: Manner,
     sample: float,
     repairs: bool,
-    dry_run: bool,
-    yes: bool,
+    yes: bool = False,
     unknown: bool = False,
 ) -> int:
     """Verify, show the differences, repair if asked to; the exit code."""
-    if repairs and not dry_run and not yes and not session.has_person():
+    if repairs and not yes and not session.has_person():
         # Before the work, not after it.
         session.confirm("", yes=False)
     if manner.run:
@@ -81,7 +78,7 @@ def compare(
     drifted, expired = verification.groups("drift"), verification.groups("unknown", EXPIRED)
     found = FOUND if drifted else UNKNOWN if verification.differences else DONE
     done = partial(_document, worked, verification)
-    if dry_run or not repairs or not (drifted or expired):
+    if not repairs or not (drifted or expired):
         session.emit(done(None), _shown(worked, verification))
         return found
     if not session.as_json or not yes:
