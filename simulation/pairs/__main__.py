@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import sys
 import time
 import traceback
@@ -38,8 +39,14 @@ def _outcomes(options: argparse.Namespace) -> Iterator[PairOutcome]:
         make_backend: MakeBackend = MemoryBackend
         if options.engine == "dynamodb-local":
             make_backend = partial(DatedLocalBackend, stack.enter_context(dynamodb_local.start()))
-        for seed in range(options.seed, options.seed + options.count):
-            yield _outcome(seed, make_backend, options.without)
+        run = partial(_outcome, make_backend=make_backend, without=options.without)
+        seeds = range(options.seed, options.seed + options.count)
+        if options.processes == 1:
+            yield from map(run, seeds)
+            return
+        # Each process is replaced after some schedules: what they leave suspended is not collected.
+        pool = stack.enter_context(multiprocessing.get_context("fork").Pool(options.processes, maxtasksperchild=50))
+        yield from pool.imap_unordered(run, seeds)
 
 
 def main() -> int:
@@ -54,6 +61,7 @@ def main() -> int:
         default=(),
         help="acts and declarations to leave out: erase,soon,...",
     )
+    parser.add_argument("--processes", type=int, default=1, help="of an engine in memory")
     parser.add_argument("--page", type=Path, help="write the table of pairs there, as a page")
     options = parser.parse_args()
     begun, wrong = time.monotonic(), 0

@@ -276,7 +276,9 @@ class Billing:
         windows = [each for each in self._engine.deployments.declared if isinstance(each, Window)]
         if not windows:
             return
-        window = draw.choice([each for each in windows if self._engine.forced.concerns([each.name])] or windows)
+        happened = self._engine.happened
+        fresh = happened[features.ADDED] | happened[features.RENAMED] | {*self._engine.forced.names}
+        window = draw.choice([each for each in windows if each.name in fresh] or windows)
         values = draw.choice(self._groups(window))
 
         def work(table: Table) -> Statement:
