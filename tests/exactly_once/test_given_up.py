@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -334,7 +335,7 @@ def test_a_deployment_that_takes_over_while_a_command_counts_stops_it(bench: Wor
     keys = [_put(s3, bench, [_sell(bench)], shard=f"shardId-0000000000000000000{number}") for number in range(2)]
     redriving = redrive_bucket(_table(bench), OnFailureBucket(s3, BUCKET))
     assert next(redriving).problem is None
-    bench.deploy([SALES])
+    bench.deploy([SALES, SHOPS, replace(SHOPS, name="others", pk="OTHERS")])
     [left] = redriving
     assert left.key in keys
     assert "the deployment that is in force" in str(left.problem)

@@ -42,7 +42,7 @@ VIEW = Event(
         "plan": Attribute(str, one_of=["free", "pro"], required=False),
     },
 )
-VIEWS = Aggregate("views", VIEW, by="url", measures={"views": Count(), "size": Sum("size")})
+VIEWS = Aggregate("views", VIEW, by="url", measures={"views": Count(), "size": Sum("size", default=0)})
 SPENT = Window("spent", PURCHASE, by="user", time="at", measure=Sum("amount"))
 VISITORS = Distinct("visitors", VIEW, by=(), member="url")
 RISK = Hierarchy("risk", TRADE, pk="RISK", levels={"all": "ALL", "desk": "DESK#{desk}"}, measures={"trades": Count()})

@@ -35,12 +35,11 @@ Quota("calls", limit=100, per="day", by={"customer"})  # refused
 
 def read(counters: Counters) -> None:
     counters.get(LAST_DAY, url="/")  # refused
-    counters.get(VISITORS)  # refused
+    counters.scan(VISITORS)  # refused
     counters.get("views", url="/")  # refused
     counters.window(VIEWS, url="/").last(hours=24)  # refused
     counters.window(LAST_DAY, url="/").last(24)  # refused
     counters.window(LAST_DAY, url="/").last(hour=24)  # refused
-    counters.get(VIEWS)["distinct"]  # refused
     counters.accept(VIEWS, {"url": "/"})  # refused
     counters.acept(VIEW, {"url": "/"})  # refused
     counters.accept("view", {"url": "/"})  # refused

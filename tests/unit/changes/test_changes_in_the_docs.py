@@ -28,6 +28,7 @@ from dynamodb_counters import (
     Items,
     Ranking,
     Sum,
+    UncountedError,
     Window,
 )
 from dynamodb_counters._changes.effective import merged
@@ -154,6 +155,13 @@ class _Shop:
         known = {"shop": "a", "buyer": "b0", "at:day": day}
         group = {name: value for name, value in known.items() if name in wanted.fields}
         counters = Counters(self.bench.table.name, client=cast("Any", self.bench.table), clock=self.bench.clock)
+        try:
+            return self._shown(counters, wanted, group, measure)
+        except UncountedError:
+            return "refused"
+
+    @staticmethod
+    def _shown(counters: Counters, wanted: Declaration, group: dict[str, str], measure: str) -> str:
         if isinstance(wanted, Window):
             return str(counters.window(wanted, group).last(hours=24).count)
         value = counters.get(wanted, group).measures.get(measure, "-")

@@ -196,7 +196,7 @@ def test_leases_expire_a_day_after_their_period(service: Service) -> None:
         ("calls/take", {"values": {"customer": 1}}, 400, "invalid values: expected strings"),
         ("calls/take", {"values": {"customer": "\ud800"}}, 400, "invalid customer="),
         ("calls/take", {"values": C1, "n": 0}, 400, "invalid n=0: expected an int from 1 to"),
-        ("calls/take", {"values": C1, "n": 1.5}, 400, "invalid n=Decimal('1.5'): expected an int"),
+        ("calls/take", {"values": C1, "n": 1.5}, 400, "invalid n=1.5: expected an int"),
         ("calls/take", {"values": C1, "n": True}, 400, "invalid n=True: expected an int"),
         ("calls/take", {"values": C1, "n": None}, 400, "invalid n=None: expected an int"),
         ("calls/take", {"values": C1, "id": "a#b"}, 400, "invalid id='a#b': expected 1 to 64 letters"),

@@ -26,7 +26,7 @@ from cdk_dynamodb_counters import (
     WindowedCounter,
     runtime_code,
 )
-from dynamodb_counters._declarations import Aggregate, Count, Event, Quota
+from dynamodb_counters._declarations import Aggregate, Count, Event, Quota, Window
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import REQUIRED, ROLLING, SITE, TOP, VIEW, VIEWS, build, each, new_stack, synthesized
 
@@ -260,10 +260,19 @@ def test_a_schema_is_for_validated_mode(stack: Stack) -> None:
         build(EventIngest, stack, mode="direct", schema={})
 
 
-def test_a_field_that_is_a_parameter_of_questions_is_refused(stack: Stack) -> None:
-    odd = Aggregate("odd", VIEW, pk="LAST#{last}", sk="STATISTICS", measures={"n": Count()})
-    with pytest.raises(InvalidArgumentError, match=r"^invalid shown='odd.last'"):
-        build(CounterApi, stack, shown=[odd])
+@pytest.mark.parametrize(
+    ("shown", "field"),
+    [
+        (Aggregate("odd", VIEW, pk="NEXT#{next}", sk="STATISTICS", measures={"n": Count()}), "odd.next"),
+        (Window("odd", VIEW, pk="LAST#{last}", time="time"), "odd.last"),
+    ],
+    ids=["an aggregate", "a window"],
+)
+def test_a_field_that_is_a_parameter_of_questions_is_refused(
+    stack: Stack, shown: Aggregate | Window, field: str
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=rf"^invalid shown='{field}'"):
+        build(CounterApi, stack, shown=[shown])
 
 
 def test_a_large_batch_needs_time_to_gather(stack: Stack, counters: DedupCounterTable) -> None:
