@@ -86,6 +86,7 @@ Pair = tuple[str, str]
 
 _ONE_SOURCE: Final = "a declaration counts one kind of source"
 _NO_WINDOW: Final = "a window, whose periods are closed, counts events here and takes no direct counts"
+_ELSEWHERE: Final = "windows are neither renamed nor spoiled here: test_closed_periods.py has both"
 _NO_COPY: Final = "no copy is restored here once Lambda has given up on records: test_restored_bucket.py has both"
 
 REASONS: Final[Mapping[Pair, str]] = {
@@ -97,6 +98,8 @@ REASONS: Final[Mapping[Pair, str]] = {
     (FOREIGN, CLOSED): _NO_WINDOW,
     (INCREMENTED, CLOSED): _NO_WINDOW,
     (RESET, CLOSED): _NO_WINDOW,
+    (RENAMED, CLOSED): _ELSEWHERE,
+    (REPAIRED, CLOSED): _ELSEWHERE,
     (GIVEN_UP, RESTORED): _NO_COPY,
     (BUCKET, RESTORED): _NO_COPY,
     (FOREIGN, ERASED_KEPT): "erasure finds events, not items of other code",

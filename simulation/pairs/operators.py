@@ -248,7 +248,7 @@ class Billing:
         self._stood: dict[tuple[str, str, datetime], Statement] = {}
 
     def acts(self) -> Iterable[Act]:
-        return [(5, self._close)]
+        return [(5, self.close)]
 
     def wrong(self) -> list[str]:
         """Closed periods that have changed, or whose totals do not add up to what they count."""
@@ -271,7 +271,8 @@ class Billing:
             wrong += [f"{name}: billed {billed} of {count.count}"] if billed != count.count else []
         return wrong
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Have some process close a period of a window."""
         draw = self._engine.rng
         windows = [each for each in self._engine.deployments.declared if isinstance(each, Window)]
         if not windows:

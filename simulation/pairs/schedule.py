@@ -24,6 +24,8 @@ from simulation.schedules.housekeeping import housekeeping, seeded
 
 _GIVES_UP: Final = 0.1
 _BLOCKS: Final = 0.3
+_CLOSES: Final = 3
+"""Periods that are closed once everything is counted: of declarations that were added late, too."""
 _KEPT_SECONDS: Final = 50 * 3600.0
 _CHUNKS_KEPT_SECONDS: Final = 27 * 3600.0
 
@@ -100,6 +102,9 @@ class PairSchedule:
         if not self._make_whole():
             return
         self._audit("made whole", whole=True)
+        for _ in range(_CLOSES):
+            self._billing.close()
+        engine.go()
         if "block" not in engine.without and engine.rng.random() < _BLOCKS:
             self._verifying.block()
         least = 2 if engine.forced.has(features.REPAIRED) else 0
