@@ -84,7 +84,7 @@ class _Market(Live):
         return [read(self.bench, declared, shop=name)[0].get("n", 0) for name in NAMES]
 
     def stored(self) -> list[Any]:
-        """What the items of `SHOPS` hold, which are read no more once it is removed."""
+        """Numbers in the items of `SHOPS`, which nothing reads once it is removed."""
         held = {item["pk"]["S"]: int(item["n"]["N"]) for item in self.items("shops")}
         return [held.get(f"SHOP#{name}", 0) for name in NAMES]
 
