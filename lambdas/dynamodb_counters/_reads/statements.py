@@ -93,20 +93,21 @@ def read_statements(
     return [next(counted) if found is None else _statement(found) for found, _ in closed]
 
 
-def close_period(table: Table, asked: Asked) -> Statement:
-    """Close a period, or return it as it stands."""
+def close_period(table: Table, asked: Asked, named: tuple[str, str] | None = None) -> Statement:
+    """Close a period, or return it as it stands; a refusal has the kind and name it was `named` by."""
     window, values, interval = asked
     if {window.retention, Statuses.of_table(table).current(window).retention} != {None}:
         raise InvalidArgumentError("window", window.name, "one with retention=None: closed periods are counted again")
     found, last = _closed_around(table, *asked)
     if found is not None:
         return _statement(found)
-    start = str(utc(interval.start))
+    kind, name = named or ("period", str(utc(interval.start)))
     if interval.end > table.clock():
-        raise InvalidArgumentError("period", start, f"one that has ended; it ends at {utc(interval.end)}")
+        raise InvalidArgumentError(kind, name, f"one that has ended; it ends at {utc(interval.end)}")
     if last is not None and int(last["end"]["N"]) != interval.start:
         follows = utc(int(last["end"]["N"]))
-        raise InvalidArgumentError("period", start, f"the one that follows the last closed one, from {follows} on")
+        expected = f"the one that follows the last closed one, from {follows} on, in its time zone and from its anchor"
+        raise InvalidArgumentError(kind, name, expected)
     [statement] = _counted(table, [asked], [last], lambda _: None, consistent=True)
     if not statement.complete:
         raise IncompleteError(f"{window.name!r} does not count everything yet: its periods cannot be closed")
@@ -130,7 +131,7 @@ def close_period(table: Table, asked: Asked) -> Statement:
         table.client.put_item(TableName=table.name, Item=item, ConditionExpression=f"attribute_not_exists({PK})")
     except table.client.exceptions.ConditionalCheckFailedException:
         # Another process has closed it first, or another period; or this one has, and the answer was lost.
-        return close_period(table, asked)
+        return close_period(table, asked, named)
     return _statement(item)
 
 

@@ -333,7 +333,7 @@ class WindowReader:
         >>> counters.window(JOBS, customer="c1").close("month", "2026-10", "Europe/Berlin").closed_at  # doctest: +SKIP
         datetime.datetime(2026, 11, 3, 9, 0, tzinfo=datetime.timezone.utc)
         """
-        return close_period(self._table, self._asked(period, of, tz, anchor))
+        return close_period(self._table, self._asked(period, of, tz, anchor), (period, of))
 
     def closed(self) -> list[Statement]:
         """Read the statements of all closed periods, in order.

@@ -113,16 +113,19 @@ class Session:
 
     def find(self, kind: type[Declared], name: str) -> Declared:
         """The declaration of a kind with a name, or that kind's sources; otherwise a usage error that lists them."""
-        return self._named(kind.__name__.lower(), name, {one.name: one for one in self._all() if isinstance(one, kind)})
+        others = [type(one).__name__.lower() for one in self._all() if one.name == name and not isinstance(one, kind)]
+        what, known = kind.__name__.lower(), {one.name: one for one in self._all() if isinstance(one, kind)}
+        return self._named(what, name, known, f", but it is of the kind {others[0]}" if others else "")
 
     def find_counted(self, name: str) -> Aggregate | Window:
         """The aggregate or window with a name."""
         return self._named("aggregate or window", name, {one.name: one for one in self.declarations})
 
-    def _named(self, what: str, name: str, known: dict[str, Found]) -> Found:
+    def _named(self, what: str, name: str, known: dict[str, Found], other: str = "") -> Found:
         if name in known:
             return known[name]
-        raise click.UsageError(f"no {what} {name!r} is declared; there is: {', '.join(sorted(known)) or f'no {what}'}")
+        there = ", ".join(sorted(known)) or f"no {what}"
+        raise click.UsageError(f"no {what} {name!r} is declared{other}; there is: {there}")
 
     def emit(self, document: Any, shown: RenderableType | list[str]) -> None:
         """Print the result: for people, or as one JSON document."""

@@ -68,7 +68,7 @@ def test_a_month_begins_on_its_anchor(counters: CountersInMemory) -> None:
     [
         (
             lambda usage: usage.close("month", "2026-11"),
-            "invalid period='2026-11-01 00:00:00+00:00': expected one",
+            "invalid month='2026-11': expected one that has ended",
         ),
         (lambda usage: usage.close("month", "2026-9"), "invalid month='2026-9': expected a month such as '2026-10'"),
         (lambda usage: usage.close("month", "2026-13"), "invalid month='2026-13': expected a month such as '2026-10'"),
@@ -144,7 +144,9 @@ def test_the_command_closes_all_groups(counters: CountersInMemory) -> None:
         "c1,27,0,27,2026-09-30T22:00:00Z,2026-10-31T23:00:00Z,2026-11-03T00:00:00Z",
     ]
     assert close("month=2026-10", "--yes").out.split()[:3] == ["customer", "count", "adjustment"]
-    assert "send the output to a file" in close("month=2026-10", "--yes", "--export", "csv", terminal=True).err
+    assert close("month=2026-10", "customer=c1", "--dry-run", "--export", "csv", terminal=True).out.count("\n") == 2
+    assert close("customer=c1", "month=2026-10", "--yes").code == 0
+    assert "name one period" in close("customer=c1", "--yes").err
     assert close("hour=2026", "--yes").code == 2
 
 

@@ -17,6 +17,7 @@ from dynamodb_counters._timeline.calendars import NAMED_PERIODS, Period
 from dynamodb_counters.cli.arguments import fields_of
 from dynamodb_counters.cli.commands.window import statement_document
 from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.show.console import visible
 from dynamodb_counters.cli.show.formats import grid, number
 from dynamodb_counters.errors import UnparsableKeyError
 
@@ -26,8 +27,7 @@ _TIMES: Final = ("start", "end", "closed_at")
 
 @click.command()
 @click.argument("name")
-@click.argument("period", metavar="PERIOD=WHICH")
-@click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…")
+@click.argument("given", nargs=-1, metavar="PERIOD=WHICH [FIELD=VALUE]…")
 @click.option("--tz", default="UTC", show_default=True, help="Time zone, such as Europe/Berlin.")
 @click.option("--anchor", type=int, default=1, show_default=True, help="Day on which months begin.")
 @click.option("--export", type=click.Choice(["csv", "jsonl"]), help="Print a line per group, for other programs.")
@@ -37,8 +37,7 @@ _TIMES: Final = ("start", "end", "closed_at")
 def close(
     session: Session,
     name: str,
-    period: str,
-    group: tuple[str, ...],
+    given: tuple[str, ...],
     *,
     tz: str,
     anchor: int,
@@ -52,11 +51,14 @@ def close(
     are the adjustment of the next period. A period that is closed already is shown as it stands.
     """
     window = session.find(Window, name)
-    if export is not None and session.out.is_terminal:
-        raise click.UsageError("--export is for other programs: send the output to a file or pipe")
-    [(kind, which)] = fields_of([period], NAMED_PERIODS).items()
-    values = fields_of(group, window.fields, needed=window.fields if group else ())
-    groups = [values] if group or not window.fields else _groups(session, window)
+    values = fields_of(given, (*NAMED_PERIODS, *window.fields))
+    periods = [(kind, values.pop(kind)) for kind in NAMED_PERIODS if kind in values]
+    if len(periods) != 1:
+        raise click.UsageError(f"name one period: {', '.join(f'{kind}=…' for kind in NAMED_PERIODS)}")
+    [(kind, which)] = periods
+    if values:
+        fields_of([f"{field}={value}" for field, value in values.items()], window.fields, needed=window.fields)
+    groups = [values] if values or not window.fields else _groups(session, window)
     if not dry_run and not session.confirm(f"Close {kind} {which} of {name} for {len(groups)} group(s)?", yes=yes):
         return 1
     rows = []
@@ -67,7 +69,9 @@ def close(
         rows.append({"window": name, "values": each, **statement_document(found)})
     if export is not None:
         lines = _csv(window, rows) if export == "csv" else "".join(f"{write_json(row)}\n" for row in rows)
-        session.out.file.write(lines)
+        # Values may hold what steers a terminal.
+        is_shown = session.out.is_terminal
+        session.out.file.write("".join(f"{visible(line)}\n" for line in lines.splitlines()) if is_shown else lines)
         return 0
     shown = grid(*window.fields, *_NUMBERS, *_TIMES, numbers=_NUMBERS)
     for row in rows:

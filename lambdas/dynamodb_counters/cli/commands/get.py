@@ -10,6 +10,7 @@ import click
 from rich.console import Group as Lines
 from rich.console import RenderableType
 
+from dynamodb_counters._control.statuses import Statuses
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import Group
 from dynamodb_counters.cli.arguments import fields_of
@@ -30,22 +31,23 @@ def get(session: Session, name: str, group: tuple[str, ...], *, limit: int, cons
     if values.keys() == set(aggregate.fields):
         found = session.counters.get(aggregate, values, consistent=consistent)
         session.emit(_plain(name, found), pairs_of(found))
-        _tell(session, name, [found])
+        _tell(session, aggregate)
         return
     groups = session.counters.scan(aggregate, values, consistent=consistent)
     listed = [one for _, one in islice(groups, limit + 1)]
     document = {"aggregate": name, "groups": [_plain(name, one) for one in listed[:limit]], "more": len(listed) > limit}
     session.emit(document, _rows(aggregate, listed[:limit]))
-    _tell(session, name, listed)
+    _tell(session, aggregate)
     if len(listed) > limit:
         session.tell(f"there are more: --limit {2 * limit}")
 
 
-def _tell(session: Session, name: str, groups: list[Group]) -> None:
-    if not all(group.complete for group in groups):
-        session.tell(f"not complete: `counters backfill {name}` counts what was there before")
-    if not all(group.as_declared for group in groups):
-        session.tell(f"by the definition before: `counters backfill {name}` counts by the new one")
+def _tell(session: Session, aggregate: Aggregate) -> None:
+    complete, as_declared = Statuses.of_table(session.table).standing(aggregate)
+    if not complete:
+        session.tell(f"not complete: `counters backfill {aggregate.name}` counts what was there before")
+    if not as_declared:
+        session.tell(f"by the definition before: `counters backfill {aggregate.name}` counts by the new one")
 
 
 def plain_measures(measures: Mapping[str, Any]) -> dict[str, Any]:
