@@ -223,4 +223,14 @@ WRITES: Final = r"""
 - {"#type": TYPE,
 + {"#type": "type",
 ? test_quotas.py::test_reservations_are_no_items_of_other_code
+
+== _reads/statements.py
+* of two processes that close a period, the later one's numbers stand
+- , ConditionExpression=f"attribute_not_exists({PK})")
++ )
+? test_invoices.py::test_invoices_are_exact_to_the_cent_and_the_same_everywhere
+* the last period alone is compared with what it was billed
+- "first": interval.start if last is None else int(last["first"]["N"]),
++ "first": interval.start,
+? test_invoices.py::test_invoices_are_exact_to_the_cent_and_the_same_everywhere
 """
