@@ -31,17 +31,21 @@ class _Query:
     span: Span
 
 
+def counted_by(table: Table, window: Window, values: Values) -> Window:
+    """The generation that readers use; a declaration that nothing counts, or a group that is none, is refused."""
+    current = Statuses.of_table(table).current(window)
+    require_fields(window.name, [(one, one.fields) for one in (window, current)], values)
+    return current
+
+
 def count_intervals(
     table: Table, asked: Sequence[tuple[Window, Values, Interval]], *, consistent: bool
 ) -> list[WindowCount]:
     """Count windows over an interval each, in one round trip."""
     statuses = Statuses.of_table(table)
-    for window, values, _ in asked:
-        require_fields(window.name, [(one, one.fields) for one in (window, statuses.current(window))], values)
     planned = [
         _queries(current, values, plan_queries(current._kept_tiers, interval))
-        for window, values, interval in asked
-        for current in [statuses.current(window)]
+        for current, (_, values, interval) in [(counted_by(table, one[0], one[1]), one) for one in asked]
     ]
     found = iter(_query_all(table, [query for queries in planned for query in queries], consistent=consistent))
     with localcontext(EXACT):
@@ -59,9 +63,7 @@ def count_series(
     table: Table, window: Window, values: Values, intervals: Sequence[Interval], *, consistent: bool
 ) -> list[WindowCount]:
     """Count adjoining intervals, in order, by one Query of a tier that separates them unless that costs more."""
-    statuses = Statuses.of_table(table)
-    current = statuses.current(window)
-    require_fields(window.name, [(one, one.fields) for one in (window, current)], values)
+    current = counted_by(table, window, values)
     if not intervals:
         return []
     spans = series_spans(current, intervals)
@@ -69,7 +71,7 @@ def count_series(
         return count_intervals(table, [(window, values, interval) for interval in intervals], consistent=consistent)
     [buckets] = _query_all(table, _queries(current, values, spans), consistent=consistent)
     with localcontext(EXACT):
-        return _cut(spans[0], intervals, buckets, statuses.standing(window))
+        return _cut(spans[0], intervals, buckets, Statuses.of_table(table).standing(window))
 
 
 def series_spans(window: Window, intervals: Sequence[Interval]) -> list[Span]:

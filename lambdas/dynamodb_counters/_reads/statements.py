@@ -13,13 +13,12 @@ from datetime import datetime, tzinfo
 from decimal import localcontext
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._control.statuses import Statuses
 from dynamodb_counters._declarations import Window
 from dynamodb_counters._items.bookkeeping import bookkeeping_item
 from dynamodb_counters._items.decimals import EXACT, Number, read_number, typed_number, whole
 from dynamodb_counters._items.key_templates import key_template
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, MAX_PK_BYTES, PK, SK
-from dynamodb_counters._reads.bucket_queries import count_intervals
+from dynamodb_counters._reads.bucket_queries import count_intervals, counted_by
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.calendars import named_period
 from dynamodb_counters._timeline.intervals import Interval
@@ -96,7 +95,7 @@ def read_statements(
 def close_period(table: Table, asked: Asked, named: tuple[str, str] | None = None) -> Statement:
     """Close a period, or return it as it stands; a refusal has the kind and name it was `named` by."""
     window, values, interval = asked
-    if {window.retention, Statuses.of_table(table).current(window).retention} != {None}:
+    if {window.retention, counted_by(table, window, values).retention} != {None}:
         raise InvalidArgumentError("window", window.name, "one with retention=None: closed periods are counted again")
     found, last = _closed_around(table, *asked)
     if found is not None:
@@ -196,6 +195,7 @@ def _closed_around(
 def _closed(
     table: Table, window: Window, values: Mapping[str, object], *, newest_first: bool = False
 ) -> Iterator[Mapping[str, Any]]:
+    counted_by(table, window, values)
     pages = table.client.get_paginator("query").paginate(
         TableName=table.name,
         KeyConditionExpression=f"{PK} = :pk",

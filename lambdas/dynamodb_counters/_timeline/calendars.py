@@ -47,7 +47,7 @@ def time_zone(tz: str | tzinfo) -> tzinfo:
 
 def require_anchor(anchor: int, period: object) -> None:
     """Refuse a first day that no month has, or that another period cannot have."""
-    if not isinstance(anchor, int) or not 1 <= anchor <= (_LAST_DAY if period == "month" else 1):
+    if type(anchor) is not int or not 1 <= anchor <= (_LAST_DAY if period == "month" else 1):
         raise InvalidArgumentError("anchor", anchor, "1 to 31 of months, else 1")
 
 
@@ -57,15 +57,17 @@ def named_period(period: str, name: str | None, zone: tzinfo, now: float, *, anc
     >>> [utc(edge).isoformat() for edge in named_period("month", "2026-02", UTC, 0, anchor=31)]
     ['2026-02-28T00:00:00+00:00', '2026-03-31T00:00:00+00:00']
     """
-    if period not in _FIRST_DAYS:
-        raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, _FIRST_DAYS)))
+    if period not in NAMED_PERIODS:
+        raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, NAMED_PERIODS)))
     require_anchor(anchor, period)
     try:
         if name is None:
             day = _local(period_start(period, now, zone, anchor), zone).date()
         else:
             day = date.fromisoformat(_FIRST_DAYS[period].format(name))
-        if len(name or _EXAMPLES[period]) != len(_EXAMPLES[period]) or day.year == date.max.year:
+        # Local time of the first year and the last may be of another one, which has no name.
+        is_named = date.min.year < day.year < date.max.year
+        if len(name or _EXAMPLES[period]) != len(_EXAMPLES[period]) or not is_named:
             raise ValueError(name)
     except (ValueError, TypeError):
         raise InvalidArgumentError(period, name, f"a {period} such as {_EXAMPLES[period]!r}") from None
