@@ -11,10 +11,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.quota_calls import Lease, QuotaCalls
 from dynamodb_counters.errors import UnavailableError
-from simulation.aws.sigv4 import landing
 from simulation.faults.actors import Actor, Crashed
 from simulation.faults.faulty_client import Fault, FaultyClient
-from simulation.quotas.quota_process import World
+from simulation.quotas.quota_process import Machine, World
 
 TAKEN: Final = "a lease that was taken"
 REPEATED: Final = "a lease that was asked for again"
@@ -25,20 +24,18 @@ LATE: Final = "a lease that was asked for after it was given back"
 LOST: Final = "a lease whose caller never heard of it"
 
 
-class Caller:
+class Caller(Machine):
     """Takes leases one after the other, sends requests again, and gives back some of what it took."""
 
     crashed = False
 
     def __init__(self, world: World, name: str, leases: int) -> None:
-        self.world, self.name = world, name
+        super().__init__(world, name)
         self._left = leases
-        self._error = world.quota.clock_error.total_seconds()
-        self._offset = world.rng.uniform(-self._error, self._error)
         client: Any = FaultyClient(
-            world.table, self._pause, world.rng, self._postpone, lambda seconds: world.clock.advance(seconds / 10)
+            world.table, self._pause, world.rng, self.postpone, lambda seconds: world.clock.advance(seconds / 10)
         )
-        table = Table(world.table.name, client, clock=self._now, sleep=self._sleep, jitter=world.rng.random)
+        table = Table(world.table.name, client, clock=self.now, sleep=self._sleep, jitter=world.rng.random)
         self._quota = QuotaCalls(table, world.quota, {})
         self.actor = Actor(self._live)
         self._calls: Counter[tuple[str, str]] = Counter()
@@ -119,20 +116,3 @@ class Caller:
             return found
         self.world.reached[LOST] += 1
         return None
-
-    def _now(self) -> float:
-        """Each function has its own clock, and another one answers each request."""
-        if self.world.rng.random() < 0.1:
-            self._offset = self.world.rng.uniform(-self._error, self._error)
-        return self.world.clock.now + self._offset
-
-    def _postpone(self, send: Callable[[], Any]) -> None:
-        self.world.clock.call_at(landing(self.world.rng, self.world.clock.now, self._offset), send)
-
-    def _pause(self, operation: str) -> Fault:
-        fault: Fault = self.actor.pause(operation)
-        return fault
-
-    def _sleep(self, seconds: float) -> None:
-        self.world.clock.advance(seconds)
-        self.actor.pause("sleep")

@@ -74,15 +74,41 @@ class _Watched(Leases):
         return current
 
 
-class Process:
+class Machine:
+    """A machine with a clock of its own, which wanders within what the quota allows, and requests that it sends."""
+
+    actor: Actor
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world, self.name = world, name
+        self._error = world.quota.clock_error.total_seconds()
+        self._offset = world.rng.uniform(-self._error, self._error)
+
+    def now(self) -> float:
+        """Its own clock, which wanders within what is allowed."""
+        if self.world.rng.random() < 0.1:
+            self._offset = self.world.rng.uniform(-self._error, self._error)
+        return self.world.clock.now + self._offset
+
+    def postpone(self, send: Callable[[], Any]) -> None:
+        self.world.clock.call_at(landing(self.world.rng, self.world.clock.now, self._offset), send)
+
+    def _pause(self, operation: str) -> Fault:
+        fault: Fault = self.actor.pause(operation)
+        return fault
+
+    def _sleep(self, seconds: float) -> None:
+        self.world.clock.advance(seconds)
+        self.actor.pause("sleep")
+
+
+class Process(Machine):
     """Makes a number of calls and gives back the rest, unless it is killed before."""
 
     def __init__(self, world: World, name: str, calls: int) -> None:
-        self.world, self.name = world, name
+        super().__init__(world, name)
         self.crashed = False
         self._calls = calls
-        self._error = world.quota.clock_error.total_seconds()
-        self._offset = world.rng.uniform(-self._error, self._error)
         self._latest = 0
         client: Any = FaultyClient(
             _Counted(world, name),
@@ -112,12 +138,6 @@ class Process:
             self.doubtful[about] += int(request["ExpressionAttributeValues"][":units"]["N"])
             raise
 
-    def now(self) -> float:
-        """Its own clock, which wanders within what is allowed."""
-        if self.world.rng.random() < 0.1:
-            self._offset = self.world.rng.uniform(-self._error, self._error)
-        return self.world.clock.now + self._offset
-
     def step(self) -> None:
         nonces._latest[0] = self._latest
         self.actor.step(self.world.plan.draw() if self.actor.waiting == "UpdateItem" else Fault.NONE)
@@ -126,17 +146,6 @@ class Process:
             self.crashed = True
         elif self.actor.done and self.actor.error is not None:
             raise self.actor.error
-
-    def postpone(self, send: Callable[[], Any]) -> None:
-        self.world.clock.call_at(landing(self.world.rng, self.world.clock.now, self._offset), send)
-
-    def _pause(self, operation: str) -> Fault:
-        fault: Fault = self.actor.pause(operation)
-        return fault
-
-    def _sleep(self, seconds: float) -> None:
-        self.world.clock.advance(seconds)
-        self.actor.pause("sleep")
 
     def _live(self) -> None:
         rng = self.world.rng
