@@ -12,6 +12,7 @@ from dynamodb_counters._declarations.attribute_schema import json_schema
 from dynamodb_counters._declarations.quotas import MOST_CALLS, Quota
 from dynamodb_counters._http.parameters import (
     BATCH_OPTIONS,
+    CLOSED_OPTIONS,
     DEFAULT_COUNT,
     DEFAULT_LAST,
     DEFAULT_LIMIT,
@@ -31,7 +32,7 @@ from dynamodb_counters._http.parameters import (
 )
 from dynamodb_counters._http.problems import PROBLEM_JSON
 from dynamodb_counters._http.quota_resources import LEASE
-from dynamodb_counters._timeline.calendars import PERIODS
+from dynamodb_counters._timeline.calendars import NAMED_PERIODS, PERIODS
 
 VERSION: Final = "1"
 
@@ -47,14 +48,14 @@ _OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "schema": {"type": "string", "enum": ["true", "false"], "default": "false"},
     },
     "count": {
-        "description": "Maximum number of groups",
+        "description": "Maximum number of groups, or of closed periods",
         "schema": {"type": "integer", "minimum": 1, "maximum": MAX_COUNT, "default": DEFAULT_COUNT},
     },
     "start": {"description": "First moment of the span, with a UTC offset", "schema": _TIME},
     "end": {"description": "First moment after the span, with a UTC offset", "schema": _TIME},
     "period": {
         "description": "A billing period instead of 'last'",
-        "schema": {"type": "string", "enum": ["day", "week", "month", "year"]},
+        "schema": {"type": "string", "enum": list(NAMED_PERIODS)},
     },
     "of": {
         "description": "Which period: 2026-10-03, 2026-W40, 2026-10 or 2026; default: the current one",
@@ -163,7 +164,9 @@ def _window_paths(window: Window) -> dict[str, Any]:
         f"{base}/series": _get(f"Counts of {name} by step", f"series_{name}", fields, SERIES_OPTIONS, series),
     }
     if window.retention is None:
-        paths[f"{base}/closed"] = _get(f"Closed periods of {name}", f"closed_{name}", fields, (), closed)
+        paths[f"{base}/closed"] = _get(
+            f"Last closed periods of {name}", f"closed_{name}", fields, CLOSED_OPTIONS, closed
+        )
     longest = min(window.longest or MAX_DURATION, MAX_DURATION)
     defaults = {"last": min(DEFAULT_LAST, longest), "step": min(DEFAULT_STEP, longest)}
     for operation in (path["get"] for path in paths.values()):

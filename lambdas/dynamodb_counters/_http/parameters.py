@@ -31,6 +31,7 @@ SPAN: Final = ("start", "end")
 CALENDAR: Final = ("tz", "anchor")
 WINDOW_OPTIONS: Final = ("last", "as_of", *SPAN, "period", "of", *CALENDAR, "consistent")
 BATCH_OPTIONS: Final = tuple(name for name in WINDOW_OPTIONS if name != "consistent")
+CLOSED_OPTIONS: Final = ("count",)
 SERIES_OPTIONS: Final = ("last", "as_of", *SPAN, "step", *CALENDAR)
 
 EVENT_OPTIONS: Final = ("limit", "next", "consistent")
@@ -38,7 +39,7 @@ EVENT_OPTIONS: Final = ("limit", "next", "consistent")
 RESERVED: Final = frozenset({*GROUPS_OPTIONS, *TOP_OPTIONS})
 """Parameter names that no field of a group of an aggregate may have."""
 
-RESERVED_OF_WINDOWS: Final = frozenset({*WINDOW_OPTIONS, *SERIES_OPTIONS})
+RESERVED_OF_WINDOWS: Final = frozenset({*WINDOW_OPTIONS, *CLOSED_OPTIONS, *SERIES_OPTIONS})
 """Parameter names that no field of a group of a window may have."""
 
 RESERVED_OF_EVENTS: Final = frozenset({*EVENT_OPTIONS, *SPAN})

@@ -16,6 +16,7 @@ from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES, EventListing, pa
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.parameters import (
     BATCH_OPTIONS,
+    CLOSED_OPTIONS,
     GROUP_OPTIONS,
     GROUPS_OPTIONS,
     MAX_COUNT,
@@ -32,7 +33,7 @@ from dynamodb_counters._http.parameters import (
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, require_retained, series_spans
 from dynamodb_counters._reads.rankings import Ranked
-from dynamodb_counters._reads.statements import Statement, read_statements
+from dynamodb_counters._reads.statements import Statement, closed_periods, read_statements
 from dynamodb_counters._reads.window_counts import WindowCount
 from dynamodb_counters._timeline.calendars import steps
 from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries, read_cost
@@ -119,11 +120,11 @@ class CountResources:
         return found
 
     def closed(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
-        """The statements of a group's closed periods."""
+        """The statements of a group's last closed periods, in order."""
         window = self._declared(name, Window)
-        parameters = QueryParameters.parse(query_string, window.fields, (), bound)
+        parameters = QueryParameters.parse(query_string, window.fields, CLOSED_OPTIONS, bound)
         values = parameters.values(window.fields)
-        closed = self._counters.window(window, values).closed()
+        closed = closed_periods(self._table, window, values, last=parameters.count())
         return {"window": name, "values": values, "closed": [_statement_json(one) for one in closed]}
 
     def _windows(self, asked: Sequence[tuple[Window, QueryParameters]], *, consistent: bool) -> list[dict[str, Any]]:
@@ -139,7 +140,11 @@ class CountResources:
         is_period = ["period" in parameters.by_name for _, parameters in asked]
         of_periods = [one for one, named in zip(spans, is_period, strict=True) if named]
         others = [one for one, named in zip(spans, is_period, strict=True) if not named]
-        statements = iter(read_statements(table, of_periods, consistent=consistent, check=_require_affordable))
+        statements = iter(
+            read_statements(
+                table, of_periods, consistent=consistent, check=lambda both: _require_affordable([*others, *both])
+            )
+        )
         counts = iter(count_intervals(table, others, consistent=consistent))
         return [
             {
@@ -222,8 +227,8 @@ def _require_affordable(asked: Sequence[tuple[Window, Any, Interval]]) -> None:
 
 def _require_cost(spans: Sequence[Span]) -> None:
     if (cost := read_cost(spans)) > MAX_READ_UNITS:
-        detail = f"the window takes about {cost:.0f} read units, limit: {MAX_READ_UNITS}; declare it as its `longest`"
-        raise bad_request(f"invalid span: {detail}")
+        detail = f"the windows take about {cost:.0f} read units, limit: {MAX_READ_UNITS}"
+        raise bad_request(f"invalid span: {detail}; declare the `longest` of each")
 
 
 def _group_json(name: str, group: Group) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from decimal import localcontext
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Window
@@ -134,9 +135,12 @@ def close_period(table: Table, asked: Asked, named: tuple[str, str] | None = Non
     return _statement(item)
 
 
-def closed_periods(table: Table, window: Window, values: Mapping[str, object]) -> list[Statement]:
-    """All closed periods of a group, in order."""
-    return [_statement(item) for item in _closed(table, window, values)]
+def closed_periods(
+    table: Table, window: Window, values: Mapping[str, object], *, last: int | None = None
+) -> list[Statement]:
+    """The last closed periods of a group, or all, in order."""
+    newest = islice(_newest_closed(table, window, values, page=last), last)
+    return [*map(_statement, newest)][::-1]
 
 
 def window_of_closed(key: str) -> str:
@@ -184,7 +188,7 @@ def _closed_around(
 ) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
     """A period's own item if it is closed, and the last closed one of the group."""
     last = None
-    for item in _closed(table, window, values, newest_first=True):
+    for item in _newest_closed(table, window, values, page=_PAGE):
         last = last or item
         if int(item["start"]["N"]) <= interval.start:
             is_own = (int(item["start"]["N"]), int(item["end"]["N"])) == (interval.start, interval.end)
@@ -192,8 +196,8 @@ def _closed_around(
     return None, last
 
 
-def _closed(
-    table: Table, window: Window, values: Mapping[str, object], *, newest_first: bool = False
+def _newest_closed(
+    table: Table, window: Window, values: Mapping[str, object], *, page: int | None
 ) -> Iterator[Mapping[str, Any]]:
     counted_by(table, window, values)
     pages = table.client.get_paginator("query").paginate(
@@ -201,8 +205,8 @@ def _closed(
         KeyConditionExpression=f"{PK} = :pk",
         ExpressionAttributeValues={":pk": {"S": _partition(window, values)}},
         ConsistentRead=True,
-        ScanIndexForward=not newest_first,
-        PaginationConfig={"PageSize": _PAGE} if newest_first else {},
+        ScanIndexForward=False,
+        PaginationConfig={} if page is None else {"PageSize": page},
     )
     return (item for page in pages for item in page["Items"])
 

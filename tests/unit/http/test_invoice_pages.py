@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -9,7 +10,9 @@ import pytest
 
 from dynamodb_counters._http.problems import ProblemError
 from dynamodb_counters._http.resources import CountResources
+from dynamodb_counters.testing import counters_in_memory
 from tests.unit.http.counted import URLS
+from tests.unit.http.handlers import KEPT
 
 TOTAL = sum(URLS.values())
 SEPTEMBER = {"start": "2026-09-01T00:00:00Z", "end": "2026-10-01T00:00:00Z"}
@@ -70,7 +73,7 @@ def test_a_batch_reads_groups_and_windows_at_once(counted: CountResources) -> No
         ({"period": "month", "of": "September"}, "invalid month='September': expected a month such as '2026-10'"),
         ({"period": "month", "tz": "../x"}, "invalid tz='../x': expected an IANA time zone"),
         ({"start": SEPTEMBER["end"], "end": SEPTEMBER["start"]}, "expected a moment after 'start'"),
-        ({"start": "1970-01-01T00:00:00Z", "end": "2026-01-01T00:00:00Z"}, "invalid span: the window takes about"),
+        ({"start": "1970-01-01T00:00:00Z", "end": "2026-01-01T00:00:00Z"}, "invalid span: the windows take about"),
     ],
 )
 def test_a_span_that_is_none_is_refused(counted: CountResources, parameters: dict[str, str], detail: str) -> None:
@@ -93,3 +96,32 @@ def test_a_span_that_is_none_is_refused(counted: CountResources, parameters: dic
 def test_a_batch_of_windows_that_is_none_is_refused(counted: CountResources, document: Any) -> None:
     with pytest.raises(ProblemError):
         counted.batch(document)
+
+
+def test_the_closed_periods_of_an_answer_are_the_last_ones() -> None:
+    with counters_in_memory([KEPT], now=datetime(2026, 12, 31, tzinfo=UTC)) as counters:
+        reader = counters.window(KEPT)
+        days = [f"2026-{month:02}-{day:02}" for month in (7, 8, 9, 10) for day in range(1, 31 if month in (9,) else 32)]
+        for day in days:
+            reader.close("day", day)
+        resources = CountResources(counters, [KEPT], counters.clock)
+        assert len(reader.closed()) == len(days) > 100
+        for query, first in (("", days[-10]), ("count=2", days[-2]), ("count=100", days[-100])):
+            closed = resources.closed("kept", query)["closed"]
+            assert [one["start"][:10] for one in closed] == days[days.index(first) :]
+        for query in ("count=0", "count=101", "count=x", "limit=1"):
+            with pytest.raises(ProblemError):
+                resources.closed("kept", query)
+
+
+def test_spans_and_the_closed_periods_of_a_batch_have_one_bound() -> None:
+    with counters_in_memory([KEPT], now=datetime(2026, 12, 31, tzinfo=UTC)) as counters:
+        for month in range(1, 11):
+            counters.window(KEPT).close("month", f"2026-{month:02}")
+        resources = CountResources(counters, [KEPT], counters.clock)
+        span = {"window": "kept", "values": {}, "start": "2026-01-01T00:00:00Z", "end": "2026-07-01T00:00:00Z"}
+        november = {"window": "kept", "values": {}, "period": "month", "of": "2026-11"}
+        for one in (span, november):
+            assert len(resources.batch({"windows": [one]})["windows"]) == 1
+        with pytest.raises(ProblemError, match=r"take about [0-9]+ read units, limit: 650"):
+            resources.batch({"windows": [span, november]})
