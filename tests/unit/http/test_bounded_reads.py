@@ -20,6 +20,7 @@ from dynamodb_counters._http.parameters import MAX_QUERY_BYTES, Position
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._table import Table
 from dynamodb_counters.handlers import api
+from dynamodb_counters.testing import counters_in_memory
 from dynamodb_counters.testing._dynamodb.client_errors import failure
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, Paginator
 from simulation.handler_process import LAMBDA_CONTEXT
@@ -238,3 +239,29 @@ def test_a_read_ends_before_the_function_does(monkeypatch: pytest.MonkeyPatch) -
     short = type(LAMBDA_CONTEXT)(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": lambda: 700})
     response = api.handler(request("GET", "/v1/aggregates/spread"), short)
     assert (response["statusCode"], response["headers"]["Retry-After"]) == (503, "1")
+
+
+def test_a_declaration_that_the_table_does_not_count_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = replace(CLIENTS, name="others", ranking=None)
+    with counters_in_memory([other]) as counters:
+        serve(monkeypatch, counters.client)
+        asked = (
+            ("aggregates/clients", "url=/&clientId=c"),
+            ("windows/fine", "url=/"),
+            ("windows/fine/closed", "url=/"),
+        )
+        for path, query in asked:
+            response = api.handler(request("GET", f"/v1/{path}", query), LAMBDA_CONTEXT)
+            assert (response["statusCode"], response["headers"]["Retry-After"]) == (503, "1"), path
+
+
+@pytest.mark.parametrize("path", ["/v1/windows/short", "/v1/windows/short/series"])
+@pytest.mark.parametrize("span", [{"last": "3d"}, {"start": "2026-09-01T00:00:00Z", "end": "2026-09-02T00:00:00Z"}])
+def test_a_span_that_is_no_longer_retained_is_refused(
+    monkeypatch: pytest.MonkeyPatch, path: str, span: dict[str, str]
+) -> None:
+    short = Window("short", VIEW, pk="S#{url}", time="time", retention=timedelta(days=2), longest=None)
+    counters = Counters("counters", client=ranked_table(), clock=lambda: NOW)  # type: ignore[arg-type]
+    environment(monkeypatch, CountResources(counters, [short], lambda: NOW))
+    status, problem = get(path, url="/", **span)
+    assert (status, "'short' retains no more" in problem["detail"]) == (400, True)

@@ -114,6 +114,14 @@ def test_a_window_that_waits_for_its_backfill_is_not_closed() -> None:
         bench.counters.window(USAGE, customer="c1").close("month", "2026-10")
 
 
+def test_a_window_whose_buckets_are_still_dropped_is_not_closed() -> None:
+    bench = Workbench([replace(USAGE, retention=timedelta(days=400))])
+    bench.aggregator.handle({})
+    bench.deploy([USAGE], as_declared=True)
+    with pytest.raises(InvalidArgumentError, match="invalid window='usage': expected one with retention=None"):
+        bench.counters.window(USAGE, customer="c1").close("month", "2026-10")
+
+
 def test_closed_periods_stand_when_the_definition_changes() -> None:
     bench = Workbench([USAGE])
     bench.clock.now = _at(11, 3).timestamp()

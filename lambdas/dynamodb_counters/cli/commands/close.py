@@ -12,6 +12,7 @@ from dynamodb_counters._control.statuses import Statuses
 from dynamodb_counters._declarations import Window
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._items.decimals import format_number
+from dynamodb_counters._items.key_templates import is_hashed
 from dynamodb_counters._items.table_schema import PK, TYPE
 from dynamodb_counters._timeline.calendars import NAMED_PERIODS, Period
 from dynamodb_counters.cli.arguments import fields_of
@@ -19,7 +20,6 @@ from dynamodb_counters.cli.commands.window import statement_document
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.console import visible
 from dynamodb_counters.cli.show.formats import grid, number
-from dynamodb_counters.errors import UnparsableKeyError
 
 _NUMBERS: Final = ("count", "adjustment", "total")
 _TIMES: Final = ("start", "end", "closed_at")
@@ -58,7 +58,7 @@ def close(
     [(kind, which)] = periods
     if values:
         fields_of([f"{field}={value}" for field, value in values.items()], window.fields, needed=window.fields)
-    groups = [values] if values or not window.fields else _groups(session, window)
+    groups, hashed = ([values], 0) if values or not window.fields else _groups(session, window)
     if not dry_run and not session.confirm(f"Close {kind} {which} of {name} for {len(groups)} group(s)?", yes=yes):
         return 1
     rows = []
@@ -67,22 +67,25 @@ def close(
         read = reader.statement if dry_run else reader.close
         found = read(cast("Period", kind), which, tz, anchor=anchor)
         rows.append({"window": name, "values": each, **statement_document(found)})
+    if hashed:
+        session.tell(f"left out: {hashed} group(s) with keys too long to show their fields; close each by its fields")
     if export is not None:
         lines = _csv(window, rows) if export == "csv" else "".join(f"{write_json(row)}\n" for row in rows)
-        # Values may hold what steers a terminal.
-        is_shown = session.out.is_terminal
-        session.out.file.write("".join(f"{visible(line)}\n" for line in lines.splitlines()) if is_shown else lines)
-        return 0
+        if session.out.is_terminal:
+            # Values may hold what steers it.
+            lines = "\n".join(map(visible, lines.split("\n")))
+        session.out.file.write(lines)
+        return int(hashed > 0)
     shown = grid(*window.fields, *_NUMBERS, *_TIMES, numbers=_NUMBERS)
     for row in rows:
         numbers = [number(row[column]) for column in _NUMBERS]
         shown.add_row(*(row["values"][field] for field in window.fields), *numbers, *(row[one] or "" for one in _TIMES))
     session.emit({"statements": rows}, shown)
-    return 0
+    return int(hashed > 0)
 
 
-def _groups(session: Session, window: Window) -> list[dict[str, str]]:
-    """All groups of a window, by the buckets that the table holds."""
+def _groups(session: Session, window: Window) -> tuple[list[dict[str, str]], int]:
+    """The groups of a window, by the buckets that the table holds, and how many more have keys that are hashed."""
     current = Statuses.of_table(session.counters._table).current(window)  # noqa: SLF001
     pages = session.table.client.get_paginator("scan").paginate(
         TableName=session.table.name,
@@ -91,16 +94,13 @@ def _groups(session: Session, window: Window) -> list[dict[str, str]]:
         ExpressionAttributeNames={"#type": TYPE},
         ExpressionAttributeValues={":name": {"S": current.name}},
     )
-    keys = dict.fromkeys(item[PK]["S"] for page in pages for item in page["Items"])
-    groups, hashed = [], 0
-    for key in sorted(keys):
-        try:
-            groups.append(current._pk_template.parse(key))
-        except UnparsableKeyError:
-            hashed += 1
-    if hashed:
-        raise click.UsageError(f"{hashed} groups have keys too long to show their fields: close each by its fields")
-    return groups
+    keys = set[str]()
+    with session.progress("buckets", None) as advance:
+        for page in pages:
+            keys.update(item[PK]["S"] for item in page["Items"])
+            advance(len(page["Items"]))
+    shown = sorted(key for key in keys if not is_hashed(key))
+    return [current._pk_template.parse(key) for key in shown], len(keys) - len(shown)
 
 
 def _csv(window: Window, rows: list[dict[str, Any]]) -> str:

@@ -26,8 +26,8 @@ from dynamodb_counters.cli.show.formats import HEADING, WARNING, moment_text, nu
 @click.option("--until", type=moment, help="Default: now.")
 @click.option("--period", type=click.Choice(NAMED_PERIODS), help="A billing period instead: the current one.")
 @click.option("--of", help="Name of the period: 2026-10-03, 2026-W40, 2026-10 or 2026.")
-@click.option("--tz", default="UTC", show_default=True, help="Time zone of the period, such as Europe/Berlin.")
-@click.option("--anchor", type=int, default=1, show_default=True, help="Day on which months begin.")
+@click.option("--tz", help="Time zone of the period, such as Europe/Berlin. Default: UTC.")
+@click.option("--anchor", type=int, help="Day on which months begin. Default: 1.")
 @click.option("--compare", is_flag=True, help="With the same length before.")
 @click.option("--consistent", is_flag=True, help="Read strongly consistently, at twice the read units.")
 @shared
@@ -41,12 +41,16 @@ def window(
     until: datetime | None,
     period: str | None,
     of: str | None,
-    tz: str,
-    anchor: int,
+    tz: str | None,
+    anchor: int | None,
     compare: bool,
     consistent: bool,
 ) -> None:
     """Count one group of the window NAME over a span of time; or of several, as in usage,errors."""
+    if period is None and (of, tz, anchor) != (None, None, None):
+        raise click.UsageError("--of, --tz and --anchor are those of a period: add --period")
+    if period is not None and (last or since or until or compare):
+        raise click.UsageError("--period is a span of its own: leave out --last, --since, --until, --compare")
     given = [session.find(Window, one) for one in name.split(",")]
     documents, rows = [], dict[str, str | Text]()
     for declared in given:
@@ -54,14 +58,11 @@ def window(
         reader = session.counters.window(declared, values)
         document: dict[str, Any] = {"window": declared.name, "values": values}
         if period is not None:
-            if last or since or until or compare:
-                raise click.UsageError("--period is a span of its own: leave out --last, --since, --until, --compare")
-            statement = reader.statement(cast("Period", period), of, tz, anchor=anchor, consistent=consistent)
+            named = cast("Period", period), of, tz or "UTC"
+            statement = reader.statement(*named, anchor=1 if anchor is None else anchor, consistent=consistent)
             document |= statement_document(statement)
             rows |= _rows(declared, given, statement)
         else:
-            if of is not None:
-                raise click.UsageError("--of names a period: add --period")
             found, previous = _counted(session, reader, (last, since, until), compare=compare, consistent=consistent)
             document |= count_document(found)
             rows |= _rows(declared, given, found)
