@@ -23,10 +23,10 @@ from dynamodb_counters._dev.taking_over import take_over
 from dynamodb_counters._items.derived_fields import parts_of
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.cli.commands.get import plain_measures
+from dynamodb_counters.cli.declared_values import example
 from dynamodb_counters.cli.failures import DONE
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.formats import group_text, number, span, stamp
-from dynamodb_counters.cli.typed_values import example
 from dynamodb_counters.errors import CountersError
 
 _PORT: Final = 4566

@@ -19,11 +19,11 @@ import click
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._writes.outcomes import Outcome
+from dynamodb_counters.cli.declared_values import typed
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.replay_files import FORMATS, Row, format_of, rows
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.formats import number, pairs
-from dynamodb_counters.cli.typed_values import typed
 
 _LINE: Final = "line"
 """The name that `--map` has for the number of a record in its file."""
