@@ -60,7 +60,8 @@ class CounterApi(Observed, HttpMetrics):
     table : DedupCounterTable
         The table.
     shown : sequence of Aggregate, Window, Distinct or Hierarchy
-        What clients may read, defined as it is counted; nothing else is served. With `quotas`, it may be empty.
+        Declarations that clients may read, defined as they are counted; nothing else is served. With `quotas`, there
+        may be none.
     events : sequence of Event, optional
         Events that clients may list, one by one; each name only once in `shown` and `events`. Default: none.
     quotas : sequence of Quota, optional

@@ -1,24 +1,14 @@
-"""Windows of `Counters`: trailing, by calendar, as series, compared, against a limit."""
+"""One group of a window: trailing, by calendar, as series, compared, against a limit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta, tzinfo
 from typing import TypedDict, Unpack
 
-from dynamodb_counters._declarations import Window
-from dynamodb_counters._declarations.groups import given
-from dynamodb_counters._declarations.kinds import require_window
 from dynamodb_counters._items.decimals import Number, require_storable
+from dynamodb_counters._reads.billing_reader import BillingReader
 from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, require_retained
-from dynamodb_counters._reads.statements import (
-    Asked,
-    Statement,
-    billing_period,
-    close_period,
-    closed_periods,
-    read_statements,
-)
 from dynamodb_counters._reads.window_counts import Comparison, WindowCount
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.calendars import PERIODS, Period, period_start, require_anchor, steps, time_zone
@@ -37,7 +27,7 @@ class Length(TypedDict, total=False):
     seconds: float
 
 
-class WindowReader:
+class WindowReader(BillingReader):
     """One group of a window, to be counted over spans of time. Made by `Counters.window`.
 
     Each call reads the table; all its Queries run at once. Every result states the interval it covers, which differs
@@ -49,10 +39,6 @@ class WindowReader:
     >>> jobs.last(hours=24).count, jobs.today("Europe/Berlin").count  # doctest: +SKIP
     (7, 3)
     """
-
-    def __init__(self, table: Table, window: Window, values: Mapping[str, object]) -> None:
-        require_window(window)
-        self._table, self._window, self._values = table, window, values
 
     def last(
         self,
@@ -91,8 +77,8 @@ class WindowReader:
         >>> counters.window(JOBS, customer="c1").last(hours=24).count  # doctest: +SKIP
         7
         """
-        now, until = _now_and_until(self._table, as_of)
-        interval = Interval.ending_at(until, _length(length, parts), self._window._unit)
+        now, until = now_and_until(self._table, as_of)
+        interval = Interval.ending_at(until, length_of(length, parts), self._window._unit)
         require_retained(self._window, "last", interval.start, now)
         return self._count(interval, consistent=consistent)[0]
 
@@ -117,8 +103,8 @@ class WindowReader:
         >>> counters.window(JOBS, customer="c1").compare(days=7).ratio  # doctest: +SKIP
         0.5
         """
-        now, until = _now_and_until(self._table, as_of)
-        current = Interval.ending_at(until, _length(length, parts), self._window._unit)
+        now, until = now_and_until(self._table, as_of)
+        current = Interval.ending_at(until, length_of(length, parts), self._window._unit)
         previous = Interval(2 * current.start - current.end, current.start)
         require_retained(self._window, "last", previous.start, now)
         before, after = self._count(previous, current, consistent=consistent)
@@ -159,8 +145,8 @@ class WindowReader:
         require_storable("limit", limit)
         if require_storable("n", n) <= 0:
             raise InvalidArgumentError("n", n, "a number above 0")
-        now, until = _now_and_until(self._table, as_of)
-        span = _length(length, parts)
+        now, until = now_and_until(self._table, as_of)
+        span = length_of(length, parts)
         # The bucket of the unit in which the span begins ends after that moment, so it is retained as long.
         require_retained(self._window, "last", until - span.total_seconds(), now)
         interval = Interval.covering(until, span, self._window._unit)
@@ -203,7 +189,7 @@ class WindowReader:
         if period not in PERIODS:
             raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, PERIODS)))
         require_anchor(anchor, period)
-        now, until = _now_and_until(self._table, as_of)
+        now, until = now_and_until(self._table, as_of)
         start, unit = period_start(period, until, time_zone(tz), anchor), self._window._unit
         require_retained(self._window, "period", start, now)
         end = Interval.ending_at(until, timedelta(seconds=unit), unit).end
@@ -281,76 +267,6 @@ class WindowReader:
         intervals = steps(first, last, step, time_zone(tz), self._window._unit, anchor=anchor)
         return count_series(self._table, self._window, self._values, intervals, consistent=consistent)
 
-    def statement(
-        self,
-        period: Period,
-        of: str | None = None,
-        tz: str | tzinfo = "UTC",
-        *,
-        anchor: int = 1,
-        consistent: bool = False,
-    ) -> Statement:
-        """Read the statement of a billing period: its numbers as they stand if it is closed, else as they are now.
-
-        Parameters
-        ----------
-        period : {"day", "week", "month", "year"}
-        of : str, optional
-            The period in ISO 8601: ``"2026-10-03"``, ``"2026-W40"``, ``"2026-10"`` or ``"2026"``. Default: the current
-            one.
-        tz, anchor, consistent
-            As in `calendar`.
-
-        Examples
-        --------
-        >>> counters.window(JOBS, customer="c1").statement("month", "2026-10", "Europe/Berlin").total  # doctest: +SKIP
-        31
-        """
-        [found] = read_statements(self._table, [self._asked(period, of, tz, anchor)], consistent=consistent)
-        return found
-
-    def close(self, period: Period, of: str, tz: str | tzinfo = "UTC", *, anchor: int = 1) -> Statement:
-        """Close a billing period that has ended: from now on its numbers stand; closing it again returns them.
-
-        Events that come later, or are taken back, are in the `adjustment` of the next period that is closed: the
-        totals of closed periods add up to what they count. Periods are closed one after the other; the window must keep
-        its buckets for good. Costs a write unit, and a read of all closed periods.
-
-        Parameters
-        ----------
-        period, of, tz, anchor
-            As in `statement`; the same `tz` and `anchor` as for the period before.
-
-        Raises
-        ------
-        InvalidArgumentError
-            The period has not ended, does not follow the last closed one, or the window has a retention.
-        IncompleteError
-            The window waits for a backfill.
-
-        Examples
-        --------
-        >>> counters.window(JOBS, customer="c1").close("month", "2026-10", "Europe/Berlin").closed_at  # doctest: +SKIP
-        datetime.datetime(2026, 11, 3, 9, 0, tzinfo=datetime.timezone.utc)
-        """
-        return close_period(self._table, self._asked(period, of, tz, anchor), (period, of))
-
-    def closed(self) -> list[Statement]:
-        """Read the statements of all closed periods, in order.
-
-        Examples
-        --------
-        >>> sum(period.total for period in counters.window(JOBS, customer="c1").closed())  # doctest: +SKIP
-        93
-        """
-        return closed_periods(self._table, self._window, self._values)
-
-    def _asked(self, period: str, of: str | None, tz: str | tzinfo, anchor: int) -> Asked:
-        now = self._table.clock()
-        interval = billing_period(self._window, period, of, time_zone(tz), now, anchor=anchor)
-        require_retained(self._window, "of", interval.start, now)
-        return self._window, self._values, interval
-
     def _count(self, *intervals: Interval, consistent: bool) -> Sequence[WindowCount]:
         asked = [(self._window, self._values, interval) for interval in intervals]
         return count_intervals(self._table, asked, consistent=consistent)
@@ -363,66 +279,12 @@ class WindowReader:
         return first, last
 
 
-class WindowReads:
-    """Reads windows of one table. Part of `Counters`."""
-
-    _table: Table
-
-    def window(self, window: Window, values: Mapping[str, object] | None = None, /, **fields: object) -> WindowReader:
-        """Return a reader of one group of a window; no request.
-
-        Parameters
-        ----------
-        window : Window
-        values, **fields
-            The group, as in `get`.
-
-        Examples
-        --------
-        >>> counters.window(JOBS, customer="c1").last(hours=24).count  # doctest: +SKIP
-        7
-        """
-        return WindowReader(self._table, window, given(values, fields))
-
-    def window_many(
-        self,
-        wanted: Iterable[tuple[Window, Mapping[str, object]]],
-        length: timedelta | None = None,
-        /,
-        *,
-        as_of: datetime | None = None,
-        consistent: bool = False,
-        **parts: Unpack[Length],
-    ) -> list[WindowCount]:
-        """Count events in a trailing span of time for several groups or windows at once, in their order.
-
-        Parameters
-        ----------
-        wanted : iterable of (Window, mapping)
-            Windows with the values of their groups.
-        length, as_of, consistent, weeks, days, hours, minutes, seconds
-            As in `WindowReader.last`.
-
-        Examples
-        --------
-        >>> counters.window_many([(JOBS, c1), (JOBS, c2)], hours=24)  # doctest: +SKIP
-        """
-        now, until = _now_and_until(self._table, as_of)
-        span, asked = _length(length, parts), []
-        for window, values in wanted:
-            require_window(window)
-            interval = Interval.ending_at(until, span, window._unit)
-            require_retained(window, "last", interval.start, now)
-            asked.append((window, values, interval))
-        return count_intervals(self._table, asked, consistent=consistent)
-
-
-def _now_and_until(table: Table, as_of: datetime | None) -> tuple[float, float]:
+def now_and_until(table: Table, as_of: datetime | None) -> tuple[float, float]:
     now = table.clock()
     return now, now if as_of is None else seconds_of("as_of", as_of)
 
 
-def _length(length: object, parts: Length) -> timedelta:
+def length_of(length: object, parts: Length) -> timedelta:
     """Length of a span, by a timedelta or its parts; the precision of a window refuses what is no whole unit."""
     if parts and length is None:
         try:
