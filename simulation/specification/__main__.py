@@ -21,6 +21,7 @@ from simulation.specification.backfill_configurations import BACKFILL_REMOVALS, 
 from simulation.specification.broken_handlers import BROKEN, BROKEN_TALLIES
 from simulation.specification.configurations import CONFIGURATIONS, REMOVALS
 from simulation.specification.explorations import Configuration, Removal
+from simulation.specification.page_configurations import PAGE_REMOVALS, PAGINATIONS
 from simulation.specification.tally_configurations import TALLIES, TALLY_REMOVALS
 from simulation.specification.tally_traces import compare_tallies, tally_trace_of
 from simulation.specification.tlc import MODULES, Verdict, check
@@ -122,6 +123,8 @@ _PARTS: Final[dict[str, Callable[[argparse.Namespace], Iterator[Row]]]] = {
     "backfill-guards": lambda given: _checks(partial(breaks, configurations=BACKFILLS), BACKFILL_REMOVALS, given),
     "tallies": lambda given: _checks(holds, TALLIES, given),
     "tally-guards": lambda given: _checks(partial(breaks, configurations=TALLIES), TALLY_REMOVALS, given),
+    "pages": lambda given: _checks(holds, PAGINATIONS, given),
+    "page-guards": lambda given: _checks(partial(breaks, configurations=PAGINATIONS), PAGE_REMOVALS, given),
     "traces": partial(_traces, traced=_HANDLER),
     "broken": partial(_broken, broken=BROKEN, traced=_HANDLER),
     "tally-traces": partial(_traces, traced=_TALLIES),
@@ -137,6 +140,8 @@ _HEADS: Final = {
     "backfill-guards": f"| guard removed | {_REMOVED}",
     "tallies": f"| {_EXPLORED}",
     "tally-guards": f"| guard removed | {_REMOVED}",
+    "pages": f"| {_EXPLORED}",
+    "page-guards": f"| guard removed | {_REMOVED}",
     **dict.fromkeys(("traces", "tally-traces"), ""),
     **dict.fromkeys(("broken", "broken-tallies"), _PARTED),
 }
