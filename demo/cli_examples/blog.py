@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,7 +35,6 @@ from dynamodb_counters._declarations import Declaration, flatten
 from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
-from simulation.delivery.stream_api import lambda_record
 
 NOW = datetime(2026, 11, 20, 17, 30, tzinfo=UTC).timestamp()
 HOURS = 36
@@ -96,7 +94,6 @@ class Blog:
 
     def __post_init__(self) -> None:
         self._past = MemoryTable(self.clock, name="blog")
-        self._moto: Any = None
         self.clients["dynamodb"] = self._past
         self._use(self._past)
         self.stream = Shards(until=self.now + 10 * 3600)
@@ -146,13 +143,8 @@ class Blog:
         return self.stream.records[shard][self._delivered[shard] :]
 
     def live(self, seconds: float) -> None:
-        """Let time pass, with about one view a second, more and less by turns."""
-        rate = 1 + 0.6 * math.sin((self.now - NOW) / 90)
-        many = max(1, round(seconds * rate))
-        for number in range(many):
-            self.view(self.now + number * seconds / many)
+        """Let time pass."""
         self.now += seconds
-        self.deliver(but=LAGGING)
 
     def arrive(self) -> None:
         """Put all that has happened so far into moto."""
@@ -160,15 +152,12 @@ class Blog:
         config = Config(account_id_endpoint_mode="disabled")
         session = boto3.Session("testing", "testing", region_name="us-east-1")
         self.clients |= {service: session.client(service, config=config) for service in _SERVICES}
-        client, self._moto = self.clients["dynamodb"], self.clients["dynamodbstreams"]
+        client = self.clients["dynamodb"]
         arn = create_table(client, "blog")
         items = list(self._past.items())
         for first in range(0, len(items), 25):
             puts = [{"PutRequest": {"Item": item}} for item in items[first : first + 25]]
             client.batch_write_item(RequestItems={"blog": puts})
-        [shard] = self._moto.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
-        asked = {"StreamArn": arn, "ShardId": shard["ShardId"], "ShardIteratorType": "LATEST"}
-        self._iterator = self._moto.get_shard_iterator(**asked)["ShardIterator"]
         self.clients["dynamodbstreams"] = self.stream
         self.clients["lambda"] = Mappings(arn)
         # moto does not say how large a table is.
@@ -184,16 +173,10 @@ class Blog:
         self._counters = Counters("blog", client=client, bulk="put", clock=self.clock)
 
     def _read(self) -> int:
-        if self._moto is not None:
-            page = self._moto.get_records(ShardIterator=self._iterator)
-            self._iterator = page["NextShardIterator"]
-            new = [(lambda_record(record, ""), self.now) for record in page["Records"]]
-        else:
-            past = islice(self._past.stream.history(), self._seen, None)
-            new = [(record, record["dynamodb"]["ApproximateCreationDateTime"]) for _, record in past]
-            self._seen += len(new)
-        for record, created in new:
-            self.stream.add(record, created)
+        new = list(islice(self._past.stream.history(), self._seen, None))
+        self._seen += len(new)
+        for _, record in new:
+            self.stream.add(record, record["dynamodb"]["ApproximateCreationDateTime"])
         return len(new)
 
 

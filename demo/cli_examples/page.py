@@ -29,7 +29,7 @@ from dynamodb_counters.cli.show.console import SafeConsole
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 PAGES: Final = (PAGE.with_name("backfill.md"), PAGE.with_name("cost.md"), PAGE.with_name("runbook.md"), PAGE)
-"""In this order, on one table: the last one lets time pass."""
+"""In this order, on one table: the last one writes to it."""
 
 WIDTH: Final = 100
 

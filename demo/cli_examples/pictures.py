@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
@@ -17,7 +17,7 @@ from rich.live import Live
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from demo.cli_examples.blog import in_memory, seeded
+from demo.cli_examples.blog import seeded
 from demo.cli_examples.orders import Orders
 from demo.cli_examples.page import PAGE, WIDTH, World, session
 from dynamodb_counters.cli.main import main
@@ -29,11 +29,9 @@ QUEUE: Final = "https://sqs.us-east-1.amazonaws.com/123456789012/blog-dead-lette
 PICTURES: Final = {
     "cli-describe": f"counters describe --peek --queue {QUEUE}",
     "cli-series": "counters series site --last 24h",
-    "cli-watch": "counters watch pages url=/ pages url=/pricing site --every 30s --last 15m",
     "cli-backfill": "counters backfill --table orders",
     "cli-verify": "counters verify --table orders",
 }
-_FRAMES: Final = 31
 _CONTROL: Final = re.compile(r"\x1b\[[?\d;]*[A-Za-z]|\r")
 
 _COLORS: Final = [(224, 120, 122), (143, 191, 135), (216, 179, 108), (127, 166, 217), (185, 154, 214), (108, 182, 192)]
@@ -62,10 +60,7 @@ def take_pictures(directory: Path = FIGURES, width: int = WIDTH) -> None:
 
 
 def screen(line: str, width: int) -> str:
-    """Text that a terminal of some width shows when a command has run, or for so many frames; as HTML."""
-    if " watch " in line:
-        # Its traffic takes a while in moto.
-        return _shown(line, in_memory(), width)
+    """Text that a terminal of some width shows when a command has run; as HTML."""
     if " --table orders" in line:
         return _shown(line, Orders(), width)
     with seeded() as blog:
@@ -84,21 +79,9 @@ def _shown(line: str, world: World, width: int) -> str:
     )
     shown = session(world, lambda: console)
     prompt = Text.assemble(("$ ", "green"), _short(line))
-    frames: list[str] = []
-    is_endless = " watch " in line
-
-    def live(seconds: float) -> None:
-        # The next frame is drawn over this one.
-        if is_endless:
-            frames.append(_drawn(console, prompt, width))
-            if len(frames) == _FRAMES:
-                raise KeyboardInterrupt
-        world.live(seconds)
-
-    shown.sleep = live
-    with nullcontext() if is_endless else _one_frame(console):
+    with _one_frame(console):
         main(shlex.split(line)[1:], shown)
-    return frames[-1] if frames else _drawn(console, prompt, width)
+    return _drawn(console, prompt, width)
 
 
 @contextmanager

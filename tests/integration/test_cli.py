@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -99,15 +100,19 @@ def test_counts_and_how_far_they_are(shop: Shop) -> None:
     assert any(one is not None for one in behind)
 
 
-def test_ctrl_c_and_a_reader_that_has_enough_end_it_without_a_traceback(shop: Shop) -> None:
+def test_ctrl_c_and_a_reader_that_has_enough_end_it_without_a_traceback(shop: Shop, tmp_path: Path) -> None:
     shop.sell(0, 500)
     shop.deliver()
-    watching = shop.start("watch", "shops", "shop=a", "--every", "1s")
-    assert watching.stdout is not None
-    assert "shops shop=a sales: 500" in watching.stdout.readline()
-    watching.send_signal(signal.SIGINT)
-    _, err = watching.communicate(timeout=60)
-    assert (watching.returncode, err) == (130, "")
+    file, progress = tmp_path / "sales.jsonl", tmp_path / "sales.jsonl.progress"
+    file.write_text('{"shop": "a", "id": "x", "price": 2, "at": "2026-11-20T10:00:00Z"}\n')
+    replaying = shop.start("replay", str(file), "--event", "sale", "--batch", "1", "--rate", "0.01")
+    until = time.monotonic() + 60
+    while not progress.exists():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    replaying.send_signal(signal.SIGINT)
+    _, err = replaying.communicate(timeout=60)
+    assert (replaying.returncode, err.strip()) == (130, "error: interrupted")
 
     listing = shop.start("events", "sale", "shop=a", "--all")
     assert listing.stdout is not None

@@ -33,7 +33,6 @@ _SECONDS_PER_LINE: Final = 10.0
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Declared = TypeVar("Declared", Aggregate, Window, Event, Items)
-Found = TypeVar("Found")
 
 
 class UnknownDeclarationsError(CountersError):
@@ -113,17 +112,11 @@ class Session:
 
     def find(self, kind: type[Declared], name: str) -> Declared:
         """The declaration of a kind with a name, or that kind's sources; otherwise a usage error that lists them."""
-        others = [type(one).__name__.lower() for one in self._all() if one.name == name and not isinstance(one, kind)]
         what, known = kind.__name__.lower(), {one.name: one for one in self._all() if isinstance(one, kind)}
-        return self._named(what, name, known, f", but it is of the kind {others[0]}" if others else "")
-
-    def find_counted(self, name: str) -> Aggregate | Window:
-        """The aggregate or window with a name."""
-        return self._named("aggregate or window", name, {one.name: one for one in self.declarations})
-
-    def _named(self, what: str, name: str, known: dict[str, Found], other: str = "") -> Found:
         if name in known:
             return known[name]
+        others = [type(one).__name__.lower() for one in self._all() if one.name == name]
+        other = f", but it is of the kind {others[0]}" if others else ""
         there = ", ".join(sorted(known)) or f"no {what}"
         raise click.UsageError(f"no {what} {name!r} is declared{other}; there is: {there}")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from demo.cli_examples.blog import NOW, PACE, PAGES, SITE, URLS, VIEW, Blog, Mappings, in_memory, seeded
+from demo.cli_examples.blog import NOW, PACE, PAGES, SITE, URLS, VIEW, Blog, Mappings, seeded
 from dynamodb_counters import Counters
 from dynamodb_counters._commit.checkpoint_items import checkpoint_key
 from dynamodb_counters._items.watermarks import shard_digest
@@ -225,54 +225,6 @@ def test_no_number_is_cut_and_no_line_too_long(blog: Blog, width: int) -> None:
             assert "…" not in shown, asked
 
 
-def watched(blog: Blog, *arguments: str, **outside: Any) -> Done:
-    return counters(blog, "watch", *arguments, sleep=blog.live, **outside)
-
-
-def test_watch_without_a_terminal_prints_lines_and_rates() -> None:
-    blog = in_memory()
-    done = watched(blog, "pages", "url=/", "site", "--every", "10s", "--times", "3", "--last", "5m", "--json")
-    lines = [Done(0, line, "").document for line in done.out.splitlines()]
-    assert [line["at"] for line in lines] == [f"2026-11-20T17:30:{second}Z" for second in ("00", "10", "20")]
-    first, second, _ = (line["watched"] for line in lines)
-    assert [one["measure"] for one in first] == ["views", "bytes", "last 5 min"]
-    assert first[0]["per_second"] is None
-    assert second[0]["per_second"] == (second[0]["count"] - first[0]["count"]) / 10 > 0
-    assert second[2]["per_second"] == pytest.approx(second[2]["count"] / 300)
-    plain = watched(blog, "pages", "url=/", "--times", "1")
-    assert re.fullmatch(r"2026-11-20T17:30:20Z pages url=/ views: \d+\n2026\S+ pages url=/ bytes: [\d,]+\n", plain.out)
-
-
-def test_watch_ends_after_a_time_and_cleanly_by_ctrl_c() -> None:
-    blog = in_memory()
-    assert watched(blog, "site", "--every", "10s", "--for", "35s").out.count("\n") == 4
-
-    def interrupt(_: float) -> None:
-        raise KeyboardInterrupt
-
-    for terminal in (False, True):
-        done = counters(blog, "watch", "site", sleep=interrupt, terminal=terminal)
-        assert (done.code, done.err) == (130, "")
-    assert "Ctrl-C ends" in done.out
-    assert done.out.endswith("\x1b[?25h"), "the cursor is hidden"
-
-
-def test_watch_survives_what_passes_and_ends_with_what_never_worked() -> None:
-    blog = in_memory()
-    client = Refusing(blog.clients["dynamodb"], "nothing")
-
-    def refuse_from_now_on(seconds: float) -> None:
-        blog.now += seconds
-        client._refused = "get_paginator" if client._refused == "nothing" else "nothing"
-
-    done = counters(blog, "watch", "site", "--times", "3", sleep=refuse_from_now_on, clients={"dynamodb": client})
-    assert (done.code, done.out.count("\n")) == (0, 2)
-    assert "AWS refused get_paginator: AccessDeniedException" in done.err
-    client._refused = "get_paginator"
-    refused = counters(blog, "watch", "site", "--times", "3", clients={"dynamodb": client})
-    assert (refused.code, refused.err.count("\n")) == (3, 1)
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -296,11 +248,6 @@ def test_watch_survives_what_passes_and_ends_with_what_never_worked() -> None:
         (("events", "views"), "no event 'views' is declared; there is: view"),
         (("events", "view"), "missing url=…"),
         (("events", "view", "url=/", "--since", "2026-11-20"), "invalid time=None"),
-        (("watch",), "Missing argument"),
-        (("watch", "url=/"), "the name of an aggregate or window comes first"),
-        (("watch", "pages"), "missing url=…"),
-        (("watch", "view"), "no aggregate or window 'view' is declared; there is: pace, pages"),
-        (("watch", "site", "--every", "0s"), "'0s': expected a number and a unit"),
         (("describe", "--queue", "nowhere"), "GetQueueAttributes found nothing of that name"),
     ],
 )

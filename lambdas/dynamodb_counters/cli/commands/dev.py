@@ -136,7 +136,7 @@ class Workbench:
             was_too_large = counts.is_too_large
             self._tell_counts(counts)
             if counts.is_too_large > was_too_large:
-                self.session.tell(f"{counts.table} has over {number(MOST_ITEMS)} items: `counters watch` shows counts")
+                self.session.tell(f"{counts.table} has over {number(MOST_ITEMS)} items: `counters get` reads counts")
 
     def environment(self) -> dict[str, str]:
         """The environment of a command that works on what is deployed."""

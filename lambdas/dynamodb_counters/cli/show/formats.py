@@ -86,17 +86,6 @@ def group_text(values: Mapping[str, object]) -> str:
     return visible(" ".join(f"{name}={value}" for name, value in values.items()))
 
 
-def sparkline(values: Sequence[float | Decimal]) -> str:
-    """A line of blocks, as high as the values are; the greatest leaves a gap to the line above.
-
-    >>> sparkline([0, 1, 3.5, 7])
-    '▁▁▄▇'
-    """
-    top = max((float(value) for value in values), default=0.0)
-    highest = len(BLOCKS) - 2
-    return "".join(BLOCKS[max(1, round(float(value) / top * highest)) if top > 0 else 1] for value in values)
-
-
 def bar(value: float | Decimal, top: float | Decimal, width: int) -> str:
     """A bar of at most `width` places, to an eighth of one.
 

@@ -63,7 +63,6 @@ CASES = {
     "series": Case(("pace", GROUP, "--last", "1h")),
     "top": Case(("pages",)),
     "events": Case(("view", GROUP, "--limit", "1")),
-    "watch": Case(("pages", GROUP, "pace", GROUP, "--times", "1")),
     "dev": Case(("--app", "none", "--port", "0", "--verbose")),
     "diff": Case(("--declarations", encode((*DECLARED, replace(ODD, where=Attr("device").ne(TEXT)))))),
     "cost": Case(("--rate", "1"), prints=False),
