@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Final, TypeVar
 
 import click
-from rich.progress import BarColumn, TaskID, TextColumn
-from rich.progress import Progress as Bars
 
 from dynamodb_counters._backfill.runner import Runner
-from dynamodb_counters._backfill.state import COMPLETE, Progress
+from dynamodb_counters._backfill.state import COMPLETE
 from dynamodb_counters._backfill.wiring import make_runner
 from dynamodb_counters.cli.session import Session
-from dynamodb_counters.cli.show.formats import number, span
+from dynamodb_counters.cli.show.progress import progress_on
 from dynamodb_counters.errors import BackfillError
 
 _COUNTED: Final = {
@@ -28,7 +25,6 @@ _COUNTED: Final = {
     "comparing": "groups",
 }
 """The unit of progress in each phase."""
-_SECONDS_PER_LINE: Final = 60.0
 
 Kind = TypeVar("Kind", bound=Runner)
 
@@ -93,13 +89,15 @@ def work_off(session: Session, runner: Runner, again: str) -> Worked:
     """Work a run off and show how far it is; if it breaks off, say that the command `again` goes on with it."""
     worked, began = Worked(), session.clock()
     try:
-        with _shown(session) as show:
+        with progress_on(session.err, session.clock) as show:
             for step in runner.steps():
                 worked.run, worked.units = step.run, step.units
                 worked.was_complete &= step.phase == COMPLETE
                 if step.phase == "scanning":
                     worked.items = step.done
-                show(step)
+                if step.phase != COMPLETE:
+                    unit = _COUNTED.get(step.phase, "")
+                    show(step.phase, step.done, step.total, unit=unit, consumed=step.units)
     except BackfillError:
         # It is void, or never began.
         raise
@@ -109,53 +107,3 @@ def work_off(session: Session, runner: Runner, again: str) -> Worked:
         raise
     worked.seconds = session.clock() - began
     return worked
-
-
-@contextmanager
-def _shown(session: Session) -> Iterator[Callable[[Progress], None]]:
-    """Show phases on standard error: as bars, or without a terminal as lines."""
-    known: dict[str, _Phase] = {}
-    told_at = 0.0
-    is_live = session.err.is_terminal
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[far]}"))
-    with Bars(*columns, console=session.err, auto_refresh=False, disable=not is_live) as bars:
-
-        def show(step: Progress) -> None:
-            nonlocal told_at
-            now, is_new = session.clock(), step.phase not in known
-            if is_new:
-                for phase in known.values():
-                    bars.update(phase.task, completed=1, total=1, far=phase.far(is_over=True))
-                if step.phase != COMPLETE:
-                    known[step.phase] = _Phase(now, step.done, step, bars.add_task(step.phase, far=""))
-            if step.phase == COMPLETE:
-                return
-            phase = known[step.phase]
-            phase.step = step
-            if is_new or now >= told_at + (1 / 4 if is_live else _SECONDS_PER_LINE):
-                told_at, line = now, phase.line(now)
-                if not is_live:
-                    session.tell(f"{step.phase}: {line}")
-                bars.update(phase.task, completed=step.done, total=step.total or None, far=line, refresh=True)
-
-        yield show
-
-
-@dataclass(slots=True)
-class _Phase:
-    began: float
-    first: int
-    step: Progress
-    task: TaskID
-
-    def far(self, *, is_over: bool = False) -> str:
-        done = number(self.step.total or self.step.done if is_over else self.step.done)
-        of = f" of {number(self.step.total)}" if self.step.total and not is_over else ""
-        return f"{done}{of} {_COUNTED.get(self.step.phase, '')}".rstrip()
-
-    def line(self, now: float) -> str:
-        """The progress so far, the time left at this rate if that is known, and the units taken."""
-        step = self.step
-        rate = (step.done - self.first) / (now - self.began) if now > self.began else 0.0
-        left = f"{span((step.total - step.done) / rate)} left" if rate > 0 and step.done < step.total else ""
-        return ", ".join(filter(None, (self.far(), left, f"{step.units:,.0f} units" if step.units else "")))

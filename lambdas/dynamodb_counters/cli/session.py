@@ -17,7 +17,6 @@ from botocore.session import Session as AwsSession
 from click.core import ParameterSource
 from rich.console import Group as Lines
 from rich.console import RenderableType
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from dynamodb_counters._control.control import DECLARED, read_control, read_declarations
 from dynamodb_counters._control.deployments import last_declarations
@@ -27,9 +26,8 @@ from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.cli.show.console import SafeConsole, make_console, visible
+from dynamodb_counters.cli.show.progress import progress_on
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
-
-_SECONDS_PER_LINE: Final = 10.0
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Declared = TypeVar("Declared", Aggregate, Window, Event, Items)
@@ -143,43 +141,18 @@ class Session:
         return self.answer(visible(question))
 
     @contextmanager
-    def progress(self, what: str, total: float | None, *, done: int = 0) -> Iterator[Callable[[float], None]]:
-        """Show how far something is on standard error, with the time left; call what it yields with each advance.
+    def progress(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
+        """Show how far something is on standard error; call what it yields with each advance. Total 0 is unknown."""
+        with progress_on(self.err, self.clock, is_brief=True) as show:
+            done = 0
 
-        Without a terminal, a line every ten seconds.
-        """
-        if not self.err.is_terminal:
-            yield self._lines(what, total, done)
-            return
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TaskProgressColumn(show_speed=True),
-            TextColumn("{task.completed:,.0f}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-        )
-        with Progress(*columns, console=self.err, transient=True) as shown:
-            task = shown.add_task(what, total=total, completed=done)
-            yield lambda more: shown.advance(task, more)
+            def advance(more: int) -> None:
+                nonlocal done
+                done += more
+                show(what, done, total)
 
-    def _lines(self, what: str, total: float | None, first: int) -> Callable[[float], None]:
-        began = told = self.clock()
-        done: float = first
-
-        def advance(more: float) -> None:
-            nonlocal done, told
-            done += more
-            now = self.clock()
-            if now < told + _SECONDS_PER_LINE:
-                return
-            told = now
-            rate = (done - first) / (now - began)
-            of = f" of {total:,.0f}, {max(0.0, total - done) / rate:,.0f} s left" if total and rate else ""
-            self.tell(f"{what}: {done:,.0f}{of}")
-
-        return advance
+            advance(0)
+            yield advance
 
     def _all(self) -> Iterator[Declaration | Event | Items]:
         """All declarations and what they count."""

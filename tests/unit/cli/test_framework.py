@@ -197,14 +197,14 @@ def test_progress_is_lines_on_standard_error_without_a_terminal(monkeypatch: pyt
     @shared
     def work(session: Session) -> None:
         nonlocal now
-        with session.progress("counting", 100, done=20) as advance:
-            for _ in range(4):
+        with session.progress("counting", 100) as advance:
+            for _ in range(5):
                 now += 6
                 advance(20)
 
     monkeypatch.setitem(cli.counters.commands, "work", work)
     done = run("work", clock=lambda: now)
-    assert (done.out, done.err) == ("", "counting: 60 of 100, 12 s left\ncounting: 100 of 100, 0 s left\n")
+    assert (done.out, done.err) == ("", "counting: 40 of 100, 18 s left\ncounting: 80 of 100, 6 s left\n")
     seen = run("work", clock=lambda: now, terminal=True)
     assert seen.out == ""
     assert "counting" in seen.err

@@ -95,7 +95,7 @@ def _groups(session: Session, window: Window) -> tuple[list[dict[str, str]], int
         ExpressionAttributeValues={":name": {"S": current.name}},
     )
     keys = set[str]()
-    with session.progress("buckets", None) as advance:
+    with session.progress("buckets", 0) as advance:
         for page in pages:
             keys.update(item[PK]["S"] for item in page["Items"])
             advance(len(page["Items"]))

@@ -43,7 +43,7 @@ def drop(
         units_per_second=units_per_second,
         dry_run=dry_run,
     )
-    with session.progress("scanned", items or None) as advance:
+    with session.progress("scanned", items) as advance:
         before = 0
         for scanned in dropping.steps():
             advance(scanned - before)
