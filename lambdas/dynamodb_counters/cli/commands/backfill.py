@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 import click
+from rich.filesize import decimal
 
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.opening import opening, wanted
@@ -18,7 +19,7 @@ from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.runs import Manner, Worked, runner_of, with_manner, work_off
 from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.formats import moment_text, number, size, span
+from dynamodb_counters.cli.show.formats import moment_text, number, span
 from dynamodb_counters.errors import BackfillError
 
 _UNITS_PER_BYTE: Final = 1 / 4096
@@ -66,10 +67,10 @@ def backfill(session: Session, names: tuple[str, ...], *, manner: Manner, dry_ru
         return DONE
     listed = ", ".join(planned.names)
     if dry_run:
-        shown = f"would backfill {listed}: {number(planned.items)} items, {size(planned.bytes)}"
+        shown = f"would backfill {listed}: {number(planned.items)} items, {decimal(planned.bytes)}"
         session.emit(planned.document(), f"{shown}; about {number(planned.units)} units")
         return DONE
-    question = f"Backfill {listed}: scan {number(planned.items)} items, {size(planned.bytes)}?"
+    question = f"Backfill {listed}: scan {number(planned.items)} items, {decimal(planned.bytes)}?"
     if not session.confirm(question, yes=yes):
         return FOUND
     return _work(session, names, manner)

@@ -8,6 +8,7 @@ from typing import Final
 import click
 from rich.console import Group as Lines
 from rich.console import RenderableType
+from rich.filesize import decimal
 from rich.padding import Padding
 from rich.text import Text
 
@@ -34,7 +35,6 @@ from dynamodb_counters.cli.show.formats import (
     number,
     pairs,
     reason_text,
-    size,
     span,
     stamp,
 )
@@ -101,7 +101,7 @@ def _table(table: Facts) -> RenderableType:
     stream, ttl = table["stream"], table["ttl"]
     billing = {"PAY_PER_REQUEST": "on demand", "PROVISIONED": "provisioned"}[table["billing"]]
     rows: dict[str, str | Text] = {
-        "size": f"{number(table['items'])} items, {size(table['bytes'])}, as of the last six hours; {billing}",
+        "size": f"{number(table['items'])} items, {decimal(table['bytes'])}, as of the last six hours; {billing}",
         "stream": Text(stream["view"].replace("_", " ").lower()) if stream["enabled"] else Text("none", BAD),
         "TTL": _ttl(ttl) if "problem" not in table else Text(table["problem"], WARNING),
         "indexes": ", ".join(table["indexes"]) or "none",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 import click
+from rich.bar import Bar
 from rich.console import Group as Lines
 from rich.console import RenderableType
 
@@ -15,7 +16,9 @@ from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import Group
 from dynamodb_counters.cli.arguments import fields_of
 from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.formats import ACCENT, HEADING, bar, grid, number, pairs
+from dynamodb_counters.cli.show.formats import ACCENT, HEADING, grid, number, pairs
+
+_BAR: Final = 40
 
 
 @click.command()
@@ -70,8 +73,7 @@ def pairs_of(found: Group) -> RenderableType:
             shown = grid(name, "count", "", numbers=(name, "count"))
             for one, count in bins.items():
                 named = one if isinstance(one, str) else number(one)
-                shown.add_row(named, number(count), bar(count, top, 40), style=None)
-            shown.columns[2].style = ACCENT
+                shown.add_row(named, number(count), Bar(top, 0, count, width=_BAR, color=ACCENT))
             parts += ["", shown] if parts else [shown]
     return Lines(*parts)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import click
+from rich.bar import Bar
 
 from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate
 from dynamodb_counters.cli.arguments import fields_of
 from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.formats import ACCENT, QUIET, bar, grid, number
+from dynamodb_counters.cli.show.formats import ACCENT, QUIET, grid, number
 
 _BAR = 30
 
@@ -30,9 +31,9 @@ def top(session: Session, name: str, leaderboard: tuple[str, ...], *, limit: int
     shown = grid("#", *aggregate.fields, measure, "", numbers=("#", measure))
     greatest = max((one.score for one in found), default=0)
     for place, one in enumerate(found, 1):
-        shown.add_row(str(place), *one.values.values(), number(one.score), bar(one.score, greatest, _BAR))
+        drawn = Bar(float(greatest), 0, float(one.score), width=_BAR, color=ACCENT)
+        shown.add_row(str(place), *one.values.values(), number(one.score), drawn)
     shown.columns[0].style = QUIET
-    shown.columns[-1].style = ACCENT
     document = {
         "aggregate": name,
         "leaderboard": values,

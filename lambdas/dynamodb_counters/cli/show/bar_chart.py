@@ -12,8 +12,9 @@ from typing import Final
 from rich.text import Text
 
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
-from dynamodb_counters.cli.show.formats import ACCENT, BLOCKS, QUIET, number
+from dynamodb_counters.cli.show.formats import ACCENT, QUIET, number
 
+_BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 _HEIGHT: Final = 12
 _FEWEST_TICKS: Final = 3
 _MOST_TICKS: Final = 6
@@ -94,7 +95,7 @@ def _cell(count: float, row_height: float, row: int) -> str:
     eighths = round((count / row_height - (row - 1)) * 8)
     if row == 1 and count > 0:
         eighths = max(1, eighths)
-    return BLOCKS[max(0, min(8, eighths))]
+    return _BLOCKS[max(0, min(8, eighths))]
 
 
 def _time_axis(bars: Sequence[Point], pitch: int, room: int, tz: tzinfo) -> tuple[str, str]:

@@ -23,8 +23,6 @@ GOOD: Final = "green"
 WARNING: Final = "yellow"
 BAD: Final = "red"
 
-BLOCKS: Final = " ▁▂▃▄▅▆▇█"
-_PARTS: Final = " ▏▎▍▌▋▊▉█"
 _MOST_FRACTION: Final = 4
 
 
@@ -68,33 +66,9 @@ def span(length: timedelta | float) -> str:
     return " ".join(filter(None, parts[first : first + 2])) or "0 s"
 
 
-def size(count: float) -> str:
-    """Bytes in a unit that keeps the number short.
-
-    >>> size(1), size(1536), size(5_000_000_000)
-    ('1 B', '1.5 KB', '4.7 GB')
-    """
-    for unit in ("B", "KB", "MB", "GB", "TB"):
-        if count < 1024 or unit == "TB":  # noqa: PLR2004
-            break
-        count /= 1024
-    return f"{count:.0f} B" if unit == "B" else f"{count:,.1f} {unit}"
-
-
 def group_text(values: Mapping[str, object]) -> str:
     """A group as it is typed."""
     return visible(" ".join(f"{name}={value}" for name, value in values.items()))
-
-
-def bar(value: float | Decimal, top: float | Decimal, width: int) -> str:
-    """A bar of at most `width` places, to an eighth of one.
-
-    >>> bar(5, 8, 4)
-    '██▌'
-    """
-    eighths = round(float(value) / float(top) * width * 8) if top else 0
-    whole, rest = divmod(max(0, eighths), 8)
-    return "█" * whole + (_PARTS[rest] if rest else "")
 
 
 def reason_text(reason: str) -> str:
