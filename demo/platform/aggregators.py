@@ -11,8 +11,8 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from demo.terminal import printable
+from dynamodb_counters._dev.deployed import FRAME
 from dynamodb_counters._dev.emulator import Emulator
-from dynamodb_counters._dev.function_logs import FRAME
 
 _LOG_LINES: Final = 30
 _LINE_CHARACTERS: Final = 500

@@ -14,7 +14,6 @@ from typing import Final
 from demo.platform.aggregators import metric_sums
 from demo.terminal import Progress
 from dynamodb_counters._dev import cdk
-from dynamodb_counters._dev.bootstrapping import bootstrap
 from dynamodb_counters._dev.emulator import Emulator
 
 _PROJECT: Final = Path(__file__).resolve().parents[2]
@@ -63,7 +62,7 @@ def deployed(progress: Progress, max_seconds: int) -> Iterator[Deployment]:
     """Start an emulator and deploy all stacks; nothing is left afterwards, or after `max_seconds`."""
     progress("starting the emulator")
     with Emulator.start(max_seconds=max_seconds) as emulator:
-        bootstrap(emulator, _PROJECT)
+        cdk.bootstrap(emulator, _PROJECT)
         progress(f"deploying the example stacks to {emulator.endpoint_url} with the CDK CLI")
         outputs = cdk.deploy(emulator, APP)
         progress(f"deployed {', '.join(sorted(outputs))}")

@@ -17,7 +17,6 @@ import pytest
 
 from demo.platform.deployment import APP, Deployment
 from dynamodb_counters._dev import cdk
-from dynamodb_counters._dev.bootstrapping import bootstrap
 from dynamodb_counters._dev.emulator import Emulator
 from tests.conftest import IN_CI
 from tests.integration import waiting
@@ -84,7 +83,7 @@ eventually = partial(waiting.eventually, seconds=PATIENCE_SECONDS)
 @pytest.fixture(scope="session")
 def deployment() -> Iterator[Deployment]:
     with Emulator.start(max_seconds=3600) as emulator:
-        bootstrap(emulator, APP.directory)
+        cdk.bootstrap(emulator, APP.directory)
         yield Deployment(emulator, cdk.deploy(emulator, APP))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from demo.aws_smoke.questions.asked import A_DAY_LATER
-from dynamodb_counters._dev.bootstrapping import bootstrap
+from dynamodb_counters._dev.cdk import bootstrap
 from dynamodb_counters._dev.emulator import Emulator
 from tests.unit.infra.support import PROJECT
 

@@ -1,4 +1,4 @@
-"""The CDK CLI against an emulator: real `cdk deploy` of an app."""
+"""The CDK CLI against an emulator: real `cdk deploy` of an app, into an account that is bootstrapped at once."""
 
 from __future__ import annotations
 
@@ -35,6 +35,10 @@ QUIET: Final = {
     "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "true",
     "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
 }
+
+_QUALIFIER: Final = "hnb659fds"
+_BOOTSTRAP_VERSION: Final = "30"
+"""Newer than any app asks for."""
 
 _CULPRIT: Final = re.compile(r"(?:[\w.]+\.)?\w*(?:Error|Exception)(?:: .*)?|.*\b(?:failed|❌).*")
 """A line that says why: the end of a traceback, or what the CLI says of a stack."""
@@ -78,6 +82,20 @@ def find_cli(directory: Path, which: Callable[[str], str | None] = shutil.which)
     raise CdkError("the CDK CLI is missing, and so is npx: install Node 20 or newer, then `npm install aws-cdk@2`")
 
 
+def bootstrap(emulator: Emulator, directory: Path) -> None:
+    """Make what `cdk bootstrap` leaves for deployments of the app in a directory: the bucket of assets, its version."""
+    try:
+        settings = json.loads((directory / "cdk.json").read_text(encoding="utf-8"))
+        qualifier = settings["context"]["@aws-cdk/core:bootstrapQualifier"]
+    except (OSError, ValueError, LookupError, TypeError):
+        qualifier = _QUALIFIER  # The CLI says what is wrong with the file.
+    bucket = f"cdk-{qualifier}-assets-{emulator.account}-{emulator.region}"
+    emulator.client("s3").create_bucket(Bucket=bucket)
+    emulator.client("ssm").put_parameter(
+        Name=f"/cdk-bootstrap/{qualifier}/version", Value=_BOOTSTRAP_VERSION, Type="String", Overwrite=True
+    )
+
+
 def deploy(
     emulator: Emulator, app: App, stacks: Sequence[str] = (), *, progress: Callable[[str], None] | None = None
 ) -> dict[str, dict[str, str]]:
@@ -86,7 +104,7 @@ def deploy(
     # "direct", because the emulator cannot replace the change set of an earlier deployment.
     options = [*(stacks or ["--all"]), "--require-approval", "never", "--method", "direct", "--progress", "events"]
     options += ["--concurrency", str(_STACKS_AT_ONCE), "--outputs-file", str(outputs)]
-    _run(emulator, app, ["deploy", *options], progress=progress)
+    _run(emulator, app, ["deploy", *options], progress)
     # Without outputs there is no file.
     found: dict[str, dict[str, str]] = json.loads(outputs.read_text()) if outputs.exists() else {}
     return found
@@ -96,7 +114,7 @@ def _fresh_directory(emulator: Emulator) -> Path:
     return Path(tempfile.mkdtemp(prefix="cdk-", dir=emulator.directory))
 
 
-def _run(emulator: Emulator, app: App, command: Sequence[str], *, progress: Callable[[str], None] | None = None) -> str:
+def _run(emulator: Emulator, app: App, command: Sequence[str], progress: Callable[[str], None] | None) -> None:
     process = supervisor.start(
         [*app.cli, *command, *app.options, "--output", str(_fresh_directory(emulator)), *_FLAGS],
         environment=_environment(emulator),
@@ -119,7 +137,6 @@ def _run(emulator: Emulator, app: App, command: Sequence[str], *, progress: Call
         raise CdkError(
             f"`cdk {command[0]}` ended with status {status}" + (f": {reason}" if reason else ""), lines[-_TAIL_LINES:]
         )
-    return "\n".join(lines)
 
 
 def _environment(emulator: Emulator) -> dict[str, str]:

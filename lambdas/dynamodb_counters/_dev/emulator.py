@@ -61,7 +61,6 @@ class Emulator:
 
     port: int
     directory: Path
-    log: Path
     account: str = _ACCOUNT
     region: str = _REGION
     key: str = field(default_factory=_new_key, repr=False)
@@ -70,6 +69,10 @@ class Emulator:
     @property
     def endpoint_url(self) -> str:
         return f"http://{_HOST}:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "emulator.log"
 
     def environment(self) -> dict[str, str]:
         """The environment of a process that talks to the emulator: this one's without its AWS and CDK settings."""
@@ -111,7 +114,6 @@ class Emulator:
         *,
         max_seconds: int = 900,
         port: int = 0,
-        log: Path | None = None,
         key: str | None = None,
         is_alone: bool = False,
     ) -> Iterator[Emulator]:
@@ -120,15 +122,13 @@ class Emulator:
         It answers who has the access key, by default one of this run only. It says in each answer whether it
         `is_alone`: only its functions count its tables, and read the control item before each batch.
 
-        No process, port or file remains but a `log` given, even when this process is interrupted or killed.
+        No process, port or file remains, even when this process is interrupted or killed.
         """
         if find_spec("ministack") is None:
             raise EmulatorError("the emulator is not installed: pip install 'cdk-dynamodb-counters[dev]'")
         # Resolved, because macOS keeps temporary files behind a symbolic link, and tools compare paths as text.
         directory = Path(tempfile.mkdtemp(prefix="emulator-")).resolve()
-        emulator = cls(
-            port=_free_port(port), directory=directory, log=log or directory / "emulator.log", key=key or _new_key()
-        )
+        emulator = cls(port=_free_port(port), directory=directory, key=key or _new_key())
         with emulator.log.open("wb+") as output:
             process = supervisor.start(
                 [sys.executable, "-P", str(_SERVER)],
@@ -169,7 +169,7 @@ def _server_environment(emulator: Emulator) -> dict[str, str]:
     }
 
 
-def _free_port(wanted: int = 0) -> int:
+def _free_port(wanted: int) -> int:
     with socket.socket() as probe:
         # As servers do: a port whose last connections are only closing is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -9,7 +9,6 @@ from typing import Any, cast
 import pytest
 
 from dynamodb_counters._dev import cdk
-from dynamodb_counters._dev.bootstrapping import bootstrap
 from dynamodb_counters._dev.emulator import Emulator
 
 
@@ -35,7 +34,7 @@ def test_an_error_without_any_cli_says_what_to_install(tmp_path: Path) -> None:
 def test_a_failure_is_one_line_that_says_why(tmp_path: Path) -> None:
     printed = "Traceback (most recent call last):\\n  File app.py\\nValueError: no such table\\nSubprocess exited"
     cli = (sys.executable, "-c", f"print('{printed}'); raise SystemExit(1)")
-    emulator = Emulator(1, tmp_path, tmp_path / "log")
+    emulator = Emulator(1, tmp_path)
 
     with pytest.raises(cdk.CdkError) as failed:
         cdk.deploy(emulator, cdk.App(tmp_path, cli))
@@ -49,7 +48,7 @@ def test_the_emulated_cli_never_sees_the_users_account(tmp_path: Path, monkeypat
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
     show = "import os, sys; print(*(f'{k}={v}' for k, v in os.environ.items() if k[:4] == 'AWS_')); print(sys.argv)"
     seen: list[str] = []
-    emulator = Emulator(1, tmp_path, tmp_path / "log")
+    emulator = Emulator(1, tmp_path)
 
     found = cdk.deploy(emulator, cdk.App(tmp_path, (sys.executable, "-c", show)), ["Shop"], progress=seen.append)
 
@@ -94,7 +93,7 @@ def test_it_is_bootstrapped_as_the_app_expects(tmp_path: Path, settings: str | N
         (tmp_path / "cdk.json").write_text(settings)
     account = Account()
 
-    bootstrap(cast("Emulator", account), tmp_path)
+    cdk.bootstrap(cast("Emulator", account), tmp_path)
 
     assert account.created == [
         f"cdk-{qualifier}-assets-000000000000-us-east-1",

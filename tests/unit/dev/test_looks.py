@@ -10,8 +10,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum, Window
 from dynamodb_counters._dev import table_counts
-from dynamodb_counters._dev.deployed import Function
-from dynamodb_counters._dev.function_logs import FunctionLogs, shown
+from dynamodb_counters._dev.deployed import Function, FunctionLogs, shown
 from dynamodb_counters._dev.table_counts import TableCounts
 from simulation.engines import Engine
 from simulation.engines.tables import create_table

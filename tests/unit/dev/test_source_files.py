@@ -71,7 +71,7 @@ def emulator(tmp_path: Path) -> Emulator:
     asset.mkdir(parents=True)
     (asset / "own.py").write_text("def handler(): ...")
     (asset / "__init__.py").touch()
-    return Emulator(0, tmp_path / "emulator", tmp_path / "log")
+    return Emulator(0, tmp_path / "emulator")
 
 
 def _run(app: Path, emulator: Emulator) -> None:

@@ -13,13 +13,10 @@ import click
 
 from dynamodb_counters._declarations import Event, Window
 from dynamodb_counters._dev import cdk
-from dynamodb_counters._dev.bootstrapping import bootstrap
-from dynamodb_counters._dev.deployed import Deployed, deployed
+from dynamodb_counters._dev.deployed import Deployed, FunctionLogs, deployed, take_over
 from dynamodb_counters._dev.emulator import Emulator
-from dynamodb_counters._dev.function_logs import FunctionLogs
 from dynamodb_counters._dev.source_files import SourceFiles
 from dynamodb_counters._dev.table_counts import MOST_ITEMS, TableCounts
-from dynamodb_counters._dev.taking_over import take_over
 from dynamodb_counters._items.derived_fields import parts_of
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.cli.commands.get import plain_measures
@@ -65,7 +62,7 @@ def dev(
     made = cdk.App(directory, cdk.find_cli(directory), app)
     files = SourceFiles(directory)
     with Emulator.start(max_seconds=DAY, port=port, is_alone=True) as emulator:
-        bootstrap(emulator, directory)
+        cdk.bootstrap(emulator, directory)
         work = Workbench(session, emulator, made, stacks, session.tell if verbose else None)
         work.deploy()
         files.deployed(emulator.directory)

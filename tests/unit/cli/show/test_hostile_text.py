@@ -151,7 +151,7 @@ def _emulator(blog: Blog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Emulator, "start", lambda **_: nullcontext(emulator))
     monkeypatch.setattr(cdk, "deploy", lambda *_, progress=None: progress(TEXT))
     monkeypatch.setattr(cdk, "find_cli", lambda _: ("cdk",))
-    monkeypatch.setattr(dev, "bootstrap", lambda *_: None)
+    monkeypatch.setattr(cdk, "bootstrap", lambda *_: None)
     monkeypatch.setattr(dev, "deployed", lambda _: found)
     monkeypatch.setattr(dev, "take_over", lambda *_: TEXT)
 
