@@ -16,7 +16,7 @@ import click
 
 from dynamodb_counters._http.lossless_json import read_json
 from dynamodb_counters._http.request_body import MAX_BODY_BYTES
-from dynamodb_counters.cli.declared_values import NUMBER
+from dynamodb_counters.cli.arguments import NUMBER
 from dynamodb_counters.cli.log_lines import log_request
 
 FORMATS: Final = ("jsonl", "csv", "log")

@@ -9,7 +9,7 @@ import click
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._http.lossless_json import read_json
-from dynamodb_counters.cli.declared_values import typed
+from dynamodb_counters.cli.arguments import typed
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.session import Session, shared
 

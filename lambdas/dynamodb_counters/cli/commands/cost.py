@@ -2,30 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, get_args
+import math
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from itertools import islice
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final, get_args
 
 import click
 
+from dynamodb_counters._cost.chunk_sizes import ChunkSizes
 from dynamodb_counters._cost.construct_dollars import idle
 from dynamodb_counters._cost.counted_items import Counted
 from dynamodb_counters._cost.month_bill import bills
+from dynamodb_counters._cost.price_list import PriceList
 from dynamodb_counters._cost.workload_settings import Door, Workload
 from dynamodb_counters._declarations.aggregates import MAX_WRITE_SHARDS
 from dynamodb_counters._declarations.packed import MAX_PARTS
-from dynamodb_counters._timeline.tiers import Tier
-from dynamodb_counters.cli.cost_options import Number, price_list, sampled, tiers_of
+from dynamodb_counters._items.chunks import Row
+from dynamodb_counters._items.item_sizes import item_bytes
+from dynamodb_counters._price_file import PRICES
+from dynamodb_counters._timeline.cost_estimate import choose_tiers
+from dynamodb_counters._timeline.tiers import TIERS, Tier
+from dynamodb_counters._writes.event_items import typed_item
+from dynamodb_counters.cli.arguments import duration
+from dynamodb_counters.cli.replay_files import rows
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show import costs
 
+_MOST_SAMPLED: Final = 20_000
+
+
+def from_to(least: float, most: float) -> Callable[[str], float]:
+    """Read a finite number within bounds."""
+
+    def number(text: str) -> float:
+        try:
+            found = float(text)
+        except ValueError:
+            found = math.nan
+        if not least <= found <= most:
+            raise click.BadParameter(f"{text!r}: expected a number from {least:,g} to {most:,g}")
+        return found
+
+    return number
+
+
+def tiers_of(text: str) -> tuple[Tier, ...]:
+    """The tiers of a window given as precision/length."""
+    precision, slash, length = text.partition("/")
+    if not slash:
+        raise click.BadParameter(f"{text!r}: expected precision/length, such as 1m/24h")
+    finest, longest = duration(precision), duration(length)
+    known = [timedelta(seconds=tier.slot_seconds) for tier in TIERS]
+    if finest not in known or finest > longest:
+        raise click.BadParameter(f"{text!r}: expected a precision of 1s, 1m, 1h or 1d, and a length of as much or more")
+    return choose_tiers(finest.total_seconds(), longest.total_seconds())
+
 
 @click.command()
-@click.option("--rate", required=True, type=Number(0, 1e6), help="Events per second; 0: an idle deployment.")
+@click.option("--rate", required=True, type=from_to(0, 1e6), help="Events per second; 0: an idle deployment.")
 @click.option(
-    "--groups", multiple=True, default=(1000,), type=Number(1, 1e9), help="Groups of an aggregate; once for each."
+    "--groups", multiple=True, default=(1000,), type=from_to(1, 1e9), help="Groups of an aggregate; once for each."
 )
-@click.option("--window", "tiers", multiple=True, callback=tiers_of, metavar="PRECISION/LENGTH", help="Such as 1m/24h.")
-@click.option("--skew", default=0.0, type=Number(0, 3), help="Zipf exponent: 1 if the n-th group has 1/n of the first.")
+@click.option("--window", "tiers", multiple=True, type=tiers_of, metavar="PRECISION/LENGTH", help="Such as 1m/24h.")
+@click.option(
+    "--skew", default=0.0, type=from_to(0, 3), help="Zipf exponent: 1 if the n-th group has 1/n of the first."
+)
 @click.option("--own-key", is_flag=True, help="Groups are the events' partition keys: one shard feeds each.")
 @click.option("--ranked", is_flag=True, help="The first aggregate has a leaderboard.")
 @click.option(
@@ -35,14 +79,14 @@ from dynamodb_counters.cli.show import costs
     type=click.IntRange(1, MAX_WRITE_SHARDS),
     help="Items of a group, or keys of the leaderboard.",
 )
-@click.option("--event-bytes", type=Number(1, 400_000), help="An event's item; default: 200, or the sample's.")
+@click.option("--event-bytes", type=from_to(1, 400_000), help="An event's item; default: 200, or the sample's.")
 @click.option("--sample", metavar="FILE", help="Events as JSON lines, the key's attribute first: how they pack.")
-@click.option("--retention", default=7.0, type=Number(0, 36_500), help="Days for which events are kept.  [default: 7]")
-@click.option("--duplicates", default=0.0, type=Number(0, 100), help="Per event.")
+@click.option("--retention", default=7.0, type=from_to(0, 36_500), help="Days for which events are kept.  [default: 7]")
+@click.option("--duplicates", default=0.0, type=from_to(0, 100), help="Per event.")
 @click.option("--partitions", type=click.IntRange(1, 10_000), help="Stream shards; default: as the rate needs.")
-@click.option("--gather", default=1.0, type=Number(0, 300), help="max_batching_window in seconds.  [default: 1]")
+@click.option("--gather", default=1.0, type=from_to(0, 300), help="max_batching_window in seconds.  [default: 1]")
 @click.option("--batch", default=1000, show_default=True, type=click.IntRange(1, 10_000), help="Records of a batch.")
-@click.option("--packed", type=Number(1, 1e6), help="Events per flush and part: pack them.")
+@click.option("--packed", type=from_to(1, 1e6), help="Events per flush and part: pack them.")
 @click.option(
     "--parts", default=1, show_default=True, type=click.IntRange(1, MAX_PARTS), help="Parts of a packed event."
 )
@@ -103,3 +147,32 @@ def workload(
         retention_days=retention,
         **same,
     )
+
+
+def price_list(path: str | None) -> PriceList:
+    """The installed prices, or those of a file of the same format."""
+    if path is None:
+        return PRICES
+    try:
+        found = PriceList.parse(Path(path).read_text(encoding="utf-8"))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise click.BadParameter(f"{path} is no price file: {error}", param_hint="--prices") from None
+    if missing := PRICES.prices.keys() - found.prices.keys():
+        raise click.BadParameter(f"{path} lacks {', '.join(sorted(missing))}", param_hint="--prices")
+    return found
+
+
+def sampled(path: str) -> tuple[float, ChunkSizes]:
+    """Bytes of an event as an item, and the sizes of chunks, of the events in a file of JSON lines."""
+    found = []
+    with Path(path).open("rb") as file:
+        for one in islice(rows(file, "jsonl"), _MOST_SAMPLED):
+            try:
+                if not one.values:
+                    raise ValueError(one.problem or "expected an object with attributes")
+                found.append(Row("+", typed_item(None, one.values)))
+            except (TypeError, ValueError) as error:
+                raise click.BadParameter(f"line {one.number}: {error}", param_hint="--sample") from None
+    if not found:
+        raise click.BadParameter(f"{path} holds no events", param_hint="--sample")
+    return fmean(item_bytes(row.values) for row in found), ChunkSizes.measured(found)
