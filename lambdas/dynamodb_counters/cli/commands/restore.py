@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 import click
 
-from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._recovery.catch_up import CatchUp
 from dynamodb_counters._recovery.stream_reader import StreamReader
-from dynamodb_counters._table import Table
 from dynamodb_counters.cli.arguments import moment
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.errors import RestoreError
@@ -57,22 +54,7 @@ def restore(session: Session, stream: str, *, at: datetime | None, dry_run: bool
     STREAM is the ARN of the original table's stream; the restored table needs a stream of its own. A run that was
     killed is repeated.
     """
-    streams = session.client("dynamodbstreams")
-    declarations = session.declarations if session.declared else None
-    done = restore_table(session.table, stream, streams, declarations=declarations, at=at, dry_run=dry_run)
-    session.emit(asdict(done), done.lines())
-
-
-def restore_table(
-    table: Table,
-    stream: str,
-    streams: Any,
-    *,
-    declarations: tuple[Declaration, ...] | None = None,
-    at: datetime | None = None,
-    dry_run: bool = False,
-) -> Restored:
-    """Catch up; RestoreError if that cannot be done."""
+    table, streams = session.table, session.client("dynamodbstreams")
     described = table.client.describe_table(TableName=table.name)["Table"]
     if described.get("StreamSpecification", {}).get("StreamViewType") != "NEW_AND_OLD_IMAGES":
         raise RestoreError(
@@ -94,18 +76,15 @@ def restore_table(
         StreamReader(streams, stream, table.sleep),
         StreamReader(streams, own, table.sleep),
         stream,
-        declarations=declarations,
+        declarations=session.declarations if session.declared else None,
         at=restored_at.timestamp() if restored_at else None,
     )
-    if catch_up.is_done():
-        return Restored(status, done=True)
-    uncounted = catch_up.find()
-    done = Restored(
-        status,
-        read=uncounted.read,
-        latest=datetime.fromtimestamp(uncounted.moment, UTC).isoformat() if uncounted.moment else None,
-        records={shard: len(records) for shard, records in uncounted.records.items()},
-    )
-    if not dry_run:
-        done.updated, done.quarantined = catch_up.count(uncounted)
-    return done
+    done = Restored(status, done=catch_up.is_done())
+    if not done.done:
+        uncounted = catch_up.find()
+        done.read = uncounted.read
+        done.latest = datetime.fromtimestamp(uncounted.moment, UTC).isoformat() if uncounted.moment else None
+        done.records = {shard: len(records) for shard, records in uncounted.records.items()}
+        if not dry_run:
+            done.updated, done.quarantined = catch_up.count(uncounted)
+    session.emit(asdict(done), done.lines())
