@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -110,10 +110,11 @@ class Session:
 
     def find(self, kind: type[Declared], name: str) -> Declared:
         """The declaration of a kind with a name, or that kind's sources; otherwise a usage error that lists them."""
-        what, known = kind.__name__.lower(), {one.name: one for one in self._all() if isinstance(one, kind)}
+        declared = list(with_sources(self.declarations))
+        what, known = kind.__name__.lower(), {one.name: one for one in declared if isinstance(one, kind)}
         if name in known:
             return known[name]
-        others = [type(one).__name__.lower() for one in self._all() if one.name == name]
+        others = [type(one).__name__.lower() for one in declared if one.name == name]
         other = f", but it is of the kind {others[0]}" if others else ""
         there = ", ".join(sorted(known)) or f"no {what}"
         raise click.UsageError(f"no {what} {name!r} is declared{other}; there is: {there}")
@@ -154,14 +155,6 @@ class Session:
             advance(0)
             yield advance
 
-    def _all(self) -> Iterator[Declaration | Event | Items]:
-        """All declarations and what they count."""
-        for declaration in self.declarations:
-            one: Any = declaration
-            while one is not None:
-                yield one
-                one = getattr(one, "source", None)
-
     def _new_client(self, service: str) -> Any:
         config = Config(
             max_pool_connections=CONCURRENCY,
@@ -177,6 +170,15 @@ class Session:
             )
         except ValueError as error:
             raise click.UsageError(str(error)) from error
+
+
+def with_sources(declarations: Iterable[Declaration]) -> Iterator[Declaration | Event | Items]:
+    """All declarations and what they count."""
+    for declaration in declarations:
+        one: Any = declaration
+        while one is not None:
+            yield one
+            one = getattr(one, "source", None)
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:

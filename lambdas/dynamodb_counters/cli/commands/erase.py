@@ -7,14 +7,14 @@ from dataclasses import asdict
 from typing import Final
 
 import click
-from rich.table import Table as Grid
 
 from dynamodb_counters._control.deployments import deployed_declarations
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
 from dynamodb_counters.cli.arguments import fields_of
 from dynamodb_counters.cli.failures import DONE, FOUND
-from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.session import Session, shared, with_sources
+from dynamodb_counters.cli.show.formats import grid, number
 from dynamodb_counters.errors import EraseError
 
 _PLACES: Final = {
@@ -83,25 +83,20 @@ def erase(
 def declared_event(deployments: Iterable[tuple[Declaration, ...] | None], name: str) -> Event:
     """The event of this name, as the first of some deployments has it that knows it."""
     for declarations in deployments:
-        for declaration in declarations or ():
-            source: object = getattr(declaration, "source", declaration)
-            while not isinstance(source, Event) and hasattr(source, "source"):
-                source = source.source
-            if isinstance(source, Event) and source.name == name:
-                return source
+        for one in with_sources(declarations or ()):
+            if isinstance(one, Event) and one.name == name:
+                return one
     raise EraseError(f"no deployment of the table counts an event {name!r}: give its declarations")
 
 
 def _show(session: Session, what: str, found: Erased) -> None:
-    grid = Grid(box=None, pad_edge=False)
-    grid.add_column("place")
-    grid.add_column(what, justify="right")
-    for field, number in asdict(found).items():
-        if number or field == "events":
-            grid.add_row(_PLACES[field], f"{number:,}")
-    session.emit({what: asdict(found)}, grid)
+    shown = grid("place", what, numbers=(what,))
+    for field, count in asdict(found).items():
+        if count or field == "events":
+            shown.add_row(_PLACES[field], number(count))
+    session.emit({what: asdict(found)}, shown)
 
 
 def _in_words(found: Erased) -> str:
-    told = [f"{_PLACES[field]}: {number:,}" for field, number in asdict(found).items() if number]
+    told = [f"{_PLACES[field]}: {number(count)}" for field, count in asdict(found).items() if count]
     return ", ".join(told) or "nothing"
