@@ -22,7 +22,7 @@ from dynamodb_counters._timeline.times import DAY
 FRAME: Final = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")
 """How lines begin that every invocation logs."""
 
-_AGGREGATOR: Final = "dynamodb_counters.handlers.aggregator.handler"
+AGGREGATOR_HANDLER: Final = "dynamodb_counters.handlers.aggregator.handler"
 _TABLES: Final = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable")
 _FUNCTION: Final = "AWS::Lambda::Function"
 _API: Final = "AWS::ApiGatewayV2::Api"
@@ -96,7 +96,7 @@ def _function(functions: Any, logical_id: str, name: str) -> Function:
     group = settings.get("LoggingConfig", {}).get("LogGroup") or f"/aws/lambda/{name}"
     variables = settings.get("Environment", {}).get("Variables", {})
     label = _HASH.sub("", logical_id)
-    if settings.get("Handler") != _AGGREGATOR:
+    if settings.get("Handler") != AGGREGATOR_HANDLER:
         return Function(label, name, group)
     return Function(label, name, group, variables["TABLE_NAME"], decode(variables["DECLARATIONS"]), variables)
 

@@ -54,11 +54,6 @@ class Entry:
         return (delta,) if isinstance(delta, str) else self.kept.names
 
     @property
-    def names_meant(self) -> set[str]:
-        """The same, also without the numbers of generations."""
-        return {*self.names, *map(base_name, self.names)}
-
-    @property
     def item_key(self) -> str:
         """The item that the record is of, or the group that a delta is for."""
         change = self.kept.content.get("dynamodb")
@@ -94,11 +89,12 @@ class Wanted:
     created_after: float | None = None
 
     def matches(self, entry: Entry) -> bool:
-        """An entry that does not show its age is neither old nor new."""
+        """An entry that does not show its age is neither old nor new; names of generations may lack their numbers."""
+        names = {*entry.names, *map(base_name, entry.names)}
         return (
             entry.state in self.states
             and self.reason.lower() in entry.kept.reason.lower()
-            and (not self.declarations or not entry.names_meant.isdisjoint(self.declarations))
+            and (not self.declarations or not names.isdisjoint(self.declarations))
             and (self.created_before is None or (entry.created is not None and entry.created <= self.created_before))
             and (self.created_after is None or (entry.created is not None and entry.created >= self.created_after))
         )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 import click
 from rich.filesize import decimal
@@ -35,13 +35,7 @@ class _Planned:
     names: list[str]
     items: int
     bytes: int
-
-    @property
-    def units(self) -> int:
-        return round(self.bytes * _UNITS_PER_BYTE + self.items * _UNITS_PER_ITEM)
-
-    def document(self) -> dict[str, Any]:
-        return {"names": self.names, "items": self.items, "bytes": self.bytes, "units": self.units}
+    units: int
 
 
 @click.command()
@@ -63,12 +57,12 @@ def backfill(session: Session, names: tuple[str, ...], *, manner: Manner, dry_ru
         return _work(session, (), manner)
     planned = _planned(session, names)
     if not planned.names:
-        session.emit(planned.document(), "Nothing to backfill: every declaration counts all there is, as declared.")
+        session.emit(asdict(planned), "Nothing to backfill: every declaration counts all there is, as declared.")
         return DONE
     listed = ", ".join(planned.names)
     if dry_run:
         shown = f"would backfill {listed}: {number(planned.items)} items, {decimal(planned.bytes)}"
-        session.emit(planned.document(), f"{shown}; about {number(planned.units)} units")
+        session.emit(asdict(planned), f"{shown}; about {number(planned.units)} units")
         return DONE
     question = f"Backfill {listed}: scan {number(planned.items)} items, {decimal(planned.bytes)}?"
     if not session.confirm(question, yes=yes):
@@ -126,7 +120,8 @@ def _planned(session: Session, names: Collection[str]) -> _Planned:
     opened = opening(chosen, declared, folded, seen, 1).generations if chosen else ()
     table = session.table.client.describe_table(TableName=session.table.name)["Table"]
     filled = [base_name(declaration.name) for declaration in opened]
-    return _Planned(filled, table.get("ItemCount", 0), table.get("TableSizeBytes", 0))
+    items, size = table.get("ItemCount", 0), table.get("TableSizeBytes", 0)
+    return _Planned(filled, items, size, round(size * _UNITS_PER_BYTE + items * _UNITS_PER_ITEM))
 
 
 def _declared(session: Session, seen: Control) -> tuple[Declaration, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
+from functools import partial
 
 import click
 
@@ -29,45 +29,29 @@ def redrive(session: Session, bucket: str, *, keep: bool, dry_run: bool, yes: bo
 
     An object that is counted is deleted. Every other one stays and is named with the reason: exit code 1.
     """
-    objects, declarations = (
-        OnFailureBucket(session.client("s3"), bucket),
-        session.declarations if session.declared else None,
-    )
-
-    def batches(*, writes: bool) -> Iterable[RedrivenBatch]:
-        return redrive_bucket(
-            session.table,
-            objects,
-            declarations=declarations,
-            keep=keep,
-            dry_run=not writes,
-        )
-
-    found = list(batches(writes=False))
+    objects = OnFailureBucket(session.client("s3"), bucket)
+    declarations = session.declarations if session.declared else None
+    batches = partial(redrive_bucket, session.table, objects, declarations=declarations, keep=keep)
+    found = list(batches(dry_run=True))
     counted = [batch for batch in found if batch.problem is None or 0 < batch.left < batch.records]
     if dry_run or not counted:
-        _show(session, found, writes=False)
-        return _code(found)
+        return _show(session, found, writes=False)
     records = sum(batch.records - batch.left for batch in counted)
     question = f"Count {records:,} records of {len(counted):,} objects" + ("?" if keep else ", and delete the objects?")
     if not session.confirm(question, yes=yes):
         return FOUND
     done = []
     with session.progress("objects", len(found)) as advance:
-        for batch in batches(writes=True):
+        for batch in batches():
             done.append(batch)
             advance(1)
-    _show(session, done, writes=True)
-    return _code(done)
+    return _show(session, done, writes=True)
 
 
-def _show(session: Session, batches: list[RedrivenBatch], *, writes: bool) -> None:
+def _show(session: Session, batches: list[RedrivenBatch], *, writes: bool) -> int:
     lines = []
     for batch in batches:
         said = f"{batch.updated:,} items updated, {batch.quarantined:,} entries quarantined" if writes else "to count"
         lines.append(f"{batch.key}: {batch.records:,} records; {batch.problem or said}")
     session.emit({"objects": [asdict(batch) for batch in batches]}, lines or "The bucket holds nothing.")
-
-
-def _code(batches: Iterable[RedrivenBatch]) -> int:
     return FOUND if any(batch.problem is not None for batch in batches) else DONE

@@ -34,7 +34,7 @@ from dynamodb_counters.cli.show import costs
 _MOST_SAMPLED: Final = 20_000
 
 
-def from_to(least: float, most: float) -> Callable[[str], float]:
+def within(least: float, most: float) -> Callable[[str], float]:
     """Read a finite number within bounds."""
 
     def number(text: str) -> float:
@@ -62,14 +62,12 @@ def tiers_of(text: str) -> tuple[Tier, ...]:
 
 
 @click.command()
-@click.option("--rate", required=True, type=from_to(0, 1e6), help="Events per second; 0: an idle deployment.")
+@click.option("--rate", required=True, type=within(0, 1e6), help="Events per second; 0: an idle deployment.")
 @click.option(
-    "--groups", multiple=True, default=(1000,), type=from_to(1, 1e9), help="Groups of an aggregate; once for each."
+    "--groups", multiple=True, default=(1000,), type=within(1, 1e9), help="Groups of an aggregate; once for each."
 )
 @click.option("--window", "tiers", multiple=True, type=tiers_of, metavar="PRECISION/LENGTH", help="Such as 1m/24h.")
-@click.option(
-    "--skew", default=0.0, type=from_to(0, 3), help="Zipf exponent: 1 if the n-th group has 1/n of the first."
-)
+@click.option("--skew", default=0.0, type=within(0, 3), help="Zipf exponent: 1 if the n-th group has 1/n of the first.")
 @click.option("--own-key", is_flag=True, help="Groups are the events' partition keys: one shard feeds each.")
 @click.option("--ranked", is_flag=True, help="The first aggregate has a leaderboard.")
 @click.option(
@@ -79,14 +77,14 @@ def tiers_of(text: str) -> tuple[Tier, ...]:
     type=click.IntRange(1, MAX_WRITE_SHARDS),
     help="Items of a group, or keys of the leaderboard.",
 )
-@click.option("--event-bytes", type=from_to(1, 400_000), help="An event's item; default: 200, or the sample's.")
+@click.option("--event-bytes", type=within(1, 400_000), help="An event's item; default: 200, or the sample's.")
 @click.option("--sample", metavar="FILE", help="Events as JSON lines, the key's attribute first: how they pack.")
-@click.option("--retention", default=7.0, type=from_to(0, 36_500), help="Days for which events are kept.  [default: 7]")
-@click.option("--duplicates", default=0.0, type=from_to(0, 100), help="Per event.")
+@click.option("--retention", default=7.0, type=within(0, 36_500), help="Days for which events are kept.  [default: 7]")
+@click.option("--duplicates", default=0.0, type=within(0, 100), help="Per event.")
 @click.option("--partitions", type=click.IntRange(1, 10_000), help="Stream shards; default: as the rate needs.")
-@click.option("--gather", default=1.0, type=from_to(0, 300), help="max_batching_window in seconds.  [default: 1]")
+@click.option("--gather", default=1.0, type=within(0, 300), help="max_batching_window in seconds.  [default: 1]")
 @click.option("--batch", default=1000, show_default=True, type=click.IntRange(1, 10_000), help="Records of a batch.")
-@click.option("--packed", type=from_to(1, 1e6), help="Events per flush and part: pack them.")
+@click.option("--packed", type=within(1, 1e6), help="Events per flush and part: pack them.")
 @click.option(
     "--parts", default=1, show_default=True, type=click.IntRange(1, MAX_PARTS), help="Parts of a packed event."
 )

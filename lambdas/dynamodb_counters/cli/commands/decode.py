@@ -16,7 +16,7 @@ from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.item_words import Decoded, decoded
 from dynamodb_counters.errors import CountersError
 
-_KINDS: Final[dict[str, type]] = {
+_KINDS: Final[dict[str, Any]] = {
     **dict.fromkeys(("S", "N", "B"), str),
     **dict.fromkeys(("BOOL", "NULL"), bool),
     **dict.fromkeys(("SS", "NS", "BS", "L"), list),
@@ -68,10 +68,8 @@ def _is_typed(value: Any) -> bool:
     if not isinstance(value, dict) or len(value) != 1:
         return False
     [(kind, content)] = value.items()
-    return kind in _KINDS and isinstance(content, _KINDS[kind]) and _holds_typed(kind, value[kind])
-
-
-def _holds_typed(kind: str, content: Any) -> bool:
+    if kind not in _KINDS or not isinstance(content, _KINDS[kind]):
+        return False
     if kind in ("L", "M"):
         return all(map(_is_typed, content if kind == "L" else content.values()))
     return not kind.endswith("S") or all(isinstance(part, str) for part in content)

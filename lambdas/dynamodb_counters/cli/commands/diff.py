@@ -11,7 +11,6 @@ from typing import Any, Final
 import click
 from rich.console import Group
 from rich.padding import Padding
-from rich.table import Table as Grid
 from rich.text import Text
 
 from dynamodb_counters._backfill.group_items import tally_of
@@ -25,16 +24,14 @@ from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import decode, without_attributes
 from dynamodb_counters._declarations.generations import base_name, generation, left_behind
+from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.stored_groups import group_of_item
 from dynamodb_counters._items.table_schema import TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, shared
-from dynamodb_counters.cli.show.formats import group_text
-
-_HANDLER: Final = "dynamodb_counters.handlers.aggregator.handler"
-
+from dynamodb_counters.cli.show.formats import HEADING, group_text, pairs
 
 _HANDOVER: Final = (
     "{from!r} counts this table, not {to!r}: the next change of declarations fails every batch. Keep the stack's name "
@@ -71,7 +68,7 @@ def diff(session: Session, template: str | None, aggregator: str | None, *, tall
     left = [*_left_tallies(session.table, found, seen.reads)] if tallies else []
     document = _document(found, events, seen) | {"handover": handover}
     document |= {"left_behind": left} if tallies else {}
-    told: list[Any] = [] if handover is None else [Text(_HANDOVER.format(**handover), style="bold"), ""]
+    told: list[Any] = [] if handover is None else [Text(_HANDOVER.format(**handover), style=HEADING), ""]
     session.emit(document, Group(*told, _shown(found, events, first=first), *map(_left, left)))
     return FOUND if events or handover or any(change.kind != "unchanged" for change in found.changes.values()) else DONE
 
@@ -101,7 +98,7 @@ def _aggregators(template: Any) -> dict[str, str]:
     found = {}
     for resource in template["Resources"].values():
         properties = resource.get("Properties", {})
-        if properties.get("Handler") == _HANDLER:
+        if properties.get("Handler") == AGGREGATOR_HANDLER:
             variables = properties["Environment"]["Variables"]
             found[str(variables.get("AGGREGATOR", ""))] = str(variables["DECLARATIONS"])
     return found
@@ -173,13 +170,8 @@ def _left(found: Mapping[str, Any]) -> Text:
 
 
 def _entry(name: str, changes: list[tuple[str, str, str]], said: Advice) -> Group:
-    grid = Grid.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    grid.add_column()
-    for aspect, before, after in changes:
-        grid.add_row(aspect, f"{before} → {after}")
+    shown = pairs({aspect: f"{before} → {after}" for aspect, before, after in changes})
     for label, text in (("then", said.does), ("counts", said.counts), ("next", said.next)):
         if text:
-            grid.add_row(Text(label, style="dim"), text)
-    heading = Text.assemble((name, "bold"), f": {said.title}")
-    return Group(heading, Padding(grid, (0, 0, 1, 2), expand=False))
+            shown.add_row(label, text)
+    return Group(Text.assemble((name, HEADING), f": {said.title}"), Padding(shown, (0, 0, 1, 2), expand=False))

@@ -64,13 +64,9 @@ def _rows(event: Event, page: list[dict[str, Any]]) -> Grid:
     numeric = [name for name in columns if all(_is_number(one.get(name)) for one in page)]
     shown = grid(*columns, numbers=numeric)
     for one in page:
-        shown.add_row(*(_text(one.get(name)) for name in columns))
+        shown.add_row(*("" if value is None else str(value) for value in map(one.get, columns)))
     return shown
 
 
 def _is_number(value: object) -> bool:
     return value is None or not isinstance(value, str | bytes | bool | Mapping | list | set)
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)

@@ -10,7 +10,6 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from dynamodb_counters._backfill.repair import Difference
 from dynamodb_counters._backfill.verdicts import EXPIRED
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters.cli.commands.backfill import require_kind
@@ -109,11 +108,10 @@ def _shown(worked: Worked, verification: Verification) -> RenderableType:
     found = verification.differences
     drifted, unknown = verification.groups("drift"), verification.groups("unknown")
     waiting = verification.groups("waiting")
-    verdict = f"{number(drifted)} drifted" if drifted else "none drifted"
     cannot = f", {number(unknown)} of {number(verification.compared)} cannot be verified"
     total = Text.assemble(
         f"{_groups(verification.compared)} compared: ",
-        (verdict, BAD if drifted else GOOD),
+        (f"{number(drifted)} drifted", BAD) if drifted else ("none drifted", GOOD),
         (cannot if unknown else "", WARNING),
         (f", {number(waiting)} wait for the quarantine" if waiting else "", WARNING),
         (f"; {span(worked.seconds)}, {number(round(worked.units))} units", QUIET),
@@ -121,29 +119,16 @@ def _shown(worked: Worked, verification: Verification) -> RenderableType:
     if not found:
         return total
     rows = [(difference, *each) for difference in found for each in difference.missing.items()]
-    shown = grid(
-        "declaration",
-        "group",
-        "attribute",
-        "missing",
-        "verdict",
-        numbers=("missing",),
-        keep=("declaration", "attribute"),
-    )
+    columns = ("declaration", "group", "attribute", "missing", "verdict")
+    shown = grid(*columns, numbers=("missing",), keep=("declaration", "attribute"))
     for difference, attribute, missing in rows[:_MOST_ROWS]:
         group = group_text(difference.group) or "in total"
-        shown.add_row(difference.name, group, attribute, f"{_signed(missing)}", _verdict(difference))
+        signed = f"{'+' if missing > 0 else ''}{number(missing)}"
+        told = f"{difference.verdict}: {difference.reason}" if difference.reason else difference.verdict
+        verdict = Text(told, BAD if difference.verdict == "drift" else WARNING)
+        shown.add_row(difference.name, group, attribute, signed, verdict)
     rest = [Text(f"{number(len(rows) - _MOST_ROWS)} more; --json has all", QUIET)] if len(rows) > _MOST_ROWS else []
     return Group(shown, *rest, total)
-
-
-def _signed(missing: Any) -> str:
-    return f"+{number(missing)}" if missing > 0 else number(missing)
-
-
-def _verdict(difference: Difference) -> Text:
-    told = f"{difference.verdict}: {difference.reason}" if difference.reason else difference.verdict
-    return Text(told, BAD if difference.verdict == "drift" else WARNING)
 
 
 def _document(worked: Worked, verification: Verification, repaired: tuple[int, int] | None) -> dict[str, Any]:

@@ -64,7 +64,12 @@ class Decoded:
 def decoded(item: Image, declarations: Sequence[Declaration] = ()) -> Decoded:
     """An item in words; ValueError if it cannot be read as its type says."""
     found = _decoded(item, {one.name: one for one in declarations})
-    if marks := _watermarks(item):
+    marks = [
+        {"shard": name.removeprefix(WATERMARK_PREFIX), "sequence": sequence_of(value).lstrip("0")}
+        for name, value in item.items()
+        if name.startswith(WATERMARK_PREFIX)
+    ]
+    if marks:
         found.facts["watermarks"] = marks
         found.lines += [f"watermark of the shard {one['shard']}: counted through {one['sequence']}" for one in marks]
     if tally := tally_of(item):
@@ -73,18 +78,6 @@ def decoded(item: Image, declarations: Sequence[Declaration] = ()) -> Decoded:
     if "N" in item.get(TTL, {}):
         found.lines.append(f"DynamoDB may delete it from {_moment(item, TTL)} on")
     return found
-
-
-def _watermarks(item: Image) -> list[dict[str, str]]:
-    """The last record of each shard that an item has counted; a shard by its digest."""
-    return [
-        {
-            "shard": name.removeprefix(WATERMARK_PREFIX),
-            "sequence": sequence_of(value).lstrip("0"),
-        }
-        for name, value in item.items()
-        if name.startswith(WATERMARK_PREFIX)
-    ]
 
 
 def _decoded(item: Image, declarations: Mapping[str, Declaration]) -> Decoded:
