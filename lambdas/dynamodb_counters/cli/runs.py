@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
 from typing import Any, Final, TypeVar
 
 import click
@@ -29,43 +28,20 @@ _COUNTED: Final = {
 Kind = TypeVar("Kind", bound=Runner)
 
 
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How a run works, as given with options."""
-
-    segments: int
-    units_per_second: float | None
-    run: str
-
-
 def with_manner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of a run; it gets them as `manner`."""
-
-    @wraps(function)
-    def command(*arguments: Any, segments: int, units_per_second: float | None, run: str, **options: Any) -> Any:
-        return function(*arguments, manner=Manner(segments, units_per_second, run), **options)
-
+    """Give a command the options of a run: how it works, as `runner_of` takes it."""
     for option in (
         click.option("--run", metavar="ID", default="", help="Go on with a run that was interrupted."),
         click.option("--units-per-second", type=click.FloatRange(0, min_open=True), help="Most units. Default: all."),
         click.option("--segments", type=click.IntRange(1, 100), default=4, show_default=True, help="Scanned at once."),
     ):
-        command = option(command)
-    return command
+        function = option(function)
+    return function
 
 
-def runner_of(session: Session, kind: type[Kind], manner: Manner, **what: Any) -> Kind:
+def runner_of(session: Session, kind: type[Kind], **how: Any) -> Kind:
     """The worker on a run of the session's table."""
-    return make_runner(
-        kind,
-        session.table,
-        session.client("dynamodbstreams"),
-        now=session.service_time,
-        run=manner.run,
-        segments=manner.segments,
-        units_per_second=manner.units_per_second,
-        **what,
-    )
+    return make_runner(kind, session.table, session.client("dynamodbstreams"), now=session.service_time, **how)
 
 
 @dataclass(slots=True)

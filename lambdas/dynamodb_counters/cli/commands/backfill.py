@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 import click
 from rich.filesize import decimal
@@ -17,7 +17,7 @@ from dynamodb_counters._control.run_items import generation_of
 from dynamodb_counters._declarations import Aggregate, Declaration, Event
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters.cli.failures import DONE, FOUND
-from dynamodb_counters.cli.runs import Manner, Worked, runner_of, with_manner, work_off
+from dynamodb_counters.cli.runs import Worked, runner_of, with_manner, work_off
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.formats import moment_text, number, span
 from dynamodb_counters.errors import BackfillError
@@ -44,17 +44,17 @@ class _Planned:
 @click.option("--dry-run", is_flag=True, help="Show what would be backfilled, and write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @shared
-def backfill(session: Session, names: tuple[str, ...], *, manner: Manner, dry_run: bool, yes: bool) -> int:
+def backfill(session: Session, names: tuple[str, ...], *, run: str, dry_run: bool, yes: bool, **manner: Any) -> int:
     """Count what the table holds already, while the stream goes on.
 
     By default all declarations that do not count everything there is, or wait with a changed definition.
     Aggregates over them come along. Readers use the new counts when they are complete.
     """
-    if manner.run:
+    if run:
         if names or dry_run:
             raise click.UsageError("--run goes on with what the run began with: no names, no --dry-run")
-        require_kind(manner.run, "backfill")
-        return _work(session, (), manner)
+        require_kind(run, "backfill")
+        return _work(session, (), run=run, **manner)
     planned = _planned(session, names)
     if not planned.names:
         session.emit(asdict(planned), "Nothing to backfill: every declaration counts all there is, as declared.")
@@ -67,7 +67,7 @@ def backfill(session: Session, names: tuple[str, ...], *, manner: Manner, dry_ru
     question = f"Backfill {listed}: scan {number(planned.items)} items, {decimal(planned.bytes)}?"
     if not session.confirm(question, yes=yes):
         return FOUND
-    return _work(session, names, manner)
+    return _work(session, names, run=run, **manner)
 
 
 def require_kind(run: str, kind: str) -> None:
@@ -80,8 +80,8 @@ def require_kind(run: str, kind: str) -> None:
         raise click.BadParameter(f"{run!r} is a run of `{other}`", param_hint="--run")
 
 
-def _work(session: Session, names: Collection[str], manner: Manner) -> int:
-    work = runner_of(session, Backfill, manner, names=names)
+def _work(session: Session, names: Collection[str], **manner: Any) -> int:
+    work = runner_of(session, Backfill, names=names, **manner)
     worked = work_off(session, work, "backfill")
     seen = read_control(session.table)
     filled = sorted(name for name, reads in seen.reads.items() if reads == generation_of(worked.run))

@@ -14,7 +14,7 @@ from dynamodb_counters._backfill.verdicts import EXPIRED
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters.cli.commands.backfill import require_kind
 from dynamodb_counters.cli.failures import DONE, FOUND, UNKNOWN
-from dynamodb_counters.cli.runs import Manner, Worked, runner_of, with_manner, work_off
+from dynamodb_counters.cli.runs import Worked, runner_of, with_manner, work_off
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.formats import BAD, GOOD, QUIET, WARNING, grid, group_text, number, span
 from dynamodb_counters.errors import BackfillError
@@ -56,21 +56,22 @@ def compare(
     said: str,
     *,
     names: Sequence[str],
-    manner: Manner,
+    run: str,
     sample: float,
     repairs: bool,
     yes: bool = False,
     unknown: bool = False,
+    **manner: Any,
 ) -> int:
     """Verify, show the differences, repair if asked to; the exit code."""
     if repairs and not yes and not session.has_person():
         # Before the work, not after it.
         session.confirm("", yes=False)
-    if manner.run:
+    if run:
         if names:
             raise click.UsageError("--run goes on with what the run began with: no names")
-        require_kind(manner.run, "verify")
-    verification = runner_of(session, Verification, manner, names=names, sample=sample)
+        require_kind(run, "verify")
+    verification = runner_of(session, Verification, names=names, sample=sample, run=run, **manner)
     worked = work_off(session, verification, said if sample == 1 else f"{said} --sample {sample:g}")
     if worked.was_complete:
         raise BackfillError(f"run {worked.run} is complete, and has reported what it found: begin another one")
