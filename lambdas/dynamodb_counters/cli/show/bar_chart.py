@@ -34,22 +34,13 @@ class Point:
     count: float
 
 
-@dataclass(frozen=True)
-class BarChart:
-    """A chart that fits a width; where there are more points than columns, neighbors are added up."""
-
-    lines: list[Text]
-    merged: int
-    """Points per bar."""
-
-
-def bar_chart(points: Sequence[Point], width: int, tz: tzinfo) -> BarChart:
-    """Draw points that follow each other."""
+def bar_chart(points: Sequence[Point], width: int, tz: tzinfo) -> tuple[list[Text], int]:
+    """Draw points that follow each other; neighbors are added up to fit the width, to so many points per bar."""
     merged = 1
     while True:
         bars = [_merged(points[first : first + merged]) for first in range(0, len(points), merged)]
         tick, ticks = _scale([one.count for one in bars])
-        labels = [number(_whole(tick * place)) for place in range(ticks + 1)]
+        labels = [number(tick * place) for place in range(ticks + 1)]
         margin = max(map(len, labels))
         room = max(1, width - margin - 3)
         if len(bars) <= room:
@@ -69,7 +60,7 @@ def bar_chart(points: Sequence[Point], width: int, tz: tzinfo) -> BarChart:
     axis, below = _time_axis(bars, pitch, room, tz)
     lines.append(Text(f"{labels[0]:>{margin}} └{axis}", QUIET))
     lines.append(Text(f"{'':>{margin}}  {below}", QUIET))
-    return BarChart(lines, merged)
+    return lines, merged
 
 
 def _merged(points: Sequence[Point]) -> Point:
@@ -132,7 +123,3 @@ def _is_round(when: datetime, spacing: float, first: datetime) -> bool:
     if spacing >= DAY:
         return math.isinf(spacing) is False and (when.date() - first.date()).days % (spacing // DAY) == 0
     return (when.hour * HOUR + when.minute * MINUTE + when.second) % spacing == 0
-
-
-def _whole(value: float) -> int | float:
-    return int(value) if value == int(value) else round(value, 6)

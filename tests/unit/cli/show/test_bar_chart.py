@@ -18,7 +18,7 @@ def drawn(
     counts: list[float], width: int, step: timedelta = timedelta(hours=1), zone: ZoneInfo | None = None
 ) -> list[str]:
     points = [Point(START + place * step, count) for place, count in enumerate(counts)]
-    return [line.plain for line in bar_chart(points, width, zone or UTC).lines]
+    return [line.plain for line in bar_chart(points, width, zone or UTC)[0]]
 
 
 def test_a_chart() -> None:
@@ -58,7 +58,7 @@ def test_times_are_local_and_round_where_they_can_be(zone: ZoneInfo | None, labe
 
 def test_neighbors_share_a_bar_where_there_is_no_room() -> None:
     points = [Point(START + place * timedelta(minutes=1), 1.0) for place in range(300)]
-    chart = bar_chart(points, 60, UTC)
-    assert chart.merged == 6
-    assert chart.lines[0].plain.startswith("6 ┤███")
-    assert max(len(line.plain) for line in chart.lines) <= 60
+    chart, merged = bar_chart(points, 60, UTC)
+    assert merged == 6
+    assert chart[0].plain.startswith("6 ┤███")
+    assert max(len(line.plain) for line in chart) <= 60
