@@ -110,12 +110,7 @@ class Emulator:
     @classmethod
     @contextlib.contextmanager
     def start(
-        cls,
-        *,
-        max_seconds: int = 900,
-        port: int = 0,
-        key: str | None = None,
-        is_alone: bool = False,
+        cls, *, max_seconds: int = 900, port: int = 0, key: str | None = None, is_alone: bool = False
     ) -> Iterator[Emulator]:
         """Run an emulator for the length of a `with` block, at most `max_seconds`; port 0 is any that is free.
 

@@ -16,7 +16,8 @@ _ALIVE = ("Creating", "Enabling", "Enabled", "Updating")
 def mapping_facts(session: Session, stream: str) -> Facts:
     """The mappings of the functions that count the table, those of a source table's stream among them."""
     lambdas = session.client("lambda")
-    readers = {_unqualified(one["FunctionArn"]) for one in _listed(lambdas, EventSourceArn=stream)}
+    # Without the version or alias.
+    readers = {":".join(one["FunctionArn"].split(":")[:7]) for one in _listed(lambdas, EventSourceArn=stream)}
     found = [
         one
         for function in sorted(readers)
@@ -69,8 +70,3 @@ def _counts(lambdas: Any, function: str, table: str) -> bool:
 def _listed(lambdas: Any, **of: str) -> Iterator[Mapping[str, Any]]:
     for page in lambdas.get_paginator("list_event_source_mappings").paginate(**of):
         yield from page["EventSourceMappings"]
-
-
-def _unqualified(function: str) -> str:
-    """The ARN of a function, without the version or alias."""
-    return ":".join(function.split(":")[:7])

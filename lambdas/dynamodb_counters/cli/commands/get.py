@@ -34,23 +34,20 @@ def get(session: Session, name: str, group: tuple[str, ...], *, limit: int, cons
     if values.keys() == set(aggregate.fields):
         found = session.counters.get(aggregate, values, consistent=consistent)
         session.emit(_plain(name, found), pairs_of(found))
-        _tell(session, aggregate)
-        return
-    groups = session.counters.scan(aggregate, values, consistent=consistent)
-    listed = [one for _, one in islice(groups, limit + 1)]
-    document = {"aggregate": name, "groups": [_plain(name, one) for one in listed[:limit]], "more": len(listed) > limit}
-    session.emit(document, _rows(aggregate, listed[:limit]))
-    _tell(session, aggregate)
-    if len(listed) > limit:
-        session.tell(f"there are more: --limit {2 * limit}")
-
-
-def _tell(session: Session, aggregate: Aggregate) -> None:
+        more = False
+    else:
+        groups = session.counters.scan(aggregate, values, consistent=consistent)
+        listed = [one for _, one in islice(groups, limit + 1)]
+        more = len(listed) > limit
+        document = {"aggregate": name, "groups": [_plain(name, one) for one in listed[:limit]], "more": more}
+        session.emit(document, _rows(aggregate, listed[:limit]))
     complete, as_declared = Statuses.of_table(session.table).standing(aggregate)
     if not complete:
         session.tell(f"not complete: `counters backfill {aggregate.name}` counts what was there before")
     if not as_declared:
         session.tell(f"by the definition before: `counters backfill {aggregate.name}` counts by the new one")
+    if more:
+        session.tell(f"there are more: --limit {2 * limit}")
 
 
 def plain_measures(measures: Mapping[str, Any]) -> dict[str, Any]:
