@@ -15,6 +15,7 @@ from dynamodb_counters._control.predecessors import read_predecessors
 from dynamodb_counters._control.run_items import ROWS, unpack_log, unpack_scanned
 from dynamodb_counters._control.statuses import read_statuses
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
+from dynamodb_counters._fold.stored_groups import group_of_item
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk
 from dynamodb_counters._items.escaping import unescape
@@ -46,7 +47,6 @@ from dynamodb_counters._writes.holdings import RESERVED
 from dynamodb_counters._writes.quota_calls import CALLS, GIVEN_BACK
 from dynamodb_counters.cli.entries import read_entry, words
 from dynamodb_counters.cli.show.formats import group_text, moment_text
-from dynamodb_counters.errors import UnparsableKeyError
 
 _TIERS: Final = {"M": "minute", "H": "hour", "D": "day", "N": "month"}
 _SIGNS: Final = {"+": "accepted", "-": "taken back", "0": "retracted before it came"}
@@ -311,9 +311,5 @@ def _shard(item: Image) -> str:
 
 
 def _fields(declared: Aggregate | Window, item: Image) -> dict[str, str]:
-    """The fields of a group, as its key shows them; none if the key is of another declaration, or hashed."""
-    try:
-        parsed = {**declared._pk_template.parse(item[PK]["S"]), **declared._sk_template.parse(item[SK]["S"])}
-    except UnparsableKeyError:
-        return {}
-    return {name: value for name, value in parsed.items() if name in declared.fields}
+    """The fields of a group; none if its item does not show them, as that of another declaration."""
+    return dict(zip(declared.fields, group_of_item(declared, item) or (), strict=False))

@@ -30,7 +30,7 @@ WORDS = {
     "Group: sum, average, histogram": "a group of the aggregate 'shops', shop=a: ",
     "Group: ranked": "a group of the aggregate 'players', player=ann: paths=1",
     "Group: one of its write shards": "a group of the aggregate 'site'",
-    "Group: a key too long": "a group of the aggregate 'views', URL#/search?q=",
+    "Group: a key too long": "a group of the aggregate 'views', url=/search?q=",
     "Group: a distinct member": "a group of the aggregate 'visitors-members', ",
     "Group: distinct members": "a group of the aggregate 'visitors', ",
     "Group: a level of a hierarchy": "a group of the aggregate 'risk-1', ",
