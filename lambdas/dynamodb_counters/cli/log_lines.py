@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from typing import Any, Final
 
 # The user may contain spaces. The request ends at the first quote followed by a status and a size, since not all
 # servers escape quotes in it. The rest is ignored: real logs have truncated lines and extra fields.
 _LINE: Final = re.compile(
     r"(?P<client>\S+) \S+ (?P<user>.+?) "
-    r"\[(?P<day>\d\d)/(?P<month>[A-Z][a-z]{2})/(?P<year>\d{4}):(?P<clock>\d\d:\d\d:\d\d) (?P<offset>[+-]\d{4})\] "
+    r"\[(?P<day>\d\d)/(?P<month>[A-Z][a-z]{2})/(?P<year>\d{4}):(?P<clock>\d\d:\d\d:\d\d) (?P<offset>[+-]\d\d[0-5]\d)\] "
     r'"(?P<request>(?:[^"\\]|\\.|"(?! \d{3} (?:\d+|-)(?:\s|$)))*)" (?P<status>\d{3}) (?P<bytes>\d+|-)'
     r'(?: "(?P<referer>(?:[^"\\]|\\.)*)" "(?P<agent>(?:[^"\\]|\\.)*)"(?=\s|$))?(?:\s.*)?',
     re.ASCII | re.DOTALL,
@@ -21,7 +21,6 @@ _REQUEST: Final = re.compile(
 )
 # Not strptime's %b, whose names change with the locale.
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_MINUTES_AN_HOUR: Final = 60
 # No server logged anything earlier or later, and windows at either end of Python's calendar cannot be computed.
 _YEARS: Final = range(1970, 9999)
 _OPTIONAL: Final = ("user", "referer", "agent")
@@ -56,13 +55,9 @@ def log_request(line: str) -> dict[str, Any] | None:
 
 
 def _utc(parts: re.Match[str]) -> str | None:
-    hours, minutes = int(parts["offset"][1:3]), int(parts["offset"][3:])
-    if parts["month"] not in _MONTHS or int(parts["year"]) not in _YEARS or minutes >= _MINUTES_AN_HOUR:
-        return None
-    month = _MONTHS.index(parts["month"]) + 1
-    ahead = timedelta(hours=hours, minutes=minutes) * (-1 if parts["offset"][0] == "-" else 1)
     try:
-        local = datetime.fromisoformat(f"{parts['year']}-{month:02}-{parts['day']}T{parts['clock']}")
-        return local.replace(tzinfo=timezone(ahead)).astimezone(UTC).isoformat()
+        month = _MONTHS.index(parts["month"]) + 1
+        local = datetime.fromisoformat("{year}-{0:02}-{day}T{clock}{offset}".format(month, **parts.groupdict()))
+        return local.astimezone(UTC).isoformat() if local.year in _YEARS else None
     except (ValueError, OverflowError):
         return None
