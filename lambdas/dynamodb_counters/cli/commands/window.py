@@ -63,7 +63,8 @@ def window(
             document |= statement_document(statement)
             rows |= _rows(declared, given, statement)
         else:
-            found, previous = _counted(session, reader, (last, since, until), compare=compare, consistent=consistent)
+            start, end = span_of(session.clock(), last, since, until)
+            found, previous = _counted(reader, last, start, end, compare=compare, consistent=consistent)
             document |= count_document(found)
             rows |= _rows(declared, given, found)
             if previous is not None:
@@ -86,15 +87,8 @@ def statement_document(found: Statement) -> dict[str, Any]:
 
 
 def _counted(
-    session: Session,
-    reader: WindowReader,
-    span: tuple[timedelta | None, datetime | None, datetime | None],
-    *,
-    compare: bool,
-    consistent: bool,
+    reader: WindowReader, last: timedelta | None, start: datetime, end: datetime, *, compare: bool, consistent: bool
 ) -> tuple[WindowCount, WindowCount | None]:
-    last, since, until = span
-    start, end = span_of(session.clock(), last, since, until)
     if compare:
         compared = reader.compare(end - start, as_of=end, consistent=consistent)
         return compared.current, compared.previous
