@@ -47,10 +47,6 @@ _AWS_SETTINGS = {
 _EXPORTED = ("AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
-def _new_key() -> str:
-    return f"LOCAL{secrets.token_hex(16).upper()}"
-
-
 class EmulatorError(CountersError):
     """The emulator is missing or did not start. The message ends with what it printed last."""
 
@@ -61,10 +57,10 @@ class Emulator:
 
     port: int
     directory: Path
+    key: str = field(repr=False)
+    """The access key, of this run only: a web page that finds the port must not be able to use it."""
     account: str = _ACCOUNT
     region: str = _REGION
-    key: str = field(default_factory=_new_key, repr=False)
-    """The access key, of this run only: a web page that finds the port must not be able to use it."""
 
     @property
     def endpoint_url(self) -> str:
@@ -123,7 +119,7 @@ class Emulator:
             raise EmulatorError("the emulator is not installed: pip install 'cdk-dynamodb-counters[dev]'")
         # Resolved, because macOS keeps temporary files behind a symbolic link, and tools compare paths as text.
         directory = Path(tempfile.mkdtemp(prefix="emulator-")).resolve()
-        emulator = cls(port=_free_port(port), directory=directory, key=key or _new_key())
+        emulator = cls(_free_port(port), directory, key or f"LOCAL{secrets.token_hex(16).upper()}")
         with emulator.log.open("wb+") as output:
             process = supervisor.start(
                 [sys.executable, "-P", str(_SERVER)],

@@ -34,7 +34,7 @@ def test_an_error_without_any_cli_says_what_to_install(tmp_path: Path) -> None:
 def test_a_failure_is_one_line_that_says_why(tmp_path: Path) -> None:
     printed = "Traceback (most recent call last):\\n  File app.py\\nValueError: no such table\\nSubprocess exited"
     cli = (sys.executable, "-c", f"print('{printed}'); raise SystemExit(1)")
-    emulator = Emulator(1, tmp_path)
+    emulator = Emulator(1, tmp_path, "KEY")
 
     with pytest.raises(cdk.CdkError) as failed:
         cdk.deploy(emulator, cdk.App(tmp_path, cli))
@@ -48,7 +48,7 @@ def test_the_emulated_cli_never_sees_the_users_account(tmp_path: Path, monkeypat
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
     show = "import os, sys; print(*(f'{k}={v}' for k, v in os.environ.items() if k[:4] == 'AWS_')); print(sys.argv)"
     seen: list[str] = []
-    emulator = Emulator(1, tmp_path)
+    emulator = Emulator(1, tmp_path, "KEY")
 
     found = cdk.deploy(emulator, cdk.App(tmp_path, (sys.executable, "-c", show)), ["Shop"], progress=seen.append)
 

@@ -71,7 +71,7 @@ def emulator(tmp_path: Path) -> Emulator:
     asset.mkdir(parents=True)
     (asset / "own.py").write_text("def handler(): ...")
     (asset / "__init__.py").touch()
-    return Emulator(0, tmp_path / "emulator")
+    return Emulator(0, tmp_path / "emulator", "KEY")
 
 
 def _run(app: Path, emulator: Emulator) -> None:

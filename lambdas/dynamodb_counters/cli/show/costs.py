@@ -117,11 +117,9 @@ def _sums(columns: _Columns, dollars: Mapping[str, float]) -> Iterable[str]:
 
 
 def _most(found: Ceiling | None) -> str:
-    return (
-        "-"
-        if found is None
-        else number(round(Decimal(found.events_per_second), 0 if found.events_per_second > 1 else 4))
-    )
+    if found is None:
+        return "-"
+    return number(round(Decimal(found.events_per_second), 0 if found.events_per_second > 1 else 4))
 
 
 def limited(found: Ceiling | None, rate: float) -> str:
