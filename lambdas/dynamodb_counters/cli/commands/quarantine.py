@@ -117,7 +117,7 @@ def _acting(*states: str) -> Callable[[Callable[[Table, Sequence[Entry]], _Actio
     def decorate(function: Callable[[Table, Sequence[Entry]], _Action]) -> Callable[..., Any]:
         @wraps(function)
         def command(session: Session, wanted: Wanted, *, everything: bool, dry_run: bool, yes: bool) -> int:
-            if not everything and replace(wanted, states=("waiting",)) == Wanted():
+            if not everything and wanted == Wanted():
                 raise click.UsageError("which entries? give ids, --reason, --declaration, --older or --newer, or --all")
             found = find(session.table, replace(wanted, states=states))
             ids = [entry.id for entry in found]

@@ -67,6 +67,16 @@ def test_a_changed_filter_says_what_was_and_what_happens(store: Store, tmp_path:
     assert "counts the groups of shops by its old definition" in done.out
 
 
+def test_a_changed_source_and_what_is_counted_meanwhile_are_both_shown(store: Store) -> None:
+    store.deploy(SHOPS)
+    order = Event("order", pk="ORDER#{id}", sk="ORDER")
+
+    done = _diff(store, "--declarations", encode((replace(SHOPS, source=order),)))
+
+    counts = [" ".join(line.split()) for line in done.out.splitlines() if line.strip().startswith("counts")]
+    assert counts == ["counts event sale → event order", "counts exact, by the old definition"]
+
+
 def test_json_holds_the_same_and_says_what_is_not_whole(store: Store) -> None:
     store.deploy(SHOPS)
     key = {"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "GENERATIONS"}}
