@@ -11,6 +11,7 @@ import click
 from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.state import COMPLETE
 from dynamodb_counters._backfill.wiring import make_runner
+from dynamodb_counters.cli.arguments import Rate
 from dynamodb_counters.cli.session import Session
 from dynamodb_counters.cli.show.progress import progress_on
 from dynamodb_counters.errors import BackfillError
@@ -32,7 +33,7 @@ def with_manner(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of a run: how it works, as `runner_of` takes it."""
     for option in (
         click.option("--run", metavar="ID", default="", help="Go on with a run that was interrupted."),
-        click.option("--units-per-second", type=click.FloatRange(0, min_open=True), help="Most units. Default: all."),
+        click.option("--units-per-second", type=Rate(), help="Most units. Default: all."),
         click.option("--segments", type=click.IntRange(1, 100), default=4, show_default=True, help="Scanned at once."),
     ):
         function = option(function)

@@ -243,6 +243,8 @@ def test_no_number_is_cut_and_no_line_too_long(blog: Blog, width: int) -> None:
         (("window", "site", "--last", "99d"), "retains no more"),
         (("series", "site", "--last", "1h", "--step", "fortnight"), "'fortnight': expected a number and a unit"),
         (("series", "site", "--last", "1h", "--tz", "Mars"), "invalid tz='Mars'"),
+        (("verify", "pages", "--sample", "nan"), "'nan' is no number above 0"),
+        (("backfill", "pages", "--units-per-second", "nan"), "'nan' is no number above 0"),
         (("top", "speed"), "'speed' is not ranked; ranked are: pages"),
         (("top", "pages", "--limit", "0"), "0 is not in the range x>=1"),
         (("events", "views"), "no event 'views' is declared; there is: view"),

@@ -6,6 +6,7 @@ import click
 
 from dynamodb_counters._backfill.dropping import Dropping
 from dynamodb_counters._backfill.service_time import ServiceTime
+from dynamodb_counters.cli.arguments import Rate
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.formats import number
@@ -13,7 +14,7 @@ from dynamodb_counters.cli.show.formats import number
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]…")
-@click.option("--units-per-second", type=click.FloatRange(0, min_open=True), help="Most units. Default: all.")
+@click.option("--units-per-second", type=Rate(), help="Most units. Default: all.")
 @click.option("--segments", type=click.IntRange(1, 100), default=4, show_default=True, help="Scanned at once.")
 @click.option("--dry-run", is_flag=True, help="Count what would be deleted, and write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")

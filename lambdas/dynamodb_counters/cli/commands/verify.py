@@ -12,6 +12,7 @@ from rich.text import Text
 
 from dynamodb_counters._backfill.verdicts import EXPIRED
 from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters.cli.arguments import Rate
 from dynamodb_counters.cli.commands.backfill import require_kind
 from dynamodb_counters.cli.failures import DONE, FOUND, UNKNOWN
 from dynamodb_counters.cli.runs import Worked, runner_of, with_manner, work_off
@@ -27,7 +28,7 @@ def verifying(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option(
             "--sample",
-            type=click.FloatRange(0, 1, min_open=True),
+            type=Rate(1),
             default=1.0,
             show_default=True,
             help="Share of the groups that are compared.",
