@@ -85,7 +85,11 @@ def _meter(report: Report) -> None:
     if report.takeover:
         logger.info(report.takeover)
     if report.quarantined:
-        logger.warning("records quarantined", extra={"quarantined": report.quarantined})
+        logger.warning(
+            "%d records quarantined; `counters quarantine list` shows why",
+            report.quarantined,
+            extra={"quarantined": report.quarantined},
+        )
 
 
 def _watch() -> None:
