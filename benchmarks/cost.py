@@ -16,8 +16,8 @@ from demo.examples.blog.traffic import View
 from dynamodb_counters._cost.ceilings import TRANSACTIONS_PER_SECOND, UNITS_PER_KEY, Limit, ceiling
 from dynamodb_counters._cost.functions import ROUND_TRIP
 from dynamodb_counters._cost.known_units import KNOWN
-from dynamodb_counters.testing._dynamodb.capacity import Usage
 from simulation.faults.faulty_client import FaultyClient
+from simulation.metered_table import Usage
 
 
 def cost(design: type[Design], views: Sequence[View], batch: int) -> dict[str, Any]:

@@ -6,20 +6,18 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Self, TypeAlias
 
-from dynamodb_counters.testing._dynamodb.capacity import (
-    DOLLARS_PER_MILLION_READS,
-    DOLLARS_PER_MILLION_WRITES,
-    Usage,
-    dollars_per_million,
-)
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryDynamoDB, Paginator
+from dynamodb_counters._price_file import PRICES
+from dynamodb_counters.testing._dynamodb.memory_client import Paginator
 from dynamodb_counters.testing._dynamodb.stream_source import Source
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
 from simulation.engines.tables import create_table
 from simulation.faults.hooked_client import HookedClient
+from simulation.metered_table import Metered, Usage
 
 TABLE: Final = "counters"
+DOLLARS_PER_MILLION_WRITES: Final = 1e6 * PRICES.of("dynamodb.write_unit")
+DOLLARS_PER_MILLION_READS: Final = 1e6 * PRICES.of("dynamodb.read_unit")
 READ_PRICE: Final = DOLLARS_PER_MILLION_READS / DOLLARS_PER_MILLION_WRITES
 """Price of a read unit, in write units."""
 
@@ -27,7 +25,7 @@ _WRITES: Final = ("put_item", "update_item", "transact_write_items")
 _READS: Final = ("query", "get_item", "batch_get_item")
 
 
-class MemoryDatabase(MemoryDynamoDB):
+class MemoryDatabase(Metered):
     stream_delay = 0.0
 
     def __init__(self) -> None:
@@ -117,6 +115,15 @@ def since(before: Usage, usage: Usage) -> Usage:
 def units(usage: Usage) -> float:
     """Write units with reads at their price."""
     return usage.writes + READ_PRICE * usage.reads
+
+
+def dollars_per_million(writes: float, reads: float) -> float:
+    """US dollars per million of what takes so many units; storage, Lambda and queues are left out.
+
+    >>> dollars_per_million(4, 0)
+    2.5
+    """
+    return writes * DOLLARS_PER_MILLION_WRITES + reads * DOLLARS_PER_MILLION_READS
 
 
 def per_event(usage: Usage, events: int) -> dict[str, Any]:

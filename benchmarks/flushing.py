@@ -9,14 +9,13 @@ from datetime import timedelta
 from typing import Any, Final
 
 from benchmarks import bill, workloads
-from benchmarks.databases import TABLE, memory, units
+from benchmarks.databases import DOLLARS_PER_MILLION_WRITES, TABLE, memory, units
 from benchmarks.designs.ours import SHARD, VIEWS
 from benchmarks.packing import Writer, of
 from benchmarks.queue_and_stream import Stream, chunks
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._cost.service_dollars import MONTH
 from dynamodb_counters._table import Table
-from dynamodb_counters.testing._dynamodb.capacity import DOLLARS_PER_MILLION_WRITES
 
 _RATES: Final = (1, 10, 100, 1_000, 10_000)
 """Events per second."""

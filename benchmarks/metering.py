@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from benchmarks.databases import MeteredClient, since
+from dynamodb_counters._items.item_sizes import item_bytes, write_units
 from dynamodb_counters._items.table_schema import LEADERBOARD, SCORE
-from dynamodb_counters.testing._dynamodb.capacity import index_write_units, item_bytes, write_units
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from dynamodb_counters.testing._dynamodb.typed_values import Item
+from simulation.metered_table import MeteredTable, index_write_units
 
 Label: TypeAlias = Callable[[str, str], str | None]
 """Names the group of watched items that a partition and sort key belong to, if any."""
@@ -42,7 +42,7 @@ class Meter(MeteredClient):
     `touched` counts the updates of all items; `housekeeping` has write units and `reads` read units by their purpose.
     """
 
-    def __init__(self, table: MemoryTable, label: Label) -> None:
+    def __init__(self, table: MeteredTable, label: Label) -> None:
         super().__init__(table, self._sent)
         self._label = label
         self.reset()

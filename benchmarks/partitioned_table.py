@@ -15,8 +15,8 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.testing._counting import OneByOne
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
+from simulation.metered_table import MeteredTable
 
 TIMEOUT: Final = 60.0
 """The function's, by default."""
@@ -57,7 +57,7 @@ class PartitionedTable:
         only_events: bool = False,
     ) -> None:
         self.clock = VirtualClock()
-        self.memory = MemoryTable(self.clock)
+        self.memory = MeteredTable(self.clock)
         self.stream = Partitions(self.clock, partitions, staggered=staggered, only_events=only_events)
         self.memory.tables[self.memory.name].stream = self.stream
         self.meter = Meter(self.memory, label)

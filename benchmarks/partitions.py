@@ -12,8 +12,8 @@ from benchmarks.databases import since
 from benchmarks.metering import Units, watermark_bytes
 from benchmarks.partitioned_table import HOURS, PAGES, PartitionedTable
 from benchmarks.shards import WINDOW_SECONDS
+from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters.errors import CommitError
-from dynamodb_counters.testing._dynamodb.capacity import item_bytes
 
 _DAY: Final = 86_400
 

@@ -25,10 +25,12 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
+from benchmarks.databases import dollars_per_million
 from dynamodb_counters._cost.batches import touched
+from dynamodb_counters._cost.ceilings import UNITS_PER_KEY
 from dynamodb_counters._cost.counted_items import GROUP_BYTES, WATERMARK_BYTES, watermarks_kept
 from dynamodb_counters._cost.functions import INVOCATION, PARALLEL_REQUESTS, ROUND_TRIP
-from dynamodb_counters.testing._dynamodb.capacity import UNITS_PER_SECOND, dollars_per_million, write_units
+from dynamodb_counters._items.item_sizes import write_units
 
 TICK: Final = 0.1
 HEADROOM: Final = 0.7
@@ -123,7 +125,7 @@ class _Run:
 
 
 def _direct(traits: Traits, rate: int, groups: int, _: int, seconds: float) -> dict[str, Any]:
-    capacity = UNITS_PER_SECOND * groups / traits.counter_units
+    capacity = UNITS_PER_KEY * groups / traits.counter_units
     pending = 0.0
     run = _Run()
     for tick in range(1, round(seconds / TICK) + 1):
@@ -161,7 +163,7 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
         if tick < ticks:
             for queue in queues:
                 queue.append((now, rate * TICK / shards))
-        room = UNITS_PER_SECOND * TICK * groups * traits.write_shards / each
+        room = UNITS_PER_KEY * TICK * groups * traits.write_shards / each
         # Batches that were throttled go on first.
         for _ in range(len(open_batches)):
             arrived, shard, events, left = open_batches.popleft()
@@ -218,7 +220,7 @@ def _steady(traits: Traits, rate: int, groups: int, batch: int, *, scattered: bo
         feeding = shards / traits.write_shards if scattered else 1
         units = counter_units(traits, feeding, rate * share / groups / traits.write_shards)
         per_event = traits.event_units + (units + CHECKPOINTS * traits.watermarks) * share
-        needed = math.ceil(rate * per_event / (UNITS_PER_SECOND * HEADROOM))
+        needed = math.ceil(rate * per_event / (UNITS_PER_KEY * HEADROOM))
         if needed <= shards:
             return _Steady(shards, units, per_event)
         shards = needed

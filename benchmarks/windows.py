@@ -15,7 +15,7 @@ from copy import copy
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from benchmarks.databases import Database, since
+from benchmarks.databases import Database, dollars_per_million, since
 from benchmarks.designs.known import hour_and_minute
 from benchmarks.designs.ours import SHARD
 from benchmarks.queue_and_stream import chunks
@@ -23,7 +23,7 @@ from benchmarks.workloads import FIRST_JOB, PROVIDERS, Job, jobs
 from dynamodb_counters import Counters, Event, Window
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._table import Table
-from dynamodb_counters.testing._dynamodb.capacity import Usage, dollars_per_million
+from simulation.metered_table import Usage
 
 # On the hour, when the known design reads most keys.
 _EARLY: Final = (FIRST_JOB // 3600 + 27) * 3600

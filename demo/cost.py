@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dynamodb_counters._cost.counted_items import INDEX_UNITS
+from dynamodb_counters._items.item_sizes import item_bytes, write_units
 from dynamodb_counters._items.table_schema import CHUNK, LEADERBOARD
-from dynamodb_counters.testing._dynamodb.capacity import INDEX_UNITS_PER_MOVE, item_bytes, query_units, write_units
+from dynamodb_counters.testing._dynamodb.memory_partitions import read_units
 
 _PARAMETERS: Final = "demo_parameters"
 _TAKEN: Final = "DuplicateItem"
@@ -61,7 +63,7 @@ class Meter:
                         self.write_units += write_units(item_bytes(_inserted(statement)))
             elif model.name == "Query":
                 self.queries += 1
-                self.read_units += query_units(parsed["Items"], consistent=params.get("ConsistentRead", False))
+                self.read_units += read_units(parsed["Items"], consistent=params.get("ConsistentRead", False))
                 if "IndexName" not in params:
                     self._weigh(parsed["Items"])
             elif model.name == "BatchGetItem":
@@ -74,7 +76,7 @@ class Meter:
         self.items += len(items)
         self.item_units += sum(write_units(item_bytes(item)) for item in items)
         # An update of a ranked item changes its score.
-        self.item_units += sum(INDEX_UNITS_PER_MOVE for item in items if LEADERBOARD in item)
+        self.item_units += sum(INDEX_UNITS for item in items if LEADERBOARD in item)
 
 
 def _inserted(statement: Mapping[str, Any]) -> dict[str, Any]:

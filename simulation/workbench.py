@@ -13,9 +13,9 @@ from dynamodb_counters._declarations import Aggregate, Declaration
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters._table import Table
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from dynamodb_counters.testing._dynamodb.stream_source import Record
 from simulation.clock import VirtualClock
+from simulation.metered_table import MeteredTable
 
 QUARANTINE_SECONDS = 14 * 86_400.0
 
@@ -23,7 +23,7 @@ QUARANTINE_SECONDS = 14 * 86_400.0
 class Workbench:
     def __init__(self, declarations: Sequence[Declaration], shards: int = 1) -> None:
         self.clock = VirtualClock()
-        self.table = MemoryTable(self.clock, shards=shards, indexes={RANKING_INDEX: (LEADERBOARD, SCORE)})
+        self.table = MeteredTable(self.clock, shards=shards, indexes={RANKING_INDEX: (LEADERBOARD, SCORE)})
         client: Any = self.table
         self.counters = Counters(self.table.name, client=client, clock=self.clock)
         self.store = Table(self.table.name, client, clock=self.clock, sleep=self.clock.advance)

@@ -7,11 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, SCORE
-from dynamodb_counters.testing._dynamodb.capacity import index_write_units
 from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
-from dynamodb_counters.testing._dynamodb.memory_partitions import Attempt
-from dynamodb_counters.testing._dynamodb.typed_values import Item
+from dynamodb_counters.testing._dynamodb.memory_partitions import Attempt, Key
+from simulation.metered_table import MeteredTable, index_write_units
 from simulation.queue.throttles import Limits, Throttles
 from simulation.queue.virtual_threads import VirtualThreads
 
@@ -23,7 +21,7 @@ class _ThrottledError(Exception):
     """A request that is refused as a whole; it consumes nothing."""
 
 
-class ThrottledTable(MemoryTable):
+class ThrottledTable(MeteredTable):
     """A table with throttles, whose requests take a round trip of about `latency`.
 
     For the first `outage` seconds it throttles all writes.
@@ -64,9 +62,9 @@ class ThrottledTable(MemoryTable):
         send = super().transact_write_items
         return self._write("TransactWriteItems", lambda: send(**request))
 
-    def batch_execute_statement(self, *, Statements: list[dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
+    def batch_execute_statement(self, **request: Any) -> dict[str, Any]:
         self._threads.sleep(self._round_trip())
-        answers = super().batch_execute_statement(Statements=Statements)["Responses"]
+        answers = super().batch_execute_statement(**request)["Responses"]
         if self._rng.random() < 0.1 and all("Error" in answer for answer in answers):
             raise failure("BatchExecuteStatement", "ThrottlingException")
         return {"Responses": answers}
@@ -106,9 +104,8 @@ class ThrottledTable(MemoryTable):
             self.throttled += 1
             raise failure(operation, "ProvisionedThroughputExceededException") from None
 
-    def _admit(self, tried: Sequence[tuple[Item, Attempt, float]]) -> None:
-        keys = self.tables[self.name].keys
-        writes = [(key[keys[0]]["S"], key[keys[-1]]["S"], units) for key, _, units in tried]
+    def _admit(self, tried: Sequence[tuple[Key, Attempt, float]]) -> None:
+        writes = [(key[1], key[-1], units) for key, _, units in tried]
         moves = [
             ((done.new or done.old or {})[LEADERBOARD]["S"], units)
             for _, done, _ in tried
@@ -116,6 +113,7 @@ class ThrottledTable(MemoryTable):
         ]
         if self._threads.clock() < self._outage_ends or not self._throttles.take(writes, moves):
             raise _ThrottledError
+        super()._admit(tried)
 
     def _round_trip(self) -> float:
         return self._latency * (0.9 + 0.2 * self._rng.random())

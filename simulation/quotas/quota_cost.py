@@ -8,8 +8,8 @@ from typing import Any, Final
 from dynamodb_counters._declarations import Quota
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.leases import Leases
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
+from simulation.metered_table import MeteredTable
 
 CALLS: Final = 20_000
 _SECONDS: Final = 600.0
@@ -20,7 +20,7 @@ _PROCESSES: Final = (1, 8, 64)
 def units_per_call(processes: int, portion: int, limit: int, calls: int = CALLS) -> tuple[float, int]:
     """Write units per call asked for, and how many were granted, of calls that processes make in turn in 10 minutes."""
     clock = VirtualClock()
-    client: Any = MemoryTable(clock)
+    client: Any = MeteredTable(clock)
     table = Table(client.name, client, clock=clock, sleep=clock.advance, jitter=lambda: 0.5)
     quota = Quota("calls", limit=limit, per=timedelta(days=1), portion=portion, clock_error=timedelta(0))
     leases = [Leases(table, quota, {}) for _ in range(processes)]

@@ -16,12 +16,12 @@ from dynamodb_counters._writes import nonces
 from dynamodb_counters._writes.holdings import RESERVED, Holding
 from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters.errors import CountersError
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.aws.sigv4 import landing
 from simulation.clock import VirtualClock
 from simulation.faults.actors import Actor, Crashed
 from simulation.faults.faulty_client import Fault, FaultPlan, FaultyClient
 from simulation.faults.hooked_client import HookedClient
+from simulation.metered_table import MeteredTable
 
 _TRIES: Final = 200
 
@@ -35,7 +35,7 @@ class World:
 
     rng: random.Random
     clock: VirtualClock
-    table: MemoryTable
+    table: MeteredTable
     quota: Quota
     plan: FaultPlan
     net: Calls

@@ -16,9 +16,9 @@ from dynamodb_counters._writes import nonces
 from dynamodb_counters._writes.holdings import RESERVED
 from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters._writes.quota_calls import CALLS, GIVEN_BACK
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.faults.faulty_client import FaultPlan
+from simulation.metered_table import MeteredTable
 from simulation.quotas.quota_caller import Caller
 from simulation.quotas.quota_process import Process, World
 
@@ -75,7 +75,7 @@ class QuotaSchedule:
         if rng.random() < 0.5:
             clock.advance(quota._period(clock.now).end - clock.now - rng.uniform(0, 30))
         plan = FaultPlan(rng, rate=rng.choice([0.0, 0.05, 0.2]), budget=rng.randint(0, 25))
-        table = MemoryTable(clock, seed)
+        table = MeteredTable(clock, seed)
         self._world = World(rng, clock, table, quota, plan, Counter(), Counter(), Counter(), self._outcome.reached)
         self._processes: list[Process | Caller] = []
         self._asleep: dict[str, int] = {}

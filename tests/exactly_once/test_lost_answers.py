@@ -11,16 +11,16 @@ import pytest
 from dynamodb_counters import Aggregate, Count, CountersError, Event
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.increments import increment, reset
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.faults.faulty_client import Fault, FaultyClient
+from simulation.metered_table import MeteredTable
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _SITE = Aggregate("site", _VIEW, pk="SITE", sk="SITE", measures={"n": Count()})
 
 
 def test_an_increment_costs_one_unit() -> None:
-    table = MemoryTable(VirtualClock())
+    table = MeteredTable(VirtualClock())
     for number in range(1, 101):
         assert increment(Table(table.name, table, clock=VirtualClock()), _SITE, {}, 1) == {"n": number}  # type: ignore[arg-type]
     written = table.usage.writes
@@ -41,7 +41,7 @@ def _check_schedule(seed: int) -> bool:
     Returns whether every reset said what it took.
     """
     rng, clock, late = random.Random(seed), VirtualClock(), list[Callable[[], Any]]()
-    memory = MemoryTable(clock)
+    memory = MeteredTable(clock)
     budget, depth = [60], [0]
     done, taken, unknown = list[int](), list[int](), list[str]()
 

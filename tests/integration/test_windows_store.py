@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from dynamodb_counters import Event, Sum, Window
-from dynamodb_counters.testing._dynamodb.capacity import item_bytes
+from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.engines import Engine
 from tests.integration.stores import Store

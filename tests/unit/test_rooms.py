@@ -57,7 +57,7 @@ _ROOMS = {
     """,
     "simulation": """
         __init__
-        clock
+        clock metered_table
         aws
         engines
         queue

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from demo.aws_smoke.deployed import Deployed
 from demo.aws_smoke.questions.metrics import metric
 from demo.aws_smoke.questions.question import Answer
-from dynamodb_counters.testing._dynamodb.capacity import item_bytes, write_units
+from dynamodb_counters._items.item_sizes import item_bytes, write_units
 
 _TIMES: Final = 10
 _KEY: Final[dict[str, Any]] = {"pk": {"S": "group"}, "sk": {"S": "count"}}

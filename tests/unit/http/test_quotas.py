@@ -19,10 +19,10 @@ from dynamodb_counters._http.quota_resources import QuotaResources
 from dynamodb_counters._table import Table
 from dynamodb_counters.handlers import api
 from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import Hook, HookedClient, failing
 from simulation.handler_process import LAMBDA_CONTEXT
+from simulation.metered_table import MeteredTable
 from tests.unit.http.handlers import call_api, environment, request
 
 CALLS = Quota("calls", limit=10, per="day", by="customer", tz="Europe/Berlin")
@@ -38,7 +38,7 @@ class Service:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.clock = VirtualClock()
-        self.memory = MemoryTable(self.clock)
+        self.memory = MeteredTable(self.clock)
         self._patch = patch
         environment(patch)
         patch.setenv("QUOTAS", encode((CALLS, ALL)))

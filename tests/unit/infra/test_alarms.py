@@ -12,7 +12,7 @@ from aws_cdk import Duration, Stack
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
 from dynamodb_counters import Aggregate, Count, Items, Ranking
-from dynamodb_counters.testing._dynamodb.capacity import INDEX_UNITS_PER_MOVE
+from dynamodb_counters._cost.counted_items import INDEX_UNITS
 from tests.unit.infra.support import PROJECT, build, each, imported, new_stack, synthesized
 
 ORDERS = Aggregate("orders", Items("order"), pk="SHOP", sk="ORDERS", measures={"n": Count()})
@@ -94,7 +94,7 @@ def test_a_verification_without_end_is_noticed(always: dict[str, dict[str, Any]]
 def test_the_page_says_how_many_scores_a_leaderboard_takes() -> None:
     """A partition of an index takes 1,000 write units a second, as one of a table does."""
     page = " ".join((PROJECT / "docs" / "aggregates.md").read_text().split())
-    changes = int(1000 / INDEX_UNITS_PER_MOVE)
+    changes = int(1000 / INDEX_UNITS)
     assert f"about {changes} changes of score per second" in page
     assert Ranking.__doc__ is not None
     assert f"{changes} changes of score per second" in " ".join(Ranking.__doc__.split())

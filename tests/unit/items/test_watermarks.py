@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS
 from dynamodb_counters._items.watermarks import Watermark, packed, sequence_of
-from dynamodb_counters.testing._dynamodb.capacity import item_bytes as billed_bytes
 
 _SEQUENCES = st.integers(0, 10**SEQUENCE_DIGITS - 1).map(lambda number: f"{number:0{SEQUENCE_DIGITS}}")
 _SHARD = "shardId-00000001414576573621-f55eea83"
@@ -25,14 +23,3 @@ def test_a_watermark_takes_28_bytes_at_most_with_the_numbers_of_today() -> None:
     watermark = Watermark(_SHARD)
 
     assert item_bytes(dict(zip([watermark.name], watermark.values(f"{10**24:040}"), strict=True))) <= 28
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        *({"S": "é"}, {"N": "-12.50"}, {"N": "0"}, {"N": "1200"}, {"B": b"12"}, {"SS": ["a", "bc"]}, {"BOOL": True}),
-        *({"L": [{"S": "a"}, {"NULL": True}]}, {"M": {"a": {"N": "1"}}}, {"NS": ["1", "22"]}, {"BS": [b"1"]}),
-    ],
-)
-def test_the_size_of_an_item_is_what_the_simulation_bills(value: dict[str, object]) -> None:
-    assert item_bytes({"name": value}) == billed_bytes({"name": value})

@@ -12,8 +12,8 @@ from dynamodb_counters._quarantine.quarantine_items import STATE
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
 from dynamodb_counters._quarantine.waiting import MOST_READ_UNITS, Waiting, waiting_in_bucket, waiting_in_quarantine
 from dynamodb_counters._table import Table
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
+from simulation.metered_table import MeteredTable
 from tests.unit.quarantine.buckets import Bucket
 
 DAY = 86_400.0
@@ -21,12 +21,12 @@ KEPT = 90 * DAY
 
 
 @pytest.fixture
-def memory() -> MemoryTable:
-    return MemoryTable(VirtualClock())
+def memory() -> MeteredTable:
+    return MeteredTable(VirtualClock())
 
 
 @pytest.fixture
-def table(memory: MemoryTable) -> Table:
+def table(memory: MeteredTable) -> Table:
     return Table(memory.name, cast("Any", memory), clock=memory._clock)
 
 
@@ -43,7 +43,7 @@ def quarantine(table: Table, number: int, *, size: int = 10, kept: float = KEPT)
     Quarantine(table, kept).keep("shard-1", [image])
 
 
-def test_nothing_waits(table: Table, memory: MemoryTable) -> None:
+def test_nothing_waits(table: Table, memory: MeteredTable) -> None:
     assert waiting_in_quarantine(table, KEPT) == Waiting()
     assert memory.usage.reads <= 32 * 0.5
 
@@ -68,7 +68,7 @@ def test_the_age_is_the_records_however_long_it_is_kept(table: Table) -> None:
     assert waiting_in_quarantine(table, KEPT) == Waiting()
 
 
-def test_the_expiry_gives_the_age_of_an_entry_without_a_record(table: Table, memory: MemoryTable) -> None:
+def test_the_expiry_gives_the_age_of_an_entry_without_a_record(table: Table, memory: MeteredTable) -> None:
     quarantine(table, 1)
     [item] = memory.items()
     spoiled = {**item, "record": {"S": "no JSON"}}
@@ -78,7 +78,7 @@ def test_the_expiry_gives_the_age_of_an_entry_without_a_record(table: Table, mem
 
 
 @pytest.mark.parametrize("size", [10, 25_000])
-def test_a_flood_costs_no_more_than_stated(table: Table, memory: MemoryTable, size: int) -> None:
+def test_a_flood_costs_no_more_than_stated(table: Table, memory: MeteredTable, size: int) -> None:
     for number in range(6000):
         quarantine(table, number, size=size)
     assert STATE in next(memory.items())

@@ -15,8 +15,8 @@ from dynamodb_counters._fold.admission import Admission
 from dynamodb_counters._queue.consumer import Consumed, Consumer
 from dynamodb_counters._queue.sending import Queues
 from dynamodb_counters._table import Table
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
+from simulation.metered_table import MeteredTable
 from simulation.queue.sqs import SQS, Message, Queue
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
@@ -29,7 +29,7 @@ class World:
         self.clock = VirtualClock()
         self.dead = Queue(self.clock)
         self.queue = Queue(self.clock, dead_letters=self.dead, max_receives=max_receives)
-        self.table = MemoryTable(self.clock)
+        self.table = MeteredTable(self.clock)
         self.refuse_sending = False
         self.sqs = SQS({"q": self.queue, "d": self.dead}, refuses=lambda: self.refuse_sending)
         self.reached = Table(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dynamodb_counters import Counters, Event, InvalidArgumentError
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._reads.time_ranges import time_ranges
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from simulation.metered_table import MeteredTable
 
 VIEW: Final = Event("view", pk="URL#{url}", sk="T#{time}#C#{client}")
 NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -49,7 +49,7 @@ def test_each_way_to_write_a_time_of_the_span_is_in_one_range(
 
 def test_a_time_in_the_sort_key_saves_the_read_of_the_other_days() -> None:
     clock = NOON.timestamp
-    table = MemoryTable(clock)
+    table = MeteredTable(clock)
     counters = Counters(table.name, client=cast("Any", table), clock=clock)
     times = [NOON - timedelta(minutes=2 * number) for number in range(5_000)]
     events = [{"url": "/", "time": time.isoformat(), "client": "c"} for time in times]
@@ -62,6 +62,6 @@ def test_a_time_in_the_sort_key_saves_the_read_of_the_other_days() -> None:
 
 
 def test_a_span_without_the_attribute_of_the_time_is_refused_at_the_call() -> None:
-    counters = Counters("counters", client=cast("Any", MemoryTable(NOON.timestamp)))
+    counters = Counters("counters", client=cast("Any", MeteredTable(NOON.timestamp)))
     with pytest.raises(InvalidArgumentError, match="invalid time=None"):
         counters.events(VIEW, url="/", start=NOON)

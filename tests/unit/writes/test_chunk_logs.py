@@ -11,8 +11,8 @@ from dynamodb_counters import Counters, Event, Packed
 from dynamodb_counters._items.chunks import decode_chunk
 from dynamodb_counters._items.table_schema import CHUNK
 from dynamodb_counters._writes.chunk_log import _WARY, ChunkLogs
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
+from simulation.metered_table import MeteredTable
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{at}", packed=Packed("at", bucket=timedelta(minutes=1)))
 _HIT = Event("hit", pk="URL#{url}", sk="T#{at}#ID#{id}", packed=Packed("at", bucket=timedelta(minutes=1)))
@@ -26,7 +26,7 @@ def _views(clock: VirtualClock, minutes: range, each: int = 20) -> list[dict[str
 def test_logs_used_longest_ago_are_forgotten_and_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ChunkLogs, "MOST_EVENTS", _MOST)
     clock = VirtualClock()
-    table: Any = MemoryTable(clock, 1, 1)
+    table: Any = MeteredTable(clock, 1, 1)
     counters = Counters(table.name, client=table, clock=clock)
     for minute in range(60):
         counters.accept_many(_VIEW, _views(clock, range(minute, minute + 1)))
@@ -42,7 +42,7 @@ def test_logs_used_longest_ago_are_forgotten_and_read_again(monkeypatch: pytest.
 def test_a_log_larger_than_all_that_is_remembered_is_kept_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ChunkLogs, "MOST_EVENTS", _MOST)
     clock = VirtualClock()
-    table: Any = MemoryTable(clock, 1, 1)
+    table: Any = MeteredTable(clock, 1, 1)
     counters = Counters(table.name, client=table, clock=clock)
     counters.accept_many(_VIEW, _views(clock, range(3)))
     counters.accept_many(_VIEW, _views(clock, range(1), each=2 * _MOST))
@@ -54,7 +54,7 @@ def test_a_log_larger_than_all_that_is_remembered_is_kept_alone(monkeypatch: pyt
 
 def test_puts_after_the_chunk_of_another_look_first() -> None:
     clock = VirtualClock()
-    table: Any = MemoryTable(clock, 1, 1)
+    table: Any = MeteredTable(clock, 1, 1)
     own, other = (Counters(table.name, client=table, clock=clock) for _ in range(2))
 
     def accept(by: Counters, url: str) -> int:
@@ -73,7 +73,7 @@ def test_puts_after_the_chunk_of_another_look_first() -> None:
 
 def test_events_of_one_partition_key_are_side_by_side_in_a_chunk() -> None:
     clock = VirtualClock()
-    table: Any = MemoryTable(clock, 1, 1)
+    table: Any = MeteredTable(clock, 1, 1)
     mixed = [{"url": f"/{n % 7}", "id": n, "at": int(clock())} for n in range(100)]
     Counters(table.name, client=table, clock=clock).accept_many(_HIT, mixed)
     [chunk] = [item[CHUNK] for item in table.items() if CHUNK in item]

@@ -13,9 +13,9 @@ from botocore.exceptions import ClientError
 from dynamodb_counters import Counters, InvalidArgumentError, Leases, Quota
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient
+from simulation.metered_table import MeteredTable
 
 CALLS = Quota("calls", limit=300, per="day", by=("customer",), portion=50)
 ONE, TWO = {"customer": "1"}, {"customer": "2"}
@@ -26,7 +26,7 @@ class Processes:
 
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        self.table = MemoryTable(self.clock)
+        self.table = MeteredTable(self.clock)
         client: Any = self.table
         self.counters = Counters(self.table.name, client=client, clock=self.clock)
 

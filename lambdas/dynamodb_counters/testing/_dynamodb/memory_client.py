@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from dynamodb_counters.testing._dynamodb.capacity import Usage, item_bytes, query_units
+from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters.testing._dynamodb.client_errors import (
     EXCEPTIONS,
     ConditionalCheckFailedException,
@@ -19,7 +19,7 @@ from dynamodb_counters.testing._dynamodb.client_errors import (
     raise_first,
 )
 from dynamodb_counters.testing._dynamodb.expressions import EXPRESSIONS, Placeholders, compile_condition, used
-from dynamodb_counters.testing._dynamodb.memory_partitions import Attempt, Table, answer, attempt
+from dynamodb_counters.testing._dynamodb.memory_partitions import Attempt, Key, Table, answer, attempt, read_units
 from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
 from dynamodb_counters.testing._dynamodb.request_checks import crowd_problem
 from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, Item
@@ -48,7 +48,7 @@ class Paginator:
 
 
 class MemoryDynamoDB:
-    """A client, its tables, and what its requests cost."""
+    """A client and its tables."""
 
     exceptions = EXCEPTIONS
     # Powertools registers its user agent; nothing is sent that could carry it.
@@ -58,7 +58,6 @@ class MemoryDynamoDB:
     """Whether requests are refused that have too many parts."""
 
     def __init__(self, clock: Callable[[], float], page_items: int = 1000) -> None:
-        self.usage = Usage()
         self.tables: dict[str, Table] = {}
         self._clock = clock
         self.page_items = page_items
@@ -71,10 +70,9 @@ class MemoryDynamoDB:
 
     def get_item(self, **request: Any) -> dict[str, Any]:
         with self._lock:
-            self.usage.call()
             _check_placeholders("GetItem", request)
             found = self._table("GetItem", request).find("GetItem", request["Key"])
-            self.usage.read(query_units([found or {}], consistent=request.get("ConsistentRead", False)))
+            self._consume(read_units([found or {}], consistent=request.get("ConsistentRead", False)))
             return {"Item": _projected(request, [found])[0]} if found else {}
 
     def put_item(self, **request: Any) -> dict[str, Any]:
@@ -90,7 +88,6 @@ class MemoryDynamoDB:
         self._require_few("TransactWriteItems", TransactItems=TransactItems)
         writes = [next(iter(item.items())) for item in TransactItems]
         with self._lock:
-            self.usage.call()
             keys = [str(self._table("TransactWriteItems", request).key_of(request)) for _, request in writes]
             if len(set(keys)) < len(keys):
                 raise failure("TransactWriteItems", "ValidationException", "Transaction request cannot include twice")
@@ -100,13 +97,12 @@ class MemoryDynamoDB:
     def batch_get_item(self, *, RequestItems: dict[str, dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
         [(name, asked)] = RequestItems.items()
         with self._lock:
-            self.usage.call()
             _check_placeholders("BatchGetItem", asked)
             self._require_few("BatchGetItem", Keys=asked["Keys"])
             table = self._table("BatchGetItem", {"TableName": name})
             found = [table.find("BatchGetItem", key) for key in asked["Keys"]]
             consistent = asked.get("ConsistentRead", False)
-            self.usage.read(sum(query_units([item or {}], consistent=consistent) for item in found))
+            self._consume(sum(read_units([item or {}], consistent=consistent) for item in found))
         return {
             "Responses": {name: _projected(asked, [item for item in found if item])},
             "UnprocessedKeys": {},
@@ -115,7 +111,6 @@ class MemoryDynamoDB:
     def batch_execute_statement(self, *, Statements: list[dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
         """INSERTs only."""
         self._require_few("BatchExecuteStatement", Statements=Statements)
-        self.usage.call()
         return {"Responses": [self._insert(statement) for statement in Statements]}
 
     def query(self, **request: Any) -> dict[str, Any]:
@@ -128,7 +123,6 @@ class MemoryDynamoDB:
     def _page(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         _check_placeholders(operation, request)
         with self._lock:
-            self.usage.call()
             table = self._table(operation, request)
             try:
                 items, more = (table.page if operation == "Query" else table.scanned)(request, self.page_items)
@@ -136,8 +130,8 @@ class MemoryDynamoDB:
                 found = _projected(request, kept)
             except InvalidValueError as error:
                 raise failure(operation, "ValidationException", str(error)) from None
-            units = query_units(items, consistent=request.get("ConsistentRead", False))
-            self.usage.read(units)
+            units = read_units(items, consistent=request.get("ConsistentRead", False))
+            self._consume(units)
         told = {} if request.get("Select") == "COUNT" else {"Items": found}
         last = {"LastEvaluatedKey": table.key_of({"Item": items[-1]})} if more else {}
         counts = {"Count": len(found), "ScannedCount": len(items)}
@@ -181,12 +175,14 @@ class MemoryDynamoDB:
 
     def _single(self, operation: str, kind: str, request: dict[str, Any]) -> dict[str, Any]:
         with self._lock:
-            self.usage.call()
             [done] = self._execute(operation, [(kind, request)])
         return answer(request, done)
 
-    def _admit(self, tried: Sequence[tuple[Item, Attempt, float]]) -> None:
-        """Refuse what a request is about to write, by keys and units; this table has no limits."""
+    def _consume(self, units: float) -> None:
+        """Note what has been read; this table keeps no account."""
+
+    def _admit(self, tried: Sequence[tuple[Key, Attempt, float]]) -> None:
+        """Note, or refuse, what a request is about to write, by keys and units; this table has no limits."""
 
     def _execute(self, operation: str, writes: list[tuple[str, dict[str, Any]]]) -> list[Attempt]:
         tried = []
@@ -197,10 +193,7 @@ class MemoryDynamoDB:
             tried.append((table, key, attempt(kind, request, table.keys, table.find(operation, key))))
         # A transaction writes twice: it prepares, then commits.
         times = 2 if operation == "TransactWriteItems" else 1
-        self._admit([(key, done, done.units * times) for _, key, done in tried])
-        for table, key, done in tried:
-            if done.reason["Code"] != "ValidationError":
-                self.usage.write(table.address(key), done.units * times)
+        self._admit([(table.address(key), done, done.units * times) for table, key, done in tried])
         raise_first(operation, [done.reason for _, _, done in tried])
         for table, key, done in tried:
             if (done.old or None) != done.new:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._fold.records import MAX_TTL_AGE
-from dynamodb_counters.testing._dynamodb.capacity import Key, item_bytes, write_units
+from dynamodb_counters._items.item_sizes import item_bytes, write_units
 from dynamodb_counters.testing._dynamodb.client_errors import failure
 from dynamodb_counters.testing._dynamodb.expressions import (
     Placeholders,
@@ -21,6 +21,9 @@ from dynamodb_counters.testing._dynamodb.expressions import (
 )
 from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
 from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, Item, comparable, stored
+
+Key: TypeAlias = tuple[str, ...]
+"""Table name and the values of the key."""
 
 _MAX_ITEM_BYTES: Final = 400 * 1024
 _PAGE_BYTES: Final = 1024 * 1024
@@ -148,6 +151,11 @@ class Table:
     def _place(self, key: Item) -> tuple[str, str]:
         partition, *sort = (key[name]["S"] for name in self.keys)
         return partition, sort[0] if sort else ""
+
+
+def read_units(items: Iterable[Item], *, consistent: bool = False) -> float:
+    """Units of all items that a page looked at: one per started 4 KB, half of that unless consistent."""
+    return max(1, math.ceil(sum(map(item_bytes, items)) / 4096)) * (1.0 if consistent else 0.5)
 
 
 def _one_page(items: list[Item], request: Mapping[str, Any], most: int) -> tuple[list[Item], bool]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters.testing._dynamodb.capacity import item_bytes, query_units, write_units
+from dynamodb_counters._items.item_sizes import item_bytes, write_units
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,5 @@ def test_sizes_follow_the_published_rules(value: dict[str, Any], size: int) -> N
     assert item_bytes({"name": value}) == 4 + size
 
 
-def test_units_are_rounded_up() -> None:
+def test_write_units_are_rounded_up() -> None:
     assert [write_units(size) for size in (1, 1024, 1025, 4096)] == [1, 1, 2, 4]
-    assert query_units([{"a": {"S": "x" * 4095}}]) == 0.5
-    assert query_units([{"a": {"S": "x" * 4096}}]) == 1
-    # The sum is rounded, not each item.
-    assert query_units([{"a": {"S": "x" * 100}}] * 25) == 0.5
