@@ -8,9 +8,9 @@ from typing import Any, Final, Self, TypeAlias
 
 from dynamodb_counters._price_file import PRICES
 from dynamodb_counters.testing._dynamodb.memory_client import Paginator
-from dynamodb_counters.testing._dynamodb.stream_source import Source
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
+from simulation.delivery.stream_source import Source
 from simulation.engines.tables import create_table
 from simulation.faults.hooked_client import HookedClient
 from simulation.metered_table import Metered, Usage

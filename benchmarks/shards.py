@@ -9,8 +9,7 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, Final
 
-from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
-from dynamodb_counters.testing._dynamodb.stream_source import Page, Record, ShardInfo
+from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream, Page, Record, ShardInfo
 from dynamodb_counters.testing._dynamodb.typed_values import Item
 from simulation.clock import VirtualClock
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings

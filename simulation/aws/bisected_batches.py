@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from dynamodb_counters.testing._dynamodb.stream_source import Record
+from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.aws.rule import Rule
 
 BATCHES_ARE_BISECTED: Final = Rule(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dynamodb_counters.testing._dynamodb.stream_source import Record
+from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.aws.rule import Rule
 
 _PARAMETERS: Final = "https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html"

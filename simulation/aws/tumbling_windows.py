@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from dynamodb_counters.testing._dynamodb.stream_source import Page, Record
+from dynamodb_counters.testing._dynamodb.memory_stream import Page, Record
 from simulation.aws.rule import Rule
 
 STATE_IS_RETURNED: Final = Rule(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from dynamodb_counters.testing._dynamodb.stream_source import Page, Record, ShardInfo
+from dynamodb_counters.testing._dynamodb.memory_stream import Page, Record, ShardInfo
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient

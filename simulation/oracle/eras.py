@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._declarations.generations import definition
-from dynamodb_counters.testing._dynamodb.stream_source import Record
+from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.oracle.specs import Spec, declarations
 
 HISTORY_KEY: Final = {"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "DEPLOYMENTS"}}

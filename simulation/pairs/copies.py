@@ -11,7 +11,7 @@ from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._recovery.catch_up import CatchUp
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
-from dynamodb_counters.testing._dynamodb.stream_source import Record
+from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.faults.disorder import in_disorder
 from simulation.faults.process import OneThread
 from simulation.oracle.eras import HISTORY_KEY

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from dynamodb_counters._backfill.shards import Shard
 from dynamodb_counters._declarations import Items, TableKeys
-from dynamodb_counters.testing._dynamodb.stream_source import Page, Record, ShardInfo, Source, shard_id
+from dynamodb_counters.testing._dynamodb.memory_stream import Page, Record, ShardInfo
+from simulation.delivery.stream_source import Source, shard_id
 from simulation.oracle.specs import TRADE
 from simulation.schedules.backend import Backend
 from simulation.schedules.writers import Writers, key_of

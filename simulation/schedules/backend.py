@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dynamodb_counters._backfill.shards import Shard, stream_shards
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
-from dynamodb_counters.testing._dynamodb.memory_stream import TTL_IDENTITY
-from dynamodb_counters.testing._dynamodb.stream_source import Record, Source
+from dynamodb_counters.testing._dynamodb.memory_stream import TTL_IDENTITY, Record
 from simulation.aws import creation_times
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
+from simulation.delivery.stream_source import Source
 from simulation.engines.tables import create_table
 
 if TYPE_CHECKING:

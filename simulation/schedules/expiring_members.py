@@ -19,7 +19,7 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._timeline.times import DAY, HOUR
 from dynamodb_counters.testing._counting import one_by_one
-from dynamodb_counters.testing._dynamodb.stream_source import Record
+from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.faults.faulty_client import FaultPlan
 from simulation.schedules.backend import MemoryBackend
 from simulation.schedules.deliveries import MAX_AGE, Deliveries, drawn

@@ -13,9 +13,10 @@ from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._quarantine.waiting import PREFIX
 from dynamodb_counters._recovery.given_up import GivenUp
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
-from dynamodb_counters.testing._dynamodb.stream_source import Record, Source
+from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
+from simulation.delivery.stream_source import Source
 from simulation.schedules.backend import Backend, LocalBackend
 
 

@@ -17,7 +17,7 @@ from dynamodb_counters._declarations.generations import base_name, generation_nu
 from dynamodb_counters._fold.records import NEW, OLD, padded
 from dynamodb_counters._items.table_schema import BASELINE, ERASED, PK, SK, TALLY_PREFIX, TYPE, WATERMARK_PREFIX
 from dynamodb_counters._items.watermarks import sequence_of, shard_digest
-from dynamodb_counters.testing._dynamodb.stream_source import Record
+from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.specification.tally_schedule import DEFINITIONS, MEASURE, SALE, WEIGHTS
 
 _TALLY: Final = TALLY_PREFIX + MEASURE

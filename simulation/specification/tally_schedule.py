@@ -15,8 +15,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters._writes.accept import accept, retract
 from dynamodb_counters._writes.increments import increment, reset
-from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
-from dynamodb_counters.testing._dynamodb.stream_source import Record
+from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream, Record
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HookedClient
 from simulation.pairs import features

@@ -17,8 +17,7 @@ from dynamodb_counters._declarations.groups import group_keys
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR
 from dynamodb_counters.errors import BackfillError
-from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
-from dynamodb_counters.testing._dynamodb.stream_source import Record
+from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream, Record
 from simulation.workbench import Workbench
 
 ORDER = Items("order", where=Attr("customer").exists())

@@ -15,7 +15,7 @@ from dynamodb_counters._commit.batch import Report
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
 from dynamodb_counters.errors import CommitError
 from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.stream_source import Record
+from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.faults.hooked_client import failing
 from simulation.schedules import coverage
 from simulation.schedules import expiring_members as schedule

@@ -25,7 +25,7 @@ from dynamodb_counters._recovery.redrive_bucket import RedrivenBatch, redrive_bu
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
 from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.stream_source import Record
+from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient, HookedClient, failing
 from simulation.schedules import coverage

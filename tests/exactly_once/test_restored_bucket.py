@@ -19,7 +19,7 @@ from dynamodb_counters._recovery.redrive_bucket import redrive_bucket
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
 from dynamodb_counters.errors import CommitError, GivenUpError
-from dynamodb_counters.testing._dynamodb.stream_source import Record
+from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.faults.actors import Crashed
 from simulation.oracle.truth import actual, differences, expected_so_far
 from simulation.schedules.backend import MemoryBackend

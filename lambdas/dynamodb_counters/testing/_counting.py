@@ -12,8 +12,7 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
-from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
-from dynamodb_counters.testing._dynamodb.stream_source import Record
+from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream, Record
 from dynamodb_counters.testing._faults import Faults
 
 _QUARANTINE_SECONDS: Final = 14 * DAY

@@ -16,7 +16,7 @@ from dynamodb_counters import _clients as clients
 from dynamodb_counters import _counters as counters
 from dynamodb_counters import _table as table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
-from dynamodb_counters.testing._dynamodb.stream_source import Record
+from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.queue.sqs import SQS, Queue
 

@@ -7,17 +7,31 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from dynamodb_counters.testing._dynamodb.stream_source import Page, Record, ShardInfo
 from dynamodb_counters.testing._dynamodb.typed_values import Item
 
 LABEL: Final = "2026-11-20T00:00:00.000"
 TTL_IDENTITY: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 
+Record: TypeAlias = dict[str, Any]
+"""A stream record as it stands in a Lambda event."""
+
 _HASHES: Final = 2**32
 _FEWEST_DIGITS: Final = 21
 _MOST_DIGITS: Final = 40
+
+
+class ShardInfo(NamedTuple):
+    id: str
+    parent: str | None
+
+
+class Page(NamedTuple):
+    """Records read, and whether the shard is closed and has no more."""
+
+    records: list[Record]
+    ended: bool
 
 
 @dataclass(slots=True)

@@ -1,24 +1,11 @@
-"""A stream that can be read, whatever the engine: shards, and records as Lambda hands them over."""
+"""A stream that can be read, whatever the engine."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Protocol
 
-Record: TypeAlias = dict[str, Any]
-"""A stream record as it stands in a Lambda event."""
-
-
-class ShardInfo(NamedTuple):
-    id: str
-    parent: str | None
-
-
-class Page(NamedTuple):
-    """Records read, and whether the shard is closed and has no more."""
-
-    records: list[Record]
-    ended: bool
+from dynamodb_counters.testing._dynamodb.memory_stream import Page, ShardInfo
 
 
 def shard_id(name: str) -> str:
