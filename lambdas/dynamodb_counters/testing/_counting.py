@@ -126,7 +126,7 @@ class Counting:
         reached: Any = client or self._memory
         clock = self._clock
         return Aggregator(
-            one_by_one(Table(self._memory.name, reached, clock=lambda: clock() + waited, sleep=_no_pause)),
+            one_by_one(Table(self._memory.name, reached, clock=lambda: clock() + waited, sleep=lambda _: None)),
             self._declarations,
             quarantine_retention_seconds=_QUARANTINE_SECONDS,
             source_table=self._source_table,
@@ -159,7 +159,3 @@ def one_by_one(table: Table) -> Table:
     """The table, with its requests one after the other."""
     vars(table)["pool"] = OneByOne()
     return table
-
-
-def _no_pause(_seconds: float) -> None:
-    """Return at once: no other thread needs the time."""

@@ -11,7 +11,6 @@ from typing import Any, Final, Literal
 
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declarable, Declaration, Items, flatten
-from dynamodb_counters._declarations.table_keys import TableKeys
 from dynamodb_counters._fold.origins import table_of
 from dynamodb_counters._items.table_schema import LEADERBOARD, QUARANTINE, RANKING_INDEX, SCORE, TYPE
 from dynamodb_counters._quarantine.quarantine_items import STATE, WAITING, Quarantined, read_quarantine_item
@@ -62,7 +61,9 @@ class CountersInMemory(Counters):
             self._clock, rng.getrandbits(32), shards, indexes={RANKING_INDEX: (LEADERBOARD, SCORE)}
         )
         self._tables = [self._memory.tables[self._memory.name]]
-        if (keys := _source_keys(declarations)) is not None:
+        sources = [declared.source for declared in declarations]
+        keys = next((one.keys for one in sources if isinstance(one, Items) and one.keys is not None), None)
+        if keys is not None:
             names = [name for name in (keys.partition_key, keys.sort_key) if name is not None]
             seeded = rng.getrandbits(32)
             self._tables.append(self._memory.create(_SOURCE, *names, seed=seeded, shards=shards, ttl=keys.ttl or ""))
@@ -222,11 +223,6 @@ def _flattened(declarations: Iterable[Declarable]) -> tuple[Declaration, ...]:
     except (AttributeError, TypeError):
         expected = "an iterable of Aggregate, Window, Distinct or Hierarchy"
         raise InvalidArgumentError("declarations", declarations, expected) from None
-
-
-def _source_keys(declarations: tuple[Declaration, ...]) -> TableKeys | None:
-    sources = [declared.source for declared in declarations]
-    return next((source.keys for source in sources if isinstance(source, Items) and source.keys is not None), None)
 
 
 def _lateness(seed: int, probability: float) -> Callable[[dict[str, Any]], float]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
+from decimal import Decimal, DecimalException
 from typing import Any, Final, TypeAlias
+
+from dynamodb_counters._items.decimals import EXACT, fits, format_number
 
 Value: TypeAlias = Mapping[str, Any]
 """A typed value, ``{"S": "text"}``."""
@@ -12,7 +14,6 @@ Value: TypeAlias = Mapping[str, Any]
 Item: TypeAlias = dict[str, Any]
 """Attribute name to typed value."""
 
-_WIDE: Final = Context(prec=600, Emax=9999, Emin=-9999, traps=[Inexact, InvalidOperation, Overflow])
 _MAX_DIGITS: Final = 38
 _LARGEST: Final = 125
 _SMALLEST: Final = -130
@@ -38,12 +39,12 @@ def canonical(text: str) -> str:
     """
     if text.isdecimal() and len(text) <= _MAX_DIGITS and (text[0] != "0" or len(text) == 1):
         return text
-    return _text(parse(text))
+    return format_number(parse(text))
 
 
 def add(one: str, two: str) -> str:
     """The exact sum, refused beyond 38 digits or DynamoDB's range."""
-    return _text(_checked(_WIDE.add(parse(one), parse(two))))
+    return format_number(_checked(EXACT.add(parse(one), parse(two))))
 
 
 def comparable(value: Value) -> tuple[str, Any]:
@@ -70,8 +71,7 @@ def _checked(number: Decimal) -> Decimal:
         raise InvalidValueError("The parameter cannot be converted to a numeric value")
     if not number:
         return Decimal(0)
-    digits = "".join(map(str, number.as_tuple().digits)).strip("0")
-    if len(digits) > _MAX_DIGITS:
+    if not fits(number):
         raise InvalidValueError("DynamoDB only supports precision up to 38 digits")
     if not _SMALLEST <= number.adjusted() <= _LARGEST:
         kind, size = ("overflow", "larger") if number.adjusted() > 0 else ("underflow", "smaller")
@@ -79,10 +79,3 @@ def _checked(number: Decimal) -> Decimal:
             f"Number {kind}. Attempting to store a number with magnitude {size} than supported range"
         )
     return number
-
-
-def _text(number: Decimal) -> str:
-    text = format(number, "f")
-    if "." in text:
-        text = text.rstrip("0").rstrip(".")
-    return "0" if text in ("", "-0") else text
