@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters._backfill.scheduled import LONGEST, ScheduledVerifier, StoppableVerification
+from dynamodb_counters._backfill.scheduled import LONGEST, ScheduledVerifier
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._backfill.wiring import make_runner
 from dynamodb_counters._control.control import read_control
@@ -27,7 +27,7 @@ class Invocations:
         self.bench, self.stream = bench, Stream(bench)
         client: Any = bench.table
         self.table = Table(bench.table.name, client, clock=bench.clock, sleep=self._sleep)
-        make = partial(make_runner, StoppableVerification, self.table, bench.table.stream, now=bench.clock, segments=1)
+        make = partial(make_runner, Verification, self.table, bench.table.stream, now=bench.clock, segments=1)
         self.verifier = ScheduledVerifier(self.table, lambda run: make(run=run), bench.clock)
 
     def __call__(self, *, begins: bool = False) -> Verification | None:

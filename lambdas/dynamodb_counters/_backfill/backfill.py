@@ -16,11 +16,11 @@ from typing import Final
 
 from dynamodb_counters._assumptions import FRESH, SETTLED_AFTER
 from dynamodb_counters._backfill.baseline import Pages, baselines, withheld
-from dynamodb_counters._backfill.opening import Opening, opening, wanted
+from dynamodb_counters._backfill.opening import Opening, opening, read_name, wanted
 from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
 from dynamodb_counters._changes.meaning import fingerprint, same_meaning
-from dynamodb_counters._control.control import NUMBERED, Control, read_control, write_control
+from dynamodb_counters._control.control import NUMBERED, Control, read_control
 from dynamodb_counters._control.deployment_items import Era, History, deployment_id
 from dynamodb_counters._control.run_items import Run
 from dynamodb_counters._control.statuses import Status
@@ -69,16 +69,15 @@ class Backfill(Runner):
         eras.append(Era(since, deployment_id(sets[0]), run.id))
         eras += [replace(era, deployment=deployment_id(part)) for era, part in zip(later, sets[1:], strict=True)]
         state = self._state(run, opened)
-        written = write_control(
-            self.table,
+        written = self._write_control(
             seen,
+            state,
             History(tuple(eras)),
             runs=(*seen.runs, run),
             deployments=sets[-1:],
             # Before a takeover that is to come, a generation may be alone that readers have never used.
             passing=sets[:-1],
             attributes={NUMBERED: {"N": str(number)}},
-            also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
         )
         return state if written else None
 
@@ -211,15 +210,14 @@ class Backfill(Runner):
             ends = math.ceil(self.now() + FRESH + SETTLED_AFTER)
             names = {declaration.name for declaration in kept}
             state.phase = COMPLETE
-            if write_control(
-                self.table,
+            if self._write_control(
                 seen,
+                state,
                 _followed(history, folded, kept, ends),
                 # Others may fill earlier generations of the same names.
                 runs=[run for run in seen.runs if run != state.run and names.issuperset(run.names)],
                 statuses=seen.statuses | statuses,
                 deployments=(kept,),
-                also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
             ):
                 return
             state.phase = ADDING
@@ -227,19 +225,13 @@ class Backfill(Runner):
 
     def _close(self, seen: Control, state: State) -> bool:
         """Give a run up, and end its generations."""
-        assert seen.history is not None
-        folded = self._folded(seen.history.last.deployment)
+        history = self._known(seen)
+        folded = self._folded(history.last.deployment)
         number = generation_number(state.run.names[0])
         kept = tuple(declaration for declaration in folded if generation_number(declaration.name) != number)
-        written = write_control(
-            self.table,
-            seen,
-            _followed(seen.history, folded, kept, math.ceil(self.now() + self.open_after)),
-            runs=[run for run in seen.runs if run != state.run],
-            deployments=(kept,),
-            also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
-        )
-        return written is not None
+        history = _followed(history, folded, kept, math.ceil(self.now() + self.open_after))
+        runs = [run for run in seen.runs if run != state.run]
+        return self._write_control(seen, state, history, runs=runs, deployments=(kept,))
 
 
 def _is_mixed(folded: Collection[Declaration], new: Opening) -> bool:
@@ -300,9 +292,8 @@ def _is_lacking(
     bases = {base_name(each.name) for each in filled}
     known = {each.name: each for each in folded}
     for name, over in declared.items():
-        number = reads.get(name, 0)
         one: object = over.source
-        two: object = getattr(known.get(f"{name}~{number}" if number else name), "source", None)
+        two: object = getattr(known.get(read_name(name, reads)), "source", None)
         while name not in bases and isinstance(one, Aggregate):
             if one.name in bases and not (isinstance(two, Aggregate) and same_meaning(one, two)):
                 return True

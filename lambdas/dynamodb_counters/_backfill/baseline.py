@@ -48,8 +48,9 @@ class Pages:
 
     def scanned(self) -> Iterator[ScannedItem]:
         """Each item that contributed when it was read, or would have."""
-        for page in self._scan_pages():
-            yield from unpack_scanned(page[ROWS]["B"])
+        for segment in range(self.segments):
+            for page in self._query(scan_key(self.run.id, segment, 0)[PK]):
+                yield from unpack_scanned(page[ROWS]["B"])
 
     def logged(self) -> Iterator[tuple[str, LoggedChange]]:
         """Each logged change with its shard, some of them repeatedly; parents before children."""
@@ -65,10 +66,6 @@ class Pages:
             if change.sequence > through.get(shard, ""):
                 yield shard, change
                 through[shard] = change.sequence
-
-    def _scan_pages(self) -> Iterator[Mapping[str, Any]]:
-        for segment in range(self.segments):
-            yield from self._query(scan_key(self.run.id, segment, 0)[PK])
 
     def _query(self, pk: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         pages = self.table.client.get_paginator("query").paginate(

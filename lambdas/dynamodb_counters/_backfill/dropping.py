@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynamodb_counters._assumptions import GUARANTEE, SKEW
+from dynamodb_counters._backfill.opening import read_name
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._control.control import read_control, read_declarations, stored_deployments
 from dynamodb_counters._control.deployment_items import decoded
@@ -37,7 +38,7 @@ class Dropping:
     pace: Pace = field(init=False)
 
     def __post_init__(self) -> None:
-        self.pace = Pace(self.units_per_second, self.table.clock, self.table.sleep)
+        self.pace = Pace(self.table, self.units_per_second)
 
     def steps(self) -> Iterator[int]:
         """Scan the table and delete unused items; yield after each round how many items were scanned."""
@@ -65,7 +66,7 @@ class Dropping:
             raise BackfillError("nothing counts this table yet: there is nothing to drop")
         # A record that is delivered late is counted by the declarations of its time.
         eras = seen.history.since(self.now() - GUARANTEE - SKEW).eras
-        used = {f"{name}~{number}" if number else name for name, number in seen.reads.items()}
+        used = {read_name(name, seen.reads) for name in seen.reads}
         for deployment in {era.deployment for era in eras}:
             declarations = read_declarations(self.table, deployment)
             if declarations is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dynamodb_counters._changes.meaning import same_meaning
@@ -40,12 +40,10 @@ def wanted(
 
 def _unfinished(seen: Control, declared: Collection[Declaration], folded: Collection[Declaration]) -> set[str]:
     """Names that do not count everything there is, or count as they were declared before."""
-    statuses, reads = seen.statuses, seen.reads
     known = {declaration.name: declaration for declaration in folded}
-    unfinished = {name for name, status in statuses.items() if not status.whole}
+    unfinished = {name for name, status in seen.statuses.items() if not status.whole}
     for declaration in declared:
-        number = reads.get(declaration.name, 0)
-        held = known.get(f"{declaration.name}~{number}" if number else declaration.name)
+        held = known.get(read_name(declaration.name, seen.reads))
         if held is None or not same_meaning(declaration, held):
             unfinished.add(declaration.name)
     return unfinished & {declaration.name for declaration in declared}
@@ -79,11 +77,11 @@ def opening(
             source = declaration.source
             if isinstance(source, Aggregate):
                 own = _is_over(by_name[source.name], names, by_name) if source.name in by_name else False
-                below = build(source.name) if own else read.get(_read_name(source.name, control))
+                below = build(source.name) if own else read.get(read_name(source.name, control.reads))
                 if not isinstance(below, Aggregate):
                     raise BackfillError(f"{name!r} counts {source.name!r}, which nothing counts: backfill that, too")
                 source = below
-            before = incremented.get(_read_name(name, control))
+            before = incremented.get(read_name(name, control.reads))
             carries = replace(before, _carries=None) if type(before) is type(declaration) else None
             built[name] = generation(declaration, number, source, carries)
         return built[name]
@@ -108,6 +106,7 @@ def _is_over(declaration: Declaration, names: Collection[str], by_name: dict[str
     return isinstance(source, Aggregate) and _is_over(by_name.get(source.name, source), names, by_name)
 
 
-def _read_name(name: str, control: Control) -> str:
-    number = control.reads.get(base_name(name), 0)
+def read_name(name: str, reads: Mapping[str, int]) -> str:
+    """The name of the generation that readers use."""
+    number = reads.get(base_name(name), 0)
     return f"{name}~{number}" if number else name

@@ -44,9 +44,7 @@ class Difference:
     """The mark of the last repair on the item that a repair writes."""
 
 
-def repair_key(layout: ItemLayout, ref: GroupRef) -> Key:
-    """The key of the item of a group that a repair writes."""
-    key = layout.key(ref[1], "")
+def typed_key(key: Mapping[str, str]) -> Key:
     return {PK: {"S": key[PK]}, SK: {"S": key[SK]}}
 
 

@@ -30,7 +30,7 @@ from dynamodb_counters._backfill.state import (
     State,
 )
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint, checkpoint_key
-from dynamodb_counters._control.control import Control, read_control, read_declarations
+from dynamodb_counters._control.control import Control, read_control, read_declarations, write_control
 from dynamodb_counters._control.deployment_items import History
 from dynamodb_counters._control.run_items import ONLY_SHARD, Run, run_item, run_key
 from dynamodb_counters._declarations import Declaration
@@ -77,7 +77,7 @@ class Runner(ABC):
     """Phases in which a run must know all shards of its time."""
 
     def __post_init__(self) -> None:
-        self._pace = Pace(self.units_per_second, self.table.clock, self.table.sleep)
+        self._pace = Pace(self.table, self.units_per_second)
 
     def steps(self) -> Iterator[Progress]:
         """Work on the run; yield after each step where it is."""
@@ -109,9 +109,18 @@ class Runner(ABC):
     def _finish(self, state: State) -> Iterator[Progress]:
         """Finish a run whose log has caught up with the scan."""
 
-    @abstractmethod
+    def give_up(self) -> None:
+        self._void(self._found())
+
     def _close(self, seen: Control, state: State) -> bool:
         """Write a run's last phase, and that it is not open any more; False if another process has written."""
+        runs = [run for run in seen.runs if run != state.run]
+        return self._write_control(seen, state, self._known(seen), runs=runs)
+
+    def _write_control(self, seen: Control, state: State, history: History, **changed: Any) -> bool:
+        """Write the control, and the run's item with it; False if another process has written."""
+        put = {"Put": {"TableName": self.table.name, "Item": self._item(state)}}
+        return write_control(self.table, seen, history, also=[put], **changed) is not None
 
     def _progress(self, state: State, done: float, total: float) -> Progress:
         return Progress(state.phase, state.run.id, int(done), int(total), self._pace.consumed)
@@ -189,6 +198,7 @@ class Runner(ABC):
 
     def _scan(self, state: State) -> Iterator[Progress]:
         sources, plan = self._sources(), self._plan(state)
+        ttl_of = self._origins().ttl_of([program.layout.declaration for program in plan.programs.values()])
         scan = Scan(
             table=self.table,
             sources=sources,
@@ -197,15 +207,15 @@ class Runner(ABC):
             segments=state.segments,
             pace=self._pace,
             page_items=self.page_items,
-            quarantine=self._quarantine(plan),
+            quarantine=Quarantine(self.table, RETENTION, ttl_of),
         )
         described = [self.table.client.describe_table(TableName=source.table.name)["Table"] for source in sources]
         total = sum(table.get("ItemCount", 0) for table in described)
         for scanned in scan.rounds():
-            state.items = scanned.items
+            state.items = scanned
             if self.now() > state.described_at + _DESCRIBE_EVERY:
                 self._describe(state)
-            yield self._progress(state, scanned.items, max(total, scanned.items))
+            yield self._progress(state, scanned, max(total, scanned))
         if state.phase == SCANNING:
             state.ended_at = self.now()
         self._enter(state, SCANNING, DRAINING)
@@ -243,10 +253,8 @@ class Runner(ABC):
     def _log(self, state: State) -> LogTail:
         return LogTail(state.run, self.table, self.source, self.now, self._pace, self.clocks)
 
-    def _quarantine(self, plan: Plan) -> Quarantine:
-        origins = Origins(self.table.name, None if self.source is None else self.source.arn)
-        declared = [program.layout.declaration for program in plan.programs.values()]
-        return Quarantine(self.table, RETENTION, origins.ttl_of(declared))
+    def _origins(self) -> Origins:
+        return Origins(self.table.name, None if self.source is None else self.source.arn)
 
     def _sources(self) -> tuple[Source, ...]:
         """Tables to scan: that of the counts, and the source table if there is one."""

@@ -58,16 +58,6 @@ class Source:
 
 
 @dataclass(slots=True)
-class Scanned:
-    """How far a scan is."""
-
-    items: int = 0
-    pages: int = 0
-    segments: int = 0
-    segments_done: int = 0
-
-
-@dataclass(slots=True)
 class Scan:
     """Scans a source in parallel segments, strongly consistent, for one run."""
 
@@ -81,8 +71,8 @@ class Scan:
     quarantine: Quarantine
     _segments: list[_Segment] = field(default_factory=list)
 
-    def rounds(self) -> Iterator[Scanned]:
-        """Read a page of each segment at a time, side by side."""
+    def rounds(self) -> Iterator[int]:
+        """Read a page of each segment at a time, side by side; yield how many items were read."""
         count = self.segments * len(self.sources)
         self._segments = [_Segment(number, limit=self.page_items) for number in range(count)]
         self._side_by_side(self._resume, self._segments)
@@ -96,13 +86,8 @@ class Scan:
             if isinstance(outcome, Exception):
                 raise outcome
 
-    def _scanned(self) -> Scanned:
-        return Scanned(
-            sum(segment.items for segment in self._segments),
-            sum(segment.page for segment in self._segments),
-            len(self._segments),
-            sum(segment.is_done for segment in self._segments),
-        )
+    def _scanned(self) -> int:
+        return sum(segment.items for segment in self._segments)
 
     def _resume(self, segment: _Segment) -> None:
         """Go on after the last page that stands."""

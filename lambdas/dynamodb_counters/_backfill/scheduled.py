@@ -21,20 +21,12 @@ LONGEST: Final = 20 * HOUR
 """A verification that has not come to its end by then is given up: while it is open, every batch is logged."""
 
 
-@dataclass(slots=True, kw_only=True)
-class StoppableVerification(Verification):
-    """A verification that can be given up."""
-
-    def give_up(self) -> None:
-        self._void(self._found())
-
-
 @dataclass(frozen=True, slots=True)
 class ScheduledVerifier:
     """Verifies a table; `make` makes what works on the run with an id, on a new one for ""."""
 
     table: Table
-    make: Callable[[str], StoppableVerification]
+    make: Callable[[str], Verification]
     now: Callable[[], float]
 
     def work(self, *, begins: bool, time_left: Callable[[], float]) -> Verification | None:

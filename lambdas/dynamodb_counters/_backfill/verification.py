@@ -18,26 +18,26 @@ from typing import ClassVar, Final
 from dynamodb_counters._assumptions import READ_TOGETHER
 from dynamodb_counters._backfill.baseline import Pages, baselines, part_of
 from dynamodb_counters._backfill.group_items import counted, shown
+from dynamodb_counters._backfill.opening import read_name
 from dynamodb_counters._backfill.quarantined_groups import quarantined_groups
-from dynamodb_counters._backfill.repair import Difference, repair_key, repaired
+from dynamodb_counters._backfill.repair import Difference, repaired, typed_key
 from dynamodb_counters._backfill.runner import ROUNDS, SPLITTING, Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, SCANNING, Progress, State
 from dynamodb_counters._backfill.verdicts import WAITS, Judged, Verdict, counts_gone, judge
 from dynamodb_counters._commit.checkpoint_items import BOOK
 from dynamodb_counters._commit.expired_items import read_expired
-from dynamodb_counters._control.control import Control, read_control, write_control
+from dynamodb_counters._control.control import Control, read_control
 from dynamodb_counters._control.run_items import Run
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.generations import base_name
-from dynamodb_counters._declarations.groups import Key, identity
+from dynamodb_counters._declarations.groups import identity
 from dynamodb_counters._fold.closing_times import late_parts
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout
-from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import EXACT, Number
-from dynamodb_counters._items.table_schema import PK, REPAIRED, SK
+from dynamodb_counters._items.table_schema import REPAIRED
 from dynamodb_counters._items.watermarks import Watermark, sequence_of
 from dynamodb_counters._reads.batch_get import get_items
 from dynamodb_counters.errors import BackfillError
@@ -85,7 +85,7 @@ class Verification(Runner):
         statuses = seen.statuses
         names = []
         for name in sorted(with_parts(self.names, self._folded(seen.declared)) or reads):
-            read = f"{name}~{reads[name]}" if reads.get(name) else name
+            read = read_name(name, reads)
             for era in history.eras:
                 if (era.valid_from > opened or era == history.at(opened)) and read not in {
                     declaration.name for declaration in self._folded(era.deployment)
@@ -98,14 +98,7 @@ class Verification(Runner):
         if not names:
             raise BackfillError("nothing to verify: no declaration counts everything yet, backfill them")
         state = self._state(Run(f"0r{secrets.token_hex(8)}", "verify", since, tuple(names)), opened)
-        written = write_control(
-            self.table,
-            seen,
-            history,
-            runs=(*seen.runs, state.run),
-            also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
-        )
-        return state if written else None
+        return state if self._write_control(seen, state, history, runs=(*seen.runs, state.run)) else None
 
     def _finish(self, state: State) -> Iterator[Progress]:
         self._enter(state, DRAINING, COMPARING)
@@ -219,7 +212,8 @@ class Verification(Runner):
         for _ in range(_AGAIN):
             begun = self.now()
             names, applied = self._positions(state)
-            keys = {ref: _keys(plan.programs[ref[0]].layout, ref) for ref in refs}
+            layouts = {ref: plan.programs[ref[0]].layout for ref in refs}
+            keys = {ref: [typed_key(key) for key in layout.keys(ref[1])] for ref, layout in layouts.items()}
             found = get_items(self.table, [key for some in keys.values() for key in some], consistent=True)
             if self.now() < begun + READ_TOGETHER:
                 break
@@ -287,15 +281,12 @@ class Verification(Runner):
         expires_at = layout.expires_at(group)
         return expires_at is not None and expires_at <= self.now()
 
-    def _origins(self) -> Origins:
-        return Origins(self.table.name, None if self.source is None else self.source.arn)
-
     def _judge(self, layout: ItemLayout, ref: GroupRef, missing: dict[str, Number], held: _Held) -> Iterable[Judged]:
         until, is_gone = self._expired.get(ref[0]), not held.items
         return judge(layout.declaration, ref[1], missing, until, is_gone=is_gone)
 
     def _note(self, layout: ItemLayout, ref: GroupRef, held: _Held, judged: Iterable[Judged]) -> None:
-        key = identity(repair_key(layout, ref))
+        key = identity(typed_key(layout.key(ref[1], "")))
         mark = next((item.get(REPAIRED) for item in held.items if identity(item) == key), None)
         name, group = base_name(ref[0]), layout.values(ref[1])
         for verdict, why, numbers in judged:
@@ -313,17 +304,6 @@ class Verification(Runner):
         """
         return repaired(self.table, self._repair_plan, self._run_id, self.differences, unknown=unknown)
 
-    def _close(self, seen: Control, state: State) -> bool:
-        assert seen.history is not None
-        written = write_control(
-            self.table,
-            seen,
-            seen.history,
-            runs=[run for run in seen.runs if run != state.run],
-            also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
-        )
-        return written is not None
-
 
 def _counts_directly(plan: Plan, ref: GroupRef) -> bool:
     """Whether a transaction may count in a group."""
@@ -335,7 +315,3 @@ def _applied(items: list[Image], watermarks: list[str], checkpoint: str) -> str:
     """The last record of a shard that a group has applied."""
     held = [sequence_of(item[name]) for item in items for name in watermarks if name in item]
     return max(checkpoint, *held) if held else checkpoint
-
-
-def _keys(layout: ItemLayout, ref: GroupRef) -> list[Key]:
-    return [{PK: {"S": key[PK]}, SK: {"S": key[SK]}} for key in layout.keys(ref[1])]

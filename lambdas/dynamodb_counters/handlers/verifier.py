@@ -11,7 +11,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from dynamodb_counters import _clients
-from dynamodb_counters._backfill.scheduled import ScheduledVerifier, StoppableVerification
+from dynamodb_counters._backfill.scheduled import ScheduledVerifier
 from dynamodb_counters._backfill.service_time import ServiceTime
 from dynamodb_counters._backfill.verdicts import Verdict
 from dynamodb_counters._backfill.verification import Verification
@@ -28,7 +28,7 @@ def verifier() -> ScheduledVerifier:
     """Create the verifier that the environment describes, once per process."""
     table, streams = Table(os.environ["TABLE_NAME"]), _clients.make_service_client("dynamodbstreams")
     # One segment: there is no hurry.
-    make = partial(make_runner, StoppableVerification, table, streams, segments=1, sample=float(os.environ["SAMPLE"]))
+    make = partial(make_runner, Verification, table, streams, segments=1, sample=float(os.environ["SAMPLE"]))
     return ScheduledVerifier(table, lambda run: make(run=run), ServiceTime(table))
 
 
