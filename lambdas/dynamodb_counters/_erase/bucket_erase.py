@@ -13,8 +13,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from dynamodb_counters._assumptions import TRIES
-from dynamodb_counters._erase.held_records import reduced_records
-from dynamodb_counters._erase.matching import Wanted
+from dynamodb_counters._erase.matching import Wanted, reduced_records
 from dynamodb_counters.errors import CountersError, MalformedImageError
 
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html

@@ -17,8 +17,8 @@ from dynamodb_counters._fold.records import NEW, OLD, is_erasure
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.discard_marks import image_digest, marks_of, stored_marks
 from dynamodb_counters._items.table_schema import NOT_IN, PK, SK
-from dynamodb_counters._quarantine.quarantine_items import DISCARDED, Quarantined
-from dynamodb_counters._quarantine.redrive_entries import change_request, list_quarantined
+from dynamodb_counters._quarantine.quarantine_items import DISCARDED, WAITING, Quarantined
+from dynamodb_counters._quarantine.redrive_entries import list_quarantined, state_request, stored_key
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -102,7 +102,8 @@ class Discards:
             for other in list_quarantined(self._table, redriven=False):
                 side, held = _image(other)
                 if held is not None and not other.key[1].endswith(DOUBTFUL):
-                    self._waiting.setdefault(_known(other, side, held), []).append(other)
+                    known = side, is_erasure(other.content), other.names, image_digest(held)
+                    self._waiting.setdefault(known, []).append(other)
         side, is_erased = OLD if name == NEW else NEW, is_erasure(entry.content)
         for other_erased in (is_erased, not is_erased):
             # Measure and tally cancel out only where neither can be counted: half of what was erased may be by now.
@@ -114,7 +115,7 @@ class Discards:
 
     def _write(self, *entries: Quarantined, mark: dict[str, Any] | None = None) -> bool:
         client = self._table.client
-        updates = [change_request(self._table, entry, DISCARDED) for entry in entries]
+        updates = [state_request(self._table, stored_key(entry), WAITING, DISCARDED) for entry in entries]
         writes: list[Any] = [{"Update": update} for update in [*updates, *([mark] if mark else [])]]
         try:
             client.transact_write_items(TransactItems=writes)
@@ -125,10 +126,6 @@ class Discards:
             return False
         self._done.update(entry.key for entry in entries)
         return True
-
-
-def _known(entry: Quarantined, side: str, image: Image) -> _Known:
-    return side, is_erasure(entry.content), entry.names, image_digest(image)
 
 
 def _image(entry: Quarantined) -> tuple[str, Image | None]:

@@ -116,7 +116,7 @@ class Eraser:
         events = self._items.sweep(keeps_counts=keeps_counts, writes=writes)
         packed = self._chunks.sweep(keeps_counts=keeps_counts, writes=writes)
         in_quarantine = self._quarantine.sweep(writes=writes, drops=drops)
-        in_pages = self._pages.sweep(writes=writes)
+        pages, runs = self._pages.sweep(writes=writes)
         return Erased(
             events=events,
             packed=packed,
@@ -125,16 +125,14 @@ class Eraser:
             given_up=given_up,
             uncounted=dropped + in_quarantine.waiting + given_up,
             out_of_sight=out_of_sight,
-            pages=in_pages.found,
-            runs=in_pages.runs,
+            pages=pages,
+            runs=runs,
             left=in_quarantine.left + given_up * (not drops) if writes else 0,
         )
 
 
 def _texts(argument: str, texts: object) -> list[str]:
-    if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise InvalidArgumentError(argument, texts, "a list of texts")
-    found = list(texts)
+    found: list[Any] = list(texts) if isinstance(texts, Iterable) and not isinstance(texts, str) else [None]
     if not all(isinstance(text, str) and text for text in found):
         raise InvalidArgumentError(argument, texts, "a list of texts")
     return found

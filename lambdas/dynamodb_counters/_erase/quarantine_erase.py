@@ -13,8 +13,7 @@ from typing import Any
 
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._erase.discards import Discards
-from dynamodb_counters._erase.held_records import Reduced, reduced
-from dynamodb_counters._erase.matching import Wanted
+from dynamodb_counters._erase.matching import Reduced, Wanted, reduced
 from dynamodb_counters._fold.records import Record
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._quarantine.quarantine_items import (

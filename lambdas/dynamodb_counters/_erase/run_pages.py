@@ -6,7 +6,6 @@ They go as a whole once their run is over: no process reads them any more.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dynamodb_counters._control.control import read_control
@@ -16,22 +15,15 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR
 
 
-@dataclass(slots=True)
-class InPages:
-    """How many pages runs have left that are over, and of how many runs pages stay."""
-
-    found: int = 0
-    runs: int = 0
-
-
 class RunPages:
     """The pages of one table's runs."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def sweep(self, *, writes: bool) -> InPages:
-        found = InPages()
+    def sweep(self, *, writes: bool) -> tuple[int, int]:
+        """Delete the pages; return how many runs that are over have left, and of how many runs pages stay."""
+        found = staying = 0
         names = {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": RUN_SK_PREFIX}}
         runs = list(self._query(f"{PK} = :pk AND begins_with({SK}, :sk)", names))
         is_open = {run.id for run in read_control(self._table).runs}
@@ -43,14 +35,14 @@ class RunPages:
             # A process that has not heard of the end writes and reads pages still.
             written = float(item[TTL]["N"]) - KEPT
             if run in is_open or self._table.clock() < written + HOUR:
-                found.runs += bool(pages)
+                staying += bool(pages)
                 continue
-            found.found += len(pages)
+            found += len(pages)
             if writes:
                 for _, done in self._table.side_by_side(self._delete, pages):
                     if isinstance(done, Exception):
                         raise done
-        return found
+        return found, staying
 
     def _query(self, condition: str, values: Mapping[str, Any], *, keys: bool = False) -> Iterator[Mapping[str, Any]]:
         request: Any = {

@@ -58,7 +58,7 @@ def redrive(table: Table, entry: Quarantined) -> bool:
     """Send an entry back through the stream; False if it was redriven before or has expired."""
     if not isinstance(entry, Quarantined):
         raise InvalidArgumentError("entry", entry, "a Quarantined, one of quarantined()")
-    return _change(table, entry, REDRIVEN)
+    return _set_state(table, stored_key(entry), WAITING, REDRIVEN)
 
 
 def purge(table: Table, entry: Quarantined) -> bool:
@@ -66,7 +66,7 @@ def purge(table: Table, entry: Quarantined) -> bool:
     try:
         table.client.delete_item(
             TableName=table.name,
-            Key={PK: {"S": entry.key[0]}, SK: {"S": entry.key[1]}},
+            Key=stored_key(entry),
             ConditionExpression="#state = :waiting OR #state = :discarded",
             ExpressionAttributeNames={"#state": STATE},
             ExpressionAttributeValues={":waiting": {"S": WAITING}, ":discarded": {"S": DISCARDED}},
@@ -81,24 +81,19 @@ def confirm(table: Table, key: Mapping[str, Any]) -> bool:
     return _set_state(table, key, PROVISIONAL, WAITING)
 
 
-def _change(table: Table, entry: Quarantined, state: str) -> bool:
-    return _set_state(table, {PK: {"S": entry.key[0]}, SK: {"S": entry.key[1]}}, WAITING, state)
-
-
 def _set_state(table: Table, key: Mapping[str, Any], before: str, after: str) -> bool:
     try:
-        table.client.update_item(**_state_request(table, key, before, after))
+        table.client.update_item(**state_request(table, key, before, after))
     except table.client.exceptions.ConditionalCheckFailedException:
         return False
     return True
 
 
-def change_request(table: Table, entry: Quarantined, state: str) -> dict[str, Any]:
-    """The update of an entry that waits to another state."""
-    return _state_request(table, {PK: {"S": entry.key[0]}, SK: {"S": entry.key[1]}}, WAITING, state)
+def stored_key(entry: Quarantined) -> dict[str, Any]:
+    return {PK: {"S": entry.key[0]}, SK: {"S": entry.key[1]}}
 
 
-def _state_request(table: Table, key: Mapping[str, Any], before: str, after: str) -> dict[str, Any]:
+def state_request(table: Table, key: Mapping[str, Any], before: str, after: str) -> dict[str, Any]:
     return {
         "TableName": table.name,
         "Key": key,

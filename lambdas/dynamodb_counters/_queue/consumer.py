@@ -91,7 +91,9 @@ class Consumer:
         consumed = Consumed()
         groups = list(self._groups(messages))
         for group in groups:
-            done = self._finish(group, consumed) if self._is_late() else self._handle(group, consumed)
+            for parts in self._slices(group):
+                self._accept(parts, consumed)
+            done = self._finish(group, consumed)
             if group is not groups[-1]:
                 # The next slice may crash: nothing of what is done is to come back with it.
                 self._queues.delete(done)
@@ -108,11 +110,6 @@ class Consumer:
 
     def _is_late(self) -> bool:
         return time_left(self._table.clock()) <= 0
-
-    def _handle(self, group: Sequence[Message], consumed: Consumed) -> list[Message]:
-        for parts in self._slices(group):
-            self._accept(parts, consumed)
-        return self._finish(group, consumed)
 
     def _slices(self, group: Sequence[Message]) -> Iterator[list[_Part]]:
         """Events to accept together, message by message, until time is up."""
@@ -149,7 +146,7 @@ class Consumer:
     def _accept(self, parts: Sequence[_Part], consumed: Consumed) -> None:
         events = [message.events[index] for message, index in parts]
         try:
-            outcomes = self._accepted(events) if events else []
+            outcomes = accept_many(self._table, self._event, events, self._refusal, self._conflicts) if events else []
         except Exception as error:  # noqa: BLE001
             reason = f"{type(error).__name__}: {error}"
             alone = [list(those) for _, those in groupby(parts, key=lambda part: part[0])]
@@ -164,13 +161,10 @@ class Consumer:
                 return
             # Which of them were accepted is not known: those will be duplicates.
             outcomes = [Outcome(OutcomeStatus.FAILED, reason)] * len(parts)
-            if _is_fault(error):
+            if not may_pass(error):
                 consumed.faults.add(reason)
         for (message, index), outcome in zip(parts, outcomes, strict=True):
             message.outcomes[index] = outcome
-
-    def _accepted(self, events: Sequence[Any]) -> list[Outcome]:
-        return accept_many(self._table, self._event, events, self._refusal, self._conflicts)
 
     def _refusal(self, item: Mapping[str, Any]) -> str | None:
         return None if self._admission is None else self._admission.refusal(dict(item), self._table.clock())
@@ -197,7 +191,3 @@ class Consumer:
         unfinished |= self._queues.send(sendings)
         consumed.unfinished += sorted(unfinished)
         return [message for message in group if message.id not in unfinished]
-
-
-def _is_fault(error: Exception) -> bool:
-    return not may_pass(error)

@@ -74,6 +74,19 @@ def has_caught_up(table: Table, stream: str) -> bool:
     return bool(table.read_item(_DONE).get("stream", {}).get("S") == stream)
 
 
+def deliver(
+    aggregator: Aggregator, table: Table, shard: str, records: Sequence[Record], *, given_up: bool = False
+) -> Report:
+    """Have a batch counted, in as many tries as it takes."""
+    failure = CommitError([])
+    for _ in table.tries():
+        try:
+            return aggregator.handle({"shardId": shard, "Records": list(records)}, given_up=given_up)
+        except CommitError as error:
+            failure = error
+    raise failure
+
+
 class CatchUp:
     """Catches up with the original's stream in a copy.
 
@@ -186,7 +199,7 @@ class CatchUp:
             self._step_back(shard, uncounted.counted_through[shard])
         for shard, records in uncounted.records.items():
             for start in range(0, len(records), _BATCH):
-                report = self._deliver(aggregator, {"shardId": shard, "Records": records[start : start + _BATCH]})
+                report = deliver(aggregator, self._table, shard, records[start : start + _BATCH])
                 updated += report.updated
                 quarantined += report.quarantined
         self._finish()
@@ -219,15 +232,6 @@ class CatchUp:
             read[shard] = kept, set(later)
             later |= passed
         return {shard: kept for shard, (kept, _) in read.items()}, {shard: keys for shard, (_, keys) in read.items()}
-
-    def _deliver(self, aggregator: Aggregator, event: dict[str, Any]) -> Report:
-        failure = CommitError([])
-        for _ in self._table.tries():
-            try:
-                return aggregator.handle(event)
-            except CommitError as error:
-                failure = error
-        raise failure
 
     def _step_back(self, shard: str, through: str) -> None:
         """Let the shard's checkpoint cover only what all copied items contain; once."""

@@ -6,22 +6,21 @@ counted of it: later records are in books of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._commit.batch import Aggregator, Report
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._control.control import Control, read_control
 from dynamodb_counters._control.deployments import last_declarations
-from dynamodb_counters._control.predecessors import Predecessor
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.origins import table_of
 from dynamodb_counters._quarantine.quarantine import RETENTION
-from dynamodb_counters._recovery.catch_up import has_caught_up
+from dynamodb_counters._recovery.catch_up import deliver, has_caught_up
 from dynamodb_counters._recovery.given_up import GivenUp, OnFailureBucket
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import CommitError, CountersError, GivenUpError
+from dynamodb_counters.errors import CountersError, GivenUpError
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,12 @@ def redrive_bucket(
     Declarations other than the table's last deployment are refused, with a `CheckpointError`.
     """
     control = read_control(table)
-    _require_caught_up(table, control.predecessors)
+    if control.predecessors and not has_caught_up(table, control.predecessors[-1].stream):
+        # The copy is still to count what comes first.
+        raise GivenUpError(
+            "the copy has not caught up with the original's stream: run `counters restore "
+            f"{control.predecessors[-1].stream}` again"
+        )
     source_table = control.source or None
     aggregator = Aggregator(
         table,
@@ -98,10 +102,10 @@ def redrive_bucket(
                 raise
             yield RedrivenBatch(key, problem=_told(error))
             continue
-        if _is_known(batch.stream, table.name, control):
+        if (problem := _unknown(batch.stream, table.name, control)) is None:
             by_shard.setdefault((table_of(batch.stream), batch.shard), []).append((batch.place, key))
         else:
-            yield RedrivenBatch(key, len(batch.records), problem=_unknown(batch.stream, table.name, control))
+            yield RedrivenBatch(key, len(batch.records), problem=problem)
     for batches in by_shard.values():
         stopped_by = ""
         # An item's watermark holds the last record only, so a shard's batches are counted in their order.
@@ -137,7 +141,7 @@ def _redrive(
                 "again, so delete the object once the original needs it no more"
             )
         if batch.records and not dry_run:
-            report = _deliver(aggregator, table, batch)
+            report = deliver(aggregator, table, batch.shard, batch.records, given_up=True)
             done = replace(done, updated=report.updated, quarantined=report.quarantined)
             if skipped := report.overtaken if batch.is_early else 0:
                 done = replace(done, skipped=skipped)
@@ -152,15 +156,6 @@ def _redrive(
     return replace(done, problem="; ".join(problems) or None)
 
 
-def _require_caught_up(table: Table, predecessors: Sequence[Predecessor]) -> None:
-    """Refuse a copy that is still to count what comes first."""
-    if predecessors and not has_caught_up(table, predecessors[-1].stream):
-        raise GivenUpError(
-            "the copy has not caught up with the original's stream: run `counters restore "
-            f"{predecessors[-1].stream}` again"
-        )
-
-
 def _contained(batch: GivenUp, control: Control) -> tuple[GivenUp, int]:
     """The batch as far as this table contains it, and how many of its records are in doubt."""
     for predecessor in control.predecessors:
@@ -170,12 +165,13 @@ def _contained(batch: GivenUp, control: Control) -> tuple[GivenUp, int]:
     return batch, 0
 
 
-def _is_known(stream: str, table_name: str, control: Control) -> bool:
+def _unknown(stream: str, table_name: str, control: Control) -> str | None:
+    """Why batches of a stream are not counted; None if they are."""
+    # The table has a name or an ARN, the stream an ARN.
+    is_own = table_of(stream).rpartition("/")[2] == table_name.rpartition("/")[2]
     is_copied = any(predecessor.is_of(stream) for predecessor in control.predecessors)
-    return is_copied or _is_of(stream, table_name) or table_of(stream) == control.source
-
-
-def _unknown(stream: str, table_name: str, control: Control) -> str:
+    if is_copied or is_own or table_of(stream) == control.source:
+        return None
     known = [repr(table_name), *(repr(source) for source in [control.source] if source)]
     known += [f"{table_of(each.stream)!r} until it was copied" for each in control.predecessors]
     return (
@@ -186,18 +182,3 @@ def _unknown(stream: str, table_name: str, control: Control) -> str:
 
 def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-def _deliver(aggregator: Aggregator, table: Table, batch: GivenUp) -> Report:
-    failure = CommitError([])
-    for _ in table.tries():
-        try:
-            return aggregator.handle({"shardId": batch.shard, "Records": list(batch.records)}, given_up=True)
-        except CommitError as error:
-            failure = error
-    raise failure
-
-
-def _is_of(stream: str, table_name: str) -> bool:
-    """Whether a stream, by its ARN, is that of a table, by its name or ARN."""
-    return table_of(stream).rpartition("/")[2] == table_name.rpartition("/")[2]
