@@ -11,8 +11,8 @@ from benchmarks.function_cpu import POSTED
 from benchmarks.packing import chunk_sizes
 from dynamodb_counters._cost.chunk_sizes import ChunkSizes
 from dynamodb_counters._cost.counted_items import Counted
+from dynamodb_counters._cost.dollars import added, doors, function_dollars, receiver
 from dynamodb_counters._cost.month_bill import bills
-from dynamodb_counters._cost.service_dollars import added, doors, function_dollars, receiver
 from dynamodb_counters._cost.workload_settings import Door, Workload
 from dynamodb_counters._price_file import PRICES
 

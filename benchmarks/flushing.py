@@ -14,7 +14,7 @@ from benchmarks.designs.ours import SHARD, VIEWS
 from benchmarks.packing import Writer, of
 from benchmarks.queue_and_stream import Stream, chunks
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._cost.service_dollars import MONTH
+from dynamodb_counters._cost.dollars import MONTH
 from dynamodb_counters._table import Table
 
 _RATES: Final = (1, 10, 100, 1_000, 10_000)

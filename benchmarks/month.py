@@ -7,10 +7,9 @@ from typing import Final, NamedTuple
 
 from benchmarks.invocations import Used, replay
 from dynamodb_counters._cost import functions
-from dynamodb_counters._cost.construct_dollars import idle
 from dynamodb_counters._cost.counted_items import Counted
+from dynamodb_counters._cost.dollars import MONTH, idle
 from dynamodb_counters._cost.month_bill import bills
-from dynamodb_counters._cost.service_dollars import MONTH
 from dynamodb_counters._cost.workload_settings import Workload
 from dynamodb_counters._price_file import PRICES
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from dynamodb_counters._cost.counted_items import Counted
+from dynamodb_counters._cost.dollars import MONTH
 from dynamodb_counters._cost.month_bill import bills
-from dynamodb_counters._cost.service_dollars import MONTH
 from dynamodb_counters._cost.workload_settings import Workload
 from dynamodb_counters._price_file import PRICES
 

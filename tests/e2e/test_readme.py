@@ -14,7 +14,7 @@ import pytest
 
 from dynamodb_counters import Counters
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._cost.service_dollars import MONTH
+from dynamodb_counters._cost.dollars import MONTH
 from dynamodb_counters._table import Table
 from simulation.engines import Engine
 from simulation.engines.tables import create_table

@@ -10,7 +10,7 @@ from typing import Any, Final
 from demo.aws_smoke.account import Account
 from demo.aws_smoke.questions.question import Answer
 from demo.platform.deployment import NAMESPACE
-from dynamodb_counters._cost.service_dollars import MONTH
+from dynamodb_counters._cost.dollars import MONTH
 
 _METRICS: Final = "MetricMonitorUsage"
 _SHOWN: Final = 5

@@ -11,13 +11,12 @@ from typing import Final
 from dynamodb_counters._cost import functions
 from dynamodb_counters._cost.batches import Batches
 from dynamodb_counters._cost.ceilings import Ceiling, ceiling_of, ceiling_of_ours
-from dynamodb_counters._cost.construct_dollars import idle, metered
 from dynamodb_counters._cost.counted_items import BUCKET_BYTES, GROUP_BYTES, SLOT_BYTES, WATERMARK_BYTES, Counted
+from dynamodb_counters._cost.dollars import Price, added, doors, dynamodb, function_dollars, idle, metered, receiver
 from dynamodb_counters._cost.functions import Function
 from dynamodb_counters._cost.invocations import invocations
 from dynamodb_counters._cost.known_units import KNOWN, KnownDesign
 from dynamodb_counters._cost.own_units import READS_PER_LOOK, Stage, checkpoint_reads, updates_per_batch
-from dynamodb_counters._cost.service_dollars import Price, added, doors, dynamodb, function_dollars, receiver
 from dynamodb_counters._cost.workload_settings import Workload
 from dynamodb_counters._timeline.times import DAY
 

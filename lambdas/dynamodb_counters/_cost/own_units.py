@@ -12,6 +12,7 @@ from dynamodb_counters._cost.batches import SHARD_LIFETIME, Batches
 from dynamodb_counters._cost.chunk_sizes import CHUNK_BYTES, ChunkSizes
 from dynamodb_counters._cost.counted_items import GUARD_SECONDS, Counted, updates_of
 from dynamodb_counters._items.item_sizes import write_units
+from dynamodb_counters._timeline.times import HOUR
 
 ITEMS_PER_CHECKPOINT: Final = 100
 """Items touched until a shard's checkpoint moves; it also moves at the end of a tumbling window."""
@@ -24,7 +25,6 @@ READS_PER_LOOK: Final = 2
 _SHARD_READS: Final = 1.0
 """A new shard looks for its witness."""
 
-_HOUR: Final = 3600.0
 _READ_UNIT_BYTES: Final = 4096
 _FULL: Final = 0.97
 """Share of the bytes at which a flush is cut that chunks come to."""
@@ -94,7 +94,7 @@ def count_units(counted: Sequence[Counted], batches: Batches, shards: int) -> di
     """Stages of counting, per event: updates, pruning, index, checkpoints."""
     each = [updates_of(one, batches, shards) for one in counted]
     updates = sum(one.number for one in each)
-    looks = batches.seconds / _HOUR * 0.5 * shards * (1 + GUARD_SECONDS / SHARD_LIFETIME)
+    looks = batches.seconds / HOUR * 0.5 * shards * (1 + GUARD_SECONDS / SHARD_LIFETIME)
     found = {
         "update": Stage(sum(one.writes for one in each)),
         "prune": Stage(sum(one.pruning for one in each), looks if any(one.looks for one in each) else 0.0),

@@ -10,10 +10,9 @@ from typing import get_args
 import pytest
 
 from benchmarks import bill
-from dynamodb_counters._cost.construct_dollars import ALARMS, BUSY_METRIC, IDLE_METRIC, METRICS, idle
 from dynamodb_counters._cost.counted_items import Counted
+from dynamodb_counters._cost.dollars import ALARMS, BUSY_METRIC, IDLE_METRIC, METRICS, MONTH, idle
 from dynamodb_counters._cost.month_bill import Bill, bills
-from dynamodb_counters._cost.service_dollars import MONTH
 from dynamodb_counters._cost.workload_settings import FEWEST_PARTITIONS, Door, Workload
 from dynamodb_counters._price_file import PRICES
 

@@ -13,8 +13,8 @@ from typing import Any, Final, get_args
 import click
 
 from dynamodb_counters._cost.chunk_sizes import ChunkSizes
-from dynamodb_counters._cost.construct_dollars import idle
 from dynamodb_counters._cost.counted_items import Counted
+from dynamodb_counters._cost.dollars import idle
 from dynamodb_counters._cost.month_bill import bills
 from dynamodb_counters._cost.price_list import PriceList
 from dynamodb_counters._cost.workload_settings import Door, Workload
