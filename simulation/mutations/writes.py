@@ -11,7 +11,7 @@ WRITES: Final = r"""
 + for moment in (now,)
 ? test_quotas.py::test_no_limit_is_exceeded_and_nothing_is_lost_whatever_goes_wrong
 
-== _writes/bulk_insert.py
+== _writes/insert.py
 * more than 25 statements go into a call
 - _STATEMENTS_PER_CALL: Final = 25
 + _STATEMENTS_PER_CALL: Final = 26
@@ -92,8 +92,8 @@ WRITES: Final = r"""
 + str(quota.limit)
 ? test_quotas.py::test_no_limit_is_exceeded_and_nothing_is_lost_whatever_goes_wrong
 * units are given back as often as they are sent
-- self._update(**once(self._request(units), nonce), ReturnValues
-+ self._update(**(self._request(units) if units < 0 else once(self._request(units), nonce)), ReturnValues
+- self._update(**once(request, nonce), ReturnValues
++ self._update(**(request if units < 0 else once(request, nonce)), ReturnValues
 ? test_quotas.py::test_no_limit_is_exceeded_and_nothing_is_lost_whatever_goes_wrong
 * a request without an answer is sent as something new
 - self._send(*self._pending)

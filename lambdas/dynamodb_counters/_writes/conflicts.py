@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from dynamodb_counters._declarations import Event
@@ -53,11 +52,7 @@ def _is_same(one: TypedValue, other: TypedValue) -> bool:
         case "L":
             return len(content) == len(known) and all(map(_is_same, content, known))
         case "M":
-            return _same_members(content, known)
+            return content.keys() == known.keys() and all(_is_same(part, known[name]) for name, part in content.items())
         case "B" | "SS" | "NS" | "BS":
             return bool(plain_value(one) == plain_value(other))
     return False
-
-
-def _same_members(one: Mapping[str, TypedValue], other: Mapping[str, TypedValue]) -> bool:
-    return one.keys() == other.keys() and all(_is_same(one[name], other[name]) for name in one)

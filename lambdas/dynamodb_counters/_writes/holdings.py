@@ -19,6 +19,7 @@ from dynamodb_counters._declarations.quotas import Quota, QuotaPeriod
 from dynamodb_counters._items.table_schema import PK, QUOTA, SK, TTL, TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.nonces import answer_was_lost, met, new_nonce, once
+from dynamodb_counters._writes.ownership import item_of
 from dynamodb_counters.errors import CountersError
 
 RESERVED: Final = "reserved"
@@ -102,14 +103,15 @@ class Holding:
         """Add to what is reserved, or subtract; None if it is refused and unknown whether it was done."""
         self._pending = units, nonce
         client = self._table.client
+        request = reservation(self._table, self._quota, self._key, self.period, units)
         done: bool | None
         try:
-            answer = self._update(**once(self._request(units), nonce), ReturnValues="ALL_NEW")
+            answer = self._update(**once(request, nonce), ReturnValues="ALL_NEW")
         except client.exceptions.ConditionalCheckFailedException as refusal:
             try:
                 self._seen, done = met(refusal, nonce, self._seen)
             except CountersError:
-                self._seen, done = dict(refusal.response).get("Item", {}), None  # type: ignore[assignment]
+                self._seen, done = item_of(refusal), None
         else:
             self._seen, done = answer["Attributes"], True
         self._pending = None
@@ -129,9 +131,6 @@ class Holding:
                 refusal = error
         assert refusal is not None
         raise refusal
-
-    def _request(self, units: int) -> dict[str, Any]:
-        return reservation(self._table, self._quota, self._key, self.period, units)
 
 
 def reservation(table: Table, quota: Quota, key: Mapping[str, Any], period: QuotaPeriod, units: int) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from botocore.exceptions import ClientError
 
 from dynamodb_counters._items.table_schema import LAST_RESET, NONCE_PREFIX
 from dynamodb_counters._table import Table
+from dynamodb_counters._writes.ownership import conditional, item_of
 from dynamodb_counters.errors import CountersError
 
 KEPT: Final = 16
@@ -50,17 +51,9 @@ def new_nonce(table: Table, item: Mapping[str, Any] | None = None) -> str:
 
 def once(request: Mapping[str, Any], nonce: str) -> dict[str, Any]:
     """An UpdateItem that starts with SET, made to be done once however often it is sent."""
-    conditions = [_IS_NEW, *([request["ConditionExpression"]] if "ConditionExpression" in request else [])]
     return {
-        **request,
+        **conditional(request, _IS_NEW, _NAMES, {":nonce": {"S": nonce}, ":none": _NONE}),
         "UpdateExpression": f"SET {_SHIFT}, {request['UpdateExpression'].removeprefix('SET ')}",
-        "ConditionExpression": " AND ".join(conditions),
-        "ExpressionAttributeNames": {**request["ExpressionAttributeNames"], **_NAMES},
-        "ExpressionAttributeValues": {
-            **request["ExpressionAttributeValues"],
-            ":nonce": {"S": nonce},
-            ":none": _NONE,
-        },
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
 
@@ -70,8 +63,7 @@ def met(refusal: ClientError, nonce: str, since: Mapping[str, Any] | None = None
 
     Changes of the item `since` it looked like this are known if a nonce of then is still kept.
     """
-    answer: dict[str, Any] = dict(refusal.response)
-    item: dict[str, Any] = answer.get("Item", {})
+    item = item_of(refusal)
     kept = [item.get(name, _NONE) for name in _NONCES]
     done = {"S": nonce} in (*kept, item.get(LAST_RESET))
     known = since is not None and since.get(_NONCES[0], _NONE) in kept

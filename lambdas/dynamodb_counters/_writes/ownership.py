@@ -14,12 +14,19 @@ from dynamodb_counters.errors import InvalidArgumentError
 def only_own(request: Mapping[str, Any], name: str) -> dict[str, Any]:
     """An update on condition that no other declaration has written the item."""
     is_own = "(attribute_not_exists(#own) OR #own = :own)"
-    conditions = [is_own, *([request["ConditionExpression"]] if "ConditionExpression" in request else [])]
+    return conditional(request, is_own, {"#own": TYPE}, {":own": {"S": name}})
+
+
+def conditional(
+    request: Mapping[str, Any], condition: str, names: Mapping[str, str], values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """An update on a further condition, with its placeholders."""
+    conditions = [condition, *([request["ConditionExpression"]] if "ConditionExpression" in request else [])]
     return {
         **request,
         "ConditionExpression": " AND ".join(conditions),
-        "ExpressionAttributeNames": {**request["ExpressionAttributeNames"], "#own": TYPE},
-        "ExpressionAttributeValues": {**request["ExpressionAttributeValues"], ":own": {"S": name}},
+        "ExpressionAttributeNames": {**request["ExpressionAttributeNames"], **names},
+        "ExpressionAttributeValues": {**request["ExpressionAttributeValues"], **values},
     }
 
 

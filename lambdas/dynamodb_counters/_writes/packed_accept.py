@@ -159,7 +159,9 @@ def _write(table: Table, event: Event, placed: Placed, *, compares: bool = False
     for key, failure in table.side_by_side(write, _in_turn(placed.entries)):
         if isinstance(failure, Exception):
             raise failure
-        _collect(placed.entries[key], placed.outcomes)
+        for entry in placed.entries[key]:
+            assert entry.outcome is not None
+            placed.outcomes[entry.index] = entry.outcome
 
 
 def _in_turn(keys: Iterable[LogKey]) -> list[LogKey]:
@@ -170,9 +172,3 @@ def _in_turn(keys: Iterable[LogKey]) -> list[LogKey]:
         turns.append((begun[key.part], key))
         begun[key.part] += 1
     return [key for _, key in sorted(turns, key=itemgetter(0))]
-
-
-def _collect(entries: Iterable[Entry], outcomes: dict[int, Outcome]) -> None:
-    for entry in entries:
-        assert entry.outcome is not None
-        outcomes[entry.index] = entry.outcome

@@ -54,7 +54,7 @@ def world() -> World:
 @pytest.fixture(autouse=True)
 def _put(monkeypatch: pytest.MonkeyPatch) -> None:
     """Insert by PutItem, so that a test may stop between two."""
-    monkeypatch.setattr("dynamodb_counters._writes.bulk_insert._STATEMENTS_PER_CALL", 1)
+    monkeypatch.setattr("dynamodb_counters._writes.insert._STATEMENTS_PER_CALL", 1)
 
 
 def write_lines(path: Path, count: int) -> Path:
