@@ -52,15 +52,14 @@ class Dropping:
                     raise answer
                 self.scanned += len(answer["Items"])
                 self.pace.spend(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
-                items = answer["Items"]
-                left += [item for item in items if is_left(item.get(TYPE, {}).get("S", "")) or self._is_closed(item)]
+                left += filter(is_left, answer["Items"])
                 starts[segment] = answer.get("LastEvaluatedKey")
             starts = {segment: start for segment, start in starts.items() if start}
             self._drop(left)
             yield self.scanned
 
-    def _is_left(self) -> Callable[[str], bool]:
-        """A function that says whether the items of a type are unused."""
+    def _is_left(self) -> Callable[[Image], bool]:
+        """A function that says whether an item is unused."""
         seen = read_control(self.table)
         if seen.history is None:
             raise BackfillError("nothing counts this table yet: there is nothing to drop")
@@ -82,14 +81,14 @@ class Dropping:
             if name in live or name in events or name not in known:
                 raise BackfillError(f"invalid name={name!r}: expected one that was removed two days ago, or earlier")
 
-        def is_left(kind: str) -> bool:
+        def is_left(item: Image) -> bool:
+            # A closed period of a removed window: with other buckets, its numbers would mislead.
+            if window_of_closed(item.get(PK, {}).get("S", "")) in self.names:
+                return True
+            kind = item.get(TYPE, {}).get("S", "")
             return kind not in used and kind not in events and base_name(kind) in live | names
 
         return is_left
-
-    def _is_closed(self, item: Image) -> bool:
-        """Whether an item is a closed period of a removed window: with other buckets, its numbers would mislead."""
-        return window_of_closed(item.get(PK, {}).get("S", "")) in self.names
 
     def _scan(self, place: tuple[int, Any]) -> Mapping[str, Any]:
         segment, start = place

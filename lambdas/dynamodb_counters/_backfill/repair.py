@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,8 +78,7 @@ def _repair(table: Table, layout: ItemLayout, run: str, found: Sequence[Differen
     if difference.seen is not None:
         request["ConditionExpression"] = "#repaired = :seen"
         request["ExpressionAttributeValues"][":seen"] = difference.seen
-    try:
+    with suppress(table.client.exceptions.ConditionalCheckFailedException):
         table.client.update_item(**request)
-    except table.client.exceptions.ConditionalCheckFailedException:
-        return False
-    return True
+        return True
+    return False

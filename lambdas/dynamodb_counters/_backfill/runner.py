@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -19,16 +20,7 @@ from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.scan import Scan, Source
 from dynamodb_counters._backfill.shards import DescribeShards, Lineage, Shard
 from dynamodb_counters._backfill.source_table import SourceTable
-from dynamodb_counters._backfill.state import (
-    COMPLETE,
-    DRAINING,
-    OPENING,
-    SCANNING,
-    VOID,
-    WAITING,
-    Progress,
-    State,
-)
+from dynamodb_counters._backfill.state import COMPLETE, DRAINING, OPENING, SCANNING, VOID, WAITING, Progress, State
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint, checkpoint_key
 from dynamodb_counters._control.control import Control, read_control, read_declarations, write_control
 from dynamodb_counters._control.deployment_items import History
@@ -295,7 +287,7 @@ class Runner(ABC):
     def _write(self, state: State, phase: str) -> bool:
         """Write the run's item if it is in a phase still."""
         client = self.table.client
-        try:
+        with suppress(client.exceptions.ConditionalCheckFailedException):
             client.put_item(
                 TableName=self.table.name,
                 Item=self._item(state),
@@ -303,9 +295,8 @@ class Runner(ABC):
                 ExpressionAttributeNames={"#phase": "phase"},
                 ExpressionAttributeValues={":phase": {"S": phase}},
             )
-        except client.exceptions.ConditionalCheckFailedException:
-            return False
-        return True
+            return True
+        return False
 
     def _enter(self, state: State, before: str, phase: str) -> None:
         """Go from one phase to another, unless another process has brought the run further."""

@@ -134,10 +134,8 @@ class Verification(Runner):
             for ref in change.added:
                 if part_of(repr(ref), parts) == part:
                     sums.setdefault(ref, {})
-        return {ref: numbers for ref, numbers in sums.items() if self._is_sampled(ref)}
-
-    def _is_sampled(self, ref: GroupRef) -> bool:
-        return self.sample >= 1 or part_of(f"sample{ref!r}", _SAMPLE) < self.sample * _SAMPLE
+        most = self.sample * _SAMPLE
+        return {ref: sums[ref] for ref in sums if most >= _SAMPLE or part_of(f"sample{ref!r}", _SAMPLE) < most}
 
     def _compare(
         self, state: State, plan: Plan, pages: Pages, sums: dict[GroupRef, dict[str, Number]]
@@ -154,7 +152,8 @@ class Verification(Runner):
             waits = quarantined_groups(self.table, self._origins(), plan, state.run) if told else Counter()
             for ref in told:
                 layout = plan.programs[ref[0]].layout
-                judged = self._judge(layout, ref, found[ref], held[ref])
+                until, is_gone = self._expired.get(ref[0]), not held[ref].items
+                judged: Iterable[Judged] = judge(layout.declaration, ref[1], found[ref], until, is_gone=is_gone)
                 if waits[ref]:
                     judged = [("waiting", WAITS[waits[ref] > 1].format(waits[ref]), found[ref])]
                 elif ref in unsettled:
@@ -280,10 +279,6 @@ class Verification(Runner):
             return True
         expires_at = layout.expires_at(group)
         return expires_at is not None and expires_at <= self.now()
-
-    def _judge(self, layout: ItemLayout, ref: GroupRef, missing: dict[str, Number], held: _Held) -> Iterable[Judged]:
-        until, is_gone = self._expired.get(ref[0]), not held.items
-        return judge(layout.declaration, ref[1], missing, until, is_gone=is_gone)
 
     def _note(self, layout: ItemLayout, ref: GroupRef, held: _Held, judged: Iterable[Judged]) -> None:
         key = identity(typed_key(layout.key(ref[1], "")))

@@ -37,9 +37,6 @@ class Stage:
     writes: float = 0.0
     reads: float = 0.0
 
-    def __add__(self, other: Stage) -> Stage:
-        return Stage(self.writes + other.writes, self.reads + other.reads)
-
     def __mul__(self, factor: float) -> Stage:
         return Stage(self.writes * factor, self.reads * factor)
 
@@ -94,12 +91,14 @@ def count_units(counted: Sequence[Counted], batches: Batches, shards: int) -> di
     """Stages of counting, per event: updates, pruning, index, checkpoints."""
     each = [updates_of(one, batches, shards) for one in counted]
     updates = sum(one.number for one in each)
+    # Batches alone: what echoes look at is added elsewhere.
+    reads = READS_PER_LOOK * min(1.0, batches.seconds / FRESH) + _SHARD_READS / batches.per_shard
     looks = batches.seconds / HOUR * 0.5 * shards * (1 + GUARD_SECONDS / SHARD_LIFETIME)
     found = {
         "update": Stage(sum(one.writes for one in each)),
         "prune": Stage(sum(one.pruning for one in each), looks if any(one.looks for one in each) else 0.0),
         "index": Stage(sum(one.index for one in each)),
-        "checkpoint": Stage(checkpoint_writes(updates, batches), _reads_per_batch(batches)),
+        "checkpoint": Stage(checkpoint_writes(updates, batches), reads),
     }
     return {name: stage * (1 / batches.events) for name, stage in found.items()}
 
@@ -122,8 +121,3 @@ def checkpoint_writes(updates: float, batches: Batches) -> float:
 def checkpoint_reads(looks: float, shards: int) -> float:
     """Read units per second of so many looks: a consistent read of the checkpoint, and one of the deployments."""
     return READS_PER_LOOK * looks + shards * _SHARD_READS / SHARD_LIFETIME
-
-
-def _reads_per_batch(batches: Batches) -> float:
-    """Read units of batches alone, without what echoes look at."""
-    return READS_PER_LOOK * min(1.0, batches.seconds / FRESH) + _SHARD_READS / batches.per_shard

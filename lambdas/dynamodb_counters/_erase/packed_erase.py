@@ -8,6 +8,7 @@ digests stay, so that the events are still duplicates if they come again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -163,7 +164,7 @@ class PackedEvents:
                 kept.append(row)
         if len(kept) == chunk.rows:
             return True
-        try:
+        with suppress(self._table.client.exceptions.ConditionalCheckFailedException):
             self._table.client.update_item(
                 TableName=self._table.name,
                 Key={PK: item[PK], SK: item[SK]},
@@ -176,9 +177,8 @@ class PackedEvents:
                     ":erased": {"B": b"".join(erased)},
                 },
             )
-        except self._table.client.exceptions.ConditionalCheckFailedException:
-            return False
-        return True
+            return True
+        return False
 
 
 def _retract(table: Table, log: ChunkLog, entries: Sequence[Entry], chunk_bytes: int) -> None:

@@ -8,6 +8,7 @@ all the same. So it is discarded first; what a discard does not make right is re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,7 +102,8 @@ class QuarantineCopies:
             del names["#state"], names["#reason"]
             if self._wanted.is_quoted_in(item.get(REASON, {}).get("S", "")):
                 change, names = f"{change} REMOVE #reason", {**names, "#reason": REASON}
-        try:
+        # It has expired, or another run has been here.
+        with suppress(self._table.client.exceptions.ConditionalCheckFailedException):
             self._table.client.update_item(
                 TableName=self._table.name,
                 Key={PK: item[PK], SK: item[SK]},
@@ -110,8 +112,6 @@ class QuarantineCopies:
                 ExpressionAttributeNames=names,
                 ExpressionAttributeValues=values,
             )
-        except self._table.client.exceptions.ConditionalCheckFailedException:
-            return  # It has expired, or another run has been here.
 
 
 def _state(item: Mapping[str, Any]) -> str:

@@ -11,14 +11,7 @@ from typing import Any, Final
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.records import MAX_TTL_AGE, NEW, OLD, Record
 from dynamodb_counters._items.table_schema import PK, TTL
-from dynamodb_counters._quarantine.quarantine_items import (
-    RECORD,
-    STATE,
-    WAITING,
-    pack,
-    quarantine_item,
-    quarantine_key,
-)
+from dynamodb_counters._quarantine.quarantine_items import RECORD, STATE, WAITING, pack, quarantine_item, quarantine_key
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import CommitError

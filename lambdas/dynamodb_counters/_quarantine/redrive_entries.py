@@ -7,6 +7,7 @@ it is folded and committed like any record: exactly once, however often it is re
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
 
@@ -63,7 +64,7 @@ def redrive(table: Table, entry: Quarantined) -> bool:
 
 def purge(table: Table, entry: Quarantined) -> bool:
     """Delete an entry; False if it was redriven: what was counted of it must be found if its record comes again."""
-    try:
+    with suppress(table.client.exceptions.ConditionalCheckFailedException):
         table.client.delete_item(
             TableName=table.name,
             Key=stored_key(entry),
@@ -71,9 +72,8 @@ def purge(table: Table, entry: Quarantined) -> bool:
             ExpressionAttributeNames={"#state": STATE},
             ExpressionAttributeValues={":waiting": {"S": WAITING}, ":discarded": {"S": DISCARDED}},
         )
-    except table.client.exceptions.ConditionalCheckFailedException:
-        return False
-    return True
+        return True
+    return False
 
 
 def confirm(table: Table, key: Mapping[str, Any]) -> bool:
@@ -82,11 +82,10 @@ def confirm(table: Table, key: Mapping[str, Any]) -> bool:
 
 
 def _set_state(table: Table, key: Mapping[str, Any], before: str, after: str) -> bool:
-    try:
+    with suppress(table.client.exceptions.ConditionalCheckFailedException):
         table.client.update_item(**state_request(table, key, before, after))
-    except table.client.exceptions.ConditionalCheckFailedException:
-        return False
-    return True
+        return True
+    return False
 
 
 def stored_key(entry: Quarantined) -> dict[str, Any]:

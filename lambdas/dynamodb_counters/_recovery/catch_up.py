@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -29,14 +30,7 @@ from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_k
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._quarantine.quarantine import RETENTION
-from dynamodb_counters._recovery.restored_images import (
-    Images,
-    ItemKey,
-    chains_of,
-    compare,
-    first_images,
-    key_of,
-)
+from dynamodb_counters._recovery.restored_images import Images, ItemKey, chains_of, compare, first_images, key_of
 from dynamodb_counters._recovery.stream_reader import StreamReader
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CommitError, RestoreError
@@ -236,7 +230,7 @@ class CatchUp:
     def _step_back(self, shard: str, through: str) -> None:
         """Let the shard's checkpoint cover only what all copied items contain; once."""
         update = "SET applied_through = :through, settled = :through, #done = :stream REMOVE mark, mark_at, progress"
-        try:
+        with suppress(self._table.client.exceptions.ConditionalCheckFailedException):
             self._table.client.update_item(
                 TableName=self._table.name,
                 Key=checkpoint_key(shard_digest(shard)),
@@ -245,8 +239,6 @@ class CatchUp:
                 ExpressionAttributeNames={"#done": _STEPPED_BACK},
                 ExpressionAttributeValues={":through": {"S": through}, ":stream": {"S": self._stream}},
             )
-        except self._table.client.exceptions.ConditionalCheckFailedException:
-            return
 
     def _finish(self) -> None:
         hand_over(self._table)

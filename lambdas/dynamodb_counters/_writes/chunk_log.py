@@ -10,6 +10,7 @@ digest.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import repeat
 from threading import Lock
@@ -148,15 +149,14 @@ class ChunkLog:
 
     def put(self, blob: bytes, erased: Collection[bytes] = ()) -> bool:
         """Put the next chunk; False if there is one of that number."""
-        try:
+        with suppress(self._table.client.exceptions.ConditionalCheckFailedException):
             self._table.client.put_item(
                 TableName=self._table.name,
                 Item=self.item(blob, erased),
                 ConditionExpression=f"attribute_not_exists({PK})",
             )
-        except self._table.client.exceptions.ConditionalCheckFailedException:
-            return False
-        return True
+            return True
+        return False
 
     def item(self, blob: bytes, erased: Collection[bytes] = ()) -> dict[str, Any]:
         pk, sk = self.key.chunk(self.next)

@@ -113,7 +113,8 @@ def _place(event: Event, agreed: Agreed, item: Mapping[str, Any], now: float | N
         return Outcome(OutcomeStatus.REJECTED, str(error), error=_malformed(event, values, error))
     retention = agreed.retention(start)
     refused = None if now is None else _refused(event, layout, retention, seconds, now)
-    return refused or _Place(key, digest, values, _expires_at(start + layout.bucket + retention))
+    over = start + layout.bucket + retention
+    return refused or _Place(key, digest, values, int(over + KEPT_LONGER) if math.isfinite(over) else None)
 
 
 def _malformed(event: Event, values: Mapping[str, Any], error: MalformedImageError) -> InvalidArgumentError | None:
@@ -135,10 +136,6 @@ def _refused(event: Event, layout: Layout, retention: float, seconds: int, now: 
         error = InvalidArgumentError(layout.time, time, f"a time in the last {kept}, as the event is kept")
         return Outcome(OutcomeStatus.TOO_LATE, f"{layout.time!r} is {time}, which is remembered no more", error=error)
     return None
-
-
-def _expires_at(over: float) -> int | None:
-    return int(over + KEPT_LONGER) if math.isfinite(over) else None
 
 
 def _write(table: Table, event: Event, placed: Placed, *, compares: bool = False) -> None:

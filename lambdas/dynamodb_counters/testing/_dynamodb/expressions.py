@@ -176,18 +176,13 @@ class _Parser:
             self._need(")")
             wanted = name == "attribute_exists"
             return lambda item, given: (given.name(path) in item) is wanted
-        if name == "begins_with":
-            self._need(",")
-            left, right = _operand(path), self._operand()
-            self._need(")")
-            return lambda item, given: _begins(left(item, given), right(item, given))
-        if name in ("contains", "attribute_type"):
-            self._need(",")
-            left, right = _operand(path), self._operand()
-            self._need(")")
-            holds = _contains if name == "contains" else _is_type
-            return lambda item, given: holds(left(item, given), right(item, given))
-        raise InvalidValueError(f"Invalid expression: function {name} is not known here")
+        holds = {"begins_with": _begins, "contains": _contains, "attribute_type": _is_type}.get(name)
+        if holds is None:
+            raise InvalidValueError(f"Invalid expression: function {name} is not known here")
+        self._need(",")
+        left, right = _operand(path), self._operand()
+        self._need(")")
+        return lambda item, given: holds(left(item, given), right(item, given))
 
     def _new_value(self, clause: str, target: str) -> Operand:
         if clause == "REMOVE":
