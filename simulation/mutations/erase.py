@@ -31,7 +31,7 @@ ERASE: Final = r"""
 
 == _erase/run_pages.py
 * pages that a run still reads are erased
-- if run in is_open or self._table.clock() < written + HOUR:
+- if run in is_open or table.clock() < written + HOUR:
 + if False:
 ? test_erase.py::test_pages_of_runs_go_once_no_run_reads_them
 """

@@ -1,23 +1,63 @@
-"""Wiring of a run: the parts that it needs, looked up from its table."""
+"""Wiring of a run: the parts that it needs, looked up from its table, and DynamoDB's time.
+
+Records are created by that time, and this machine's clock may be wrong.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from email.utils import parsedate_to_datetime
 from typing import Any, Final, TypeVar
 
 from dynamodb_counters._assumptions import KNOWN_AT_ONCE, ONE_CLOCK
 from dynamodb_counters._backfill.runner import Runner
-from dynamodb_counters._backfill.service_time import ServiceTime
 from dynamodb_counters._backfill.shards import stream_shards
 from dynamodb_counters._backfill.source_table import SourceTable
 from dynamodb_counters._control.control import read_control
+from dynamodb_counters._control.deployment_items import history_key
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 
 EMULATOR_HEADER: Final = "x-counters-dev"
 """In each answer of an emulator that alone runs what counts its tables; AWS sends none."""
 
+ASKED_EVERY: Final = 5.0
+"""Seconds; a monotonic clock measures the time in between."""
+
 Kind = TypeVar("Kind", bound=Runner)
+
+
+class ServiceTime:
+    """The time in the headers of DynamoDB's answers; the local time if they have none."""
+
+    def __init__(self, table: Table, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._table = table
+        self._monotonic = monotonic
+        self._told = 0.0
+        self._told_at: float | None = None
+
+    def __call__(self) -> float:
+        if self._told_at is None or self._monotonic() >= self._told_at + ASKED_EVERY:
+            date = self._date()
+            if date is None:
+                return self._table.clock()
+            # The date is carried on from when it has come: from when it was asked for, it would run ahead.
+            at = self._monotonic()
+            self._told, self._told_at = max(date, self._carried_on(at)), at
+        return self._carried_on(self._monotonic())
+
+    def _carried_on(self, at: float) -> float:
+        """The last answer's time, carried on to a monotonic time."""
+        return 0.0 if self._told_at is None else self._told + at - self._told_at
+
+    def _date(self) -> float | None:
+        answer = self._table.client.get_item(TableName=self._table.name, Key=history_key())
+        header = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+        try:
+            return parsedate_to_datetime(header).timestamp() if header else None
+        except ValueError:
+            return None
 
 
 def make_runner(

@@ -14,7 +14,7 @@ from dynamodb_counters._erase.packed_erase import PackedEvents
 from dynamodb_counters._erase.plain_erase import EventItems
 from dynamodb_counters._erase.quarantine_erase import QuarantineCopies
 from dynamodb_counters._erase.queue_erase import QueueCopies
-from dynamodb_counters._erase.run_pages import RunPages
+from dynamodb_counters._erase.run_pages import sweep_pages
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import EraseError, InvalidArgumentError
 
@@ -84,7 +84,7 @@ class Eraser:
         urls, names = _texts("queues", queues), _texts("buckets", buckets)
         sqs = sqs or (get_session().create_client("sqs") if urls else None)
         s3 = s3 or (get_session().create_client("s3") if names else None)
-        self._pages = RunPages(table)
+        self._table = table
         self._queues = [QueueCopies(sqs, url, wanted) for url in urls]
         self._buckets = [BucketCopies(s3, name, wanted) for name in names]
 
@@ -116,7 +116,7 @@ class Eraser:
         events = self._items.sweep(keeps_counts=keeps_counts, writes=writes)
         packed = self._chunks.sweep(keeps_counts=keeps_counts, writes=writes)
         in_quarantine = self._quarantine.sweep(writes=writes, drops=drops)
-        pages, runs = self._pages.sweep(writes=writes)
+        pages, runs = sweep_pages(self._table, writes=writes)
         return Erased(
             events=events,
             packed=packed,

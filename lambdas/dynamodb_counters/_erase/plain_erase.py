@@ -37,10 +37,7 @@ class EventItems:
     def _pages(self) -> Iterator[Mapping[str, Any]]:
         """One partition if the values determine it, else the whole table."""
         event, texts = self._wanted.event, self._wanted.texts
-        request: dict[str, Any] = {
-            "TableName": self._table.name,
-            "ConsistentRead": True,
-        }
+        request: dict[str, Any] = {"TableName": self._table.name, "ConsistentRead": True}
         if texts.keys() >= set(event._pk_template.fields):
             operation = "query"
             request["KeyConditionExpression"] = f"{PK} = :pk"
@@ -78,10 +75,7 @@ class EventItems:
             except client.exceptions.ConditionalCheckFailedException:
                 return
             try:
-                client.delete_item(
-                    **request,
-                    ConditionExpression="#ttl = :over AND #erased = :erased",
-                )
+                client.delete_item(**request, ConditionExpression="#ttl = :over AND #erased = :erased")
             except client.exceptions.ConditionalCheckFailedException:
                 continue
             return

@@ -19,6 +19,7 @@ from typing import Any, Final
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.event_identity import DIGEST_BYTES, EventIdentity
 from dynamodb_counters._items.attributes import Image, TypedValue
+from dynamodb_counters._items.bookkeeping import typed_values
 from dynamodb_counters._items.chunks import LAST_PATH, MAX_NUMBER, Chunk, Row, chunk_key, decode_chunk
 from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_SUFFIX, PK, SK, TTL, TYPE
 from dynamodb_counters._table import Table
@@ -214,11 +215,7 @@ class ChunkLog:
         return self._table.client.query(
             TableName=self._table.name,
             KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
-            ExpressionAttributeValues={
-                ":pk": {"S": first[0]},
-                ":first": {"S": first[1]},
-                ":last": {"S": last},
-            },
+            ExpressionAttributeValues=typed_values({":pk": first[0], ":first": first[1], ":last": last}),
             ConsistentRead=consistent,
             Limit=_PAGE,
         )

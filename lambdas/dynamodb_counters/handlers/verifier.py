@@ -12,10 +12,9 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from dynamodb_counters import _clients
 from dynamodb_counters._backfill.scheduled import ScheduledVerifier
-from dynamodb_counters._backfill.service_time import ServiceTime
 from dynamodb_counters._backfill.verdicts import Verdict
 from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._backfill.wiring import make_runner
+from dynamodb_counters._backfill.wiring import ServiceTime, make_runner
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dynamodb_counters._backfill.dropping import Dropping
-from dynamodb_counters._backfill.service_time import ServiceTime
+from dynamodb_counters._backfill.wiring import ServiceTime
 from dynamodb_counters.cli.arguments import Rate
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.session import Session, shared
