@@ -22,10 +22,10 @@ from benchmarks.queue_and_stream import chunks
 from benchmarks.workloads import hot
 from dynamodb_counters import Counters, Event
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import lambda_record
 from simulation.handler_process import LAMBDA_CONTEXT
+from simulation.metered_table import MeteredTable
 
 POSTED: Final = 100
 """Events of a request that posts many."""
@@ -109,7 +109,7 @@ def _queued(views: Sequence[Mapping[str, str]], each: int) -> dict[str, Any]:
 
 def _streamed(event: Event, views: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
     """The stream records of new events, or of their chunks."""
-    memory = MemoryTable(VirtualClock(time.time()))
+    memory = MeteredTable(VirtualClock(time.time()))
     for part in chunks(views, POSTED):
         Counters("counters", client=memory).accept_many(event, part)  # type: ignore[arg-type]
     records = [record for _, record in memory.stream.history()]

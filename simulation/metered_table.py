@@ -10,6 +10,7 @@ from typing import Any
 
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryDynamoDB, MemoryTable
 from dynamodb_counters.testing._dynamodb.memory_partitions import Attempt, Key
+from simulation.recorded_stream import RecordedStream
 
 
 @dataclass(slots=True)
@@ -39,6 +40,10 @@ class Usage:
 class Metered(MemoryDynamoDB):
     """A client that counts calls and units in its `usage`."""
 
+    streams = RecordedStream
+    has_limits = True
+    """Whether requests are refused that have too many parts."""
+
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.usage = Usage()
@@ -67,6 +72,10 @@ class Metered(MemoryDynamoDB):
         self.usage.call()
         return super()._page(operation, request)
 
+    def _require_few(self, operation: str, **parts: Any) -> None:
+        if self.has_limits:
+            super()._require_few(operation, **parts)
+
     def _consume(self, units: float) -> None:
         self.usage.read(units)
 
@@ -78,6 +87,8 @@ class Metered(MemoryDynamoDB):
 
 class MeteredTable(Metered, MemoryTable):
     """One table, metered."""
+
+    stream: RecordedStream
 
 
 def index_write_units(

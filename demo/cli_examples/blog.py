@@ -34,7 +34,7 @@ from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration, flatten
 from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters._table import Table
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from simulation.metered_table import MeteredTable
 
 NOW = datetime(2026, 11, 20, 17, 30, tzinfo=UTC).timestamp()
 HOURS = 36
@@ -93,7 +93,7 @@ class Blog:
     stream: Shards = field(init=False)
 
     def __post_init__(self) -> None:
-        self._past = MemoryTable(self.clock, name="blog")
+        self._past = MeteredTable(self.clock, name="blog")
         self.clients["dynamodb"] = self._past
         self._use(self._past)
         self.stream = Shards(until=self.now + 10 * 3600)

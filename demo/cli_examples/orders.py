@@ -9,7 +9,7 @@ from dynamodb_counters import Aggregate, Attr, Count, Items, Sum
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._table import Table
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from simulation.metered_table import MeteredTable
 
 ORDER = Items("order", where=Attr("customer").exists())
 REVENUE = Aggregate("revenue", ORDER, pk="CUSTOMER#{customer}", sk="REVENUE", total=Sum("price"))
@@ -25,7 +25,7 @@ class Orders:
     def __init__(self, orders: int = 20) -> None:
         self.name = "orders"
         self.now = NOW - _DAY
-        self._memory = MemoryTable(self.clock, shards=2, name=self.name)
+        self._memory = MeteredTable(self.clock, shards=2, name=self.name)
         self.clients: dict[str, Any] = {"dynamodb": self._memory, "dynamodbstreams": self._memory.stream}
         self._delivered: dict[str, int] = {}
         self._deploy(REVENUE)

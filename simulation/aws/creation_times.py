@@ -15,7 +15,7 @@ TIMES_ARE_APPROXIMATE: Final = Rule(
     "The approximate date and time when the stream record was created, in UNIX epoch time format and rounded down to "
     "the closest second.",
     "https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_StreamRecord.html",
-    switch="dynamodb_counters.testing._dynamodb.memory_stream.MemoryStream.disorder",
+    switch="simulation.recorded_stream.RecordedStream.disorder",
     guard="each delivery has a cut of its own",
 )
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dynamodb_counters._backfill.shards import Shard, stream_shards
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from dynamodb_counters.testing._dynamodb.memory_stream import TTL_IDENTITY, Record
 from simulation.aws import creation_times
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
 from simulation.delivery.stream_source import Source
 from simulation.engines.tables import create_table
+from simulation.metered_table import MeteredTable
 
 if TYPE_CHECKING:
     from simulation.engines.dynamodb_local import DynamoDBLocal
@@ -67,7 +67,7 @@ class Backend(Protocol):
 MakeBackend: TypeAlias = Callable[[random.Random], Backend]
 
 
-class MemoryBackend(MemoryTable):
+class MemoryBackend(MeteredTable):
     dates_writes = True
     source_table: str | None = None
 

@@ -12,11 +12,11 @@ from typing import Any
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._quarantine.waiting import PREFIX
 from dynamodb_counters._recovery.given_up import GivenUp
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
 from simulation.delivery.stream_source import Source
+from simulation.metered_table import MeteredTable
 from simulation.schedules.backend import Backend, LocalBackend
 
 
@@ -31,12 +31,12 @@ class Copy:
     items: Callable[[], Iterable[Mapping[str, Any]]]
 
 
-def copied(backend: Backend | MemoryTable, seed: int = 0, name: str = "restored") -> Copy:
+def copied(backend: Backend | MeteredTable, seed: int = 0, name: str = "restored") -> Copy:
     """A table with the backend's items, whose stream is enabled once it has them."""
     items = copy.deepcopy(list(backend.items()))
-    if isinstance(backend, MemoryTable):
+    if isinstance(backend, MeteredTable):
         clock: Any = backend._clock
-        table = MemoryTable(clock, seed=seed + 10**6, shards=2, name=name)
+        table = MeteredTable(clock, seed=seed + 10**6, shards=2, name=name)
         for item in items:
             table.tables[table.name].partitions.setdefault(item["pk"]["S"], {})[item["sk"]["S"]] = dict(item)
         return Copy(table.name, table, clock, table.stream, table.items)

@@ -15,9 +15,9 @@ from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration, flatten
 from dynamodb_counters._table import Table
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryDynamoDB
-from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
 from simulation.clock import VirtualClock
+from simulation.metered_table import Metered
+from simulation.recorded_stream import RecordedStream
 from tests.exactly_once.test_backfill import described_shards
 
 ORDER = Items("order", pk="CUSTOMER#{customer}", sk="ORDER#{order}", keys=TableKeys("PK", "SK", ttl="goneAt"))
@@ -33,7 +33,7 @@ class Streams:
 
     exceptions = SimpleNamespace(ResourceNotFoundException=LookupError)
 
-    def __init__(self, stream: MemoryStream) -> None:
+    def __init__(self, stream: RecordedStream) -> None:
         self._stream, self.describe_stream = stream, stream.describe_stream
 
     def get_shard_iterator(self, **asked: Any) -> dict[str, Any]:
@@ -57,15 +57,17 @@ class Shop:
 
     def __init__(self, declarations: tuple[Declaration, ...]) -> None:
         self.clock = VirtualClock()
-        self.client = MemoryDynamoDB(self.clock)
+        self.client = Metered(self.clock)
         self.orders = self.client.create(ARN, "PK", "SK", seed=1, shards=2)
-        self.orders.stream.arn = f"{ARN}/stream/2026-11-20T00:00:00.000"
+        assert isinstance(self.orders.stream, RecordedStream)
+        self.stream = self.orders.stream
+        self.stream.arn = f"{ARN}/stream/2026-11-20T00:00:00.000"
         self.counts = self.client.create("counters", "pk", "sk", seed=2, shards=2)
         for number in range(20):
             self.put(number, number)
         self.clock.advance(2 * 86_400)
         # The stream has forgotten them.
-        self.orders.stream.trim(self.clock.now - 86_400)
+        self.stream.trim(self.clock.now - 86_400)
         client: Any = self.client
         self.table = Table("counters", client, clock=self.clock, sleep=self.sleep)
         self._aggregator = Aggregator(
@@ -97,7 +99,7 @@ class Shop:
 
     def runner(self) -> dict[str, Any]:
         client: Any = self.client
-        streams = Streams(self.orders.stream)
+        streams = Streams(self.stream)
         source = SourceTable(
             Table(ARN, client), ARN, ("PK", "SK"), self.orders.stream.arn, streams, sleep=lambda _: None
         )

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping, Settings
+from simulation.metered_table import MeteredTable
 
 
 class _Stage:
     def __init__(self, *names: str, **settings: Any) -> None:
         self.clock = VirtualClock()
-        self.table = MemoryTable(self.clock)
+        self.table = MeteredTable(self.clock)
         self.mapping = EventSourceMapping(self.table.stream, self.clock, Settings(**settings))
         self.put(*names)
 

@@ -57,7 +57,8 @@ _ROOMS = {
     """,
     "simulation": """
         __init__
-        clock metered_table
+        clock recorded_stream
+        metered_table
         aws
         engines
         queue

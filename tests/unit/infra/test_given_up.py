@@ -8,9 +8,9 @@ import pytest
 from aws_cdk import Stack
 
 from cdk_dynamodb_counters import StreamAggregator
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
+from simulation.metered_table import MeteredTable
 from tests.unit.infra.support import build, properties, synthesized
 
 _HOUR = 3600.0
@@ -33,7 +33,7 @@ def settings(stack: Stack) -> Settings:
 
 def test_batches_of_a_function_that_always_fails_arrive_in_the_bucket(settings: Settings) -> None:
     clock = VirtualClock()
-    table = MemoryTable(clock)
+    table = MeteredTable(clock)
     mapping = EventSourceMapping(table.stream, clock, settings)
     for half_hour in range(60):
         if half_hour < 10:

@@ -54,8 +54,7 @@ class MemoryDynamoDB:
     # Powertools registers its user agent; nothing is sent that could carry it.
     meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None))
 
-    has_limits = True
-    """Whether requests are refused that have too many parts."""
+    streams: type[MemoryStream] = MemoryStream
 
     def __init__(self, clock: Callable[[], float], page_items: int = 1000) -> None:
         self.tables: dict[str, Table] = {}
@@ -65,7 +64,7 @@ class MemoryDynamoDB:
 
     def create(self, name: str, *keys: str, seed: int = 0, shards: int = 1, ttl: str = "ttl") -> Table:
         """Create a table with the given key attributes; the seed decides its stream's shard ids and numbers."""
-        table = self.tables[name] = Table(name, keys, MemoryStream(seed, shards, self._clock, name), ttl=ttl)
+        table = self.tables[name] = Table(name, keys, self.streams(seed, shards, self._clock, name), ttl=ttl)
         return table
 
     def get_item(self, **request: Any) -> dict[str, Any]:
@@ -149,7 +148,7 @@ class MemoryDynamoDB:
         return Paginator({"query": self.query, "scan": self.scan}[operation])
 
     def _require_few(self, operation: str, **parts: Any) -> None:
-        if self.has_limits and (problem := crowd_problem(parts)):
+        if problem := crowd_problem(parts):
             raise failure(operation, "ValidationException", problem)
 
     def _table(self, operation: str, request: Mapping[str, Any]) -> Table:

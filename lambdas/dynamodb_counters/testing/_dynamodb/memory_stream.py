@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -45,18 +45,10 @@ class _Shard:
     closed: bool = False
     records: list[Record] = field(default_factory=list)
     indexes: dict[str, int] = field(default_factory=dict)
-    trimmed: int = 0
-
-    @property
-    def forgotten(self) -> bool:
-        return self.closed and 0 < self.trimmed == len(self.records)
 
 
 class MemoryStream:
     """The stream of one table; the seed decides shard ids and sequence numbers."""
-
-    disorder: Callable[[], float] = staticmethod(lambda: 0.0)
-    """By how many seconds the time of a record is wrong."""
 
     def __init__(
         self, seed: int, shards: int, clock: Callable[[], float], table: str = "counters", label: str = LABEL
@@ -69,33 +61,13 @@ class MemoryStream:
         self._open(None, 0, _HASHES, shards)
 
     def shards(self) -> list[ShardInfo]:
-        return [ShardInfo(shard.id, shard.parent) for shard in self._shards.values() if not shard.forgotten]
-
-    def describe_stream(self, **_: Any) -> dict[str, Any]:
-        """The call of the DynamoDB Streams API."""
-        described = []
-        for shard in self.shards():
-            numbers = {"StartingSequenceNumber": "0"}
-            numbers |= {"EndingSequenceNumber": "0"} if self._shards[shard.id].closed else {}
-            parent = {"ParentShardId": shard.parent} if shard.parent else {}
-            described.append({"ShardId": shard.id, **parent, "SequenceNumberRange": numbers})
-        return {"StreamDescription": {"Shards": described}}
+        return [ShardInfo(shard.id, shard.parent) for shard in self._shards.values()]
 
     def read(self, shard: str, after: str | None, limit: int) -> Page:
         found = self._shards[shard]
-        start = max(found.trimmed, 0 if after is None else found.indexes[after] + 1)
+        start = 0 if after is None else found.indexes[after] + 1
         stop = start + limit
         return Page(found.records[start:stop], ended=found.closed and stop >= len(found.records))
-
-    def trim(self, created_before: float) -> None:
-        """Forget old records, as the stream may after 24 hours, and closed shards that have no others."""
-        for shard in self._shards.values():
-            while shard.trimmed < len(shard.records) and _created(shard.records[shard.trimmed]) < created_before:
-                shard.trimmed += 1
-
-    def history(self) -> Iterator[tuple[str, Record]]:
-        """Every record there ever was and its shard, shard by shard."""
-        return ((shard.id, record) for shard in self._shards.values() for record in shard.records)
 
     def append(self, keys: Item, old: Item | None, new: Item | None, *, size: int, by_ttl: bool = False) -> None:
         """Write the record of a change to the shard that owns its partition key, the first of `keys`."""
@@ -105,7 +77,7 @@ class MemoryStream:
         shard.sequence = self._next(shard)
         sequence = str(shard.sequence)
         change: dict[str, Any] = {
-            "ApproximateCreationDateTime": float(int(self._clock() + self.disorder())),
+            "ApproximateCreationDateTime": float(int(self._clock())),
             "Keys": keys,
             "SequenceNumber": sequence,
             "StreamViewType": "NEW_AND_OLD_IMAGES",
@@ -151,7 +123,3 @@ class MemoryStream:
         if self._random.random() < 0.05 and len(str(grown)) < _MOST_DIGITS - 1:
             grown *= 10
         return grown
-
-
-def _created(record: Record) -> float:
-    return float(record["dynamodb"]["ApproximateCreationDateTime"])
