@@ -168,7 +168,7 @@ WRITES: Final = r"""
 + self._lock = threading.Semaphore(9)
 ? test_quotas.py::test_threads_never_grant_the_same_call
 
-== _writes/nonces.py
+== _writes/update_conditions.py
 * a request that is sent again is taken for a new one
 - {' OR '.join(_KNOWN)}
 + #c0 = :none
@@ -177,8 +177,6 @@ WRITES: Final = r"""
 - '=' if place < _LATER else '>='
 + '='
 ? test_lost_answers.py
-
-== _writes/ownership.py
 * writers change items of other declarations
 - "(attribute_not_exists(#own) OR #own = :own)"
 + "(attribute_not_exists(#own) OR attribute_exists(#own) OR #own = :own)"

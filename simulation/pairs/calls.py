@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes import nonces
+from dynamodb_counters._writes import update_conditions
 from dynamodb_counters.errors import CountersError
 from simulation.faults.actors import Actor, Crashed
 from simulation.faults.faulty_client import Fault, FaultPlan
@@ -63,9 +63,9 @@ class Caller(Process):
         call = self.call
         assert call is not None
         calm = faults is None or call.waiting in (None, _STEP, _SLEEP)
-        others, nonces._latest[0] = nonces._latest[0], self._latest
+        others, update_conditions._latest[0] = update_conditions._latest[0], self._latest
         call.step(Fault.NONE if calm or faults is None else faults.draw(str(call.waiting)))
-        self._latest, nonces._latest[0] = nonces._latest[0], others
+        self._latest, update_conditions._latest[0] = update_conditions._latest[0], others
         return call
 
     def _sleep(self, seconds: float) -> None:

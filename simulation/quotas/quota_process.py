@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._declarations import Quota
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes import nonces
+from dynamodb_counters._writes import update_conditions
 from dynamodb_counters._writes.holdings import RESERVED, Holding
 from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters.errors import CountersError
@@ -139,9 +139,9 @@ class Process(Machine):
             raise
 
     def step(self) -> None:
-        nonces._latest[0] = self._latest
+        update_conditions._latest[0] = self._latest
         self.actor.step(self.world.plan.draw() if self.actor.waiting == "UpdateItem" else Fault.NONE)
-        self._latest = nonces._latest[0]
+        self._latest = update_conditions._latest[0]
         if self.actor.done and isinstance(self.actor.error, Crashed):
             self.crashed = True
         elif self.actor.done and self.actor.error is not None:

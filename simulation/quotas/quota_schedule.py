@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from dynamodb_counters._declarations import Quota
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes import nonces
+from dynamodb_counters._writes import update_conditions
 from dynamodb_counters._writes.holdings import RESERVED
 from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters._writes.quota_calls import CALLS, GIVEN_BACK
@@ -82,7 +82,9 @@ class QuotaSchedule:
         self._pace = rng.choice([0.02, 0.3, 2.0])
 
     def run(self) -> QuotaOutcome:
-        with patch.object(nonces, "uuid4", lambda: SimpleNamespace(hex=f"{self._rng.getrandbits(128):032x}")):
+        with patch.object(
+            update_conditions, "uuid4", lambda: SimpleNamespace(hex=f"{self._rng.getrandbits(128):032x}")
+        ):
             return self._run()
 
     def _run(self) -> QuotaOutcome:

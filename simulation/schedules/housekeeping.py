@@ -15,7 +15,7 @@ from dynamodb_counters._backfill import backfill, baseline, log_tail, verificati
 from dynamodb_counters._commit import checkpoints, pruning
 from dynamodb_counters._control import run_logs
 from dynamodb_counters._erase import packed_erase
-from dynamodb_counters._writes import chunk_writes, nonces, packed_accept
+from dynamodb_counters._writes import chunk_writes, packed_accept, update_conditions
 
 _EAGER: Final = (
     (pruning, "PRUNED_AT", 1),
@@ -39,7 +39,10 @@ def seeded(rng: random.Random, *, small: bool) -> Iterator[None]:
     """Have the seed decide ids; if small, have pages of the log split, and the baseline worked off in parts."""
     ids: list[tuple[ModuleType, str, Any]]
     ids = [(module, "secrets", _Ids(rng)) for module in (backfill, log_tail, verification)]
-    ids += [(one, "uuid4", lambda: UUID(int=rng.getrandbits(128))) for one in (packed_erase, chunk_writes, nonces)]
+    ids += [
+        (one, "uuid4", lambda: UUID(int=rng.getrandbits(128)))
+        for one in (packed_erase, chunk_writes, update_conditions)
+    ]
     with _changed([*ids, *(_SMALL if small else ())]):
         yield
 

@@ -14,7 +14,7 @@ from botocore.config import Config
 from botocore.exceptions import ReadTimeoutError
 
 from dynamodb_counters import Aggregate, Count, Counters, CountersError, Event, Ranking, Sum
-from dynamodb_counters._writes.nonces import KEPT
+from dynamodb_counters._writes.update_conditions import KEPT
 from simulation.engines import REGION, Engine
 from tests.integration.stores import Store
 from tests.unit.fold.streams import image, record

@@ -18,8 +18,7 @@ from dynamodb_counters._assumptions import KEPT_LONGER, TRIES
 from dynamodb_counters._declarations.quotas import Quota, QuotaPeriod
 from dynamodb_counters._items.table_schema import PK, QUOTA, SK, TTL, TYPE
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes.nonces import answer_was_lost, met, new_nonce, once
-from dynamodb_counters._writes.ownership import item_of
+from dynamodb_counters._writes.update_conditions import answer_was_lost, item_of, met, new_nonce, once
 from dynamodb_counters.errors import CountersError
 
 RESERVED: Final = "reserved"

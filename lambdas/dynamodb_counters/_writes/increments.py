@@ -19,8 +19,15 @@ from dynamodb_counters._items.decimals import Number, require_storable, typed_nu
 from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.table_schema import LAST_RESET, SCORE, TALLY_PREFIX
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes.nonces import met, new_nonce, once, watch_for_lost_answers
-from dynamodb_counters._writes.ownership import item_of, only_own, require_own
+from dynamodb_counters._writes.update_conditions import (
+    item_of,
+    met,
+    new_nonce,
+    once,
+    only_own,
+    require_own,
+    watch_for_lost_answers,
+)
 from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError
 
 _BUSY: Final = f"nothing was written: {TRIES} times, other updates of the group came first"

@@ -15,7 +15,7 @@ from dynamodb_counters._declarations.quotas import MOST_CALLS
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import utc
 from dynamodb_counters._writes.holdings import Holding
-from dynamodb_counters._writes.nonces import watch_for_lost_answers
+from dynamodb_counters._writes.update_conditions import watch_for_lost_answers
 from dynamodb_counters.errors import InvalidArgumentError
 
 _SECOND: Final = timedelta(seconds=1)

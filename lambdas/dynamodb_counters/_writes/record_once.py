@@ -19,7 +19,7 @@ from dynamodb_counters._writes.conflicts import repetition
 from dynamodb_counters._writes.event_items import event_item
 from dynamodb_counters._writes.insert import failed
 from dynamodb_counters._writes.outcomes import ACCEPTED, Outcome, OutcomeStatus, rejected
-from dynamodb_counters._writes.ownership import only_own, writer_of
+from dynamodb_counters._writes.update_conditions import only_own, writer_of
 from dynamodb_counters.errors import InvalidArgumentError
 
 MAX_COUNTED: Final = 99

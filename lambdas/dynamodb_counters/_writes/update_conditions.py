@@ -1,8 +1,9 @@
-"""Nonces: an update that the client sends again, because its answer was lost, is done once.
+"""Conditions of updates: none changes an item of another declaration, or is done twice when its answer was lost.
 
-An item keeps the nonces of its latest updates, newest first; an update shifts in its own, on condition that it is not
-among them. More updates than are kept may lie between a request and its repetition. So a nonce begins with the time,
-and only the newest few kept may be later than it: a repetition that finds its nonce gone finds too many later ones.
+A client sends such an update again. An item keeps the nonces of its latest updates, newest first; an update shifts in
+its own, on condition that it is not among them. More updates than are kept may lie between a request and its
+repetition. So a nonce begins with the time, and only the newest few kept may be later than it: a repetition that finds
+its nonce gone finds too many later ones.
 
 The reason is that fewer than half may be. Say that all kept came after mine. An earlier one can only follow mine while
 mine is among those newest few, so of those kept only as many are earlier, and too many are later.
@@ -16,10 +17,9 @@ from uuid import uuid4
 
 from botocore.exceptions import ClientError
 
-from dynamodb_counters._items.table_schema import LAST_RESET, NONCE_PREFIX
+from dynamodb_counters._items.table_schema import LAST_RESET, NONCE_PREFIX, TYPE
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes.ownership import conditional, item_of
-from dynamodb_counters.errors import CountersError
+from dynamodb_counters.errors import CountersError, InvalidArgumentError
 
 KEPT: Final = 16
 _LATER: Final = 7
@@ -39,6 +39,42 @@ _SHIFT: Final = ", ".join(
 )
 _KNOWN: Final = [f"#c{place} {'=' if place < _LATER else '>='} :nonce" for place in range(KEPT)]
 _IS_NEW: Final = f"NOT ({' OR '.join(_KNOWN)})"
+
+
+def only_own(request: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An update on condition that no other declaration has written the item."""
+    is_own = "(attribute_not_exists(#own) OR #own = :own)"
+    return conditional(request, is_own, {"#own": TYPE}, {":own": {"S": name}})
+
+
+def conditional(
+    request: Mapping[str, Any], condition: str, names: Mapping[str, str], values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """An update on a further condition, with its placeholders."""
+    conditions = [condition, *([request["ConditionExpression"]] if "ConditionExpression" in request else [])]
+    return {
+        **request,
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": {**request["ExpressionAttributeNames"], **names},
+        "ExpressionAttributeValues": {**request["ExpressionAttributeValues"], **values},
+    }
+
+
+def item_of(refusal: ClientError) -> Mapping[str, Any]:
+    """The item that has refused an update."""
+    answer: dict[str, Any] = dict(refusal.response)
+    return answer.get("Item") or {}
+
+
+def writer_of(item: Mapping[str, Any], name: str) -> str:
+    """Which declaration has written an item."""
+    return str(item.get(TYPE, {}).get("S", name))
+
+
+def require_own(item: Mapping[str, Any], name: str) -> None:
+    writer = writer_of(item, name)
+    if writer != name:
+        raise InvalidArgumentError("aggregate", name, f"{writer!r}, which has written the item of this group")
 
 
 def new_nonce(table: Table, item: Mapping[str, Any] | None = None) -> str:
