@@ -15,7 +15,7 @@ from itertools import chain, islice
 from typing import Final
 
 from dynamodb_counters._assumptions import FRESH, SETTLED_AFTER
-from dynamodb_counters._backfill.baseline import Pages, baselines, withheld
+from dynamodb_counters._backfill.baseline import baselines, withheld
 from dynamodb_counters._backfill.opening import Opening, opening, read_name, wanted
 from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
@@ -117,9 +117,6 @@ class Backfill(Runner):
                 self._pace.spend(1.0)
             state.withheld += len(some)
             yield self._progress(state, state.withheld, 0)
-
-    def _pages(self, state: State) -> Pages:
-        return Pages(self.table, state.run, state.segments * len(self._sources()), state.lineage)
 
     def _add(self, state: State) -> Iterator[Progress]:
         plan, pages = self._plan(state), self._pages(state)

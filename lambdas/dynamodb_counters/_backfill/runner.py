@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, ClassVar, Final
 
 from dynamodb_counters._assumptions import CLOCKS, LINEAGE_KEPT, RUN_OPEN_AFTER, SETTLED_AFTER
+from dynamodb_counters._backfill.baseline import Pages
 from dynamodb_counters._backfill.log_tail import LogTail
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.scan import Scan, Source
@@ -244,6 +245,9 @@ class Runner(ABC):
 
     def _log(self, state: State) -> LogTail:
         return LogTail(state.run, self.table, self.source, self.now, self._pace, self.clocks)
+
+    def _pages(self, state: State) -> Pages:
+        return Pages(self.table, state.run, state.segments * len(self._sources()), state.lineage)
 
     def _origins(self) -> Origins:
         return Origins(self.table.name, None if self.source is None else self.source.arn)

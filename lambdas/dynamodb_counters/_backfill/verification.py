@@ -106,7 +106,7 @@ class Verification(Runner):
             raise BackfillError(_ENDED.format(state.run.id))
         self._run_id, self._cut_at = state.run.id, state.run.since
         self._repair_plan = plan = self._plan(state)
-        pages = Pages(self.table, state.run, state.segments * len(self._sources()), state.lineage)
+        pages = self._pages(state)
         self._expired = read_expired(self.table)
         for part, parts, baseline in baselines(pages, 0, 1):
             sums = self._with_later(pages, baseline, part, parts)

@@ -32,6 +32,10 @@ BUSY_METRIC: Final = "InvokedEventCount"
 """Metrics of the stream's mapping, which has `MetricsConfig`: one of empty polls, too, one of invocations; billed as
 custom metrics. https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html#event-source-mapping-metrics"""
 
+_TRACED: Final = 0.05
+"""X-Ray traces one invocation per second, and this share of the others.
+https://docs.aws.amazon.com/lambda/latest/dg/services-xray.html"""
+
 _WATCH: Final = Function(1 / 900, 0.0, 1)
 """The rule that looks for what waits."""
 
@@ -73,12 +77,13 @@ def function_dollars(used: Iterable[Function], price: Price, *, tracing: bool) -
     """Runs of one function with their logs, kept for a month, and traces."""
     used = list(used)
     runs = sum(one.runs for one in used)
+    traces = min(runs, 1.0) + _TRACED * max(0.0, runs - 1.0)
     logs = runs * MONTH * functions.LOG_BYTES / _GB
     return {
         "Lambda": runs * MONTH * price("lambda.request")
         + sum(one.gb_seconds for one in used) * MONTH * price("lambda.gb_second"),
         "CloudWatch logs": logs * (price("cloudwatch.log_gb") + price("cloudwatch.log_gb_month")),
-        "X-Ray": tracing * functions.traces(runs) * MONTH * price("xray.trace"),
+        "X-Ray": tracing * traces * MONTH * price("xray.trace"),
     }
 
 

@@ -39,10 +39,6 @@ https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html"""
 LOG_BYTES: Final = 1_200
 """Bytes that an invocation logs."""
 
-_TRACED: Final = 0.05
-"""X-Ray traces one invocation per second, and this share of the others.
-https://docs.aws.amazon.com/lambda/latest/dg/services-xray.html"""
-
 
 @dataclass(frozen=True, slots=True)
 class Function:
@@ -61,11 +57,6 @@ class Function:
     def gb_seconds(self) -> float:
         """Per second."""
         return self.runs * self.seconds * MEMORY_GB
-
-
-def traces(runs: float) -> float:
-    """Traces per second of a function that runs so often."""
-    return min(runs, 1.0) + _TRACED * max(0.0, runs - 1.0)
 
 
 def rounds(requests: float) -> float:

@@ -72,7 +72,8 @@ class Workload:
             return self.partitions
         shards = FEWEST_PARTITIONS
         while True:
-            needed = math.ceil(self.rate * self._writes(shards) / _PARTITION_UNITS)
+            writes = sum(stage.writes for stage in self.stages(shards).values())
+            needed = math.ceil(self.rate * writes / _PARTITION_UNITS)
             if needed <= shards:
                 return shards
             shards = needed
@@ -112,6 +113,3 @@ class Workload:
     def unpacked(self) -> Workload:
         """The same with an item per event."""
         return replace(self, packed=None)
-
-    def _writes(self, shards: int) -> float:
-        return sum(stage.writes for stage in self.stages(shards).values())

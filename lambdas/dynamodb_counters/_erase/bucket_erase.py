@@ -7,7 +7,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/kinesis-on-failure-destination.html
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
@@ -30,11 +30,9 @@ class BucketCopies:
 
     def sweep(self, *, writes: bool) -> int:
         """Take the events' records out of the objects; return how many events were found."""
-        return sum(self._sweep(key, writes=writes) for key in list(self._keys()))
-
-    def _keys(self) -> Iterator[str]:
-        for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket):
-            yield from (found["Key"] for found in page.get("Contents", ()))
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket)
+        keys = [found["Key"] for page in pages for found in page.get("Contents", ())]
+        return sum(self._sweep(key, writes=writes) for key in keys)
 
     def _sweep(self, key: str, *, writes: bool) -> int:
         place = {"Bucket": self._bucket, "Key": key}

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
+from dynamodb_counters._declarations.groups import identity
 from dynamodb_counters._fold.records import NEW, OLD, Record, created_of
-from dynamodb_counters._items.table_schema import PK, SK
 
 _APPROXIMATELY: Final = 2.0
 """Seconds by which a record's time of creation, itself in whole seconds, may differ from that of the copy."""
@@ -39,8 +39,7 @@ class InCopy:
 
 
 def key_of(record: Record) -> ItemKey:
-    keys = record["dynamodb"]["Keys"]
-    return keys[PK]["S"], keys[SK]["S"]
+    return identity(record["dynamodb"]["Keys"])
 
 
 def chains_of(records: Iterable[Record]) -> dict[ItemKey, list[Record]]:

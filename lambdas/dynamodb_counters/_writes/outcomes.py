@@ -166,14 +166,7 @@ class Outcomes(list[Outcome]):
         return self
 
     def __str__(self) -> str:
-        counted = {
-            "accepted": self.accepted,
-            "duplicate": self.duplicates,
-            "conflict": self.conflicts,
-            "rejected": self.rejected,
-            "too late": self.too_late,
-            "failed": self.failed,
-        }
+        counted = {status.replace("_", " "): self._having(status) for status in OutcomeStatus}
         summary = ", ".join(
             f"{len(found)} {name}{'s' * (name in ('duplicate', 'conflict') and len(found) > 1)}"
             for name, found in counted.items()
