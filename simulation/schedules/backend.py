@@ -75,7 +75,8 @@ class MemoryBackend(MeteredTable):
         self.clock = clock or VirtualClock()
         self._drawn = rng.getstate()
         shards = rng.choice((1, 2, 3, 12))
-        super().__init__(self.clock, rng.getrandbits(32), shards, page_items=3, **schema)
+        super().__init__(self.clock, rng.getrandbits(32), shards, **schema)
+        self.page_items = 3
         self.client: Any = self
         # From a generator of their own: all else is as if times were right.
         self.stream.disorder = creation_times.disorder(random.Random(str(self._drawn)))

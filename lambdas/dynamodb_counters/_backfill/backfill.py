@@ -127,7 +127,10 @@ class Backfill(Runner):
             refs = sorted(sums)
             for start in range(0, len(refs), _AT_A_TIME):
                 some = refs[start : start + _AT_A_TIME]
-                self._add_some(plan, state.run.id, {ref: sums[ref] for ref in some})
+                for _, outcome in self.table.side_by_side(partial(self._add_to, plan, state.run.id, sums), some):
+                    if isinstance(outcome, Exception):
+                        raise outcome
+                    self._pace.spend(outcome)
                 added += len(some)
                 yield self._progress(state, added, added + (len(refs) - start - len(some)) * (parts - part))
             state.parts_done, state.parts = part + 1, parts
@@ -152,20 +155,14 @@ class Backfill(Runner):
                 if self.now() > moment + _SETTLING:
                     break
 
-    def _add_some(self, plan: Plan, run: str, sums: dict[GroupRef, dict[str, Number]]) -> None:
-        for _, outcome in self.table.side_by_side(lambda ref: self._add_to(plan, run, ref, sums[ref]), list(sums)):
-            if isinstance(outcome, Exception):
-                raise outcome
-            self._pace.spend(outcome)
-
-    def _add_to(self, plan: Plan, run: str, ref: GroupRef, sums: dict[str, Number]) -> float:
+    def _add_to(self, plan: Plan, run: str, sums: dict[GroupRef, dict[str, Number]], ref: GroupRef) -> float:
         """Add its baseline to a group, unless it has it."""
         name, group = ref
         layout = plan.programs[name].layout
         if layout.is_gone(group, self.now()):
             # The group may have had its baseline, and a run may rest for long; no reader is promised it so far back.
             return 0.0
-        update = Update(layout, group, sums, "")
+        update = Update(layout, group, sums[ref], "")
         update.set(BASELINE, {"S": run})
         request = update.request(self.table.name)
         request["ConditionExpression"] = "attribute_not_exists(#baseline)"

@@ -123,10 +123,11 @@ class Scan:
         if segment.start is not None:
             request["ExclusiveStartKey"] = segment.start
         answer = source.table.client.scan(**request)
+        units = answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
         if "LastEvaluatedKey" in answer and not source.is_foreign and all(map(is_bookkeeping, answer["Items"])):
             # Not sealed: the scan would meet the page, seal that, and so on without end.
             segment.start = answer["LastEvaluatedKey"]
-            self.pace.spend(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
+            self.pace.spend(units)
             return
         unfoldable: list[Unfoldable] = []
         rows = pack_scanned(self._rows(source, answer["Items"], unfoldable))
@@ -143,7 +144,6 @@ class Scan:
         item = run_item(scan_key(self.run.id, segment.number, segment.page), values, self.table.clock())
         if "LastEvaluatedKey" in answer:
             item[_END] = {"M": answer["LastEvaluatedKey"]}
-        units = answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
         self._seal(segment, item, units)
 
     def _seal(self, segment: _Segment, item: dict[str, Any], units: float) -> None:

@@ -96,15 +96,14 @@ class Eraser:
         """Erase; a run that ended halfway is completed by the next."""
         _require_one_of("counts", counts, CountsOfErased)
         _require_one_of("uncounted", uncounted, Uncounted)
-        if uncounted == "refuse" and (waiting := self._uncounted()):
-            raise EraseError(
-                f"{waiting} copies wait to be counted, in quarantine or in a bucket: redrive them first, or "
-                "say that they are to be dropped, if they cannot be counted or were counted after all"
-            )
+        if uncounted == "refuse":
+            waiting = self._quarantine.sweep(writes=False).waiting + sum(b.sweep(writes=False) for b in self._buckets)
+            if waiting:
+                raise EraseError(
+                    f"{waiting} copies wait to be counted, in quarantine or in a bucket: redrive them first, or "
+                    "say that they are to be dropped, if they cannot be counted or were counted after all"
+                )
         return self._sweep(keeps_counts=counts == "keep", writes=True, drops=uncounted == "drop")
-
-    def _uncounted(self) -> int:
-        return self._quarantine.sweep(writes=False).waiting + sum(b.sweep(writes=False) for b in self._buckets)
 
     def _sweep(self, *, keeps_counts: bool, writes: bool, drops: bool = False) -> Erased:
         # Queues before the table, or a message would bring an event back; the quarantine last, where it may end, but

@@ -7,7 +7,7 @@ digests stay, so that the events are still duplicates if they come again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -120,7 +120,11 @@ class PackedEvents:
         try:
             if not keeps_counts:
                 entries = [Entry(0, "", digest, values, retracts=True) for digest, values in found.events.items()]
-                _retract(self._table, log, entries, event.packed.chunk_bytes)
+                write_entries(self._table, log, entries, event.packed.chunk_bytes)
+                for entry in entries:
+                    assert entry.outcome is not None
+                    if entry.outcome.status not in ("accepted", "duplicate", "too_late"):
+                        raise CountersError(f"some events may not be retracted: {entry.outcome.reason}")
             self._mark(log, found.events)
         except (BucketHoleError, MalformedImageError):
             return  # No process writes to such a log.
@@ -179,12 +183,3 @@ class PackedEvents:
             )
             return True
         return False
-
-
-def _retract(table: Table, log: ChunkLog, entries: Sequence[Entry], chunk_bytes: int) -> None:
-    if entries:
-        write_entries(table, log, entries, chunk_bytes)
-    for entry in entries:
-        assert entry.outcome is not None
-        if entry.outcome.status not in ("accepted", "duplicate", "too_late"):
-            raise CountersError(f"some events may not be retracted: {entry.outcome.reason}")

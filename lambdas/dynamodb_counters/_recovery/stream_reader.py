@@ -27,7 +27,14 @@ class StreamReader:
 
     def shards(self) -> list[str]:
         """All shards, parents before children."""
-        parents = {shard["ShardId"]: shard.get("ParentShardId", "") for shard in self._described()}
+        parents: dict[str, str] = {}
+        more: Any = {}
+        while True:
+            described = self._client.describe_stream(StreamArn=self._arn, **more)["StreamDescription"]
+            parents |= {shard["ShardId"]: shard.get("ParentShardId", "") for shard in described["Shards"]}
+            if "LastEvaluatedShardId" not in described:
+                break
+            more = {"ExclusiveStartShardId": described["LastEvaluatedShardId"]}
 
         def depth(shard: str) -> int:
             return 1 + depth(parents[shard]) if parents[shard] in parents else 0
@@ -40,23 +47,11 @@ class StreamReader:
         quiet = 0
         while iterator is not None and quiet < _QUIET_PAGES:
             page = self._client.get_records(ShardIterator=iterator)
-            yield from (self._as_delivered(record) for record in page["Records"])
+            for record in page["Records"]:
+                created = record["dynamodb"]["ApproximateCreationDateTime"].timestamp()
+                dated = {**record["dynamodb"], "ApproximateCreationDateTime": created}
+                yield {**record, "eventSourceARN": self._arn, "dynamodb": dated}
             iterator = page.get("NextShardIterator")
             quiet = 0 if page["Records"] else quiet + 1
             if quiet:
                 self._sleep(_PAUSE)
-
-    def _described(self) -> Iterator[Any]:
-        more: Any = {}
-        while True:
-            described = self._client.describe_stream(StreamArn=self._arn, **more)["StreamDescription"]
-            yield from described["Shards"]
-            if "LastEvaluatedShardId" not in described:
-                return
-            more = {"ExclusiveStartShardId": described["LastEvaluatedShardId"]}
-
-    def _as_delivered(self, record: Any) -> Record:
-        change = record["dynamodb"]
-        created = change["ApproximateCreationDateTime"]
-        dated = {**change, "ApproximateCreationDateTime": created.timestamp()}
-        return {**record, "eventSourceARN": self._arn, "dynamodb": dated}

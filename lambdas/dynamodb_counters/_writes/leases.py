@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
-from datetime import datetime, timedelta
-from typing import Final, Self
+from datetime import datetime
+from typing import Self
 
 from dynamodb_counters._assumptions import TRIES
 from dynamodb_counters._declarations import Quota
@@ -17,8 +17,6 @@ from dynamodb_counters._timeline.times import utc
 from dynamodb_counters._writes.holdings import Holding
 from dynamodb_counters._writes.update_conditions import watch_for_lost_answers
 from dynamodb_counters.errors import InvalidArgumentError
-
-_SECOND: Final = timedelta(seconds=1)
 
 
 class Leases:
@@ -44,7 +42,7 @@ class Leases:
             raise InvalidArgumentError("values", values, allowed)
         self._table, self._quota = table, quota
         self._pk = quota._pk_template.render(values)
-        self._error = quota.clock_error / _SECOND
+        self._error = quota.clock_error.total_seconds()
         watch_for_lost_answers(table)
         self._forget()
 

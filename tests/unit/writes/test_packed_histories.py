@@ -33,7 +33,8 @@ _SALES = st.fixed_dictionaries(
 class _World:
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        self.table: Any = MemoryTable(self.clock, page_items=2)
+        self.table: Any = MemoryTable(self.clock)
+        self.table.page_items = 2
         self._begin = int(self.clock.now) // 600 * 600 - 600
 
     def process(self, most_events: int = MOST_EVENTS) -> Counters:

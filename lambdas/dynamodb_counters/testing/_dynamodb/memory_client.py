@@ -55,11 +55,11 @@ class MemoryDynamoDB:
     meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None))
 
     streams: type[MemoryStream] = MemoryStream
+    page_items = 1000
 
-    def __init__(self, clock: Callable[[], float], page_items: int = 1000) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self.tables: dict[str, Table] = {}
         self._clock = clock
-        self.page_items = page_items
         self._lock = threading.RLock()
 
     def create(self, name: str, *keys: str, seed: int = 0, shards: int = 1, ttl: str = "ttl") -> Table:
@@ -210,12 +210,11 @@ class MemoryTable(MemoryDynamoDB):
         shards: int = 1,
         name: str = "counters",
         *,
-        page_items: int = 1000,
         indexes: Mapping[str, tuple[str, str]] | None = None,
         keys: tuple[str, ...] = ("pk", "sk"),
         ttl: str = "ttl",
     ) -> None:
-        super().__init__(clock, page_items)
+        super().__init__(clock)
         self.name = name
         self._only = self.create(name, *keys, seed=seed, shards=shards, ttl=ttl)
         self._only.indexes |= indexes or {}
