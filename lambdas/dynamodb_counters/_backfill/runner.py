@@ -44,7 +44,6 @@ ROUNDS: Final = 5
 SPLITTING: Final = "the table's stream is splitting its shards all the time: try again later"
 
 _POLL: Final = 2.0
-_DESCRIBE_EVERY: Final = HOUR
 
 
 @dataclass(slots=True, kw_only=True)
@@ -206,7 +205,7 @@ class Runner(ABC):
         total = sum(table.get("ItemCount", 0) for table in described)
         for scanned in scan.rounds():
             state.items = scanned
-            if self.now() > state.described_at + _DESCRIBE_EVERY:
+            if self.now() > state.described_at + HOUR:
                 self._describe(state)
             yield self._progress(state, scanned, max(total, scanned))
         if state.phase == SCANNING:

@@ -23,7 +23,6 @@ from dynamodb_counters.errors import CountersError
 
 RESERVED: Final = "reserved"
 
-_BUSY: Final = f"nothing was given back: {TRIES} times, updates of other processes came first"
 _SHARE: Final = 8
 """A portion is at most this part of what is left, so that the last calls are not all held by the first to come."""
 
@@ -75,7 +74,7 @@ class Holding:
                 return
             # Certainly not done: clocks of others are ahead of the nonce.
             self.units = units
-        raise CountersError(_BUSY)
+        raise CountersError(f"nothing was given back: {TRIES} times, updates of other processes came first")
 
     @property
     def _reserved(self) -> int:

@@ -124,9 +124,8 @@ class Counting:
 
     def _cold_start(self, client: Any = None, *, waited: float = 0.0) -> Aggregator:
         reached: Any = client or self._memory
-        clock = self._clock
         return Aggregator(
-            one_by_one(Table(self._memory.name, reached, clock=lambda: clock() + waited, sleep=lambda _: None)),
+            one_by_one(Table(self._memory.name, reached, clock=lambda: self._clock() + waited, sleep=lambda _: None)),
             self._declarations,
             quarantine_retention_seconds=_QUARANTINE_SECONDS,
             source_table=self._source_table,
