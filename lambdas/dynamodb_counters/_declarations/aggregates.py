@@ -260,8 +260,7 @@ class Aggregate:
             names = [name for name in template.fields if not is_reserved(name)]
             source._known.require_key(argument, names, self.where)
         for measure in self.measures.values():
-            if not isinstance(measure, Count):
-                source._known.require_number("measures", measure.attribute, self.where, default=measure.default)
+            source._known.require_measure("measures", measure, self.where)
         source._known.require_where(self.where)
 
     def _require_known(self, source: Aggregate, said: tuple[str, str]) -> None:
@@ -276,10 +275,10 @@ class Aggregate:
                 raise InvalidArgumentError("measures", measure.default, f"no default: {source.name!r} has its measures")
         tested = self.where._attributes if self.where is not None else ()
         self._require_among("where", tested, (*source.fields, *source._attributes), "fields and measures")
-        for name, operand in self.where._comparisons if self.where is not None else ():
-            if isinstance(operand, str) != (name in source.fields):
+        for name, _, operands in self.where._tests if self.where is not None else ():
+            if any(isinstance(operand, str) != (name in source.fields) for operand in operands):
                 kind = "a string to compare with the field" if name in source.fields else "a number to compare with"
-                raise InvalidArgumentError("where", operand, f"{kind} {name!r} of {source.name!r}")
+                raise InvalidArgumentError("where", operands[0], f"{kind} {name!r} of {source.name!r}")
 
     def _require_among(self, argument: str, names: Iterable[str], known: tuple[str, ...], kind: str) -> None:
         for name in names:

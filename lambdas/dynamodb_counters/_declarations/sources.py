@@ -90,9 +90,9 @@ class Event:
         self._known.require_key("pk" if key is None else "key", self._pk_template.fields)
         self._known.require_key("sk" if key is None else "key", self._sk_template.fields)
         if self.version is not None:
-            self._known.require_version(self.version)
+            self._known.require("version", self.version, "a string or number")
         for layout in () if self.packed is None else self.packed._layouts:
-            self._known.require_time("time", layout.time)
+            self._known.require("time", layout.time, "a time")
 
     @property
     def _declared_attributes(self) -> Mapping[str, Attribute] | None:

@@ -185,9 +185,8 @@ class Window:
 
     def _require_declared(self, source: Event, said: str) -> None:
         source._known.require_key(said, self.fields, self.where)
-        source._known.require_time("time", self.time, self.where)
-        if isinstance(self.measure, Sum):
-            source._known.require_number("measure", self.measure.attribute, self.where, default=self.measure.default)
+        source._known.require("time", self.time, "a time", self.where)
+        source._known.require_measure("measure", self.measure, self.where)
         source._known.require_where(self.where)
 
     def _require_tiers(self) -> None:

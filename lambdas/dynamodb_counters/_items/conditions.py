@@ -7,7 +7,7 @@ only ``not_exists`` and ``ne``. Unlike there, null is missing, as in an event's 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
@@ -52,18 +52,17 @@ class Condition:
         object.__setattr__(self, "operands", tuple(self.operands))
 
     @property
-    def _attributes(self) -> tuple[str, ...]:
-        """The attributes it tests."""
+    def _tests(self) -> Iterator[tuple[str, str, tuple[Operand, ...]]]:
+        """Attribute, operator and operands of every test of one attribute."""
         if self.attribute is not None:
-            return (self.attribute,)
-        return tuple(name for part in self.operands for name in part._attributes)
+            yield self.attribute, self.operator, self.operands
+        else:
+            yield from (test for part in self.operands for test in part._tests)
 
     @property
-    def _comparisons(self) -> tuple[tuple[str, Operand], ...]:
-        """Pairs of attribute and operand for every comparison."""
-        if self.attribute is not None:
-            return tuple((self.attribute, operand) for operand in self.operands)
-        return tuple(pair for part in self.operands for pair in part._comparisons)
+    def _attributes(self) -> tuple[str, ...]:
+        """The attributes it tests."""
+        return tuple(name for name, _, _ in self._tests)
 
     @property
     def _required(self) -> frozenset[str]:
