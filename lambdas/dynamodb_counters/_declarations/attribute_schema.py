@@ -45,13 +45,9 @@ def _schema(attribute: Attribute, *, openapi: bool) -> dict[str, Any]:
         schema["enum"] = list(map(_plain, attribute.one_of))
     if attribute.type is list:
         schema["items"] = {} if attribute.of is None else _schema(attribute.of, openapi=openapi)
-    return schema if attribute.required or not schema else _nullable(schema, openapi=openapi)
-
-
-def _nullable(schema: dict[str, Any], *, openapi: bool) -> dict[str, Any]:
-    if openapi:
-        return {**schema, "nullable": True}
-    return {"anyOf": [schema, {"type": "null"}]}
+    if attribute.required or not schema:
+        return schema
+    return {**schema, "nullable": True} if openapi else {"anyOf": [schema, {"type": "null"}]}
 
 
 def _plain(value: str | Number) -> str | int | float:

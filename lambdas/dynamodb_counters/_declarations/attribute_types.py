@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
@@ -39,19 +39,6 @@ _LIMITS: Final = {
 """How pydantic and annotated-types call what an attribute has, too."""
 
 
-@dataclass(frozen=True)
-class Described:
-    """Description of an attribute by its type."""
-
-    type: type
-    format: str | None = None
-    one_of: tuple[Any, ...] = ()
-    optional: bool = False
-    of: Any = None
-    attributes: Any = None
-    limits: Mapping[str, Any] = field(default_factory=dict)
-
-
 class Declared(NamedTuple):
     """A field of a class: its type, whether an object must have it, its limits."""
 
@@ -60,38 +47,38 @@ class Declared(NamedTuple):
     limits: Mapping[str, Any]
 
 
-def described(kind: Any) -> Described | None:  # noqa: PLR0911
-    """Description by a type; None if it says nothing of what DynamoDB stores.
+def described(kind: Any) -> dict[str, Any] | None:  # noqa: PLR0911
+    """Arguments of an `Attribute` that a type says; None if it says nothing of what DynamoDB stores.
 
     >>> described(list[int] | None)
-    Described(type=<class 'list'>, format=None, one_of=(), optional=True, of=<class 'int'>, attributes=None, limits={})
+    {'type': <class 'list'>, 'of': <class 'int'>, 'required': False}
     """
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
         found = described(arguments[0])
-        return found and _changed(found, limits={**found.limits, **_limits(arguments[1:])})
+        return found and found | _limits(arguments[1:])
     if origin in (typing.Union, types.UnionType):
         others = [each for each in arguments if each is not types.NoneType]
         found = described(others[0]) if len(others) == 1 else None
-        return found and _changed(found, optional=True)
+        return found and found | {"required": False}
     if origin is typing.Literal:
         return _choice(arguments)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _choice([member.value for member in kind])
     if kind in _LISTS or origin in _LISTS:
-        return Described(list, of=arguments[0] if arguments else None)
+        return {"type": list, "of": arguments[0] if arguments else None}
     if origin in (dict, Mapping):
-        return Described(dict)
+        return {"type": dict}
     # By its name: the module also makes random ones, which nothing here may.
     if isinstance(kind, type) and (kind.__module__, kind.__name__) == ("uuid", "UUID"):
-        return Described(str, "uuid")
+        return {"type": str, "format": "uuid"}
     try:
         scalar = _SCALARS.get(kind)
     except TypeError:
         return None
     if scalar is not None:
-        return Described(*scalar)
-    return Described(dict, attributes=kind) if fields_of(kind) is not None else None
+        return dict(zip(("type", "format"), scalar, strict=True))
+    return {"type": dict, "attributes": kind} if fields_of(kind) is not None else None
 
 
 def fields_of(kind: Any) -> dict[str, Declared] | None:
@@ -131,11 +118,11 @@ def _of_typed_dict(hint: Any, *, required: bool) -> Declared:
     return Declared(hint, required, {})
 
 
-def _choice(values: Iterable[Any]) -> Described | None:
+def _choice(values: Iterable[Any]) -> dict[str, Any] | None:
     found = tuple(values)
     for kind in (str, int):
         if found and all(isinstance(value, kind) and not isinstance(value, bool) for value in found):
-            return Described(kind, one_of=found)
+            return {"type": kind, "one_of": found}
     return None
 
 
@@ -147,7 +134,3 @@ def _limits(metadata: Iterable[Any]) -> dict[str, Any]:
             if value is not None and not callable(value):
                 found[ours] = Decimal(str(value)) if isinstance(value, float) else value
     return found
-
-
-def _changed(found: Described, **changes: Any) -> Described:
-    return Described(**{**{each.name: getattr(found, each.name) for each in fields(found)}, **changes})

@@ -14,12 +14,9 @@ from dynamodb_counters._items.attributes import Image, TypedValue
 from dynamodb_counters._items.decimals import Number, format_number, parse_number
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.plain_values import plain_value
-from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
+from dynamodb_counters.errors import InvalidArgumentError
 
-_EMAIL: Final = re.compile(r"[^@\s]{1,64}@[^@\s]{1,255}")
-_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
-_UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-
+_HEX: Final = "[0-9A-Fa-f]"
 _KINDS: Final[dict[Any, tuple[str, str]]] = {
     str: ("S", "a string"),
     int: ("N", "a whole number"),
@@ -27,6 +24,7 @@ _KINDS: Final[dict[Any, tuple[str, str]]] = {
     bytes: ("B", "binary"),
     dict: ("M", "a map"),
 }
+_NUMBER: Final = ("N", "a number")
 _SETS: Final = ("SS", "NS", "BS")
 
 
@@ -55,8 +53,7 @@ def expectation(attribute: Attribute) -> str:
         return _FORMATS[attribute.format][1]
     if attribute.type is list:
         return "a list" if attribute.of is None else f"a list, each {expectation(attribute.of)}"
-    kind = {**{each: words for each, (_, words) in _KINDS.items()}, object: "any value"}.get(attribute.type, "a number")
-    parts = [kind]
+    parts = ["any value" if attribute.type is object else _KINDS.get(attribute.type, _NUMBER)[1]]
     if attribute.pattern is not None:
         parts.append(f"that matches {attribute.pattern!r}")
     for limit, word in ((attribute.minimum, "least"), (attribute.maximum, "most")):
@@ -95,11 +92,9 @@ def _require_members(path: str, attribute: Attribute, value: TypedValue) -> None
 
 
 def _is_allowed(attribute: Attribute, value: TypedValue) -> bool:
-    if attribute.type is object:
-        return True
-    kind = _KINDS.get(attribute.type, ("N", ""))[0]
-    if kind not in value:
-        return False
+    kind, _ = _KINDS.get(attribute.type, _NUMBER)
+    if attribute.type is object or kind not in value:
+        return attribute.type is object
     if kind == "N":
         return _is_number(attribute, parse_number(value["N"]))
     return kind != "S" or _is_text(attribute, value["S"])
@@ -119,7 +114,7 @@ def _is_text(attribute: Attribute, text: str) -> bool:
         (not attribute.one_of or text in attribute.one_of)
         and _has_length(attribute, text)
         and (attribute.pattern is None or re.search(attribute.pattern, text) is not None)
-        and (attribute.format is None or _FORMATS[attribute.format][0](text))
+        and (attribute.format is None or bool(_FORMATS[attribute.format][0](text)))
     )
 
 
@@ -147,14 +142,6 @@ def _literal(value: str | Number) -> str:
     return repr(value) if isinstance(value, str) else format_number(value)
 
 
-def _is_time(text: str) -> bool:
-    try:
-        event_seconds({"S": text})
-    except MalformedImageError:
-        return False
-    return True
-
-
 def _parses(parse: Callable[[str], object]) -> Callable[[str], bool]:
     def is_parsed(text: str) -> bool:
         try:
@@ -166,13 +153,16 @@ def _parses(parse: Callable[[str], object]) -> Callable[[str], bool]:
     return is_parsed
 
 
-_FORMATS: Final[dict[str, tuple[Callable[[str], bool], str]]] = {
+_FORMATS: Final[dict[str, tuple[Callable[[str], object], str]]] = {
     "date": (_parses(date.fromisoformat), "an ISO 8601 date such as '2026-11-20'"),
-    "date-time": (_is_time, "an ISO 8601 time with an offset, such as '2026-11-20T10:30:00Z'"),
-    "email": (lambda text: _EMAIL.fullmatch(text) is not None, "an email address"),
+    "date-time": (
+        _parses(lambda text: event_seconds({"S": text})),
+        "an ISO 8601 time with an offset, such as '2026-11-20T10:30:00Z'",
+    ),
+    "email": (re.compile(r"[^@\s]{1,64}@[^@\s]{1,255}").fullmatch, "an email address"),
     "ipv4": (_parses(IPv4Address), "an IPv4 address"),
     "ipv6": (_parses(IPv6Address), "an IPv6 address"),
-    "uri": (lambda text: _URI.fullmatch(text) is not None, "a URI with its scheme"),
-    "uuid": (lambda text: _UUID.fullmatch(text) is not None, "a UUID of 36 characters"),
+    "uri": (re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+").fullmatch, "a URI with its scheme"),
+    "uuid": (re.compile(f"{_HEX}{{8}}(-{_HEX}{{4}}){{3}}-{_HEX}{{12}}").fullmatch, "a UUID of 36 characters"),
 }
 """By format: whether a text has it, and its words."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias
 
-from dynamodb_counters._declarations.attribute_types import Described, described, fields_of
+from dynamodb_counters._declarations.attribute_types import described, fields_of
 from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters._declarations.frozen import Frozen
 from dynamodb_counters._items.decimals import Number, require_storable
@@ -95,23 +95,18 @@ class Attribute:
         said = [f"type={self.type.__name__}", *(f"{name}={getattr(self, name)!r}" for name in names)]
         return f"Attribute({', '.join(said)})"
 
-    def _take(self, found: Described) -> None:
+    def _take(self, found: dict[str, Any]) -> None:
         """Note what the type says; what was said besides stands."""
         if isinstance(self.one_of, str) or not isinstance(self.one_of, Sequence):
             raise InvalidArgumentError("one_of", self.one_of, "a sequence of values")
-        of = found.of if self.of is None else self.of
-        attributes = found.attributes if self.attributes is None else self.attributes
-        taken: dict[str, Any] = {
-            "type": found.type,
-            "required": self.required if not found.optional else False,
-            "one_of": tuple(self.one_of) or found.one_of,
-            "format": self.format or found.format,
-            "of": None if of is None else as_attribute(of),
-            "attributes": None if attributes is None else attributes_of(attributes),
-        }
-        taken |= {name: value for name, value in found.limits.items() if getattr(self, name) is None}
-        for name, value in taken.items():
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "one_of", tuple(self.one_of))
+        for name, value in found.items():
+            if name in ("type", "required") or getattr(self, name) in (None, ()):
+                object.__setattr__(self, name, value)
+        if self.of is not None:
+            object.__setattr__(self, "of", as_attribute(self.of))
+        if self.attributes is not None:
+            object.__setattr__(self, "attributes", attributes_of(self.attributes))
 
     def _require_pattern(self) -> None:
         if self.pattern is None:
