@@ -12,14 +12,13 @@ from dynamodb_counters._declarations.checks import (
     require_choice,
     require_count,
     require_key,
-    require_measures,
     require_name,
     require_retention,
     require_where,
 )
 from dynamodb_counters._declarations.default_keys import Fields, fields_instead, keys_beside
-from dynamodb_counters._declarations.frozen import Frozen, set_fields, shown
-from dynamodb_counters._declarations.measures import MEASURES, Count, Measure, Sum, given_measures
+from dynamodb_counters._declarations.frozen import set_fields, shown
+from dynamodb_counters._declarations.measures import Count, Measure, Sum, given_measures
 from dynamodb_counters._declarations.member_paths import member_list, require_no_member
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Condition
@@ -197,8 +196,6 @@ class Aggregate:
         require_key("sk", self.sk)
         require_count("write_shards", self.write_shards, MAX_WRITE_SHARDS)
         require_count("max_groups", self.max_groups, MOST_GROUPS)
-        require_measures(self.measures, MEASURES)
-        object.__setattr__(self, "measures", Frozen(self.measures))
         fields = self.fields
         require_retention(self.retention, fields)
         for attribute in self._attributes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 from typing import Final
 
@@ -32,21 +32,16 @@ def require_name(name: object, *, generations: bool = False) -> None:
         )
 
 
-def require_key(argument: str, text: object) -> None:
-    """Refuse a key template that is invalid or has reserved fields."""
+def require_key(argument: str, text: object, *, plain: bool = False) -> None:
+    """Refuse a key template that is invalid or has reserved fields; if `plain`, others than an event's key may have."""
     if not isinstance(text, str):
         raise InvalidArgumentError(argument, text, "a template such as 'URL#{url}'")
-    for name in key_fields(argument, text):
+    for name in key_template(text, MAX_SK_BYTES if argument == "sk" else MAX_PK_BYTES, argument).fields:
         if is_reserved(name):
             raise InvalidArgumentError(argument, text, f"fields that are not reserved ({name!r} is)")
-
-
-def require_plain_key(argument: str, text: object) -> None:
-    """Refuse a key template whose fields are not the plain attributes an event's key needs."""
-    require_key(argument, text)
-    if not all(map(is_plain, key_fields(argument, str(text)))):
-        allowed = "fields that are plain attributes, not parts of maps, list members or derived fields"
-        raise InvalidArgumentError(argument, text, allowed)
+        if plain and not is_plain(name):
+            allowed = "fields that are plain attributes, not parts of maps, list members or derived fields"
+            raise InvalidArgumentError(argument, text, allowed)
 
 
 def require_attribute(argument: str, name: object) -> None:
@@ -85,23 +80,6 @@ def require_retention(retention: object, fields: Iterable[str]) -> None:
         raise InvalidArgumentError("retention", retention, "None, or exactly one time that groups, such as at:day")
 
 
-def require_count(argument: str, value: object, most: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise InvalidArgumentError(argument, value, f"an int from 1 to {most}")
-
-
-def require_measures(measures: object, allowed: tuple[type, ...]) -> None:
-    if not isinstance(measures, Mapping) or not measures:
-        raise InvalidArgumentError("measures", measures, "at least one measure, such as {'views': Count()}")
-    for name, measure in measures.items():
-        if not is_name(name) or is_reserved(name):
-            raise InvalidArgumentError("measures", name, "names of letters, digits, '-' and '_' that are not reserved")
-        if not isinstance(measure, allowed):
-            kinds = ", ".join(kind.__name__ for kind in allowed)
-            if isinstance(measure, type) and issubclass(measure, allowed):
-                raise InvalidArgumentError("measures", measure.__name__, "a measure, not its class, such as Count()")
-            raise InvalidArgumentError("measures", measure, f"one of {kinds}")
-
-
-def key_fields(argument: str, text: str) -> tuple[str, ...]:
-    return key_template(text, MAX_SK_BYTES if argument == "sk" else MAX_PK_BYTES, argument).fields
+def require_count(argument: str, value: object, most: int, least: int = 1) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise InvalidArgumentError(argument, value, f"an int from {least} to {most}")

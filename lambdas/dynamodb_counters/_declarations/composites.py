@@ -185,7 +185,7 @@ class Hierarchy:
         for level in self.levels if isinstance(self.levels, Mapping) else ():
             if not is_name(level):
                 raise InvalidArgumentError("levels", level, "names: a letter, then letters, digits, '-' or '_'")
-        object.__setattr__(self, "measures", self._parts[0].measures)
+        _ = self._parts
         if isinstance(self.levels, Mapping):
             object.__setattr__(self, "levels", Frozen(self.levels))
 

@@ -9,8 +9,10 @@ from decimal import Context, Decimal
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
-from dynamodb_counters._declarations.checks import require_attribute
+from dynamodb_counters._declarations.checks import is_name, require_attribute
+from dynamodb_counters._declarations.frozen import Frozen
 from dynamodb_counters._items.decimals import Number, format_number, require_storable
+from dynamodb_counters._items.table_schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
 MAX_BINS: Final = 100
@@ -198,13 +200,21 @@ MEASURES: Final = (Count, Sum, Average, Histogram)
 
 def given_measures(
     name: str, measures: Mapping[str, Measure] | None, named: Mapping[str, Measure]
-) -> Mapping[str, Measure]:
+) -> Frozen[str, Measure]:
     """Measures as a declaration states them: by keyword, in one mapping, or not, which counts under its name."""
     for argument, value in named.items():
         if not isinstance(value, (*MEASURES, type)):
             raise InvalidArgumentError(argument, value, "a measure such as Count(), or the name of another argument")
-    if measures is None:
-        return named or {name: Count()}
-    if named:
+    if measures is not None and named:
         raise InvalidArgumentError("measures", measures, "keyword arguments or one mapping, not both")
-    return measures
+    given: object = (named or {name: Count()}) if measures is None else measures
+    if not isinstance(given, Mapping) or not given:
+        raise InvalidArgumentError("measures", given, "at least one measure, such as {'views': Count()}")
+    for each, measure in given.items():
+        if not is_name(each) or is_reserved(each):
+            raise InvalidArgumentError("measures", each, "names of letters, digits, '-' and '_' that are not reserved")
+        if isinstance(measure, type) and issubclass(measure, MEASURES):
+            raise InvalidArgumentError("measures", measure.__name__, "a measure, not its class, such as Count()")
+        if not isinstance(measure, MEASURES):
+            raise InvalidArgumentError("measures", measure, "one of Count, Sum, Average, Histogram")
+    return Frozen(given)

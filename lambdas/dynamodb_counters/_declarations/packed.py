@@ -72,24 +72,14 @@ class Packed:
 
     def __post_init__(self) -> None:
         require_attribute("time", self.time)
-        if (
-            not isinstance(self.bucket, timedelta)
-            or not _SECOND <= self.bucket <= _LONGEST_BUCKET
-            or self.bucket % _SECOND
-        ):
+        bucket: object = self.bucket
+        if not isinstance(bucket, timedelta) or not _SECOND <= bucket <= _LONGEST_BUCKET or bucket % _SECOND:
             raise InvalidArgumentError("bucket", self.bucket, "a timedelta of whole seconds, from 1 second to 1 day")
         require_count("parts", self.parts, MAX_PARTS)
         for argument, name in (("partition_by", self.partition_by), ("tenant", self.tenant)):
             if name is not None:
                 require_attribute(argument, name)
-        if (
-            not isinstance(self.chunk_bytes, int)
-            or isinstance(self.chunk_bytes, bool)
-            or not MIN_CHUNK_BYTES <= self.chunk_bytes <= MAX_CHUNK_BYTES
-        ):
-            raise InvalidArgumentError(
-                "chunk_bytes", self.chunk_bytes, f"an int from {MIN_CHUNK_BYTES} to {MAX_CHUNK_BYTES}"
-            )
+        require_count("chunk_bytes", self.chunk_bytes, MAX_CHUNK_BYTES, MIN_CHUNK_BYTES)
         require_duration("future_tolerance", self.future_tolerance, zero=True)
         self._require_date()
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from dynamodb_counters._declarations.attribute_checks import KnownAttributes
 from dynamodb_counters._declarations.attribute_schema import json_schema
-from dynamodb_counters._declarations.checks import require_duration, require_name, require_plain_key, require_where
+from dynamodb_counters._declarations.checks import require_duration, require_key, require_name, require_where
 from dynamodb_counters._declarations.default_keys import Fields, fields_instead, named_key
 from dynamodb_counters._declarations.event_attributes import Attribute, AttributeTypes, attributes_of
 from dynamodb_counters._declarations.frozen import shown
@@ -79,8 +79,8 @@ class Event:
                 raise InvalidArgumentError("key", key, "at least one attribute")
             object.__setattr__(self, "pk", named_key(self.name, fields[:1]))
             object.__setattr__(self, "sk", named_key(self.name, fields[1:]))
-        require_plain_key("pk", self.pk)
-        require_plain_key("sk", self.sk)
+        require_key("pk", self.pk, plain=True)
+        require_key("sk", self.sk, plain=True)
         require_duration("retention", self.retention)
         if self.version is not None and (not isinstance(self.version, str) or is_reserved(self.version)):
             raise InvalidArgumentError("version", self.version, "an attribute that is not reserved, or None")
@@ -195,7 +195,7 @@ class Items:
         require_where(self.where, bookkeeping=self.keys is not None, allowed=(TYPE,))
         for argument, text in (("pk", self.pk), ("sk", self.sk)):
             if text is not None:
-                require_plain_key(argument, text)
+                require_key(argument, text, plain=True)
         if self.sk is not None and self._table_keys.sort_key is None:
             raise InvalidArgumentError("sk", self.sk, "None: keys= names no sort_key")
         if len(self.fields) < sum(len(template.fields) for _, template in self._templates):
