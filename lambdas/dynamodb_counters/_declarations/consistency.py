@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import product
+from itertools import combinations, product
 from typing import Final, TypeAlias
 
 from dynamodb_counters._declarations.aggregates import Aggregate
@@ -84,17 +84,15 @@ def require_consistent(
                 declaration.source.name,
                 f"a declared aggregate; declare it together with {declaration.name!r}",
             )
-    written = [part for part in named.values() if not isinstance(part, Items)]
-    keyed = [(part, _keys(part)) for part in written]
-    for index, (one, keys) in enumerate(keyed):
-        _require_not_reserved(one, keys)
-        for two, others in keyed[index + 1 :]:
-            if _meet(keys, others) and not _is_renamed(one, two, declarations):
-                raise _meeting(one, two)
-    for declaration in declarations:
         _require_shown(declaration)
+    keyed = [(part, _keys(part)) for part in named.values() if not isinstance(part, Items)]
+    for part, keys in keyed:
+        _require_not_reserved(part, keys)
+    for (one, keys), (two, others) in combinations(keyed, 2):
+        if _meet(keys, others) and not _is_renamed(one, two, declarations):
+            raise _meeting(one, two)
+        _require_ranked_apart(one, two)
     _require_one_table([part for part in named.values() if isinstance(part, Items)])
-    _require_leaderboards_apart([part for part in declarations if isinstance(part, Aggregate)])
 
 
 def share_items(one: Declaration | Event, two: Declaration | Event) -> bool:
@@ -128,7 +126,7 @@ def _require_shown(declaration: Declaration) -> None:
 
 def _require_not_reserved(part: Declaration | Event, keys: Iterable[_Key]) -> None:
     for pk, _ in keys:
-        reserved = pk.first_overlapping(_RESERVED)
+        reserved = next(filter(pk.overlaps, _RESERVED), None)
         if reserved is not None:
             raise InvalidArgumentError("pk", part.pk, f"a key that cannot match the reserved {reserved.text!r}")
 
@@ -158,13 +156,10 @@ def _require_one_table(sources: list[Items]) -> None:
             raise InvalidArgumentError("keys", one.keys, f"those of {sources[0].name!r}, which lies in the same table")
 
 
-def _require_leaderboards_apart(aggregates: list[Aggregate]) -> None:
-    for index, one in enumerate(aggregates):
-        for two in aggregates[index + 1 :]:
-            if two.ranking is not None and _rank_together(one, two):
-                raise InvalidArgumentError(
-                    "leaderboard", two.ranking.leaderboard, f"a leaderboard that cannot hold groups of {one.name!r}"
-                )
+def _require_ranked_apart(one: Declaration | Event, two: Declaration | Event) -> None:
+    if isinstance(two, Aggregate) and two.ranking is not None and _rank_together(one, two):
+        allowed = f"a leaderboard that cannot hold groups of {one.name!r}"
+        raise InvalidArgumentError("leaderboard", two.ranking.leaderboard, allowed)
 
 
 def _rank_together(one: Declaration | Event, two: Declaration | Event) -> bool:
