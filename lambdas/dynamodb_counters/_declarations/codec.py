@@ -15,7 +15,7 @@ from typing import Any, Final
 from dynamodb_counters._declarations.aggregates import Aggregate, Ranking
 from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.event_attributes import Attribute
-from dynamodb_counters._declarations.measures import Average, Count, Histogram, Sum
+from dynamodb_counters._declarations.measures import MEASURES
 from dynamodb_counters._declarations.packed import Packed
 from dynamodb_counters._declarations.quotas import Quota
 from dynamodb_counters._declarations.sources import Event, Items
@@ -34,25 +34,8 @@ _PLAIN_CHARACTERS: Final = 1000
 _COMPRESSED: Final = base64.b85encode(b"BZh9").decode()
 """The beginning of compressed text, as no JSON begins."""
 
-_TYPES: Final[dict[str, type]] = {
-    kind.__name__: kind
-    for kind in (
-        Aggregate,
-        Attribute,
-        Average,
-        Condition,
-        Count,
-        Event,
-        Histogram,
-        Items,
-        Packed,
-        Quota,
-        Ranking,
-        Sum,
-        TableKeys,
-        Window,
-    )
-}
+_KINDS: Final = (*MEASURES, Aggregate, Attribute, Condition, Event, Items, Packed, Quota, Ranking, TableKeys, Window)
+_TYPES: Final[dict[str, type]] = {kind.__name__: kind for kind in _KINDS}
 
 _ATTRIBUTE_TYPES: Final = (str, int, Decimal, bool, bytes, list, dict, object)
 
@@ -71,7 +54,7 @@ def encode(declarations: tuple[Declaration | Event | Quota, ...], *, attributes:
     Events come without what their attributes must be unless `attributes`: that changes nothing about what is counted.
 
     >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
-    >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", views=Count())
+    >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS")
     >>> decode(encode((views,))) == (views,)
     True
     """
@@ -113,15 +96,10 @@ def restored(text: str) -> Any:
 
 def _plain(value: Any, attributes: bool) -> Any:
     if is_dataclass(value):
-        parts = [(declared, getattr(value, declared.name)) for declared in fields(value) if declared.init]
-        if isinstance(value, Event) and not attributes:
-            parts = [(declared, part) for declared, part in parts if declared.name != "attributes"]
-        written = {
-            declared.name.removeprefix("_"): _plain(part, attributes)
-            for declared, part in parts
-            if part != _default(declared)
-        }
-        return {"": type(value).__name__, **written}
+        hidden = () if attributes or not isinstance(value, Event) else ("attributes",)
+        parts = [(each, getattr(value, each.name)) for each in fields(value) if each.init and each.name not in hidden]
+        said = {each.name.removeprefix("_"): _plain(part, attributes) for each, part in parts if part != _default(each)}
+        return {"": type(value).__name__, **said}
     kind = type(value).__name__
     if kind in _TEXTS:
         key, text_of, _ = _TEXTS[kind]
