@@ -103,7 +103,8 @@ class Agreed:
     @property
     def layouts(self) -> tuple[Layout, ...]:
         """Newest first."""
-        return _parsed(self.text)
+        found = [Layout(-math.inf if since is None else since, *others) for since, *others in json.loads(self.text)[1:]]
+        return tuple(reversed(found))
 
     def retention(self, start: float) -> float:
         """For how long the events of the bucket that begins then are remembered after its end, in seconds."""
@@ -216,24 +217,14 @@ def declared_layouts(event: Event) -> Agreed:
     """Layouts as declared, as text, oldest first, with the key that identifies it."""
     assert event.packed is not None
     layouts = [
-        [
-            layout.since and layout._first_second,
-            layout.time,
-            layout._bucket_seconds,
-            layout.parts,
-            layout.partition_by,
-            layout.tenant,
-        ]
-        for layout in event.packed._layouts
+        [one.since and one._first_second, one.time, one._bucket_seconds, one.parts, one.partition_by, one.tenant]
+        for one in event.packed._layouts
     ]
     text = json.dumps([[event.pk, event.sk], *reversed(layouts)])
+    ahead = event.packed.future_tolerance
+    tolerance = _ANY if ahead is None else math.ceil(ahead.total_seconds())
     retention = math.inf if event.retention is None else event.retention.total_seconds()
-    return Agreed(text, _tolerance(event), ((-math.inf, retention),))
-
-
-def _parsed(text: str) -> tuple[Layout, ...]:
-    layouts = [Layout(-math.inf if since is None else since, *others) for since, *others in json.loads(text)[1:]]
-    return tuple(reversed(layouts))
+    return Agreed(text, tolerance, ((-math.inf, retention),))
 
 
 def _extends(newer: str, older: str) -> bool:
@@ -245,9 +236,3 @@ def _is_ahead(newer: str, older: str, reach: float) -> bool:
     """Whether all layouts that the older text lacks lie ahead of events that may have been accepted without them."""
     first = json.loads(newer)[len(json.loads(older))]
     return bool(first[0] >= reach)
-
-
-def _tolerance(event: Event) -> int:
-    assert event.packed is not None
-    tolerance = event.packed.future_tolerance
-    return _ANY if tolerance is None else math.ceil(tolerance.total_seconds())
