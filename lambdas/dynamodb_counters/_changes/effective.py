@@ -155,7 +155,8 @@ class _Merge:
         read = self._reads[name]
         equal = {number for number, each in held.items() if same_meaning(each, wanted)}
         if equal:
-            self._kinds[name] = "filling" if read not in equal else self._touched(held[read], wanted)
+            same: Kind = "unchanged" if same_meaning(held[read], wanted, limits=True) else "adjusted"
+            self._kinds[name] = same if read in equal else "filling"
             self._options |= {(name, number): (wanted, held[number]) for number in equal}
         elif policy == "keep" and not self._past.is_taken(generation(wanted, read)):
             self._kinds[name] = "keep"
@@ -178,10 +179,6 @@ class _Merge:
             self._decide(source.name)
         number = self._reads.get(source.name, 0)
         return f"{source.name}~{number}" if number else source.name
-
-    @staticmethod
-    def _touched(held: Declaration, wanted: Declaration) -> Kind:
-        return "unchanged" if same_meaning(held, wanted, limits=True) else "adjusted"
 
     def _try(self, key: _Key) -> None:
         name, number = key

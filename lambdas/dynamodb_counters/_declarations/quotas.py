@@ -15,11 +15,6 @@ from dynamodb_counters._timeline.times import DAY, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
 MOST_CALLS: Final = 10**15
-_MOST_PORTION: Final = 1000
-_SHARES: Final = 100
-_SHORTEST: Final = timedelta(minutes=1)
-_LONGEST_ERROR: Final = timedelta(seconds=20)
-_LONGEST_PERIOD: Final = 367 * DAY
 
 
 class QuotaPeriod(NamedTuple):
@@ -83,13 +78,13 @@ class Quota:
         if self.portion is not None:
             require_count("portion", self.portion, self.limit)
         error: Any = self.clock_error
-        if not isinstance(error, timedelta) or not timedelta(0) <= error <= _LONGEST_ERROR:
+        if not isinstance(error, timedelta) or not timedelta(0) <= error <= timedelta(seconds=20):
             raise InvalidArgumentError("clock_error", error, "a timedelta from 0 to 20 seconds")
 
     @property
     def _portion_size(self) -> int:
         """The most calls that a process reserves with one write."""
-        return self.portion or max(1, min(_MOST_PORTION, self.limit // _SHARES))
+        return self.portion or max(1, min(1000, self.limit // 100))
 
     @property
     def _pk_template(self) -> KeyTemplate:
@@ -105,7 +100,7 @@ class Quota:
         else:
             zone, name = time_zone(self.tz), self.per
             start = period_start(self.per, moment, zone)
-            begins = periods(self.per, start, start + _LONGEST_PERIOD, zone)
+            begins = periods(self.per, start, start + 367 * DAY, zone)
             end = next(begin for begin in begins if begin > start)
         return QuotaPeriod(start, end, f"{name}#{utc(start):%Y-%m-%dT%H:%M:%SZ}")
 
@@ -120,5 +115,5 @@ class Quota:
                 raise InvalidArgumentError("per", self.per, f"a timedelta or one of {', '.join(map(repr, PERIODS))}")
             return
         require_duration("per", self.per)
-        if self.per < _SHORTEST or self.per % timedelta(seconds=1):
+        if self.per < timedelta(minutes=1) or self.per % timedelta(seconds=1):
             raise InvalidArgumentError("per", self.per, "a timedelta of whole seconds, 1 minute or more")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from dynamodb_counters._items.decimals import Number, parse_number
+from dynamodb_counters._items.decimals import parse_number
 from dynamodb_counters._timeline.times import DAY, FIRST_SECOND, LAST_SECOND
 from dynamodb_counters.errors import MalformedImageError
 
@@ -49,18 +49,15 @@ def _number_seconds(value: Mapping[str, Any]) -> int:
     if text is None:
         raise MalformedImageError(f"{_content(value)!r:.80} is not a time: expected a string or a number")
     try:
-        return _epoch_seconds(parse_number(text))
+        number = parse_number(text)
     except ValueError as error:
         raise MalformedImageError(str(error)) from None
-
-
-def _content(value: Mapping[str, Any]) -> Any:
-    return next(iter(value.values()), None)
-
-
-def _epoch_seconds(number: Number) -> int:
     if -_FIRST_MILLISECONDS < number < _FIRST_MILLISECONDS:
         return math.floor(number)
     if -_FIRST_MICROSECONDS < number < _FIRST_MICROSECONDS:
         return math.floor(number) // 1000
     raise MalformedImageError(f"{number} is neither epoch seconds nor milliseconds")
+
+
+def _content(value: Mapping[str, Any]) -> Any:
+    return next(iter(value.values()), None)
