@@ -18,9 +18,10 @@ from typing import Any, Final, TypeAlias
 from dynamodb_counters._assumptions import FRESH, WIDE_MARGIN
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.attributes import Image, text_reader
+from dynamodb_counters._items.bookkeeping import bookkeeping_item, put_as_seen, typed_values
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.key_templates import key_template
-from dynamodb_counters._items.table_schema import CHECKPOINT, LAYOUT, MAX_SK_BYTES, PACK_PREFIX, PK, SK, TYPE
+from dynamodb_counters._items.table_schema import LAYOUT, MAX_SK_BYTES, PACK_PREFIX, PK, SK
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import LayoutError, MalformedImageError
 
@@ -183,34 +184,18 @@ class Layouts:
         return None
 
     def _put(self, event: Event, held: Agreed | None, agreed: Agreed) -> bool:
-        request: dict[str, Any] = {
-            "TableName": self._table.name,
-            "Item": {
-                PK: {"S": PACK_PREFIX + event.name},
-                SK: {"S": LAYOUT},
-                TYPE: {"S": CHECKPOINT},
-                **_attributes(agreed),
-            },
-            "ConditionExpression": f"attribute_not_exists({PK})",
-        }
-        if held is not None:
-            same = _attributes(held)
-            request["ConditionExpression"] = " AND ".join(f"{name} = :{name}" for name in same)
-            request["ExpressionAttributeValues"] = {f":{name}": value for name, value in same.items()}
+        item = bookkeeping_item({PK: {"S": PACK_PREFIX + event.name}, SK: {"S": LAYOUT}}, _values(agreed))
+        seen = {} if held is None else typed_values(_values(held))
         try:
-            self._table.client.put_item(**request)
+            self._table.client.put_item(**put_as_seen(self._table.name, item, seen, seen))
         except self._table.client.exceptions.ConditionalCheckFailedException:
             return False
         return True
 
 
-def _attributes(agreed: Agreed) -> dict[str, Any]:
+def _values(agreed: Agreed) -> dict[str, Any]:
     finite = [[each if math.isfinite(each) else None for each in pair] for pair in agreed.retentions]
-    return {
-        _LAYOUTS: {"S": agreed.text},
-        _TOLERANCE: {"N": str(agreed.tolerance)},
-        _RETENTIONS: {"S": json.dumps(finite)},
-    }
+    return {_LAYOUTS: agreed.text, _TOLERANCE: agreed.tolerance, _RETENTIONS: json.dumps(finite)}
 
 
 def declared_layouts(event: Event) -> Agreed:

@@ -374,7 +374,9 @@ def _update(arguments: Mapping[str, Any], sandbox: _Recorded) -> dict[str, Any]:
 
 
 def _takeover(put: Mapping[str, Any], sandbox: _Recorded) -> dict[str, Any]:
-    seen = put.get("ExpressionAttributeValues", {}).get(":history", {"S": ""})["S"]
+    placeholders = {name: place for place, name in put.get("ExpressionAttributeNames", {}).items()}
+    values = put.get("ExpressionAttributeValues", {})
+    seen = values.get(placeholders.get(HISTORY, "").replace("#", ":"), {"S": ""})["S"]
     return {"seen": seen, "taken": put["Item"][HISTORY]["S"], "deployment": sandbox.deployment}
 
 

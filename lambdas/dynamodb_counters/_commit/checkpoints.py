@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -32,7 +33,8 @@ from dynamodb_counters._commit.checkpoint_items import (
     progress_text,
     witness_item,
 )
-from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SK
+from dynamodb_counters._items.bookkeeping import put_as_seen
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK
 from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR
@@ -177,26 +179,23 @@ class Checkpoints:
         return settled | outlived
 
     def _is_silent(self, digest: str, now: float) -> bool:
-        item = self._consistent(checkpoint_key(digest))
-        found = None if item is None else _readable(item)
+        found = _readable(self._table.read_item(checkpoint_key(digest)))
         return found is not None and _may_be_outlived(found, now)
 
     def _now(self) -> float:
         return self._table.clock()
 
-    def _item(self, shard: str) -> Mapping[str, Any] | None:
-        return self._consistent(checkpoint_key(shard_digest(shard)))
+    def _item(self, shard: str, sk: str = "CHECKPOINT") -> Mapping[str, Any]:
+        return self._table.read_item(checkpoint_key(shard_digest(shard), sk))
 
-    def _read_item(self, shard: str, item: Mapping[str, Any] | None) -> Checkpoint | None:
+    def _read_item(self, shard: str, item: Mapping[str, Any]) -> Checkpoint | None:
         """The checkpoint of an item; one that is spoiled is as good as lost."""
-        found = None if item is None else _readable(item)
-        if item is not None and found is not None and item["shard"]["S"] != shard:
+        found = _readable(item)
+        if found is not None and item["shard"]["S"] != shard:
             raise CheckpointError(f"the shards {shard!r} and {item['shard']['S']!r} have the same digest")
         return found
 
-    def _create(
-        self, shard: str, deadline: float, spoiled: Mapping[str, Any] | None, begins: Mapping[str, Any]
-    ) -> Checkpoint:
+    def _create(self, shard: str, deadline: float, spoiled: Mapping[str, Any], begins: Mapping[str, Any]) -> Checkpoint:
         moved, known = self._witness(shard, begins)
         created: dict[str, Any] = {"seen": deadline, **known}
         created = {name: value for name, value in created.items() if value != ""}
@@ -210,8 +209,8 @@ class Checkpoints:
 
     def _witness(self, shard: str, begins: Mapping[str, Any]) -> tuple[bool, dict[str, Any]]:
         """Return the facts that outlive the checkpoint: whether it has ever moved, and where its book lies."""
-        item = self._consistent(checkpoint_key(shard_digest(shard), WITNESS))
-        if item is None:
+        item = self._item(shard, WITNESS)
+        if not item:
             if self._put(witness_item(shard, Checkpoint(**begins), moved=False, now=self._now())):
                 return False, dict(begins)
             return self._witness(shard, begins)
@@ -224,25 +223,13 @@ class Checkpoints:
         except (LookupError, ValueError):  # It is spoiled.
             return True, {**begins, "since": ""}
 
-    def _put(self, item: dict[str, Any], spoiled: Mapping[str, Any] | None = None) -> bool:
+    def _put(self, item: dict[str, Any], spoiled: Mapping[str, Any] = MappingProxyType({})) -> bool:
         """Put an item that is not there, or is as it was when found to be spoiled; return whether it was."""
-        condition: dict[str, Any] = {"ConditionExpression": f"attribute_not_exists({PK})"}
-        if spoiled is not None:
-            seen = {name: value for name, value in spoiled.items() if name != SK}
-            condition = {
-                "ConditionExpression": " AND ".join(f"#a{index} = :a{index}" for index in range(len(seen))),
-                "ExpressionAttributeNames": {f"#a{index}": name for index, name in enumerate(seen)},
-                "ExpressionAttributeValues": {f":a{index}": value for index, value in enumerate(seen.values())},
-            }
         try:
-            self._table.client.put_item(TableName=self._table.name, Item=item, **condition)
+            self._table.client.put_item(**put_as_seen(self._table.name, item, spoiled, spoiled))
         except self._table.client.exceptions.ConditionalCheckFailedException:
             return False
         return True
-
-    def _consistent(self, key: dict[str, Any]) -> Mapping[str, Any] | None:
-        answer = self._table.client.get_item(TableName=self._table.name, Key=key, ConsistentRead=True)
-        return answer.get("Item")
 
     def _write(
         self,

@@ -40,6 +40,7 @@ from dynamodb_counters._control.statuses import (
     read_statuses,
 )
 from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._items.bookkeeping import put_as_seen
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, PK, SK, TYPE
 from dynamodb_counters._table import Table
 
@@ -137,8 +138,7 @@ def past_of(stored: Iterable[Mapping[str, Any]], seen: Control) -> Past:
 
 def counting_aggregator(table: Table) -> str:
     """Return the aggregator that alone may take over, or "" if any may."""
-    found: str = table.read_item(history_key()).get(AGGREGATOR, {}).get("S", "")
-    return found
+    return str(table.read_item(history_key()).get(AGGREGATOR, {}).get("S", ""))
 
 
 def hand_over(table: Table) -> None:
@@ -188,20 +188,20 @@ def write_control(
     if runs is not None:
         changed[RUNS] = {"S": runs_text(runs)}
     new = Control({**seen.item, **history_key(), **changed}, seen.generations)
-    items = [_put(table, new.item, seen.item, (HISTORY, RUNS, DECLARED))]
+    puts = [put_as_seen(table.name, new.item, seen.item, (HISTORY, RUNS, DECLARED))]
     if statuses is not None and dict(statuses) != seen.statuses:
         new = replace(new, generations=generations_item(statuses, seen.generations))
     if new.generations:
         # Though they stay as they are: takeovers that take turns may have come between the reads of the two items.
-        items.append(_put(table, new.generations, seen.generations, (STATUS, COUNTED)))
+        puts.append(put_as_seen(table.name, new.generations, seen.generations, (STATUS, COUNTED)))
     # Together, so that whoever finds the declarations of another deployment knows that there was a history.
     known = {} if declared is None else {deployment_id(declared): declared_item(declared)}
     known |= {deployment_id(part): declared_item(part) for part in passing}
     known |= {deployment_id(part): deployment_item(part) for part in deployments}
-    items += [{"Put": {"TableName": table.name, "Item": item}} for item in known.values()]
+    puts += [{"TableName": table.name, "Item": item} for item in known.values()]
     client = table.client
     try:
-        client.transact_write_items(TransactItems=[*items, *also])  # type: ignore[list-item]
+        client.transact_write_items(TransactItems=[*({"Put": put} for put in puts), *also])  # type: ignore[list-item]
     except client.exceptions.TransactionCanceledException as error:
         codes = [reason.get("Code") for reason in error.response["CancellationReasons"]]
         if "ConditionalCheckFailed" not in codes:
@@ -215,20 +215,3 @@ def close_runs(table: Table) -> None:
     while (seen := read_control(table)).runs and seen.history is not None:
         if write_control(table, seen, seen.history, runs=()) is not None:
             return
-
-
-def _put(table: Table, item: Mapping[str, Any], seen: Mapping[str, Any], compared: tuple[str, ...]) -> dict[str, Any]:
-    """Put an item on condition that some attributes are as they were seen."""
-    conditions = [
-        f"#{name} = :{name}" if name in seen else f"attribute_not_exists(#{name})" for name in compared if seen
-    ]
-    put: dict[str, Any] = {
-        "TableName": table.name,
-        "Item": dict(item),
-        "ConditionExpression": " AND ".join(conditions) or f"attribute_not_exists({PK})",
-    }
-    if conditions:
-        put["ExpressionAttributeNames"] = {f"#{name}": name for name in compared}
-    if values := {f":{name}": seen[name] for name in compared if name in seen}:
-        put["ExpressionAttributeValues"] = values
-    return {"Put": put}

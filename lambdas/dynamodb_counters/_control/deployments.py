@@ -64,6 +64,7 @@ from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.origins import table_of
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
+from dynamodb_counters._items.bookkeeping import typed_values
 from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError, CountersError
@@ -134,12 +135,8 @@ class Deployments:
         self._runs: tuple[Run, ...] = ()
         self._logs = RunLogs(table)
         self._read_at = -math.inf
-        self._copied_from: tuple[str, ...] = ()
-
-    @property
-    def copied_from(self) -> tuple[str, ...]:
+        self.copied_from: tuple[str, ...] = ()
         """The ARNs of the tables that this one was restored from."""
-        return self._copied_from
 
     @property
     def known_since(self) -> float:
@@ -154,7 +151,7 @@ class Deployments:
         known, takeover = self._known(deadline)
         assert known.history is not None
         self.history, self._runs = known.history, known.runs
-        self._copied_from = tuple(table_of(each.stream) for each in known.predecessors)
+        self.copied_from = tuple(table_of(each.stream) for each in known.predecessors)
         for era in self.history.eras:
             self._load(era.deployment)
         self._read_at = now
@@ -315,14 +312,13 @@ class Deployments:
 
     def _attributes(self, last_number: int) -> dict[str, Any]:
         """Attributes of the control's item about the aggregator and the generations."""
-        attributes: dict[str, Any] = {DECLARED: {"S": self._declared_id}}
-        if last_number:
-            attributes[NUMBERED] = {"N": str(last_number)}
-        if self._source:
-            attributes[SOURCE] = {"S": self._source}
-        if self._aggregator:
-            attributes[AGGREGATOR] = {"S": self._aggregator}
-        return attributes
+        values = {
+            DECLARED: self._declared_id,
+            NUMBERED: last_number,
+            SOURCE: self._source,
+            AGGREGATOR: self._aggregator,
+        }
+        return typed_values({name: value for name, value in values.items() if value})
 
     def _statuses(self, seen: Control, new: Merged, era: Era) -> dict[str, Status]:
         """How declarations stand from now on: a table that is new counts everything."""

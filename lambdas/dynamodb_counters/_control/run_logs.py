@@ -7,8 +7,9 @@ the same name, and what a record did is the same on every page.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from dynamodb_counters._assumptions import SKEW
 from dynamodb_counters._control.run_items import (
@@ -31,7 +32,8 @@ from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, OLD, Change, inserted, padded
 from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.table_schema import CHECKPOINT, ONCE_SUFFIX, PK, TYPE
+from dynamodb_counters._items.bookkeeping import put_as_seen
+from dynamodb_counters._items.table_schema import CHECKPOINT, ONCE_SUFFIX, TYPE
 from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._quarantine.quarantine_items import PROVISIONAL
 from dynamodb_counters._table import Table
@@ -98,15 +100,11 @@ class RunLogs:
         client, key = self._table.client, cut_key(run, shard)
         if first is not None:
             item = run_item(key, {"cut": first, "shard": shard}, self._table.clock())
-            put: Any = {"TableName": self._table.name, "Item": item}
-            try:
-                client.put_item(**put, ConditionExpression=f"attribute_not_exists({PK})")
-            except client.exceptions.ConditionalCheckFailedException:
-                pass
-            else:
+            with suppress(client.exceptions.ConditionalCheckFailedException):
+                client.put_item(**put_as_seen(self._table.name, item, {}, ()))
                 return first
-        found = client.get_item(TableName=self._table.name, Key=key, ConsistentRead=True).get("Item")
-        return None if found is None else str(found["cut"]["S"])
+        found = self._table.read_item(key)
+        return str(found["cut"]["S"]) if found else None
 
     def write(
         self, run: Run, plan: Plan, shard: str, changes: Sequence[Change], cut: str, *, quarantine: Quarantine
@@ -154,7 +152,7 @@ def logged(run: Run, plan: Plan, changes: Iterable[Change], unfoldable: list[Unf
         images = change.record["dynamodb"]
         # An image that comes back from the quarantine is no change of the item it was.
         is_own = change.delta is None and padded(images["SequenceNumber"]) == change.sequence
-        is_direct = is_own and change.record.get("eventName") == "INSERT" and _is_counted_once(change)
+        is_direct = is_own and change.record.get("eventName") == "INSERT" and _type_of(change).endswith(ONCE_SUFFIX)
         if not change.is_foreign and is_filled(run, images.get(NEW) or images.get(OLD) or {}):
             continue
         digest = item_digest(images["Keys"], is_foreign=bool(change.is_foreign)) if is_own else ""
@@ -222,10 +220,6 @@ def _folded(plan: Plan, change: Change, names: frozenset[str]) -> Folded:
     )
     restricted.sequence, restricted.created = change.sequence, change.created
     return fold(plan, [restricted])
-
-
-def _is_counted_once(change: Change) -> bool:
-    return _type_of(change).endswith(ONCE_SUFFIX)
 
 
 def _type_of(change: Change) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
@@ -38,6 +38,24 @@ def typed_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     kinds = {name: _KINDS[type(value).__name__][0] for name, value in values.items()}
     return {name: {kind: str(values[name]) if kind == "N" else values[name]} for name, kind in kinds.items()}
+
+
+def put_as_seen(
+    table: str, item: Mapping[str, Any], seen: Mapping[str, Any], compared: Iterable[str]
+) -> dict[str, Any]:
+    """PutItem's arguments if some attributes are `compared` with what was seen; if nothing was, there must be none."""
+    names = {name: f"a{index}" for index, name in enumerate(compared if seen else ())}
+    conditions = [f"#{a} = :{a}" if name in seen else f"attribute_not_exists(#{a})" for name, a in names.items()]
+    put: dict[str, Any] = {
+        "TableName": table,
+        "Item": dict(item),
+        "ConditionExpression": " AND ".join(conditions) or f"attribute_not_exists({PK})",
+    }
+    if names:
+        put["ExpressionAttributeNames"] = {f"#{a}": name for name, a in names.items()}
+    if values := {f":{a}": seen[name] for name, a in names.items() if name in seen}:
+        put["ExpressionAttributeValues"] = values
+    return put
 
 
 def read_value(item: Mapping[str, Any], name: str, kind: str, default: Any = None) -> Any:
