@@ -13,8 +13,8 @@ from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, changes_of, inserted
 from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.conversions import plain_value
 from dynamodb_counters._items.decimals import format_number, parse_number
-from dynamodb_counters._items.plain_values import plain_value
 from dynamodb_counters._items.table_schema import TYPE, is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._items.attributes import Image, TypedValue
+from dynamodb_counters._items.conversions import plain_value
 from dynamodb_counters._items.decimals import Number, format_number, parse_number
 from dynamodb_counters._items.event_times import event_seconds
-from dynamodb_counters._items.plain_values import plain_value
 from dynamodb_counters.errors import InvalidArgumentError
 
 _HEX: Final = "[0-9A-Fa-f]"

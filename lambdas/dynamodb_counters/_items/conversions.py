@@ -1,14 +1,16 @@
-"""Python values that DynamoDB has no type for but whose meaning is clear, as strings and exact numbers."""
+"""Values between Python and DynamoDB: those without a type there as texts and exact numbers, and typed ones back."""
 
 from __future__ import annotations
 
+import base64
 import math
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
-from dynamodb_counters._items.decimals import Number, require_storable, whole
+from dynamodb_counters._items.decimals import Number, parse_number, require_storable, whole
 from dynamodb_counters.errors import InvalidArgumentError
 
 _FIRST_AMBIGUOUS: Final = 2.0**53
@@ -57,9 +59,35 @@ def _number(name: str, value: float) -> Number:
     # Subclasses such as NumPy's print themselves otherwise.
     number = Decimal(float.__repr__(value))
     if len("".join(map(str, number.as_tuple().digits)).rstrip("0")) > _FLOAT_DIGITS:
-        raise InvalidArgumentError(
-            name,
-            value,
-            f"a float of at most {_FLOAT_DIGITS} digits, which is exact: round it, or pass a Decimal or int",
-        )
+        allowed = f"a float of at most {_FLOAT_DIGITS} digits, which is exact: round it, or pass a Decimal or int"
+        raise InvalidArgumentError(name, value, allowed)
     return whole(require_storable(name, number))
+
+
+def plain_value(value: Mapping[str, Any]) -> Any:
+    """Numbers as int or Decimal, binary as bytes, lists, maps and sets as such.
+
+    >>> plain_value({"L": [{"S": "a"}, {"N": "1.5"}, {"NULL": True}]})
+    ['a', Decimal('1.5'), None]
+    """
+    [(kind, content)] = value.items()
+    plain: Any = content  # S and BOOL
+    match kind:
+        case "N":
+            plain = parse_number(content)
+        case "B":
+            plain = _bytes(content)
+        case "NULL":
+            plain = None
+        case "SS" | "NS" | "BS":
+            plain = {plain_value({kind[0]: member}) for member in content}
+        case "L":
+            plain = [plain_value(member) for member in content]
+        case "M":
+            plain = {name: plain_value(member) for name, member in content.items()}
+    return plain
+
+
+def _bytes(content: str | bytes) -> bytes:
+    """A chunk's binary is base64 text."""
+    return base64.b64decode(content) if isinstance(content, str) else bytes(content)

@@ -16,9 +16,9 @@ from dynamodb_counters._declarations.groups import given
 from dynamodb_counters._declarations.kinds import require_event
 from dynamodb_counters._items.attributes import Image, reader, text_reader
 from dynamodb_counters._items.chunks import LAST_PATH, MAX_NUMBER, Chunk, chunk_bucket, chunk_key, decode_chunk
+from dynamodb_counters._items.conversions import plain_value
 from dynamodb_counters._items.escaping import LAST_CHARACTER, key_text
 from dynamodb_counters._items.event_times import event_seconds
-from dynamodb_counters._items.plain_values import plain_value
 from dynamodb_counters._items.table_schema import CHUNK, ONCE_SUFFIX, PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._layouts import Layout, Layouts
 from dynamodb_counters._reads.time_ranges import Range, time_ranges

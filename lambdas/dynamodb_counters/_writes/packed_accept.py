@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._assumptions import KEPT_LONGER
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.event_identity import digest_of
-from dynamodb_counters._items.plain_values import plain_value
+from dynamodb_counters._items.conversions import plain_value
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
 from dynamodb_counters._layouts import Agreed, Layout, Layouts, declared_layouts, layout_of
 from dynamodb_counters._table import Table, time_left

@@ -18,8 +18,8 @@ from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._fold.stored_groups import group_of_item
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk
+from dynamodb_counters._items.conversions import plain_value
 from dynamodb_counters._items.escaping import unescape
-from dynamodb_counters._items.plain_values import plain_value
 from dynamodb_counters._items.table_schema import (
     CHECKPOINT_PREFIX,
     CHUNK,
