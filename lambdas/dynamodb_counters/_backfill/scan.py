@@ -25,8 +25,8 @@ from dynamodb_counters._control.run_items import (
 )
 from dynamodb_counters._control.run_logs import Held, folded_alone, is_filled, sums_of
 from dynamodb_counters._fold.deltas import Unfoldable
+from dynamodb_counters._fold.item_layout import group_of_item
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.stored_groups import group_of_item
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.table_schema import PK, TYPE
 from dynamodb_counters._quarantine.quarantine import Quarantine

@@ -138,11 +138,14 @@ class Window:
         if self.longest is not None and not self.precision <= self.longest <= (self.retention or timedelta.max):
             raise InvalidArgumentError("longest", self.longest, "from the precision up to the retention")
         if isinstance(self.source, Event):
-            self._require_declared(self.source, said)
+            known = self.source._known
+            known.require_key(said, self.fields, self.where)
+            known.require("time", self.time, "a time", self.where)
+            known.require_measure("measure", self.measure, self.where)
+            known.require_where(self.where)
         self._require_tiers()
-        taken = {TOTAL, *(slot for tier in self._kept_tiers for slot in tier.slots)}
-        if not taken.isdisjoint(self.fields):
-            raise InvalidArgumentError(said, given, f"fields other than {', '.join(sorted(taken))}")
+        if not set(self._attributes).isdisjoint(self.fields):
+            raise InvalidArgumentError(said, given, f"fields other than {', '.join(sorted(self._attributes))}")
 
     @cached_property
     def _longest_window(self) -> timedelta:
@@ -163,6 +166,11 @@ class Window:
             return tuple(BY_NAME[name] for name in self.tiers)
         return choose_tiers(self._unit, self._longest_window.total_seconds())
 
+    @cached_property
+    def _attributes(self) -> tuple[str, ...]:
+        """The attributes that hold the counts of a bucket."""
+        return tuple(dict.fromkeys((TOTAL, *(slot for tier in self._kept_tiers for slot in tier.slots))))
+
     @property
     def cost_estimate(self) -> CostEstimate:
         """Cost to write and to read if one stream shard at a time feeds a group."""
@@ -170,24 +178,16 @@ class Window:
 
     @cached_property
     def _pk_template(self) -> KeyTemplate:
-        """The partition key's template."""
         return key_template(self.pk, MAX_PK_BYTES, "pk")
 
     @cached_property
     def _sk_template(self) -> KeyTemplate:
-        """The sort key's template: tier and start of the bucket."""
         return key_template(f"WINDOW#{self.name}#{{{TIER_FIELD}}}#{{{BUCKET_FIELD}}}", MAX_SK_BYTES, "name")
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
         """The attributes that make up a group, in the order of the key."""
         return self._pk_template.fields
-
-    def _require_declared(self, source: Event, said: str) -> None:
-        source._known.require_key(said, self.fields, self.where)
-        source._known.require("time", self.time, "a time", self.where)
-        source._known.require_measure("measure", self.measure, self.where)
-        source._known.require_where(self.where)
 
     def _require_tiers(self) -> None:
         if self.tiers is None:

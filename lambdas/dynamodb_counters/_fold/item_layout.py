@@ -1,4 +1,4 @@
-"""Where a declaration's groups are stored: the keys and the bookkeeping of their items."""
+"""Where a declaration's groups are stored: the keys and the bookkeeping of their items, and back to the groups."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import Any, TypeAlias
 
 from dynamodb_counters._assumptions import GROUP_KEPT, WIDE_MARGIN
 from dynamodb_counters._declarations import BUCKET_FIELD, TIER_FIELD, WRITE_SHARD_FIELD, Aggregate, Declaration, Window
+from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._fold.closing_times import closing_times
+from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.key_templates import HASH_MARKER, is_hashed
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._timeline.tiers import BY_LETTER
+from dynamodb_counters.errors import UnparsableKeyError
 
 GroupKey: TypeAlias = tuple[Any, ...]
 """Texts of the group's fields; a window's end in the letter of the tier and the number of the bucket."""
@@ -120,6 +123,23 @@ class ItemLayout:
             return group
         *fields, letter, bucket = group
         return (*fields, letter, _bucket(letter, bucket)[0])
+
+
+def group_of_item(declaration: Declaration, item: Image) -> GroupKey | None:
+    """The group of an item; None if its key does not show it, as that of another declaration."""
+    try:
+        if isinstance(declaration, Aggregate):
+            values = values_of(declaration, item)
+            return None if values is None else tuple(values[field] for field in declaration.fields)
+        if is_hashed(item[PK]["S"]):
+            fields = {field: item[field]["S"] for field in declaration.fields}
+        else:
+            fields = declaration._pk_template.parse(item[PK]["S"])
+        place = declaration._sk_template.parse(item[SK]["S"])
+        tier = BY_LETTER[place[TIER_FIELD]]
+        return (*(fields[field] for field in declaration.fields), tier.letter, tier.parse(place[BUCKET_FIELD]))
+    except (LookupError, ValueError, UnparsableKeyError):
+        return None
 
 
 @lru_cache(maxsize=1024)

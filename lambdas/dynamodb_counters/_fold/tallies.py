@@ -14,12 +14,10 @@ from dynamodb_counters._declarations import Aggregate, Declaration
 from dynamodb_counters._declarations.generations import carried
 from dynamodb_counters._fold.chunk_contributions import ByColumns
 from dynamodb_counters._fold.contributions import LATE, Contribute, Contribution, Numbers
-from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
-from dynamodb_counters._fold.stored_groups import group_of_item
+from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, group_of_item
 from dynamodb_counters._items.attributes import Image, number_reader
 from dynamodb_counters._items.chunks import Chunk
 from dynamodb_counters._items.table_schema import TALLY_PREFIX
-from dynamodb_counters._timeline.tiers import BY_LETTER, TOTAL
 
 Carry: TypeAlias = Callable[[GroupKey, Numbers], list[Contribution]]
 """Additions of a tally of the generation before to a group of the next."""
@@ -51,7 +49,7 @@ def compile_carry(layout: ItemLayout, before: Declaration) -> Carry | None:
 
 def compile_carried(before: Declaration, carry: Carry) -> Contribute:
     """Contribution of the item of a group of the generation before."""
-    names = {TALLY_PREFIX + name: name for name in _attributes(before)}
+    names = {TALLY_PREFIX + name: name for name in before._attributes}
     readers = {held: number_reader(held, literal=True) for held in names}
 
     def contribute(image: Image, _: float | None) -> tuple[Contribution, ...]:
@@ -96,9 +94,3 @@ def _tallies(contributions: Iterable[Contribution], carries: Sequence[Carry]) ->
         for carry in carries:
             found += carry(group, numbers)
     return found
-
-
-def _attributes(declaration: Declaration) -> Iterable[str]:
-    if isinstance(declaration, Aggregate):
-        return declaration._attributes
-    return dict.fromkeys([TOTAL, *(slot for tier in declaration._kept_tiers for slot in BY_LETTER[tier.letter].slots)])

@@ -25,8 +25,7 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import decode, without_attributes
 from dynamodb_counters._declarations.generations import base_name, generation, left_behind
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
-from dynamodb_counters._fold.item_layout import ItemLayout
-from dynamodb_counters._fold.stored_groups import group_of_item
+from dynamodb_counters._fold.item_layout import ItemLayout, group_of_item
 from dynamodb_counters._items.table_schema import TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.failures import DONE, FOUND

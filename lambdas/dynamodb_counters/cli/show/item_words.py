@@ -15,7 +15,7 @@ from dynamodb_counters._control.predecessors import read_predecessors
 from dynamodb_counters._control.run_items import ROWS, unpack_log, unpack_scanned
 from dynamodb_counters._control.statuses import read_statuses
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
-from dynamodb_counters._fold.stored_groups import group_of_item
+from dynamodb_counters._fold.item_layout import group_of_item
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk
 from dynamodb_counters._items.conversions import plain_value
