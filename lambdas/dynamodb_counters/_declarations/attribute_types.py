@@ -9,7 +9,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -37,14 +37,6 @@ _LIMITS: Final = {
     "pattern": "pattern",
 }
 """How pydantic and annotated-types call what an attribute has, too."""
-
-
-class Declared(NamedTuple):
-    """A field of a class: its type, whether an object must have it, its limits."""
-
-    type: Any
-    required: bool
-    limits: Mapping[str, Any]
 
 
 def described(kind: Any) -> dict[str, Any] | None:  # noqa: PLR0911
@@ -81,20 +73,23 @@ def described(kind: Any) -> dict[str, Any] | None:  # noqa: PLR0911
     return {"type": dict, "attributes": kind} if fields_of(kind) is not None else None
 
 
-def fields_of(kind: Any) -> dict[str, Declared] | None:
-    """The fields of a dataclass, TypedDict or pydantic model; None of anything else."""
+def fields_of(kind: Any) -> dict[str, dict[str, Any]] | None:
+    """The fields of a dataclass, TypedDict or pydantic model, as arguments of an `Attribute`; None of anything else."""
     if not isinstance(kind, type):
         return None
     models: Any = getattr(kind, "model_fields", None)
     if isinstance(models, Mapping):
         return {
-            each.alias or name: Declared(each.annotation, each.is_required(), _limits(each.metadata))
+            each.alias or name: {"type": each.annotation, "required": each.is_required(), **_limits(each.metadata)}
             for name, each in models.items()
         }
     if is_dataclass(kind):
         hints = _hints(kind)
         return {
-            each.name: Declared(hints[each.name], each.default is MISSING and each.default_factory is MISSING, {})
+            each.name: {
+                "type": hints[each.name],
+                "required": each.default is MISSING and each.default_factory is MISSING,
+            }
             for each in fields(kind)
         }
     if typing.is_typeddict(kind):
@@ -110,12 +105,12 @@ def _hints(kind: type) -> dict[str, Any]:
         raise InvalidArgumentError("attributes", kind, f"a class whose annotations can be resolved ({error})") from None
 
 
-def _of_typed_dict(hint: Any, *, required: bool) -> Declared:
+def _of_typed_dict(hint: Any, *, required: bool) -> dict[str, Any]:
     # `__required_keys__` does not know what textual annotations say, as with `from __future__ import annotations`.
     while (origin := typing.get_origin(hint)) in (typing.Required, typing.NotRequired):
         required = origin is typing.Required
         [hint] = typing.get_args(hint)
-    return Declared(hint, required, {})
+    return {"type": hint, "required": required}
 
 
 def _choice(values: Iterable[Any]) -> dict[str, Any] | None:

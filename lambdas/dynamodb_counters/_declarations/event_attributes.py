@@ -1,4 +1,4 @@
-"""Attributes of events: what each must be, as declared by types."""
+"""Attributes of events: what each must be, as declared by types, and as JSON Schema for who sends them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ Format: TypeAlias = Literal["date", "date-time", "email", "ipv4", "ipv6", "uri",
 FORMATS: Final = ("date", "date-time", "email", "ipv4", "ipv6", "uri", "uuid")
 
 _NUMBERS: Final = (int, Decimal)
+_JSON_TYPES: Final = {
+    str: "string",
+    int: "integer",
+    Decimal: "number",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
+}
+_JSON_LIMITS: Final = ("pattern", "format", "minimum", "maximum")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +88,10 @@ class Attribute:
             raise InvalidArgumentError("required", self.required, "True or False")
         if self.format is not None:
             require_choice("format", self.format, FORMATS)
-        self._require_pattern()
+        try:
+            re.compile("" if self.pattern is None else self.pattern)
+        except (TypeError, re.error) as error:
+            raise InvalidArgumentError("pattern", self.pattern, f"a regular expression ({error})") from None
         for name in ("minimum", "maximum"):
             if (limit := getattr(self, name)) is not None:
                 require_storable(name, limit)
@@ -108,14 +120,6 @@ class Attribute:
         if self.attributes is not None:
             object.__setattr__(self, "attributes", attributes_of(self.attributes))
 
-    def _require_pattern(self) -> None:
-        if self.pattern is None:
-            return
-        try:
-            re.compile(self.pattern)
-        except (TypeError, re.error) as error:
-            raise InvalidArgumentError("pattern", self.pattern, f"a regular expression ({error})") from None
-
     def _require_fitting(self) -> None:
         """Refuse what says nothing about values of the type."""
         fits = {
@@ -130,10 +134,8 @@ class Attribute:
         }
         for name, kinds in fits.items():
             if getattr(self, name) is not None and self.type not in kinds:
-                kinds_text = " or ".join(kind.__name__ for kind in kinds)
-                raise InvalidArgumentError(
-                    name, getattr(self, name), f"None for {self.type.__name__}, not {kinds_text}"
-                )
+                allowed = f"None for {self.type.__name__}, not {' or '.join(kind.__name__ for kind in kinds)}"
+                raise InvalidArgumentError(name, getattr(self, name), allowed)
         for value in self.one_of:
             is_one = isinstance(value, str) if self.type is str else isinstance(value, _NUMBERS)
             if self.type not in (str, *_NUMBERS) or isinstance(value, bool) or not is_one:
@@ -164,8 +166,49 @@ def attributes_of(declared: AttributeTypes) -> Frozen[str, Attribute]:
         if fields is None:
             allowed = "a mapping of names to types or Attribute, or a dataclass, TypedDict or pydantic model"
             raise InvalidArgumentError("attributes", declared, allowed)
-        found = {name: Attribute(each.type, required=each.required, **each.limits) for name, each in fields.items()}
+        found = {name: Attribute(**each) for name, each in fields.items()}
     for name in found:
         if not isinstance(name, str) or not name or is_reserved(name):
             raise InvalidArgumentError("attributes", name, "names that are not reserved (pk, sk, ttl, _…)")
     return Frozen({name: as_attribute(each) for name, each in found.items()})
+
+
+def json_schema(attributes: Mapping[str, Attribute], *, openapi: bool = False) -> dict[str, Any]:
+    """The schema of an object with these attributes, in draft 7; or with `openapi` as OpenAPI 3.0 has it.
+
+    >>> json_schema({"plan": Attribute(str, one_of=["free", "pro"])})["properties"]
+    {'plan': {'type': 'string', 'enum': ['free', 'pro']}}
+    """
+    required = [name for name, attribute in attributes.items() if attribute.required]
+    return {
+        "type": "object",
+        # OpenAPI forbids an empty one.
+        **({"required": required} if required else {}),
+        "properties": {name: _schema(attribute, openapi=openapi) for name, attribute in attributes.items()},
+    }
+
+
+def _schema(attribute: Attribute, *, openapi: bool) -> dict[str, Any]:
+    if attribute.attributes is not None:
+        schema = json_schema(attribute.attributes, openapi=openapi)
+    else:
+        # Binary cannot be sent as JSON; what is read back is base64.
+        kind = "string" if attribute.type is bytes else _JSON_TYPES.get(attribute.type)
+        schema = {} if kind is None else {"type": kind}
+    given = {name: getattr(attribute, name) for name in _JSON_LIMITS}
+    schema |= {name: _plain(value) for name, value in given.items() if value is not None}
+    unit = "Items" if attribute.type is list else "Length"
+    for word, length in (("min", attribute.min_length), ("max", attribute.max_length)):
+        if length is not None:
+            schema[f"{word}{unit}"] = length
+    if attribute.one_of:
+        schema["enum"] = list(map(_plain, attribute.one_of))
+    if attribute.type is list:
+        schema["items"] = {} if attribute.of is None else _schema(attribute.of, openapi=openapi)
+    if attribute.required or not schema:
+        return schema
+    return {**schema, "nullable": True} if openapi else {"anyOf": [schema, {"type": "null"}]}
+
+
+def _plain(value: str | Number) -> str | int | float:
+    return float(value) if isinstance(value, Decimal) else value

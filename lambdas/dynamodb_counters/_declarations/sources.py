@@ -9,10 +9,9 @@ from functools import cached_property
 from typing import Any, cast
 
 from dynamodb_counters._declarations.attribute_checks import KnownAttributes
-from dynamodb_counters._declarations.attribute_schema import json_schema
 from dynamodb_counters._declarations.checks import require_duration, require_key, require_name, require_where
 from dynamodb_counters._declarations.default_keys import Fields, fields_instead, named_key
-from dynamodb_counters._declarations.event_attributes import Attribute, AttributeTypes, attributes_of
+from dynamodb_counters._declarations.event_attributes import Attribute, AttributeTypes, attributes_of, json_schema
 from dynamodb_counters._declarations.frozen import shown
 from dynamodb_counters._declarations.packed import Packed
 from dynamodb_counters._declarations.table_keys import OURS, TableKeys
@@ -124,12 +123,10 @@ class Event:
 
     @cached_property
     def _pk_template(self) -> KeyTemplate:
-        """The partition key's template."""
         return key_template(self.pk, MAX_PK_BYTES, "pk")
 
     @cached_property
     def _sk_template(self) -> KeyTemplate:
-        """The sort key's template."""
         return key_template(self.sk, MAX_SK_BYTES, "sk")
 
     def _require_packable(self) -> None:
@@ -138,11 +135,8 @@ class Event:
         if not isinstance(self.packed, Packed):
             raise InvalidArgumentError("packed", self.packed, "a Packed, or None")
         for layout in self.packed._layouts:
-            for argument, name in (
-                ("time", layout.time),
-                ("partition_by", layout.partition_by),
-                ("tenant", layout.tenant),
-            ):
+            for argument in ("time", "partition_by", "tenant"):
+                name = getattr(layout, argument)
                 if name is not None and name not in self.fields:
                     allowed = f"a field of the event's key, which makes it unique: {', '.join(self.fields) or 'none'}"
                     raise InvalidArgumentError(argument, name, allowed)
@@ -190,8 +184,6 @@ class Items:
         require_name(self.name, generations=True)
         if self.keys is not None and not isinstance(self.keys, TableKeys):
             raise InvalidArgumentError("keys", self.keys, "a TableKeys, or None for the keys 'pk' and 'sk'")
-        if self.where is not None and not isinstance(self.where, Condition):
-            raise InvalidArgumentError("where", self.where, "a Condition such as Attr('path').exists()")
         require_where(self.where, bookkeeping=self.keys is not None, allowed=(TYPE,))
         for argument, text in (("pk", self.pk), ("sk", self.sk)):
             if text is not None:
@@ -203,7 +195,6 @@ class Items:
 
     @property
     def _table_keys(self) -> TableKeys:
-        """The names of its table's keys and TTL."""
         return self.keys or OURS
 
     @property

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Average, Declaration, Event, Histogram, Measure, Window
-from dynamodb_counters._declarations.attribute_schema import json_schema
+from dynamodb_counters._declarations.event_attributes import json_schema
 from dynamodb_counters._declarations.quotas import MOST_CALLS, Quota
 from dynamodb_counters._http.parameters import (
     BATCH_OPTIONS,

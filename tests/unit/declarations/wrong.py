@@ -104,7 +104,7 @@ WRONG = [
     Wrong("an unknown expiry policy", _a(on_expiry="forget"), "on_expiry", "'forget'", "one of 'keep', 'subtract', 'tally'"),
     Wrong("an unknown policy of changes", _a(on_change="recount"), "on_change", "'recount'", "one of 'backfill', 'keep', 'fail'"),
     Wrong("an event key from a list", lambda: Event("e", pk="TAG#{tags[]}", sk="E"), "pk", "'TAG#{tags[]}'", "fields that are plain attributes, not parts of maps, list members or derived fields"),
-    Wrong("items without a condition", lambda: Items("i", where=_any(Any)), "where", "typing.Any", "a Condition such as Attr('path').exists()"),
+    Wrong("items without a condition", lambda: Items("i", where=_any(Any)), "where", "typing.Any", "a Condition such as Attr('status').eq('paid')"),
     Wrong("a sort key's form without a sort key", lambda: Items("i", sk="ORDER#{order}", keys=TableKeys("id")), "sk", "'ORDER#{order}'", "None: keys= names no sort_key"),
     Wrong("a field in both keys", lambda: Items("i", pk="A#{x}", sk="B#{x}"), "sk", "'B#{x}'", "fields that pk does not have"),
     Wrong("keys by their names", lambda: Items("i", keys=_any("id")), "keys", "'id'", "a TableKeys, or None for the keys 'pk' and 'sk'"),
