@@ -81,7 +81,6 @@ class Ranking:
 
     @property
     def _template(self) -> KeyTemplate:
-        """The template of the ranking index's partition key."""
         return key_template(f"{self.leaderboard}#~{{{WRITE_SHARD_FIELD}}}", MAX_PK_BYTES, "leaderboard")
 
 
@@ -203,13 +202,14 @@ class Aggregate:
                 raise InvalidArgumentError("measures", attribute, "attributes that are not fields of the key")
         if len(self._attributes) > MAX_ATTRIBUTES:
             raise InvalidArgumentError("measures", list(self.measures), f"at most {MAX_ATTRIBUTES} attributes in total")
+        said = {name: "by" if by is not None else "pk" if name in self._pk_template.fields else "sk" for name in fields}
         if isinstance(self.source, Aggregate):
-            self._require_known(self.source, ("pk", "sk") if by is None else ("by", "by"))
+            self._require_known(self.source, said)
         else:
             member_list(fields, self._measured)
             require_no_member("where", self.where._attributes if self.where is not None else ())
         if isinstance(self.source, Event):
-            self._require_declared(self.source, ("pk", "sk") if by is None else ("by", "by"))
+            self._require_declared(self.source, said)
         if self.ranking is not None:
             if not isinstance(self.ranking, Ranking):
                 raise InvalidArgumentError("ranking", self.ranking, "a Ranking(measure=…, leaderboard=…)")
@@ -217,13 +217,11 @@ class Aggregate:
 
     @cached_property
     def _pk_template(self) -> KeyTemplate:
-        """The partition key's template."""
         text = self.pk if self.write_shards == 1 else f"{self.pk}#~{{{WRITE_SHARD_FIELD}}}"
         return key_template(text, MAX_PK_BYTES, "pk")
 
     @cached_property
     def _sk_template(self) -> KeyTemplate:
-        """The sort key's template."""
         return key_template(self.sk, MAX_SK_BYTES, "sk")
 
     @cached_property
@@ -251,21 +249,19 @@ class Aggregate:
             object.__setattr__(self, "pk", pk)
             object.__setattr__(self, "sk", sk)
 
-    def _require_declared(self, source: Event, said: tuple[str, str]) -> None:
-        """Refuse what the event does not have; `said` are the arguments that name the fields of both keys."""
-        for argument, template in zip(said, (self._pk_template, self._sk_template), strict=True):
-            names = [name for name in template.fields if not is_reserved(name)]
-            source._known.require_key(argument, names, self.where)
+    def _require_declared(self, source: Event, said: Mapping[str, str]) -> None:
+        """Refuse what the event does not have; `said` is by which argument each field is named."""
+        for name, argument in said.items():
+            source._known.require_key(argument, [name], self.where)
         for measure in self.measures.values():
             source._known.require_measure("measures", measure, self.where)
         source._known.require_where(self.where)
 
-    def _require_known(self, source: Aggregate, said: tuple[str, str]) -> None:
+    def _require_known(self, source: Aggregate, said: Mapping[str, str]) -> None:
         if source.write_shards > 1:
             raise InvalidArgumentError("source", source.name, "an aggregate with write_shards=1")
-        for argument, template in zip(said, (self._pk_template, self._sk_template), strict=True):
-            names = [name for name in template.fields if not is_reserved(name)]
-            self._require_among(argument, names, source.fields, "fields")
+        for name, argument in said.items():
+            self._require_among(argument, [name], source.fields, "fields")
         self._require_among("measures", self._measured, source._attributes, "measures")
         for measure in self.measures.values():
             if not isinstance(measure, Count) and measure.default is not None:
@@ -280,18 +276,15 @@ class Aggregate:
     def _require_among(self, argument: str, names: Iterable[str], known: tuple[str, ...], kind: str) -> None:
         for name in names:
             if name not in known:
-                raise InvalidArgumentError(
-                    argument, name, f"{kind} of {self.source.name!r}: {', '.join(known) or 'none'}"
-                )
+                allowed = f"{kind} of {self.source.name!r}: {', '.join(known) or 'none'}"
+                raise InvalidArgumentError(argument, name, allowed)
 
     def _require_rankable(self, ranking: Ranking) -> None:
         if not isinstance(self.measures.get(ranking.measure), Count | Sum):
             raise InvalidArgumentError("ranking", ranking.measure, "a Count or Sum of the aggregate")
         if not set(ranking._template.fields) <= {*self.fields, WRITE_SHARD_FIELD}:
-            raise InvalidArgumentError(
-                "ranking", ranking.leaderboard, f"fields of the group: {', '.join(self.fields) or 'none'}"
-            )
+            allowed = f"fields of the group: {', '.join(self.fields) or 'none'}"
+            raise InvalidArgumentError("ranking", ranking.leaderboard, allowed)
         if self.write_shards > 1:
-            raise InvalidArgumentError(
-                "write_shards", self.write_shards, "1 for a ranked aggregate; set write_shards of its Ranking instead"
-            )
+            allowed = "1 for a ranked aggregate; set write_shards of its Ranking instead"
+            raise InvalidArgumentError("write_shards", self.write_shards, allowed)
