@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, replace
 from typing import Any, Final
 
@@ -11,8 +11,8 @@ from dynamodb_counters._changes.meaning import same_meaning
 from dynamodb_counters._changes.summary import aspects, event_words
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration
-from dynamodb_counters._declarations.generations import base_name, left_behind
-from dynamodb_counters._declarations.sources import Event, Items
+from dynamodb_counters._declarations.generations import base_name, left_behind, root_of
+from dynamodb_counters._declarations.sources import Event
 
 _BACKFILL: Final = "counters backfill {name}"
 
@@ -181,11 +181,6 @@ def _event_advice(old: Event, new: Event) -> Advice:
     return _KEPT_LONGER if new.packed is None else _PACKED_LONGER
 
 
-def told(merged: Merged) -> str:
-    """Changes by a takeover, in one line of the log."""
-    return "; ".join(_phrases(merged)) or "changes nothing"
-
-
 _PHRASES: Final[dict[Kind, str]] = {
     "refused": "cannot take over because of {names}",
     "new": "adds {names}",
@@ -198,18 +193,18 @@ _PHRASES: Final[dict[Kind, str]] = {
 }
 
 
-def _phrases(merged: Merged) -> Iterator[str]:
-    for kind, phrase in _PHRASES.items():
-        names = [name for name, change in merged.changes.items() if change.kind == kind]
-        if names:
-            yield phrase.format(names=", ".join(names))
+def told(merged: Merged) -> str:
+    """Changes by a takeover, in one line of the log."""
+    names = {kind: [name for name, change in merged.changes.items() if change.kind == kind] for kind in _PHRASES}
+    told = (_PHRASES[kind].format(names=", ".join(found)) for kind, found in names.items() if found)
+    return "; ".join(told) or "changes nothing"
 
 
 def _rekeyed(change: Change) -> str:
     """The event that is counted, if its keys have changed."""
     if change.before is None or change.after is None:
         return ""
-    old, new = _root(change.before), _root(change.after)
+    old, new = root_of(change.before), root_of(change.after)
     if isinstance(old, Event) and isinstance(new, Event) and (old.pk, old.sk) != (new.pk, new.sk):
         return new.name if old.name == new.name else ""
     return ""
@@ -228,13 +223,6 @@ def _former_name(merged: Merged, change: Change) -> str:
 def _is_alike(one: Declaration, two: Declaration) -> bool:
     keys = [(each._pk_template.text, each._sk_template.text) for each in (one, two)]
     return same_meaning(one, two) or (type(one) is type(two) and keys[0] == keys[1])
-
-
-def _root(declaration: Declaration) -> Event | Items:
-    source = declaration.source
-    while isinstance(source, Aggregate):
-        source = source.source
-    return source
 
 
 def _changed_root(merged: Merged, declaration: Declaration | None) -> str:

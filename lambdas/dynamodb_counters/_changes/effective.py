@@ -120,15 +120,13 @@ class _Merge:
             self._kinds.setdefault(name, "needed")
         for name in self._held:
             self._kinds.setdefault(name, "removed")
+        # Nothing may be read but what is folded, or will be.
+        reads = [key for key in sorted(self._reads.items()) if key in self._built or self._kinds.get(key[0]) == "waits"]
         return Merged(
             tuple(self._built[key] for key in sorted(self._built)),
             {name: self._change(name) for name in sorted(self._kinds)},
-            {name: number for name, number in sorted(self._reads.items()) if number and self._is_read(name, number)},
+            {name: number for name, number in reads if number},
         )
-
-    def _is_read(self, name: str, number: int) -> bool:
-        """Whether a generation is folded, or will be: nothing else may be read of what is not counted yet."""
-        return (name, number) in self._built or self._kinds.get(name) == "waits"
 
     def _hold(self, effective: Iterable[Declaration], reads: Mapping[str, int]) -> None:
         for each in effective:

@@ -47,7 +47,6 @@ def summarized(parts: Iterable[Declaration | Event]) -> dict[str, Words]:
 
 
 def aspects(declaration: Declaration) -> Words:
-    """One declaration."""
     where = declaration.where
     words: Words = {
         "counts": source_words(declaration.source),
@@ -66,7 +65,6 @@ def aspects(declaration: Declaration) -> Words:
 
 
 def event_words(event: Event) -> Words:
-    """One event."""
     return {
         "event": f"{event.pk} / {event.sk}",
         "kept for": "good" if event.retention is None else length_words(event.retention),
@@ -76,11 +74,11 @@ def event_words(event: Event) -> Words:
 
 
 def _aggregate_words(aggregate: Aggregate) -> Words:
-    ranking = aggregate.ranking
+    ranking, spread = aggregate.ranking, ""
+    if ranking is not None and ranking.write_shards > 1:
+        spread = f", over {ranking.write_shards} write shards"
     return {
-        "ranked": "no"
-        if ranking is None
-        else f"by {ranking.measure} on {_spread(ranking.leaderboard, ranking.write_shards)}",
+        "ranked": "no" if ranking is None else f"by {ranking.measure} on {ranking.leaderboard}{spread}",
         "write shards": str(aggregate.write_shards),
         "groups of an item": f"at most {aggregate.max_groups}",
         # Few have a retention, so it is not shown at its default.
@@ -111,7 +109,3 @@ def _packed_words(packed: Packed) -> str:
     if packed.since is not None:
         found.append(f"since {packed.since.isoformat()}")
     return ", ".join(found)
-
-
-def _spread(leaderboard: str, shards: int) -> str:
-    return leaderboard if shards == 1 else f"{leaderboard}, over {shards} write shards"

@@ -79,11 +79,8 @@ def require_consistent(
         if names.count(declaration.name) > 1:
             raise InvalidArgumentError("name", declaration.name, "each declaration only once")
         if complete and isinstance(declaration.source, Aggregate) and declaration.source.name not in names:
-            raise InvalidArgumentError(
-                "source",
-                declaration.source.name,
-                f"a declared aggregate; declare it together with {declaration.name!r}",
-            )
+            allowed = f"a declared aggregate; declare it together with {declaration.name!r}"
+            raise InvalidArgumentError("source", declaration.source.name, allowed)
         _require_shown(declaration)
     keyed = [(part, _keys(part)) for part in named.values() if not isinstance(part, Items)]
     for part, keys in keyed:

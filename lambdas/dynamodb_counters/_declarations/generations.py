@@ -36,6 +36,12 @@ def generation_number(name: str) -> int:
     return int(number) if number.isdecimal() else 0
 
 
+def root_of(declaration: Aggregate | Window) -> Event | Items:
+    """The source below all aggregates."""
+    source = declaration.source
+    return root_of(source) if isinstance(source, Aggregate) else source
+
+
 def is_replaced(name: str, folded: Collection[str]) -> bool:
     """Whether a later generation has taken a name's place, so that it is not counted or read any more.
 
@@ -58,10 +64,7 @@ def definition(declaration: Declared) -> Declared:
 
 
 def generation(
-    declaration: Declared,
-    number: int,
-    source: Event | Items | Aggregate | None = None,
-    carries: Declared | None = None,
+    declaration: Declared, number: int, source: Event | Items | Aggregate | None = None, carries: Declared | None = None
 ) -> Declared:
     """The declaration of a generation, over another `source` if given; number 0 is the definition itself.
 

@@ -8,6 +8,7 @@ from decimal import localcontext
 from typing import Any, TypeAlias
 
 from dynamodb_counters._declarations.aggregates import WRITE_SHARD_FIELD, Aggregate
+from dynamodb_counters._declarations.generations import root_of
 from dynamodb_counters._declarations.sources import Event
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.decimals import EXACT, Number, parse_number, whole
@@ -115,9 +116,7 @@ def _require_text(declared: Aggregate | Window, field: str, text: str) -> None:
     path, derived, default = parts_of(field)
     if derived or text == default:
         return
-    source = declared.source
-    while isinstance(source, Aggregate):
-        source = source.source
+    source = root_of(declared)
     if isinstance(source, Event):
         source._known.require_text(path, text)
 
