@@ -23,12 +23,7 @@ from dynamodb_counters._control.deployment_items import (
     read_deployment,
     read_history,
 )
-from dynamodb_counters._control.predecessors import (
-    PREDECESSORS,
-    Predecessor,
-    predecessors_text,
-    read_predecessors,
-)
+from dynamodb_counters._control.predecessors import PREDECESSORS, Predecessor, predecessors_text, read_predecessors
 from dynamodb_counters._control.run_items import RUNS, Run, read_runs, runs_text
 from dynamodb_counters._control.statuses import (
     COUNTED,
@@ -68,12 +63,10 @@ class Control:
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """The open runs."""
         return read_runs(self.item)
 
     @property
     def statuses(self) -> dict[str, Status]:
-        """By declaration."""
         return read_statuses(self.generations)
 
     @property
@@ -83,7 +76,6 @@ class Control:
 
     @property
     def declared(self) -> str:
-        """The deployment that the stack declares."""
         history = self.history
         return str(self.item.get(DECLARED, {}).get("S") or (history.last.deployment if history else ""))
 
@@ -99,7 +91,6 @@ class Control:
 
     @property
     def numbered(self) -> int:
-        """The number of the last generation of all."""
         return max([int(self.item.get(NUMBERED, {}).get("N", "0")), *self.reads.values()])
 
 
@@ -176,13 +167,13 @@ def write_control(
     statuses: Mapping[str, Status] | None = None,
     deployments: Iterable[tuple[Declaration, ...]] = (),
     passing: Iterable[tuple[Declaration, ...]] = (),
-    declared: tuple[Declaration, ...] | None = None,
     attributes: Mapping[str, Any] | None = None,
     also: Iterable[dict[str, Any]] = (),
 ) -> Control | None:
     """Write what is given, and with it what the history names; None if another process has written meanwhile.
 
-    Declarations that are `passing` hold only in eras whose successor is known: they do not show what readers used.
+    Declarations that are `passing` are only declared, or hold only in eras whose successor is known: they do not show
+    what readers used.
     """
     changed = {TYPE: {"S": CHECKPOINT}, HISTORY: {"S": history.text()}, **(attributes or {})}
     if runs is not None:
@@ -195,8 +186,7 @@ def write_control(
         # Though they stay as they are: takeovers that take turns may have come between the reads of the two items.
         puts.append(put_as_seen(table.name, new.generations, seen.generations, (STATUS, COUNTED)))
     # Together, so that whoever finds the declarations of another deployment knows that there was a history.
-    known = {} if declared is None else {deployment_id(declared): declared_item(declared)}
-    known |= {deployment_id(part): declared_item(part) for part in passing}
+    known = {deployment_id(part): declared_item(part) for part in passing}
     known |= {deployment_id(part): deployment_item(part) for part in deployments}
     puts += [{"TableName": table.name, "Item": item} for item in known.values()]
     client = table.client

@@ -250,7 +250,7 @@ class Deployments:
             runs=[run for run in seen.runs if {each.name for each in new.effective}.issuperset(run.names)],
             statuses=self._statuses(seen, new, appended.last),
             deployments=(new.effective,),
-            declared=None if self._declared_id in stored else self._declared,
+            passing=() if self._declared_id in stored else (self._declared,),
             attributes=attributes,
         )
         return None if written is None else (written, Takeover(self._told(history, appended, new), lost))
