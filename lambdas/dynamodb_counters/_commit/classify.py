@@ -85,13 +85,12 @@ def set_aside(
             continue
         folded = fold(plan, [change])
         names = tuple(sorted({delta.layout.name for delta in folded.deltas}))
-        for name in [NEW] if change.delta is not None else _images(change) if names else ():
-            record = change.record if change.delta is not None else single_image(change.record, name)
-            doubtful.append(
-                Unfoldable(
-                    change.sequence, f"{name}#DOUBTFUL", record, _REASON, () if change.delta is not None else names
-                )
-            )
+        whole = Unfoldable(change.sequence, f"{NEW}#DOUBTFUL", change.record, _REASON)
+        if change.delta is not None:
+            doubtful.append(whole)
+        for name in _images(change) if change.delta is None and names else ():
+            record = single_image(change.record, name)
+            doubtful.append(replace(whole, image_name=f"{name}#DOUBTFUL", record=record, names=names))
         doubtful += [replace(image, reason=f"{_REASON}; {image.reason}") for image in folded.unfoldable]
     return fresh, doubtful
 
