@@ -17,12 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynamodb_counters._assumptions import (
-    BOOK_NOTED_AFTER,
-    BOOK_OPEN_AFTER,
-    MOST_BOOKS,
-    SKEW,
-)
+from dynamodb_counters._assumptions import BOOK_NOTED_AFTER, BOOK_OPEN_AFTER, MOST_BOOKS, SKEW
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint
 from dynamodb_counters._commit.checkpoints import Checkpoints
 from dynamodb_counters._fold.records import Change

@@ -11,14 +11,7 @@ from dynamodb_counters._fold.records import OLD, Change, QuarantinedDelta, Recor
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import parse_number
 from dynamodb_counters._items.table_schema import QUARANTINE, TYPE
-from dynamodb_counters._quarantine.quarantine_items import (
-    DELTA,
-    RECORD,
-    UNREADABLE,
-    names_of,
-    redriven_item,
-    unpack,
-)
+from dynamodb_counters._quarantine.quarantine_items import DELTA, RECORD, UNREADABLE, names_of, redriven_item, unpack
 
 _OF_QUARANTINE: Final = {"S": QUARANTINE}
 

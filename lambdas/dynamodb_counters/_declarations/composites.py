@@ -117,7 +117,6 @@ class Distinct:
 
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
-        """The aggregates it is made of."""
         return self._members, self.total
 
 
@@ -223,7 +222,6 @@ class Hierarchy:
 
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
-        """The aggregates it is made of, from the top level down."""
         return tuple(
             Aggregate(
                 f"{self.name}-{level}",

@@ -97,11 +97,9 @@ class Average:
         _require_attribute(self)
 
     def _attributes(self, name: str) -> tuple[str, ...]:
-        """The attributes that hold sum and count."""
         return (f"{name}.sum", f"{name}.count")
 
     def _read(self, name: str, numbers: Mapping[str, Number]) -> Number | None:
-        """The average, from the number attributes of an item; None if nothing was counted."""
         total, count = (numbers.get(attribute, 0) for attribute in self._attributes(name))
         if not count:
             return None
@@ -153,12 +151,10 @@ class Histogram:
 
     @property
     def _kind(self) -> Literal["exactly", "at_least", "bounds"]:
-        """The kind of the bins."""
         return "exactly" if self.exactly else "at_least" if self.at_least else "bounds"
 
     @property
     def _bins(self) -> tuple[Number, ...]:
-        """The numbers that bins are named by."""
         return tuple(self.exactly or self.at_least or self.bounds)
 
     @property
@@ -167,11 +163,9 @@ class Histogram:
         return (*(f"<{format_number(first)}" for first in self.bounds[:1]), *self._bins)
 
     def _attributes(self, name: str) -> tuple[str, ...]:
-        """The attributes that hold the histogram, one per bin."""
         return tuple(f"{name}.{one if isinstance(one, str) else format_number(one)}" for one in self._names)
 
     def _read(self, name: str, numbers: Mapping[str, Number]) -> dict[Number | str, Number]:
-        """The count per bin, from the number attributes of an item."""
         held = (numbers.get(attribute, 0) for attribute in self._attributes(name))
         return dict(zip(self._names, held, strict=True))
 

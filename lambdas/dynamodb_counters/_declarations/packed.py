@@ -85,7 +85,6 @@ class Packed:
 
     @property
     def _bucket_seconds(self) -> int:
-        """The bucket in seconds."""
         return self.bucket // _SECOND
 
     @property

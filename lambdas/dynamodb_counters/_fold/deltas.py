@@ -37,7 +37,6 @@ class Unfoldable:
 
     @property
     def entry_id(self) -> str:
-        """Identifies it in its shard's quarantine."""
         return entry_id(self.sequence, self.image_name)
 
 

@@ -41,10 +41,7 @@ _MANY: Final = 20
 
 
 def fold(
-    plan: Plan,
-    changes: Iterable[Change],
-    applied_through: AppliedThrough | None = None,
-    most: float = math.inf,
+    plan: Plan, changes: Iterable[Change], applied_through: AppliedThrough | None = None, most: float = math.inf
 ) -> Folded:
     """Fold the changes of one shard, in order, and no more of them once there are `most` deltas and unfoldable images.
 
@@ -161,12 +158,7 @@ class _Folding:
         return contributions
 
     def _chunk(
-        self,
-        source: Source,
-        programs: Sequence[Program],
-        change: Change,
-        image_name: str,
-        failed: dict[str, Exception],
+        self, source: Source, programs: Sequence[Program], change: Change, image_name: str, failed: dict[str, Exception]
     ) -> list[Contribution]:
         """Contributions of the events of a chunk; each that cannot be folded is left to quarantine on its own."""
         images = change.record["dynamodb"]

@@ -61,7 +61,6 @@ class Condition:
 
     @property
     def _attributes(self) -> tuple[str, ...]:
-        """The attributes it tests."""
         return tuple(name for name, _, _ in self._tests)
 
     @property

@@ -111,7 +111,6 @@ class KeyTemplate:
 
     @property
     def prefix(self) -> str:
-        """The literal text that all its keys start with."""
         return self._literals[0]
 
     def overlaps(self, other: KeyTemplate) -> bool:
