@@ -8,10 +8,17 @@ from typing import Any, Final
 
 from dynamodb_counters._backfill.state import VOID
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint, checkpoint_key
-from dynamodb_counters._control.deployment_items import Era, History, history_key, read_deployment, read_history
+from dynamodb_counters._control.deployment_items import (
+    Era,
+    History,
+    deployment_key,
+    history_key,
+    read_deployment,
+    read_history,
+)
 from dynamodb_counters._control.run_items import cut_key, generation_of, run_key
 from dynamodb_counters._control.run_logs import NO_CUT
-from dynamodb_counters._control.statuses import deployment_key, generations_key, read_statuses
+from dynamodb_counters._control.statuses import generations_key, read_statuses
 from dynamodb_counters._declarations import Aggregate, Sum
 from dynamodb_counters._declarations.generations import base_name, generation_number
 from dynamodb_counters._fold.records import NEW, OLD, padded

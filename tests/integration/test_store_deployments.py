@@ -8,8 +8,7 @@ from typing import Any
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
 from dynamodb_counters._assumptions import FRESH, LONGEST_INVOCATION, SKEW
-from dynamodb_counters._control.deployment_items import deployment_id, read_deployment
-from dynamodb_counters._control.statuses import deployment_key
+from dynamodb_counters._control.deployment_items import deployment_id, deployment_key, read_deployment
 from tests.integration.stores import Store
 from tests.unit.fold.streams import NOW
 from tests.unit.writes.clients import no_fault

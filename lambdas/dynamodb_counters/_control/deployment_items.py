@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from dynamodb_counters._control.statuses import deployment_key
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._declarations.generations import definition
 from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key
+from dynamodb_counters._items.table_schema import DEPLOYMENT_PREFIX
 from dynamodb_counters.errors import InvalidArgumentError
 
 FOLD_VERSION: Final = 2
@@ -85,6 +85,10 @@ def deployment_id(declarations: tuple[Declaration, ...]) -> str:
 
 def history_key() -> dict[str, Any]:
     return bookkeeping_key("DEPLOYMENTS")
+
+
+def deployment_key(deployment: str) -> dict[str, Any]:
+    return bookkeeping_key(DEPLOYMENT_PREFIX + deployment)
 
 
 def deployment_item(declarations: tuple[Declaration, ...]) -> dict[str, Any]:

@@ -15,11 +15,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._changes.meaning import fingerprint
+from dynamodb_counters._control.deployment_items import decoded, deployment_key
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._declarations.generations import generation
 from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key, typed_values
-from dynamodb_counters._items.table_schema import DEPLOYMENT_PREFIX
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CountersError, IncompleteError, InvalidArgumentError, UncountedError
 
@@ -55,10 +54,6 @@ class Standing(NamedTuple):
 
 def generations_key() -> dict[str, Any]:
     return bookkeeping_key("GENERATIONS")
-
-
-def deployment_key(deployment: str) -> dict[str, Any]:
-    return bookkeeping_key(DEPLOYMENT_PREFIX + deployment)
 
 
 def read_statuses(item: Mapping[str, Any]) -> dict[str, Status]:
@@ -171,8 +166,8 @@ class Statuses:
     def _deployment(self, deployment: str) -> tuple[Declaration, ...]:
         if deployment not in self._deployments:
             answer = self._table.client.get_item(TableName=self._table.name, Key=deployment_key(deployment))
-            try:
-                self._deployments[deployment] = decode(answer["Item"]["declarations"]["S"])
-            except (LookupError, InvalidArgumentError):
-                raise CountersError(f"this version cannot read the declarations of deployment {deployment}") from None
+            found = decoded(answer.get("Item", {}))
+            if found is None:
+                raise CountersError(f"this version cannot read the declarations of deployment {deployment}")
+            self._deployments[deployment] = found
         return self._deployments[deployment]

@@ -20,11 +20,12 @@ from dynamodb_counters._control.deployment_items import (
     changes_between,
     deployment_id,
     deployment_item,
+    deployment_key,
     history_key,
     read_deployment,
     read_history,
 )
-from dynamodb_counters._control.statuses import deployment_key, read_counted
+from dynamodb_counters._control.statuses import read_counted
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import CheckpointError
