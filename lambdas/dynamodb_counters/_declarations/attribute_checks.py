@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Final, Literal, TypeAlias
 
@@ -64,12 +64,12 @@ class KnownAttributes:
     ) -> None:
         """Refuse an attribute, at a `path` if not by its name, that is of another kind or may be missing."""
         path, needed = path or name, frozenset[str]() if where is None else where._required
-        attribute = self._find(argument, name, path)
+        attribute, optional = self._find(argument, name, path)
         is_no_time = attribute.one_of or attribute.format not in (None, "date-time")
         if attribute.type not in _TYPES[kind] or (kind == "a time" and is_no_time):
             raise InvalidArgumentError(argument, name, f"{kind}; {path!r} is {expectation(attribute)}")
         can_default = False
-        for part in self._optional(path):
+        for part in optional:
             whole = part.removesuffix(LIST_MARK)
             # A default stands for a member's attribute, never for the list.
             is_own = LIST_MARK not in path[len(whole) :]
@@ -84,7 +84,7 @@ class KnownAttributes:
 
     def require_text(self, path: str, text: str) -> None:
         """Refuse a text that no value of the attribute's type has in a key; its limits may have been others."""
-        attribute = self._find("values", path, path)
+        attribute, _ = self._find("values", path, path)
         kind = Attribute(attribute.type, format=attribute.format)
         if not has_text(kind, text):
             raise InvalidArgumentError(path, text, expectation(kind))
@@ -92,7 +92,7 @@ class KnownAttributes:
     def require_where(self, where: Condition | None) -> None:
         """Refuse a condition on what is no attribute, or that no event can satisfy."""
         for name, operator, operands in () if where is None else where._tests:
-            attribute = _ANY if is_reserved(name) else self._find("where", name, name)
+            attribute = _ANY if is_reserved(name) else self._find("where", name, name)[0]
             for operand in operands:
                 kinds = (bool,) if isinstance(operand, bool) else (str,) if isinstance(operand, str) else _NUMBERS
                 if attribute.type not in (object, *kinds):
@@ -101,35 +101,28 @@ class KnownAttributes:
                 if attribute.one_of and operator in ("eq", "ne") and operand not in attribute.one_of:
                     raise InvalidArgumentError("where", operand, f"what {name!r} can be: {expectation(attribute)}")
 
-    def _optional(self, path: str) -> Iterator[str]:
-        """The parts of a path that an event may lack, from the outermost on."""
-        known, walked = self._attributes, ""
-        for marked in () if path in self._always else path.split("."):
-            found = None if known is None else known.get(marked.removesuffix(LIST_MARK))
-            if found is None:
-                return
-            walked = f"{walked}.{marked}" if walked else marked
-            if not found.required:
-                yield walked
-            known = (found.of or _ANY).attributes if marked.endswith(LIST_MARK) else found.attributes
-
-    def _find(self, argument: str, name: str, path: str) -> Attribute:
+    def _find(self, argument: str, name: str, path: str) -> tuple[Attribute, list[str]]:
+        """The attribute at a path, and the parts of the path that an event may lack, from the outermost on."""
+        optional = list[str]()
         if self._attributes is None:
-            return _ANY
+            return _ANY, optional
         known: Mapping[str, Attribute] | None = self._attributes
-        found, owner = _ANY, self._event
+        found, owner, walked = _ANY, self._event, ""
         for marked in path.split("."):
             part = marked.removesuffix(LIST_MARK)
             if known is None and found.type in (dict, object):
-                return _ANY  # A map's members are known only if its attributes are declared.
+                return _ANY, optional  # A map's members are known only if its attributes are declared.
             if known is None:
                 raise InvalidArgumentError(argument, name, f"a part of a map; {owner!r} is {expectation(found)}")
             if part not in known:
                 raise InvalidArgumentError(argument, name, f"attributes of {owner!r}: {', '.join(known) or 'none'}")
             found, owner = known[part], part
+            walked = f"{walked}.{marked}" if walked else marked
+            if not found.required and path not in self._always:
+                optional.append(walked)
             if part != marked:
                 if found.type not in (list, object):
                     raise InvalidArgumentError(argument, name, f"a list; {part!r} is {expectation(found)}")
                 found = found.of or _ANY
             known = found.attributes
-        return found
+        return found, optional
