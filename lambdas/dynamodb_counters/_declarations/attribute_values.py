@@ -23,9 +23,11 @@ _KINDS: Final[dict[Any, tuple[str, str]]] = {
     bool: ("BOOL", "true or false"),
     bytes: ("B", "binary"),
     dict: ("M", "a map"),
+    list: ("L", "a list"),
+    object: ("", "any value"),
 }
 _NUMBER: Final = ("N", "a number")
-_SETS: Final = ("SS", "NS", "BS")
+_SETS: Final = frozenset(("SS", "NS", "BS"))
 
 
 def require_attributes(attributes: Mapping[str, Attribute], item: Image, within: str = "") -> None:
@@ -53,7 +55,7 @@ def expectation(attribute: Attribute) -> str:
         return _FORMATS[attribute.format][1]
     if attribute.type is list:
         return "a list" if attribute.of is None else f"a list, each {expectation(attribute.of)}"
-    parts = ["any value" if attribute.type is object else _KINDS.get(attribute.type, _NUMBER)[1]]
+    parts = [_KINDS.get(attribute.type, _NUMBER)[1]]
     if attribute.pattern is not None:
         parts.append(f"that matches {attribute.pattern!r}")
     for limit, word in ((attribute.minimum, "least"), (attribute.maximum, "most")):
@@ -69,32 +71,26 @@ def _length_words(attribute: Attribute) -> list[str]:
 
 
 def _require(path: str, attribute: Attribute, value: TypedValue) -> None:
+    if not _is_allowed(attribute, value):
+        raise InvalidArgumentError(path, plain_value(value), expectation(attribute))
     if attribute.type is list:
         _require_members(path, attribute, value)
-    elif attribute.type is dict:
-        if "M" not in value:
-            raise _refusal(path, attribute, value)
-        if attribute.attributes is not None:
-            require_attributes(attribute.attributes, value["M"], f"{path}.")
-    elif not _is_allowed(attribute, value):
-        raise _refusal(path, attribute, value)
+    elif attribute.type is dict and attribute.attributes is not None:
+        require_attributes(attribute.attributes, value["M"], f"{path}.")
 
 
 def _require_members(path: str, attribute: Attribute, value: TypedValue) -> None:
     [(kind, members)] = value.items()
-    if kind != "L" and kind not in _SETS:
-        raise _refusal(path, attribute, value)
     if not _has_length(attribute, members):
         raise InvalidArgumentError(path, plain_value(value), " ".join(["a list", *_length_words(attribute)]))
-    if attribute.of is not None:
-        for index, member in enumerate(members):
-            _require(f"{path}[{index}]", attribute.of, member if kind == "L" else {kind[0]: member})
+    for index, member in enumerate(members if attribute.of is not None else ()):
+        _require(f"{path}[{index}]", attribute.of, member if kind == "L" else {kind[0]: member})
 
 
 def _is_allowed(attribute: Attribute, value: TypedValue) -> bool:
     kind, _ = _KINDS.get(attribute.type, _NUMBER)
-    if attribute.type is object or kind not in value:
-        return attribute.type is object
+    if kind not in value:
+        return attribute.type is object or (attribute.type is list and not _SETS.isdisjoint(value))
     if kind == "N":
         return _is_number(attribute, parse_number(value["N"]))
     return kind != "S" or _is_text(attribute, value["S"])
@@ -114,7 +110,7 @@ def _is_text(attribute: Attribute, text: str) -> bool:
         (not attribute.one_of or text in attribute.one_of)
         and _has_length(attribute, text)
         and (attribute.pattern is None or re.search(attribute.pattern, text) is not None)
-        and (attribute.format is None or bool(_FORMATS[attribute.format][0](text)))
+        and (attribute.format is None or _FORMATS[attribute.format][0](text) is not None)
     )
 
 
@@ -134,35 +130,30 @@ def _has_length(attribute: Attribute, value: Any) -> bool:
     return (least is None or len(value) >= least) and (most is None or len(value) <= most)
 
 
-def _refusal(path: str, attribute: Attribute, value: TypedValue) -> InvalidArgumentError:
-    return InvalidArgumentError(path, plain_value(value), expectation(attribute))
-
-
 def _literal(value: str | Number) -> str:
     return repr(value) if isinstance(value, str) else format_number(value)
 
 
-def _parses(parse: Callable[[str], object]) -> Callable[[str], bool]:
-    def is_parsed(text: str) -> bool:
+def _parsed(parse: Callable[[str], object]) -> Callable[[str], object]:
+    def parsed(text: str) -> object:
         try:
-            parse(text)
+            return parse(text)
         except ValueError:
-            return False
-        return True
+            return None
 
-    return is_parsed
+    return parsed
 
 
 _FORMATS: Final[dict[str, tuple[Callable[[str], object], str]]] = {
-    "date": (_parses(date.fromisoformat), "an ISO 8601 date such as '2026-11-20'"),
+    "date": (_parsed(date.fromisoformat), "an ISO 8601 date such as '2026-11-20'"),
     "date-time": (
-        _parses(lambda text: event_seconds({"S": text})),
+        _parsed(lambda text: event_seconds({"S": text})),
         "an ISO 8601 time with an offset, such as '2026-11-20T10:30:00Z'",
     ),
     "email": (re.compile(r"[^@\s]{1,64}@[^@\s]{1,255}").fullmatch, "an email address"),
-    "ipv4": (_parses(IPv4Address), "an IPv4 address"),
-    "ipv6": (_parses(IPv6Address), "an IPv6 address"),
+    "ipv4": (_parsed(IPv4Address), "an IPv4 address"),
+    "ipv6": (_parsed(IPv6Address), "an IPv6 address"),
     "uri": (re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+").fullmatch, "a URI with its scheme"),
     "uuid": (re.compile(f"{_HEX}{{8}}(-{_HEX}{{4}}){{3}}-{_HEX}{{12}}").fullmatch, "a UUID of 36 characters"),
 }
-"""By format: whether a text has it, and its words."""
+"""By format: what a text is that has it, None for others; and its words."""
