@@ -17,13 +17,13 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._assumptions import FRESH, WIDE_MARGIN
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._items.attributes import Image, text_reader
+from dynamodb_counters._items.attributes import Image, present, text_reader
 from dynamodb_counters._items.bookkeeping import bookkeeping_item, put_as_seen, typed_values
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.key_templates import key_template
 from dynamodb_counters._items.table_schema import LAYOUT, MAX_SK_BYTES, PACK_PREFIX, PK, SK
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import LayoutError, MalformedImageError
+from dynamodb_counters.errors import LayoutError
 
 _LAYOUTS: Final = "layouts"
 _TOLERANCE: Final = "tolerance"
@@ -70,10 +70,7 @@ class Layout:
 def layout_of(layouts: Iterable[Layout], values: Image) -> tuple[Layout, int] | None:
     """The newest layout that holds for an event, and the event's time in whole seconds; None for a plain item."""
     for layout in layouts:
-        value = values.get(layout.time)
-        if value is None:
-            raise MalformedImageError(f"attribute {layout.time!r} is missing")
-        seconds = event_seconds(value)
+        seconds = event_seconds(present(values.get(layout.time), layout.time))
         if seconds >= layout.since:
             return layout, seconds
     return None

@@ -16,7 +16,7 @@ from dynamodb_counters._fold.contributions import (
     require_storable_group,
 )
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
-from dynamodb_counters._items.attributes import Image, reader, text_reader
+from dynamodb_counters._items.attributes import Image, present, reader, text_reader
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters.errors import MalformedImageError
 
@@ -89,9 +89,7 @@ def _measures(
 
 
 def _members(value: Mapping[str, Any] | None, path: str) -> list[Image]:
-    if value is None:
-        raise MalformedImageError(f"attribute {path!r} is missing")
-    members = value.get("L")
+    members = present(value, path).get("L")
     if members is None or any("M" not in member for member in members):
         raise MalformedImageError(f"attribute {path!r} is not a list of maps")
     return [member["M"] for member in members]

@@ -53,7 +53,7 @@ def number_reader(path: str, *, literal: bool = False, default: Number | None = 
         value = find(image)
         if default is not None and is_absent(value):
             return default
-        text = _present(value, path).get("N")
+        text = present(value, path).get("N")
         if text is None:
             raise MalformedImageError(f"attribute {path!r} is not a number")
         # Emulators store numbers that DynamoDB refuses; the fold's arithmetic could not take them.
@@ -84,7 +84,7 @@ def text_reader(path: str, *, literal: bool = False) -> Callable[[Image], str]:
     find = reader(path, literal=literal)
 
     def read_any(image: Image) -> str:
-        return _text(_present(find(image), path), path)
+        return _text(present(find(image), path), path)
 
     if not literal and "." in path:
         return read_any
@@ -109,7 +109,7 @@ def texts_reader(path: str) -> Callable[[Image], list[str]]:
     find = reader(path.removesuffix(LIST_MARK))
 
     def read(image: Image) -> list[str]:
-        value = _present(find(image), path)
+        value = present(find(image), path)
         if "L" in value:
             texts = [_text(member, path) for member in value["L"]]
         elif "SS" in value:
@@ -131,7 +131,7 @@ def _derived_reader(field: str) -> Callable[[Image], str]:
         value = find(image)
         if default is not None and is_absent(value):
             return default
-        there = _present(value, path)
+        there = present(value, path)
         return _text(there, path) if derived is None else derived.text(there)
 
     return read
@@ -142,7 +142,7 @@ def is_absent(value: TypedValue | None) -> bool:
     return value is None or "NULL" in value
 
 
-def _present(value: TypedValue | None, path: str) -> TypedValue:
+def present(value: TypedValue | None, path: str) -> TypedValue:
     if value is None:
         raise MalformedImageError(f"attribute {path!r} is missing")
     return value
