@@ -116,7 +116,8 @@ class RunLogs:
                 f"the run {run.id} looks at {', '.join(run.names)}, which this version cannot read: install the one "
                 "that was deployed before, or give the run up"
             )
-        relevant = [change for change in past if not _is_bookkeeping(run.id, change)]
+        # A log of the table's own items would be logged without end; heartbeats ask for it.
+        relevant = [change for change in past if _type_of(change) != CHECKPOINT or _is_beat(run.id, change)]
         if not relevant:
             return 0.0
         unfoldable: list[Unfoldable] = []
@@ -230,8 +231,3 @@ def _type_of(change: Change) -> str:
 
 def _is_beat(run: str, change: Change) -> bool:
     return not change.is_foreign and is_beat(run, change.record["dynamodb"].get("Keys", {}))
-
-
-def _is_bookkeeping(run: str, change: Change) -> bool:
-    """Whether a change concerns the table's own items, whose log would be logged without end; heartbeats ask for it."""
-    return _type_of(change) == CHECKPOINT and not _is_beat(run, change)

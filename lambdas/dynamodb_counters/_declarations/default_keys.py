@@ -52,14 +52,13 @@ def fields_instead(
     **templates: str,
 ) -> tuple[str, ...] | None:
     """The fields given instead of `templates`, None if those are given; refuses both, and neither without `default`."""
-    those = " and ".join(templates)
-    if given is None and not any(templates.values()):
-        given = default
-    if given is None:
-        if not any(templates.values()):
-            raise InvalidArgumentError(argument, None, f"fields such as 'url', or {those}")
+    those, are_given = " and ".join(templates), any(templates.values())
+    if given is None and are_given:
         return None
-    if any(templates.values()):
+    given = default if given is None else given
+    if given is None:
+        raise InvalidArgumentError(argument, None, f"fields such as 'url', or {those}")
+    if are_given:
         raise InvalidArgumentError(argument, given, f"None where {those} {'are' if 'and' in those else 'is'} given")
     if name in _TAKEN:
         allowed = f"a name other than {', '.join(_TAKEN)} where {argument} is given, as keys begin with the name"

@@ -27,21 +27,6 @@ GroupRef: TypeAlias = tuple[str, GroupKey]
 class ItemLayout:
     """The items of one declaration."""
 
-    __slots__ = (
-        "_names",
-        "_only_sk",
-        "_pk",
-        "_pk_indexes",
-        "_shards",
-        "_sk",
-        "_sk_indexes",
-        "_window",
-        "closing_time",
-        "declaration",
-        "name",
-        "ranking",
-    )
-
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
         self.name = declaration.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dynamodb_counters._declarations import Count, Sum, Window
+from dynamodb_counters._declarations import Window
 from dynamodb_counters._fold.contributions import (
     LATE,
     UNDATED,
@@ -16,7 +16,6 @@ from dynamodb_counters._fold.contributions import (
 )
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._items.attributes import Image, reader
-from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._timeline.tiers import TOTAL
 from dynamodb_counters.errors import MalformedImageError
@@ -25,7 +24,7 @@ from dynamodb_counters.errors import MalformedImageError
 def compile_window(layout: ItemLayout, declaration: Window) -> Contribute:
     holds = compile_where(declaration)
     group_of = compile_group(declaration.fields)
-    number_of = _number(declaration.measure)
+    numbers_of = compile_measure(TOTAL, declaration.measure)
     find_time, time = reader(declaration.time), declaration.time
     tiers = declaration._kept_tiers
     is_late = _lateness(declaration)
@@ -33,7 +32,7 @@ def compile_window(layout: ItemLayout, declaration: Window) -> Contribute:
     def contribute(image: Image, created: float | None) -> tuple[Contribution, ...]:
         if holds is not None and not holds(image):
             return ()
-        number = number_of(image)
+        [(_, number)] = numbers_of(image)
         if not number:
             return ()
         moment = find_time(image)
@@ -75,8 +74,3 @@ def _lateness(declaration: Window) -> Callable[[int, float | None], bool]:
         return True
 
     return is_late
-
-
-def _number(measure: Count | Sum) -> Callable[[Image], Number]:
-    numbers_of = compile_measure(TOTAL, measure)
-    return lambda image: numbers_of(image)[0][1]
