@@ -79,10 +79,8 @@ class Average:
 
     Parameters
     ----------
-    attribute : str
-        A number attribute; an item without it goes to quarantine, unless there is a `default`.
-    default : int, Decimal or None, optional
-        Number that stands for an attribute that is missing or null. Default: none.
+    attribute, default
+        As in `Sum`.
 
     Examples
     --------
@@ -113,14 +111,12 @@ class Histogram:
 
     Parameters
     ----------
-    attribute : str
-        A number attribute; an item without it goes to quarantine, unless there is a `default`.
+    attribute, default
+        As in `Sum`.
     exactly, at_least, bounds : sequence of int or Decimal
         One of them: up to 100 ascending numbers, each a bin for items with exactly that value, with that value or more,
         or from that value to below the next number; the last of `bounds` has no upper bound, and a bin such as ``<0``
         has what lies below the first.
-    default : int, Decimal or None, optional
-        Number that stands for an attribute that is missing or null. Default: none.
 
     Examples
     --------
