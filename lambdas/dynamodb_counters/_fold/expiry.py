@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
-from dynamodb_counters._declarations.member_paths import of_member
 from dynamodb_counters._fold.contributions import UNFOLDABLE
 from dynamodb_counters._fold.item_layout import GroupKey
 from dynamodb_counters._fold.plan import Plan, Source
@@ -20,7 +19,7 @@ from dynamodb_counters._items.chunks import decode_chunk
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.table_schema import CHUNK
-from dynamodb_counters._timeline.tiers import BY_LETTER
+from dynamodb_counters._timeline.tiers import BY_LETTER, Tier
 from dynamodb_counters._timeline.times import HOUR
 
 
@@ -44,8 +43,11 @@ def begin_of(declaration: Declaration, group: GroupKey) -> float | None:
     """When a group begins that has a time in its key."""
     if isinstance(declaration, Window):
         return BY_LETTER[group[-2]].start(group[-1])
-    field = _timed(declaration)
-    return None if field is None else _start(field, group[declaration.fields.index(field)])
+    timed = _timed(declaration)
+    if timed is None:
+        return None
+    field, tier = timed
+    return tier.start(tier.parse(group[declaration.fields.index(field)]))
 
 
 def _expired(plan: Plan, change: Change) -> Iterator[tuple[str, float]]:
@@ -77,22 +79,17 @@ def _begin(declaration: Declaration) -> Callable[[Image], float] | None:
     if isinstance(declaration, Window):
         find = reader(declaration.time)
         return lambda image: event_seconds(find(image) or {})
-    field = _timed(declaration)
-    if field is None:
+    timed = _timed(declaration)
+    if timed is None:
         return None
+    field, tier = timed
     read = text_reader(field, literal=isinstance(declaration.source, Aggregate))
-    return lambda image: _start(field, read(image))
+    return lambda image: tier.start(tier.parse(read(image)))
 
 
-def _timed(declaration: Aggregate) -> str | None:
-    fields = (field for field in declaration.fields if tier_of(field) is not None)
-    return next((field for field in fields if LIST_MARK not in field and of_member(field) is None), None)
-
-
-def _start(field: str, text: str) -> float:
-    tier = tier_of(field)
-    assert tier is not None
-    return tier.start(tier.parse(text))
+def _timed(declaration: Aggregate) -> tuple[str, Tier] | None:
+    timed = ((field, tier_of(field)) for field in declaration.fields if LIST_MARK not in field)
+    return next(((field, tier) for field, tier in timed if tier is not None), None)
 
 
 def _next_hour(moment: float) -> float:
