@@ -12,9 +12,8 @@ from typing import Final, Literal, TypeAlias
 
 from dynamodb_counters._assumptions import GROUP_KEPT, WIDE_MARGIN
 from dynamodb_counters._declarations import Aggregate, Average, Count, Declaration, Histogram, Window
-from dynamodb_counters._fold.closing_times import closing_times
 from dynamodb_counters._fold.expiry import begin_of
-from dynamodb_counters._fold.item_layout import GroupKey
+from dynamodb_counters._fold.item_layout import GroupKey, closing_times
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.table_schema import SCORE

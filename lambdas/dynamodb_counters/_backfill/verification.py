@@ -32,8 +32,7 @@ from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.groups import identity
-from dynamodb_counters._fold.closing_times import late_parts
-from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout
+from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout, late_parts
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import EXACT, Number

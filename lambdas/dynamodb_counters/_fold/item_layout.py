@@ -1,21 +1,21 @@
-"""Where a declaration's groups are stored: the keys and the bookkeeping of their items, and back to the groups."""
+"""Where a declaration's groups are stored, and until when: the keys and the bookkeeping of their items, and back."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 from dynamodb_counters._assumptions import GROUP_KEPT, WIDE_MARGIN
 from dynamodb_counters._declarations import BUCKET_FIELD, TIER_FIELD, WRITE_SHARD_FIELD, Aggregate, Declaration, Window
 from dynamodb_counters._declarations.groups import values_of
-from dynamodb_counters._fold.closing_times import closing_times
 from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.key_templates import HASH_MARKER, is_hashed
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, SK, TTL, TYPE, is_reserved
-from dynamodb_counters._timeline.tiers import BY_LETTER
-from dynamodb_counters.errors import UnparsableKeyError
+from dynamodb_counters._timeline.tiers import BY_LETTER, TOTAL, Tier
 
 GroupKey: TypeAlias = tuple[Any, ...]
 """Texts of the group's fields; a window's end in the letter of the tier and the number of the bucket."""
@@ -123,8 +123,39 @@ def group_of_item(declaration: Declaration, item: Image) -> GroupKey | None:
         place = declaration._sk_template.parse(item[SK]["S"])
         tier = BY_LETTER[place[TIER_FIELD]]
         return (*(fields[field] for field in declaration.fields), tier.letter, tier.parse(place[BUCKET_FIELD]))
-    except (LookupError, ValueError, UnparsableKeyError):
+    except (LookupError, ValueError):
         return None
+
+
+def closing_times(fields: Sequence[str], retention: timedelta) -> Callable[[Sequence[Any]], float]:
+    """A function that returns the epoch second from which on nothing counts in a group, read from its key.
+
+    The fold drops what was created later, so every delivery of a record is judged alike. The group's item is deleted
+    when no delivery can count in it any more: one that came after would count a member a second time.
+
+    >>> closing_times(("url", "at:day"), timedelta(days=1))(("/", "1970-01-01")) / 86_400
+    2.0
+    """
+    [(index, tier)] = [(index, tier) for index, field in enumerate(fields) if (tier := tier_of(field)) is not None]
+    seconds = retention.total_seconds()
+    return lambda group: _end(tier, group[index]) + seconds
+
+
+def late_parts(declaration: Declaration, group: Sequence[Any], created: float) -> frozenset[str]:
+    """Events counted in a bucket of a window that would be late by now: its finest buckets decide."""
+    if not isinstance(declaration, Window) or declaration.retention is None:
+        return frozenset()
+    finest, keep = declaration._kept_tiers[0], declaration.retention.total_seconds()
+    tier = BY_LETTER[group[-2]]
+    start = tier.start(group[-1])
+    moments = {slot: start + index * tier.slot_seconds for index, slot in enumerate(tier.slots)}
+    late = frozenset(slot for slot, moment in moments.items() if finest.end(finest.locate(moment)[0]) + keep <= created)
+    return late | {TOTAL} if late else late
+
+
+@lru_cache(maxsize=4096)
+def _end(tier: Tier, text: str) -> int:
+    return tier.end(tier.parse(text))
 
 
 @lru_cache(maxsize=1024)
