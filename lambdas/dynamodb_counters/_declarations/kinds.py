@@ -35,12 +35,10 @@ def require_aggregate(declared: object, argument: str = "aggregate") -> None:
 
 
 def require_window(declared: object, argument: str = "window") -> None:
-    """Refuse all but a Window."""
     _require(declared, Window, argument)
 
 
 def require_event(declared: object, argument: str = "event") -> None:
-    """Refuse all but an Event."""
     _require(declared, Event, argument)
 
 

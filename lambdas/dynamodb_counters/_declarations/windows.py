@@ -192,10 +192,9 @@ class Window:
     def _require_tiers(self) -> None:
         if self.tiers is None:
             return
-        allowed = "different tiers among " + ", ".join(map(repr, BY_NAME)) + ", finest first"
-        if not isinstance(self.tiers, tuple) or not self.tiers:
-            raise InvalidArgumentError("tiers", self.tiers, f"a tuple of {allowed}")
-        if list(self.tiers) != [name for name in BY_NAME if name in self.tiers]:
-            raise InvalidArgumentError("tiers", self.tiers, allowed)
+        tiers: object = self.tiers
+        if not isinstance(tiers, tuple) or not tiers or tiers != tuple(name for name in BY_NAME if name in tiers):
+            allowed = f"a tuple of different tiers among {', '.join(map(repr, BY_NAME))}, finest first"
+            raise InvalidArgumentError("tiers", tiers, allowed)
         if self._kept_tiers[0].slot_seconds > self._unit:
             raise InvalidArgumentError("tiers", self.tiers, f"a first tier with slots of {self.precision} or finer")

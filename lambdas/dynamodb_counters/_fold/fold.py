@@ -77,7 +77,7 @@ class _Folding:
     def add(self, change: Change) -> None:
         self._folded.changes += 1
         self._folded.events += 1
-        plus: Sequence[Contribution]
+        plus: Sequence[Contribution] = ()
         minus: Sequence[Contribution] = ()
         if change.failure:
             self._folded.unfoldable.append(Unfoldable(change.sequence, NEW, change.record, change.failure))
@@ -94,9 +94,8 @@ class _Folding:
                     # Contributions of both images have not changed and must cause no write.
                     plus, minus = _without(plus, minus), _without(minus, plus)
             elif old is not None:
-                plus, minus = (), self._contributions(change, OLD)
+                minus = self._contributions(change, OLD)
             else:
-                plus = ()
                 reason = "the record holds no image: the stream must carry new and old ones, and huge ones are not kept"
                 self._folded.unfoldable.append(Unfoldable(change.sequence, NEW, change.record, reason))
         if plus:

@@ -166,9 +166,8 @@ def _compiled(declaration: Declaration, carries: Sequence[Carry]) -> Program:
 
 
 def _of_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
-    members = None
-    if not isinstance(declaration.source, Aggregate):
-        members = member_list(declaration.fields, declaration._measured)
+    is_over_groups = isinstance(declaration.source, Aggregate)
+    members = None if is_over_groups else member_list(declaration.fields, declaration._measured)
     if members is None:
         contribute = compile_aggregate(layout, declaration)
     else:
