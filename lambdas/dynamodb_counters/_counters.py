@@ -13,8 +13,8 @@ from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Unco
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._quarantine import redrive_entries
 from dynamodb_counters._quarantine.quarantine_items import Quarantined
-from dynamodb_counters._reads.aggregate_reads import AggregateReads
 from dynamodb_counters._reads.event_reads import EventReads
+from dynamodb_counters._reads.group_reads import GroupReads
 from dynamodb_counters._reads.rankings import RankingReads
 from dynamodb_counters._reads.window_reads import WindowReads
 from dynamodb_counters._table import Bulk, Incomplete, Table, make_client
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
-class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
+class Counters(EventReads, GroupReads, RankingReads, WindowReads):
     """Events and counts of one table.
 
     Parameters

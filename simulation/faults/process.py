@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from typing import Any
 
 from dynamodb_counters._table import Table
@@ -18,6 +19,11 @@ from simulation.faults.faulty_client import Fault, FaultyClient
 
 class OneThread:
     """Stands for the table's threads, between which no actor can switch."""
+
+    def submit(self, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(work(*arguments))
+        return done
 
     def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
         return [work(item) for item in items]

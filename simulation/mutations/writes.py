@@ -228,7 +228,7 @@ WRITES: Final = r"""
 + )
 ? test_invoices.py::test_invoices_are_exact_to_the_cent_and_the_same_everywhere
 * the last period alone is compared with what it was billed
-- "first": interval.start if last is None else int(last["first"]["N"]),
+- "first": interval.start if last is None else _whole(last, "first"),
 + "first": interval.start,
 ? test_invoices.py::test_invoices_are_exact_to_the_cent_and_the_same_everywhere
 """

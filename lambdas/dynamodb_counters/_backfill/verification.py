@@ -38,7 +38,7 @@ from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._items.table_schema import REPAIRED
 from dynamodb_counters._items.watermarks import Watermark, sequence_of
-from dynamodb_counters._reads.batch_get import get_items
+from dynamodb_counters._reads.table_reads import get_items
 from dynamodb_counters.errors import BackfillError
 
 COMPARING: Final = "comparing"

@@ -19,8 +19,9 @@ from dynamodb_counters._items.chunks import LAST_PATH, MAX_NUMBER, Chunk, chunk_
 from dynamodb_counters._items.conversions import plain_value
 from dynamodb_counters._items.escaping import LAST_CHARACTER, key_text
 from dynamodb_counters._items.event_times import event_seconds
-from dynamodb_counters._items.table_schema import CHUNK, ONCE_SUFFIX, PK, SK, TTL, TYPE, is_reserved
+from dynamodb_counters._items.table_schema import CHUNK, ONCE_SUFFIX, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._layouts import Layout, Layouts
+from dynamodb_counters._reads.table_reads import query
 from dynamodb_counters._reads.time_ranges import Range, time_ranges
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND, seconds_of
@@ -127,9 +128,7 @@ class EventReads:
             if last <= after:
                 continue
             # No key is empty, a template's prefix may be.
-            condition = f"{PK} = :pk AND {SK} BETWEEN :first AND :last"
-            values = {":pk": {"S": pk}, ":first": {"S": max(first, after, " ")}, ":last": {"S": last}}
-            for item in self._query(condition, values, consistent=consistent):
+            for item in query(self._table, pk, (max(first, after, " "), last), consistent=consistent):
                 is_kept = TTL not in item or float(item[TTL]["N"]) > now
                 is_event = item.get(TYPE, {}).get("S") in (event.name, event.name + ONCE_SUFFIX)
                 if item[SK]["S"] > after and is_event and is_kept and is_wanted(item) and is_timely(item):
@@ -167,19 +166,7 @@ class EventReads:
         pk, first = chunk_key(event.name, part, int(begin // layout.bucket * layout.bucket), 0)
         latest = (math.ceil(finish) - 1) // layout.bucket * layout.bucket
         _, last = chunk_key(event.name, part, latest, MAX_NUMBER, LAST_PATH)
-        condition = f"{PK} = :pk AND {SK} BETWEEN :first AND :last"
-        values = {":pk": {"S": pk}, ":first": {"S": first}, ":last": {"S": last}}
-        yield from self._query(condition, values, consistent=consistent)
-
-    def _query(self, condition: str, values: dict[str, Any], *, consistent: bool) -> Iterator[Mapping[str, Any]]:
-        pages = self._table.client.get_paginator("query").paginate(
-            TableName=self._table.name,
-            KeyConditionExpression=condition,
-            ExpressionAttributeValues=values,
-            ConsistentRead=consistent,
-        )
-        for page in pages:
-            yield from page["Items"]
+        yield from query(self._table, pk, (first, last), consistent=consistent)
 
 
 def _wanted(event: Event, values: Values) -> dict[str, str]:

@@ -1,15 +1,29 @@
-"""Read groups by key: one, or many at once."""
+"""Read groups: one, many at once, or all of a partition."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from dynamodb_counters._control.statuses import Standing, Statuses
-from dynamodb_counters._declarations import Aggregate, Distinct
-from dynamodb_counters._declarations.groups import Group, given, group_keys, group_of, identity, require_fields
+from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy
+from dynamodb_counters._declarations.groups import (
+    Group,
+    given,
+    group_keys,
+    group_of,
+    identity,
+    require_fields,
+    values_of,
+)
 from dynamodb_counters._declarations.kinds import require_aggregate
-from dynamodb_counters._reads.batch_get import get_items
+from dynamodb_counters._items.escaping import LAST_CHARACTER
+from dynamodb_counters._items.table_schema import SK, TYPE
+from dynamodb_counters._reads.table_reads import current, get_items, query
 from dynamodb_counters._table import Table
+from dynamodb_counters.errors import InvalidArgumentError
+
+_FIRST_CHARACTER: Final = " "  # Keys escape all characters before it.
 
 
 class GroupReads:
@@ -45,13 +59,12 @@ class GroupReads:
         42
         """
         values, aggregate = given(values, fields), _aggregate(aggregate)
-        current = self._current(aggregate)
-        require_fields(aggregate.name, [(one, one.fields) for one in (aggregate, current)], values)
-        if current.write_shards > 1:
+        kept = current(self._table, aggregate, values)
+        if kept.write_shards > 1:
             return self.get_many([(aggregate, values)], consistent=consistent)[0]
-        [key] = group_keys(current, values)
+        [key] = group_keys(kept, values)
         answer = self._table.client.get_item(TableName=self._table.name, Key=key, ConsistentRead=consistent)
-        return group_of(current, values, [answer.get("Item", {})], self._standing(aggregate))
+        return group_of(kept, values, [answer.get("Item", {})], self._standing(aggregate))
 
     def get_many(
         self, wanted: Iterable[tuple[Aggregate | Distinct, Mapping[str, object]]], *, consistent: bool = False
@@ -77,23 +90,139 @@ class GroupReads:
         asked = []
         for declared, values in wanted:
             aggregate = _aggregate(declared)
-            current = self._current(aggregate)
-            require_fields(aggregate.name, [(one, one.fields) for one in (aggregate, current)], values)
-            asked.append((current, values, group_keys(current, values), self._standing(aggregate)))
+            kept = current(self._table, aggregate, values)
+            asked.append((kept, values, group_keys(kept, values), self._standing(aggregate)))
         found = get_items(self._table, [key for _, _, keys, _ in asked for key in keys], consistent=consistent)
         return [
-            group_of(current, values, [found.get(identity(key), {}) for key in keys], standing)
-            for current, values, keys, standing in asked
+            group_of(kept, values, [found.get(identity(key), {}) for key in keys], standing)
+            for kept, values, keys, standing in asked
         ]
 
-    def _current(self, aggregate: Aggregate) -> Aggregate:
-        """The generation that readers use."""
+    def partition(
+        self,
+        aggregates: Sequence[Aggregate | Distinct | Hierarchy],
+        values: Mapping[str, object] | None = None,
+        /,
+        *,
+        consistent: bool = False,
+        **fields: object,
+    ) -> dict[str, list[Group]]:
+        """Read all groups of some aggregates that share a partition key by one Query.
+
+        Parameters
+        ----------
+        aggregates : sequence of Aggregate, Distinct or Hierarchy
+            Declarations with one ``pk`` template and ``write_shards=1``. A `Hierarchy` is read with all its levels, a
+            `Distinct` with its members, whose groups are those of ``<name>-members``.
+        values, consistent
+            As in `get`.
+        **fields : str or number
+            A value per field of that template.
+
+        Returns
+        -------
+        dict of str to list of Group
+            Groups by the aggregate's name.
+
+        Examples
+        --------
+        >>> counters.partition([RISK], region="emea")["risk-region"]  # doctest: +SKIP
+        [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True, as_declared=True)]
+        """
+        if isinstance(aggregates, Distinct | Hierarchy):
+            raise InvalidArgumentError("aggregates", aggregates.name, "a sequence, of one declaration or several")
+        if not isinstance(aggregates, Sequence):
+            raise InvalidArgumentError("aggregates", aggregates, "a sequence of aggregates; for one, use scan()")
+        declared = [
+            part for each in aggregates for part in (each._parts if isinstance(each, Distinct | Hierarchy) else (each,))
+        ]
+        for part in declared:
+            require_aggregate(part, "aggregates")
+        names = [part.name for part in declared]
+        kept = [Statuses.of_table(self._table).current(part) for part in declared]
+        shared = len({aggregate.pk for aggregate in kept}) == 1
+        if not shared or any(aggregate.write_shards > 1 for aggregate in kept):
+            raise InvalidArgumentError("aggregates", names, "aggregates with one pk template and write_shards=1")
+        values = given(values, fields)
+        require_fields(" and ".join(names), [(one, one._pk_template.fields) for one in (*declared, *kept)], values)
+        found: dict[str, list[Group]] = {name: [] for name in names}
+        for _, name, group in self._groups(declared, kept, values, _sort_key_range(kept), consistent):
+            found[name].append(group)
+        return found
+
+    def scan(
+        self,
+        aggregate: Aggregate,
+        values: Mapping[str, object] | None = None,
+        /,
+        *,
+        after: str = "",
+        consistent: bool = False,
+        **fields: object,
+    ) -> Iterator[tuple[str, Group]]:
+        """Read the groups of one partition as they are asked for, in the order of their sort keys.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            One with ``write_shards=1``.
+        after : str, optional
+            Only groups whose sort keys come after this one, of the same aggregate. Default: all.
+        values, consistent
+            As in `get`.
+        **fields : str or number
+            A value per field of its ``pk`` template.
+
+        Returns
+        -------
+        iterator of (str, Group)
+            Each group with its sort key.
+
+        Examples
+        --------
+        >>> key, group = next(counters.scan(PER_CLIENT, url="/"))  # doctest: +SKIP
+        """
+        values = given(values, fields)
         require_aggregate(aggregate)
-        return Statuses.of_table(self._table).current(aggregate)
+        kept = current(self._table, aggregate, values, lambda one: one._pk_template.fields)
+        if kept.write_shards > 1:
+            raise InvalidArgumentError("aggregate", kept.name, "an aggregate with write_shards=1")
+        first, last = _sort_key_range([kept])
+        if after and not first <= after <= last:
+            raise InvalidArgumentError("after", after, f"a sort key of {kept.name!r}")
+        found = self._groups([aggregate], [kept], values, (after or first, last), consistent)
+        return ((key, group) for key, _, group in found if key > after)
+
+    def _groups(
+        self,
+        declared: Sequence[Aggregate],
+        kept: Sequence[Aggregate],
+        values: Mapping[str, object],
+        sort_keys: tuple[str, str],
+        consistent: bool,
+    ) -> Iterator[tuple[str, str, Group]]:
+        """The groups of some generations, each with its sort key and the name that is declared."""
+        by_name = {one.name: (one, each.name, self._standing(each)) for one, each in zip(kept, declared, strict=True)}
+        # From the first aggregate's items to the last one's, which leaves out most events around them.
+        for item in query(self._table, kept[0]._pk_template.render(values), sort_keys, consistent=consistent):
+            if (name := item.get(TYPE, {}).get("S", "")) in by_name:
+                aggregate, declared_name, standing = by_name[name]
+                known = {**values, **(values_of(aggregate, item) or {})}
+                yield item[SK]["S"], declared_name, group_of(aggregate, known, [item], standing)
 
     def _standing(self, aggregate: Aggregate) -> Standing:
         return Statuses.of_table(self._table).standing(aggregate)
 
 
 def _aggregate(declared: Aggregate | Distinct) -> Aggregate:
-    return declared.total if isinstance(declared, Distinct) else declared
+    aggregate = declared.total if isinstance(declared, Distinct) else declared
+    require_aggregate(aggregate)
+    return aggregate
+
+
+def _sort_key_range(aggregates: Sequence[Aggregate]) -> tuple[str, str]:
+    templates = [aggregate._sk_template for aggregate in aggregates]
+    first = min(template.prefix for template in templates)
+    # A template without fields has one item; keys that continue it, such as a Distinct's members, stay unread.
+    last = max(template.prefix + (LAST_CHARACTER if template.fields else "") for template in templates)
+    return first or _FIRST_CHARACTER, last

@@ -10,11 +10,11 @@ from typing import Any
 
 from dynamodb_counters._control.statuses import Statuses
 from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate, Ranking
-from dynamodb_counters._declarations.groups import given, group_keys, identity, require_fields, values_of
+from dynamodb_counters._declarations.groups import given, group_keys, identity, values_of
 from dynamodb_counters._declarations.kinds import require_aggregate
 from dynamodb_counters._items.decimals import Number, parse_number, whole
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
-from dynamodb_counters._reads.batch_get import get_items
+from dynamodb_counters._reads.table_reads import current, get_items
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -79,11 +79,9 @@ class RankingReads:
         _require_positive("count", count)
         require_aggregate(aggregate)
         values = given(values, fields)
-        declared, aggregate = aggregate, Statuses.of_table(self._table).current(aggregate)
-        among = [(one, [*_ranking(one)._template.fields[:-1]]) for one in (declared, aggregate)]
-        require_fields(declared.name, among, values)
-        found = _scores(self._table, _ranking(aggregate), values, count, descending=True)
-        return _ranked(self._table, declared, aggregate, found)
+        kept = current(self._table, aggregate, values, lambda one: _ranking(one)._template.fields[:-1])
+        found = _scores(self._table, _ranking(kept), values, count, descending=True)
+        return _ranked(self._table, aggregate, kept, found)
 
     def around(
         self,
@@ -111,11 +109,10 @@ class RankingReads:
         """
         _require_positive("count", count)
         require_aggregate(aggregate)
-        values = given(values, fields)
-        declared, aggregate = aggregate, Statuses.of_table(self._table).current(aggregate)
-        require_fields(declared.name, [(one, one.fields) for one in (declared, aggregate)], values)
-        table, ranking = self._table, _ranking(aggregate)
-        [key] = group_keys(aggregate, values)
+        values, table = given(values, fields), self._table
+        kept = current(table, aggregate, values)
+        ranking = _ranking(kept)
+        [key] = group_keys(kept, values)
         item = table.client.get_item(TableName=table.name, Key=key).get("Item")
         if item is None or SCORE not in item:
             return []
@@ -124,7 +121,7 @@ class RankingReads:
         # The order among equal scores is arbitrary, so the group itself is taken out and put first.
         below = _scores(table, ranking, values, count + 1, descending=True, beyond=("<=", score))
         others = [found for found in below if identity(found) != own][:count]
-        return _ranked(table, declared, aggregate, [*reversed(above), item, *others])
+        return _ranked(table, aggregate, kept, [*reversed(above), item, *others])
 
 
 def _scores(
@@ -154,7 +151,7 @@ def _scores(
         )
         return [item for page in pages for item in page["Items"]]
 
-    merged = heapq.merge(*table.pool.map(read, keys), key=_score, reverse=descending)
+    merged = heapq.merge(*table.each(read, keys), key=_score, reverse=descending)
     return list(islice(merged, count))
 
 

@@ -17,9 +17,11 @@ from typing import Any, Final, TypeAlias
 from dynamodb_counters._declarations import Window
 from dynamodb_counters._items.bookkeeping import bookkeeping_item
 from dynamodb_counters._items.decimals import EXACT, Number, read_number, typed_number, whole
+from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.key_templates import key_template
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, MAX_PK_BYTES, PK, SK
-from dynamodb_counters._reads.bucket_queries import count_intervals, counted_by
+from dynamodb_counters._reads.bucket_queries import count_intervals
+from dynamodb_counters._reads.table_reads import current, query
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.calendars import named_period
 from dynamodb_counters._timeline.intervals import Interval
@@ -32,6 +34,7 @@ CLOSED: Final = "CLOSED"
 _PREFIX: Final = f"{CHECKPOINT_PREFIX}closed~"
 _PAGE: Final = 20
 
+_Item: TypeAlias = Mapping[str, Any]
 Asked: TypeAlias = tuple[Window, Mapping[str, object], Interval]
 
 
@@ -87,16 +90,16 @@ def read_statements(
     table: Table, asked: Sequence[Asked], *, consistent: bool, check: Callable[[Sequence[Asked]], None] = lambda _: None
 ) -> list[Statement]:
     """The statements of windows for a period each, in two round trips; a `check` sees what the second one counts."""
-    closed = list(table.pool.map(lambda one: _closed_around(table, *one), asked))
+    closed = table.each(lambda one: _closed_around(table, *one), asked)
     left = [(one, last) for one, (found, last) in zip(asked, closed, strict=True) if found is None]
-    counted = _counted(table, [one for one, _ in left], [last for _, last in left], check, consistent=consistent)
+    counted = _counted(table, left, check, consistent=consistent)
     return [next(counted) if found is None else _statement(found) for found, _ in closed]
 
 
 def close_period(table: Table, asked: Asked, named: tuple[str, str] | None = None) -> Statement:
     """Close a period, or return it as it stands; a refusal has the kind and name it was `named` by."""
     window, values, interval = asked
-    if {window.retention, counted_by(table, window, values).retention} != {None}:
+    if {window.retention, current(table, window, values).retention} != {None}:
         raise InvalidArgumentError("window", window.name, "one with retention=None: closed periods are counted again")
     found, last = _closed_around(table, *asked)
     if found is not None:
@@ -104,14 +107,15 @@ def close_period(table: Table, asked: Asked, named: tuple[str, str] | None = Non
     kind, name = named or ("period", str(utc(interval.start)))
     if interval.end > table.clock():
         raise InvalidArgumentError(kind, name, f"one that has ended; it ends at {utc(interval.end)}")
-    if last is not None and int(last["end"]["N"]) != interval.start:
-        follows = utc(int(last["end"]["N"]))
-        expected = f"the one that follows the last closed one, from {follows} on, in its time zone and from its anchor"
+    if last is not None and (follows := _whole(last, "end")) != interval.start:
+        expected = (
+            f"the one that follows the last closed one, from {utc(follows)} on, in its time zone and from its anchor"
+        )
         raise InvalidArgumentError(kind, name, expected)
-    [statement] = _counted(table, [asked], [last], lambda _: None, consistent=True)
+    [statement] = _counted(table, [(asked, last)], lambda _: None, consistent=True)
     if not statement.complete:
         raise IncompleteError(f"{window.name!r} does not count everything yet: its periods cannot be closed")
-    number = 1 if last is None else int(last["number"]["N"]) + 1
+    number = 1 if last is None else _whole(last, "number") + 1
     with localcontext(EXACT):
         through = read_number(last or {}, "through") + statement.total
     item = bookkeeping_item(
@@ -121,7 +125,7 @@ def close_period(table: Table, asked: Asked, named: tuple[str, str] | None = Non
             "number": number,
             "start": interval.start,
             "end": interval.end,
-            "first": interval.start if last is None else int(last["first"]["N"]),
+            "first": interval.start if last is None else _whole(last, "first"),
             "closed": int(table.clock()),
         },
     )
@@ -139,7 +143,7 @@ def closed_periods(
     table: Table, window: Window, values: Mapping[str, object], *, last: int | None = None
 ) -> list[Statement]:
     """The last closed periods of a group, or all, in order."""
-    newest = islice(_newest_closed(table, window, values, page=last), last)
+    newest = islice(_newest_closed(table, window, values, last), last)
     return [*map(_statement, newest)][::-1]
 
 
@@ -154,61 +158,50 @@ def window_of_closed(key: str) -> str:
 
 def _counted(
     table: Table,
-    asked: Sequence[Asked],
-    closed: Sequence[Mapping[str, Any] | None],
+    left: Sequence[tuple[Asked, _Item | None]],
     check: Callable[[Sequence[Asked]], None],
     *,
     consistent: bool,
 ) -> Iterator[Statement]:
     """Statements of open periods, each with the last closed one of its group."""
-    before = [_compared(interval, last) for (_, _, interval), last in zip(asked, closed, strict=True)]
     both = [
         (window, values, interval)
-        for (window, values, period), compared in zip(asked, before, strict=True)
-        for interval in (period, compared)
+        for (window, values, period), last in left
+        for interval in (period, _compared(period, last))
     ]
     check(both)
     counts = iter(count_intervals(table, both, consistent=consistent))
-    for compared, last in zip(before, closed, strict=True):
+    for _, last in left:
         own, again = next(counts), next(counts)
         with localcontext(EXACT):
-            billed = read_number(last or {}, "through") if compared.start < compared.end else 0
+            billed = read_number(last or {}, "through") if again.start < again.end else 0
             adjustment = whole(again.count - billed)
         yield Statement(own.count, adjustment, own.start, own.end, None, own.complete, own.as_declared)
 
 
-def _compared(period: Interval, last: Mapping[str, Any] | None) -> Interval:
+def _compared(period: Interval, last: _Item | None) -> Interval:
     """The closed periods that a period comes right after; empty if it does not."""
-    follows = last is not None and int(last["end"]["N"]) == period.start
-    return Interval(int(last["first"]["N"]) if last is not None and follows else period.start, period.start)
+    follows = last is not None and _whole(last, "end") == period.start
+    return Interval(_whole(last, "first") if last is not None and follows else period.start, period.start)
 
 
 def _closed_around(
     table: Table, window: Window, values: Mapping[str, object], interval: Interval
-) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
+) -> tuple[_Item | None, _Item | None]:
     """A period's own item if it is closed, and the last closed one of the group."""
     last = None
-    for item in _newest_closed(table, window, values, page=_PAGE):
+    for item in _newest_closed(table, window, values, _PAGE):
         last = last or item
-        if int(item["start"]["N"]) <= interval.start:
-            is_own = (int(item["start"]["N"]), int(item["end"]["N"])) == (interval.start, interval.end)
+        if _whole(item, "start") <= interval.start:
+            is_own = (_whole(item, "start"), _whole(item, "end")) == (interval.start, interval.end)
             return item if is_own else None, last
     return None, last
 
 
-def _newest_closed(
-    table: Table, window: Window, values: Mapping[str, object], *, page: int | None
-) -> Iterator[Mapping[str, Any]]:
-    counted_by(table, window, values)
-    pages = table.client.get_paginator("query").paginate(
-        TableName=table.name,
-        KeyConditionExpression=f"{PK} = :pk",
-        ExpressionAttributeValues={":pk": {"S": _partition(window, values)}},
-        ConsistentRead=True,
-        ScanIndexForward=False,
-        PaginationConfig={} if page is None else {"PageSize": page},
-    )
-    return (item for page in pages for item in page["Items"])
+def _newest_closed(table: Table, window: Window, values: Mapping[str, object], page: int | None) -> Iterator[_Item]:
+    current(table, window, values)
+    options = {"ScanIndexForward": False, "PaginationConfig": {"PageSize": page}}
+    return query(table, _partition(window, values), (CLOSED, CLOSED + LAST_CHARACTER), consistent=True, **options)
 
 
 def _partition(window: Window, values: Mapping[str, object]) -> str:
@@ -217,6 +210,10 @@ def _partition(window: Window, values: Mapping[str, object]) -> str:
     return template.render({"group": window._pk_template.render(values)})
 
 
-def _statement(item: Mapping[str, Any]) -> Statement:
-    start, end, closed = (utc(int(item[name]["N"])) for name in ("start", "end", "closed"))
+def _whole(item: _Item, name: str) -> int:
+    return int(item[name]["N"])
+
+
+def _statement(item: _Item) -> Statement:
+    start, end, closed = (utc(_whole(item, name)) for name in ("start", "end", "closed"))
     return Statement(read_number(item, "count"), read_number(item, "adjustment"), start, end, closed)

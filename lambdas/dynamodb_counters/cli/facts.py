@@ -22,7 +22,7 @@ from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._items.watermarks import shard_digest
-from dynamodb_counters._reads.batch_get import get_items
+from dynamodb_counters._reads.table_reads import get_items
 from dynamodb_counters.cli.failures import told
 from dynamodb_counters.cli.session import Session
 from dynamodb_counters.cli.show.formats import stamp

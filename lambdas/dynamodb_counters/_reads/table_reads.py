@@ -1,0 +1,62 @@
+"""The parts that all reads share: the generation that they read, items by key, and items of a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import Any, Final
+
+from dynamodb_counters._assumptions import TRIES
+from dynamodb_counters._control.statuses import Declared, Statuses
+from dynamodb_counters._declarations.groups import Key, identity, require_fields
+from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._table import Table
+
+# https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
+_KEYS_PER_CALL: Final = 100
+
+
+def current(
+    table: Table,
+    declared: Declared,
+    values: Mapping[str, object],
+    fields: Callable[[Declared], Iterable[str]] = attrgetter("fields"),
+) -> Declared:
+    """The generation that readers use; a declaration that nothing counts, and fields of no group, are refused."""
+    found = Statuses.of_table(table).current(declared)
+    require_fields(declared.name, [(one, fields(one)) for one in (declared, found)], values)
+    return found
+
+
+def get_items(table: Table, keys: Iterable[Key], *, consistent: bool) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """The items that exist, by key; TimeoutError if DynamoDB leaves some unread after several tries."""
+    different = list({identity(key): key for key in keys}.values())
+    chunks = [different[start : start + _KEYS_PER_CALL] for start in range(0, len(different), _KEYS_PER_CALL)]
+    found = table.each(lambda chunk: _get_chunk(table, chunk, consistent=consistent), chunks)
+    return {identity(item): item for items in found for item in items}
+
+
+def _get_chunk(table: Table, keys: list[Any], *, consistent: bool) -> list[Mapping[str, Any]]:
+    items: list[Mapping[str, Any]] = []
+    for _ in table.tries():
+        answer = table.client.batch_get_item(RequestItems={table.name: {"Keys": keys, "ConsistentRead": consistent}})
+        items += answer["Responses"].get(table.name, [])
+        keys = answer.get("UnprocessedKeys", {}).get(table.name, {"Keys": []})["Keys"]
+        if not keys:
+            return items
+    raise TimeoutError(f"{len(keys)} keys stayed unread after {TRIES} tries; DynamoDB throttles the reads")
+
+
+def query(
+    table: Table, pk: str, sort_keys: tuple[str, str], *, consistent: bool, **options: Any
+) -> Iterator[Mapping[str, Any]]:
+    """Items of a partition from a first sort key to a last one, page by page as they are asked for."""
+    pages = table.client.get_paginator("query").paginate(
+        TableName=table.name,
+        KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
+        ExpressionAttributeValues={":pk": {"S": pk}, ":first": {"S": sort_keys[0]}, ":last": {"S": sort_keys[1]}},
+        ConsistentRead=consistent,
+        **options,
+    )
+    for page in pages:
+        yield from page["Items"]
