@@ -1,16 +1,20 @@
-"""JSON Schema validation of event attributes."""
+"""JSON Schema validation of event attributes.
+
+Any keyword that is not enforced would be ignored, and what it says would not hold: it is refused.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias
 
 import fastjsonschema
+from fastjsonschema.draft04 import CodeGeneratorDraft04
+from fastjsonschema.draft06 import CodeGeneratorDraft06
 from fastjsonschema.draft07 import CodeGeneratorDraft07
 
-from dynamodb_counters._http.schema_keywords import require_enforced
 from dynamodb_counters.errors import InvalidArgumentError
 
 SchemaCheck: TypeAlias = Callable[[Mapping[str, Any]], str | None]
@@ -18,6 +22,27 @@ SchemaCheck: TypeAlias = Callable[[Mapping[str, Any]], str | None]
 
 _MAX_EMAIL: Final = 320
 _EMAILS: Final = {name: re.compile(CodeGeneratorDraft07.FORMAT_REGEXS[name]) for name in ("email", "idn-email")}
+
+_DRAFTS: Final = {"draft-07": CodeGeneratorDraft07, "draft-06": CodeGeneratorDraft06, "draft-04": CodeGeneratorDraft04}
+"""Compilers of the schemas of each draft; the first one compiles a schema that names no draft."""
+
+_WITH_OTHERS: Final = {
+    "additionalItems": "items",
+    "else": "if",
+    "exclusiveMaximum": "maximum",
+    "exclusiveMinimum": "minimum",
+    "then": "if",
+}
+"""Keywords that are enforced only next to another one."""
+
+_DESCRIBING: Final = re.compile(
+    r"\$comment|\$defs|\$id|\$schema|default|definitions|deprecated|description|examples|id|readOnly|title|writeOnly|x-.*"
+)
+"""Keywords that enforce nothing, and are not meant to."""
+
+_ONE: Final = ("additionalItems", "additionalProperties", "contains", "else", "if", "not", "propertyNames", "then")
+_MANY: Final = ("allOf", "anyOf", "items", "oneOf")
+_NAMED: Final = ("$defs", "definitions", "dependencies", "patternProperties", "properties")
 
 
 def compile_schema(schema: Mapping[str, Any] | None) -> SchemaCheck:
@@ -39,7 +64,7 @@ def compile_schema(schema: Mapping[str, Any] | None) -> SchemaCheck:
     except Exception as error:
         # The compiler raises errors of many types; the cause is always the schema.
         raise InvalidArgumentError("schema", schema, f"a JSON Schema of draft 4, 6 or 7 ({error})") from error
-    require_enforced(schema, _EMAILS)
+    _require_enforced(schema)
 
     def check(attributes: Mapping[str, Any]) -> str | None:
         try:
@@ -58,3 +83,49 @@ def _is_email(pattern: re.Pattern[str], text: str) -> bool:
 
 def _reject_reference(uri: str) -> None:
     raise ValueError(f"reference to an external document: {uri}")
+
+
+def _require_enforced(schema: Mapping[str, Any]) -> None:
+    """Refuse what no event would be checked for, by its place as a JSON pointer."""
+    said = str(schema.get("$schema", next(iter(_DRAFTS))))
+    draft = next((name for name in _DRAFTS if name in said), None)
+    if draft is None:
+        raise InvalidArgumentError("schema", "#/$schema", f"{', '.join(_DRAFTS)} or none, but it is {said!r}")
+    checker = _DRAFTS[draft]({})  # type: ignore[no-untyped-call]
+    # The compiler skips what is not in this table, and says nothing.
+    enforced = {"$ref", *checker._json_keywords_to_function}  # noqa: SLF001
+    formats = {*checker.FORMAT_REGEXS, *_EMAILS, "regex"}
+    for place, part in _parts("#", schema):
+        for keyword, value in part.items():
+            if _DESCRIBING.fullmatch(keyword):
+                continue
+            refused = f"{place}/{_escaped(keyword)}"
+            if keyword not in enforced and not {_WITH_OTHERS.get(keyword)} & enforced & part.keys():
+                raise InvalidArgumentError("schema", refused, f"a keyword of {draft}: this one would not be enforced")
+            if "$ref" in part and keyword != "$ref":
+                raise InvalidArgumentError(
+                    "schema", refused, "nothing next to $ref: it would not be enforced; use allOf"
+                )
+            if keyword == "format" and value not in formats:
+                known = ", ".join(sorted(formats))
+                raise InvalidArgumentError("schema", refused, f"one of {known}: {value!r} would not be enforced")
+
+
+def _parts(place: str, schema: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each schema within a schema, or within several, and its place."""
+    if isinstance(schema, list | tuple):
+        for index, one in enumerate(schema):
+            yield from _parts(f"{place}/{index}", one)
+    if not isinstance(schema, Mapping):
+        return
+    yield place, schema
+    for keyword in (*_ONE, *_MANY):
+        yield from _parts(f"{place}/{keyword}", schema.get(keyword))
+    for keyword in _NAMED:
+        if isinstance(named := schema.get(keyword), Mapping):
+            for name, one in named.items():
+                yield from _parts(f"{place}/{keyword}/{_escaped(name)}", one)
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
