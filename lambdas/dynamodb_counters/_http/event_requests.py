@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._fold.admission import Admission
+from dynamodb_counters._http.gateway_requests import parse_body
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
-from dynamodb_counters._http.request_body import parse_body
 from dynamodb_counters._http.tenancy import refusal
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.event_times import event_seconds
@@ -34,8 +34,7 @@ _MAX_REASON: Final = 500
 
 def parse_events(text: str) -> list[Any]:
     """Return the unvalidated events of a request body or a queue message."""
-    document = parse_body(text)
-    return document if isinstance(document, list) else [document]
+    return _as_list(parse_body(text))
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,8 @@ class EventCheck:
             foreign = {index: refusal(values, bound) for index, values in enumerate(events)}
             _require_none(HTTPStatus.FORBIDDEN, "are not the caller's own", foreign)
         texts = [write_json(values) for values in events]
-        plain = [None] * len(events) if self.schema is None else _plain_events(text)
+        # A schema sees the numbers that JSON Schema knows: 0.1 is its minimum of 0.1, and a multiple of 0.01.
+        plain = [None] * len(events) if self.schema is None else _as_list(json.loads(text))
         items: list[Image] = []
         reasons = {
             index: self._reason(values, len(texts[index]), plain[index], now, items)
@@ -120,9 +120,7 @@ def queue_messages(texts: Iterable[str]) -> list[str]:
     return [f"[{','.join(packed)}]" for packed in messages]
 
 
-def _plain_events(text: str) -> list[Any]:
-    """The events with the numbers that JSON Schema knows: 0.1 is its minimum of 0.1, and a multiple of 0.01."""
-    document = json.loads(text)
+def _as_list(document: Any) -> list[Any]:
     return document if isinstance(document, list) else [document]
 
 

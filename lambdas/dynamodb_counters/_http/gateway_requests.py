@@ -1,9 +1,23 @@
-"""Requests as API Gateway passes them to a function (payload format 2.0), whatever they hold."""
+"""Requests as API Gateway passes them to a function (payload format 2.0), whatever they hold, and their bodies."""
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Mapping
-from typing import Any
+from http import HTTPStatus
+from typing import Any, Final
+
+from dynamodb_counters._http.lossless_json import read_json
+from dynamodb_counters._http.problems import ProblemError, bad_request
+
+# Browsers send beacons, and bodies without an explicit type, as plain text.
+_CONTENT_TYPES: Final = ("application/json", "text/plain")
+
+MAX_BODY_BYTES: Final = 1_000_000
+"""Unless an ingest says otherwise; as much as a line of a file of events may have."""
+
+MAX_VALUES: Final = 50_000
+"""Values in a document, numbers and texts as well as what encloses them: each costs time, however few its bytes."""
 
 
 def well_formed(event: object) -> dict[str, Any]:
@@ -18,6 +32,33 @@ def well_formed(event: object) -> dict[str, Any]:
         "headers": {name: value for name, value in headers.items() if isinstance(value, str)},
         "requestContext": {**context, "stage": stage, "http": {**http, "method": method}},
     }
+
+
+def body_text(event: Mapping[str, Any], max_bytes: int) -> str:
+    """Decode the body of an event."""
+    headers = {name.lower(): value for name, value in event["headers"].items()}
+    content_type = str(headers.get("content-type", "")).partition(";")[0].strip().lower()
+    if content_type not in _CONTENT_TYPES:
+        detail = f"invalid Content-Type {content_type!r:.80}: expected {' or '.join(_CONTENT_TYPES)}"
+        raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
+    body = event.get("body")
+    try:
+        if not isinstance(body, str):
+            raise ValueError("no text")
+        data = b64decode(body, validate=True) if event.get("isBase64Encoded") else body.encode()
+        text = data.decode()
+    except ValueError:  # Errors of base64 and of Unicode, too.
+        raise bad_request("the body is not valid UTF-8") from None
+    if len(data) > max_bytes:
+        raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has {len(data)} bytes; limit: {max_bytes}")
+    return text
+
+
+def parse_body(text: str) -> Any:
+    try:
+        return read_json(text, max_values=MAX_VALUES)
+    except ValueError as error:
+        raise bad_request(f"the body is not valid JSON within the limits: {error}") from None
 
 
 def _members(value: object) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from typing import IO, Any, AnyStr, BinaryIO, Final, TextIO, cast
 
 import click
 
+from dynamodb_counters._http.gateway_requests import MAX_BODY_BYTES
 from dynamodb_counters._http.lossless_json import read_json
-from dynamodb_counters._http.request_body import MAX_BODY_BYTES
 from dynamodb_counters.cli.arguments import NUMBER
 from dynamodb_counters.cli.log_lines import log_request
 

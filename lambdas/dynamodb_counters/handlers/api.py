@@ -18,12 +18,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declaration, Event, Quota
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._http.gateway_requests import well_formed
+from dynamodb_counters._http.gateway_requests import MAX_BODY_BYTES, body_text, parse_body, well_formed
 from dynamodb_counters._http.live_page import page_response
 from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._http.quota_resources import QuotaResources
-from dynamodb_counters._http.request_body import MAX_BODY_BYTES, body_text, parse_body
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._http.responses import NO_STORE, cached_json_response, json_response, problem_response
 from dynamodb_counters._http.tenancy import bound_values

@@ -13,7 +13,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._http.request_body import MAX_BODY_BYTES
+from dynamodb_counters._http.gateway_requests import MAX_BODY_BYTES
 from dynamodb_counters.cli.commands.replay import _STATUSES
 from dynamodb_counters.cli.log_lines import log_request
 from simulation.faults.actors import Crashed
