@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Event
+from dynamodb_counters._declarations import Event, Packed
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.parameters import SPAN, Position, QueryParameters
 from dynamodb_counters._http.problems import bad_request
@@ -59,55 +59,49 @@ def page_of(entries: Entries, parameters: QueryParameters, clock: Callable[[], f
     return Page(found, None)
 
 
-class EventListing:
-    """The events of a declaration that a request's parameters select: by time and key, or plain ones by sort key."""
+def event_page(counters: Counters, event: Event, parameters: QueryParameters, clock: Callable[[], float]) -> Page:
+    """A page of the events that a request's parameters select: by time and key, or plain ones by sort key."""
+    # Before anything is read, so that a span without events refuses them as well.
+    wanted, after = parameters.values(event.fields), parameters.after()
+    read = partial(counters.events, event, wanted, consistent=parameters.consistent())
+    if event.packed is None:
+        entries: Entries = ((_position(event, values), values) for values in read(after=after.sk))
+    else:
+        entries = _by_time(event, event.packed, parameters, read, clock)
+    return page_of(entries, parameters, clock)
 
-    def __init__(
-        self, counters: Counters, event: Event, parameters: QueryParameters, clock: Callable[[], float]
-    ) -> None:
-        self._counters = counters
-        self._event = event
-        self._parameters = parameters
-        self._clock = clock
-        self._after = parameters.after()
-        # Before anything is read, so that a span without events refuses them as well.
-        self._wanted = parameters.values(event.fields)
-        self._consistent = parameters.consistent()
 
-    def page(self) -> Page:
-        return page_of(self._in_order(), self._parameters, self._clock)
+def _by_time(
+    event: Event,
+    packed: Packed,
+    parameters: QueryParameters,
+    read: Callable[..., Iterable[Mapping[str, Any]]],
+    clock: Callable[[], float],
+) -> Entries:
+    """Each event with its position, and a position alone where a span of time begins that takes another read."""
+    start, end = (parameters.moment(name) for name in SPAN)
+    *_, oldest = packed._layouts
+    if oldest.since is not None and start < oldest.since:
+        raise bad_request(f"invalid start: expected {oldest.since.isoformat()} or later, when packing began")
+    start, bucket, width = max(start, utc(parameters.after().seconds)), packed._bucket_seconds, 1
+    while start < end:
+        begin = math.floor(start.timestamp())
+        yield Position(begin, "", ""), None
+        asked_at = clock()
+        boundary = (begin // bucket + width) * bucket
+        until = utc(boundary) if boundary < end.timestamp() else end
+        found = [(_position(event, values), values) for values in read(start=start, end=until)]
+        # Chunks grow while a client pages through them: only an event's own time and key hold their place.
+        yield from sorted(found, key=itemgetter(0))
+        width = width * 2 if clock() - asked_at < _SLICE_SECONDS else 1
+        start = until
 
-    def _in_order(self) -> Iterator[tuple[Position, Mapping[str, Any] | None]]:
-        """Each event with its position, and a position alone where a span of time begins that takes another read."""
-        if self._event.packed is None:
-            listed = self._counters.events(self._event, self._wanted, after=self._after.sk, consistent=self._consistent)
-            yield from ((self._position(values), values) for values in listed)
-            return
-        start, end = (self._parameters.moment(name) for name in SPAN)
-        *_, oldest = self._event.packed._layouts
-        if oldest.since is not None and start < oldest.since:
-            raise bad_request(f"invalid start: expected {oldest.since.isoformat()} or later, when packing began")
-        start, bucket, width = max(start, utc(self._after.seconds)), self._event.packed._bucket_seconds, 1
-        while start < end:
-            begin = math.floor(start.timestamp())
-            yield Position(begin, "", ""), None
-            asked_at = self._clock()
-            boundary = (begin // bucket + width) * bucket
-            until = utc(boundary) if boundary < end.timestamp() else end
-            found = [(self._position(values), values) for values in self._read(start, until)]
-            # Chunks grow while a client pages through them: only an event's own time and key hold their place.
-            yield from sorted(found, key=itemgetter(0))
-            width = width * 2 if self._clock() - asked_at < _SLICE_SECONDS else 1
-            start = until
 
-    def _read(self, start: datetime, end: datetime) -> Iterator[Mapping[str, Any]]:
-        return self._counters.events(self._event, self._wanted, start=start, end=end, consistent=self._consistent)
-
-    def _position(self, values: Mapping[str, Any]) -> Position:
-        pk, sk = self._event._pk_template.render(values), self._event._sk_template.render(values)
-        for layout in self._event.packed._layouts if self._event.packed is not None else ():
-            time = values[layout.time]
-            seconds = event_seconds({"S": time} if isinstance(time, str) else {"N": str(time)})
-            if seconds >= layout._first_second:
-                return Position(seconds, pk, sk)
-        return Position(0, pk, sk)
+def _position(event: Event, values: Mapping[str, Any]) -> Position:
+    pk, sk = event._pk_template.render(values), event._sk_template.render(values)
+    for layout in event.packed._layouts if event.packed is not None else ():
+        time = values[layout.time]
+        seconds = event_seconds({"S": time} if isinstance(time, str) else {"N": str(time)})
+        if seconds >= layout._first_second:
+            return Position(seconds, pk, sk)
+    return Position(0, pk, sk)

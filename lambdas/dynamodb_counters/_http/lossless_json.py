@@ -23,7 +23,6 @@ MAX_NUMBER: Final = 400
 _MARK: Final = secrets.token_hex(12)
 _MARKED: Final = re.compile(f'"{_MARK}([^"]*)"')
 
-
 _PARENTHESES: Final = bytes.maketrans(b"[]{}", b"()()")
 _TO_OUTLINE: Final = bytes(set(range(256)) - set(b"[]{},"))
 

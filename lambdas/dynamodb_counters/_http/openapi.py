@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final
@@ -11,23 +11,16 @@ from dynamodb_counters._declarations import Aggregate, Average, Declaration, Eve
 from dynamodb_counters._declarations.event_attributes import json_schema
 from dynamodb_counters._declarations.quotas import MOST_CALLS, Quota
 from dynamodb_counters._http.parameters import (
-    BATCH_OPTIONS,
-    CLOSED_OPTIONS,
     DEFAULT_COUNT,
     DEFAULT_LAST,
     DEFAULT_LIMIT,
     DEFAULT_STEP,
-    EVENT_OPTIONS,
-    GROUP_OPTIONS,
-    GROUPS_OPTIONS,
     MAX_COUNT,
     MAX_DURATION,
     MAX_LIMIT,
     MAX_STEPS,
-    SERIES_OPTIONS,
+    OPTIONS,
     SPAN,
-    TOP_OPTIONS,
-    WINDOW_OPTIONS,
     leaderboard_fields,
 )
 from dynamodb_counters._http.problems import PROBLEM_JSON
@@ -42,48 +35,39 @@ _NUMBER: Final = {"type": "number"}
 _NEXT: Final = {**_TEXT, "nullable": True}
 _TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
 _DURATION: Final = {"type": "string", "pattern": "^[1-9][0-9]{0,6}[mhd]$"}
-_OPTIONS: Final[dict[str, dict[str, Any]]] = {
-    "consistent": {
-        "description": "Strongly consistent read: sees every completed write, at twice the read units",
-        "schema": {"type": "string", "enum": ["true", "false"], "default": "false"},
-    },
-    "count": {
-        "description": "Maximum number of groups, or of closed periods",
-        "schema": {"type": "integer", "minimum": 1, "maximum": MAX_COUNT, "default": DEFAULT_COUNT},
-    },
-    "start": {"description": "First moment of the span, with a UTC offset", "schema": _TIME},
-    "end": {"description": "First moment after the span, with a UTC offset", "schema": _TIME},
-    "period": {
-        "description": "A billing period instead of 'last'",
-        "schema": {"type": "string", "enum": list(NAMED_PERIODS)},
-    },
-    "of": {
-        "description": "Which period: 2026-10-03, 2026-W40, 2026-10 or 2026; default: the current one",
-        "schema": _TEXT,
-    },
-    "tz": {"description": "Time zone of the calendar, such as Europe/Berlin", "schema": {**_TEXT, "default": "UTC"}},
-    "anchor": {
-        "description": "Day on which months begin; the last day of a shorter month",
-        "schema": {"type": "integer", "minimum": 1, "maximum": 31, "default": 1},
-    },
-    "limit": {
-        "description": "Maximum number of events or groups; a page may have fewer, even none, before the last",
-        "schema": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
-    },
-    "next": {"description": "The 'next' of the page before", "schema": _TEXT},
-    "last": {
-        "description": "Length of the trailing window in minutes, hours or days, at most {longest}",
-        "schema": _DURATION,
-    },
-    "step": {
-        "description": f"Length of a step, or hour, day, week, month, year; at most {MAX_STEPS} steps, all whole",
-        "schema": {"type": "string", "pattern": f"{_DURATION['pattern']}|^({'|'.join(PERIODS)})$"},
-    },
-    "as_of": {
-        "description": "End of the window, with a UTC offset, in the years 1970 to 9998; default: now",
-        "schema": _TIME,
-    },
+_FROM_ONE: Final = {"type": "integer", "minimum": 1}
+_OPTIONS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "consistent": (
+        "Strongly consistent read: sees every completed write, at twice the read units",
+        {"type": "string", "enum": ["true", "false"], "default": "false"},
+    ),
+    "count": (
+        "Maximum number of groups, or of closed periods",
+        {**_FROM_ONE, "maximum": MAX_COUNT, "default": DEFAULT_COUNT},
+    ),
+    "start": ("First moment of the span, with a UTC offset", _TIME),
+    "end": ("First moment after the span, with a UTC offset", _TIME),
+    "period": ("A billing period instead of 'last'", {"type": "string", "enum": list(NAMED_PERIODS)}),
+    "of": ("Which period: 2026-10-03, 2026-W40, 2026-10 or 2026; default: the current one", _TEXT),
+    "tz": ("Time zone of the calendar, such as Europe/Berlin", {**_TEXT, "default": "UTC"}),
+    "anchor": (
+        "Day on which months begin; the last day of a shorter month",
+        {**_FROM_ONE, "maximum": 31, "default": 1},
+    ),
+    "limit": (
+        "Maximum number of events or groups; a page may have fewer, even none, before the last",
+        {**_FROM_ONE, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
+    ),
+    "next": ("The 'next' of the page before", _TEXT),
+    "last": ("Length of the trailing window in minutes, hours or days, at most {longest}", _DURATION),
+    "step": (
+        f"Length of a step, or hour, day, week, month, year; at most {MAX_STEPS} steps, all whole",
+        {"type": "string", "pattern": f"{_DURATION['pattern']}|^({'|'.join(PERIODS)})$"},
+    ),
+    "as_of": ("End of the window, with a UTC offset, in the years 1970 to 9998; default: now", _TIME),
 }
+"""The description and the schema of each parameter that is no field."""
+
 _STANDING: Final = {
     "complete": {"type": "boolean", "description": "Whether all there is has been counted"},
     "as_declared": {"type": "boolean", "description": "False while counts follow an older definition"},
@@ -93,11 +77,6 @@ _STATEMENT: Final = {
     "adjustment": {**_NUMBER, "description": "Changes of the closed periods before this one"},
     "total": _NUMBER,
     "closed_at": {**_TIME, "nullable": True},
-}
-_PROBLEM: Final = {
-    "type": "object",
-    "required": ["type", "title", "status", "detail"],
-    "properties": {"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT},
 }
 
 
@@ -114,24 +93,26 @@ def openapi(
     paths: dict[str, Any] = {"/openapi.json": _get("This OpenAPI document", "openapi", (), (), {"type": "object"})}
     for quota in quotas:
         paths |= _quota_paths(quota)
-    by_name = sorted(declarations, key=lambda declared: declared.name)
-    for declared in by_name:
+    counted = list[Declaration]()
+    for declared in sorted(declarations, key=lambda declared: declared.name):
         if isinstance(declared, Event):
             paths |= _event_paths(declared)
         else:
             paths |= _aggregate_paths(declared) if isinstance(declared, Aggregate) else _window_paths(declared)
-    counted = [declared for declared in by_name if not isinstance(declared, Event)]
+            counted.append(declared)
     if counted:
         paths["/v1/batch"] = _post_batch(counted)
     if tenant:
-        for operation in (operation for path in paths.values() for operation in path.values()):
-            _bind(operation, tenant)
-    return {
-        "openapi": "3.0.3",
-        "info": {"title": "Counters", "version": VERSION},
-        "paths": paths,
-        "components": {"schemas": {"Problem": _PROBLEM, "Group": _GROUP, "Span": _SPAN}},
+        for path in paths.values():
+            for operation in path.values():
+                _bind(operation, tenant)
+    schemas = {
+        "Problem": _object({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT}),
+        "Group": _object({"aggregate": _TEXT, "values": _TEXTS, "measures": {"type": "object"}, **_STANDING}),
+        "Span": _object({"window": _TEXT, "values": _TEXTS, **_COUNT}, _STATEMENT),
     }
+    info = {"title": "Counters", "version": VERSION}
+    return {"openapi": "3.0.3", "info": info, "paths": paths, "components": {"schemas": schemas}}
 
 
 def _aggregate_paths(aggregate: Aggregate) -> dict[str, Any]:
@@ -139,33 +120,32 @@ def _aggregate_paths(aggregate: Aggregate) -> dict[str, Any]:
     fields, values = aggregate.fields, _values(aggregate.fields)
     measures = _object({measure: _measure(kind) for measure, kind in aggregate.measures.items()})
     group = _object({"aggregate": _TEXT, "values": values, "measures": measures, **_STANDING})
-    paths = {base: _get(f"One group of {name}", f"get_{name}", fields, GROUP_OPTIONS, group)}
+    paths = {base: _get(f"One group of {name}", f"get_{name}", fields, OPTIONS["group"], group)}
     if aggregate.write_shards == 1:
-        summary = f"All groups of {name} in one partition, page by page"
+        summary, partition = f"All groups of {name} in one partition, page by page", aggregate._pk_template.fields
         groups = _object({"groups": _array(group), "next": _NEXT})
-        paths[f"{base}/groups"] = _get(summary, f"groups_{name}", aggregate._pk_template.fields, GROUPS_OPTIONS, groups)
+        paths[f"{base}/groups"] = _get(summary, f"groups_{name}", partition, OPTIONS["groups"], groups)
     if aggregate.ranking is not None:
         entries = _array(_object({"values": values, "score": _NUMBER, **_STANDING}))
         ranked = _object({"aggregate": _TEXT, "ranked": entries})
         summary = f"Top groups of {name}"
-        paths[f"{base}/top"] = _get(summary, f"top_{name}", leaderboard_fields(aggregate), TOP_OPTIONS, ranked)
+        paths[f"{base}/top"] = _get(summary, f"top_{name}", leaderboard_fields(aggregate), OPTIONS["top"], ranked)
     return paths
 
 
 def _window_paths(window: Window) -> dict[str, Any]:
     name, base, fields = window.name, f"/v1/windows/{window.name}", window.fields
     identity = {"window": _TEXT, "values": _values(fields)}
-    count = _object({**identity, **_COUNT})
-    count["properties"] |= _STATEMENT
+    count = _object({**identity, **_COUNT}, _STATEMENT)
     closed = _object({**identity, "closed": _array(_object({**_COUNT, **_STATEMENT}))})
     series = _object({**identity, "series": _array(_object(_COUNT))})
     paths = {
-        base: _get(f"Count of {name} in a span or period", f"window_{name}", fields, WINDOW_OPTIONS, count),
-        f"{base}/series": _get(f"Counts of {name} by step", f"series_{name}", fields, SERIES_OPTIONS, series),
+        base: _get(f"Count of {name} in a span or period", f"window_{name}", fields, OPTIONS["window"], count),
+        f"{base}/series": _get(f"Counts of {name} by step", f"series_{name}", fields, OPTIONS["series"], series),
     }
     if window.retention is None:
         paths[f"{base}/closed"] = _get(
-            f"Last closed periods of {name}", f"closed_{name}", fields, CLOSED_OPTIONS, closed
+            f"Last closed periods of {name}", f"closed_{name}", fields, OPTIONS["closed"], closed
         )
     longest = min(window.longest or MAX_DURATION, MAX_DURATION)
     defaults = {"last": min(DEFAULT_LAST, longest), "step": min(DEFAULT_STEP, longest)}
@@ -189,19 +169,13 @@ def _event_paths(event: Event) -> dict[str, Any]:
         values = json_schema(event._declared_attributes, openapi=True)
     else:
         # A key's fields are strings or numbers.
-        values = _object({field: {} for field in event.fields}) if event.fields else {"type": "object"}
+        values = _object({field: {} for field in event.fields})
     page = _object({"event": _TEXT, "events": _array(values), "next": _NEXT})
     required = event._pk_template.fields if event.packed is None else ()
-    path = _get(f"Events {name}, page by page", f"events_{name}", required, EVENT_OPTIONS, page)
+    path = _get(f"Events {name}, page by page", f"events_{name}", required, OPTIONS["events"], page)
     if event.packed is not None:
-        tenants = event.packed._tenants
-        path["get"]["parameters"] += [
-            *({"name": option, "in": "query", "required": True, **_OPTIONS[option]} for option in SPAN),
-            *(
-                {"name": field, "in": "query", **({"required": True} if field in tenants else {}), "schema": _TEXT}
-                for field in event.fields
-            ),
-        ]
+        span = ({**option, "required": True} for option in _options(SPAN))
+        path["get"]["parameters"] += [*span, *_fields(event.fields, event.packed._tenants)]
     return {f"/v1/events/{name}": path}
 
 
@@ -216,24 +190,17 @@ def _quota_paths(quota: Quota) -> dict[str, Any]:
     give_back = {"n": {**calls, "description": "Default: all that was taken"}}
     path = _get(f"State of the quota {name}", f"quota_{name}", quota.by, (), _object(state))
     del path["get"]["responses"]["304"]
+    taken, returned = _object({**state, **granted}), _object({**state, **given_back})
+    taking, returning = _body(group, take), _body({**group, "lease": lease}, give_back)
     return {
         base: path,
-        f"{base}/take": _post(
-            f"Take calls from {name}", f"take_{name}", _body(group, take), _object({**state, **granted}), "409"
-        ),
-        f"{base}/give-back": _post(
-            f"Give calls back to {name}",
-            f"give_back_{name}",
-            _body({**group, "lease": lease}, give_back),
-            _object({**state, **given_back}),
-            "409",
-        ),
+        f"{base}/take": _post(f"Take calls from {name}", f"take_{name}", taking, taken, "409"),
+        f"{base}/give-back": _post(f"Give calls back to {name}", f"give_back_{name}", returning, returned, "409"),
     }
 
 
 def _body(required: dict[str, Any], optional: dict[str, Any]) -> dict[str, Any]:
-    body = _object(required) if required else {"type": "object"}
-    return {**body, "properties": {**required, **optional}, "additionalProperties": False}
+    return {**_object(required, optional), "additionalProperties": False}
 
 
 def _post(
@@ -261,8 +228,7 @@ def _bind(operation: dict[str, Any], tenant: Mapping[str, str]) -> None:
 
 
 def _values(fields: Iterable[str]) -> dict[str, Any]:
-    # OpenAPI forbids an empty "required".
-    return _object(dict.fromkeys(fields, _TEXT)) if fields else {"type": "object"}
+    return _object(dict.fromkeys(fields, _TEXT))
 
 
 def _measure(measure: Measure) -> dict[str, Any]:
@@ -271,23 +237,19 @@ def _measure(measure: Measure) -> dict[str, Any]:
     return {**_NUMBER, "nullable": True} if isinstance(measure, Average) else _NUMBER
 
 
-def _object(members: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "required": list(members), "properties": members}
+def _object(members: Mapping[str, Any], optional: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    # OpenAPI forbids an empty "required".
+    required = {"required": list(members)} if members else {}
+    properties = {**members, **optional}
+    return {"type": "object", **required, **({"properties": properties} if properties else {})}
 
 
 def _array(items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
-_GROUP: Final = _object({"aggregate": _TEXT, "values": _TEXTS, "measures": {"type": "object"}, **_STANDING})
-
-
-_SPAN: Final = _object({"window": _TEXT, "values": _TEXTS, **_COUNT})
-_SPAN["properties"] |= _STATEMENT
-
-
 def _get(
-    summary: str, operation_id: str, required: Iterable[str], optional: Iterable[str], schema: dict[str, Any]
+    summary: str, operation_id: str, required: Collection[str], optional: Iterable[str], schema: dict[str, Any]
 ) -> dict[str, Any]:
     responses = _responses(schema)
     responses["304"] = {"description": "Not modified: the ETag matches If-None-Match"}
@@ -295,19 +257,28 @@ def _get(
         "get": {
             "summary": summary,
             "operationId": operation_id,
-            "parameters": [
-                *({"name": name, "in": "query", "required": True, "schema": _TEXT} for name in required),
-                *({"name": name, "in": "query", **_OPTIONS[name]} for name in optional),
-            ],
+            "parameters": [*_fields(required, required), *_options(optional)],
             "responses": responses,
         }
     }
 
 
+def _fields(names: Iterable[str], required: Container[str]) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "query", **({"required": True} if name in required else {}), "schema": _TEXT}
+        for name in names
+    ]
+
+
+def _options(names: Iterable[str]) -> list[dict[str, Any]]:
+    described = [(name, *_OPTIONS[name]) for name in names]
+    return [{"name": name, "in": "query", "description": text, "schema": schema} for name, text, schema in described]
+
+
 def _post_batch(counted: list[Declaration]) -> dict[str, Any]:
     kinds: dict[str, tuple[type[Declaration], dict[str, Any], str]] = {
         "groups": (Aggregate, {}, "Group"),
-        "windows": (Window, {name: _OPTIONS[name]["schema"] for name in BATCH_OPTIONS}, "Span"),
+        "windows": (Window, {name: _OPTIONS[name][1] for name in OPTIONS["batch"]}, "Span"),
     }
     body: dict[str, Any] = {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": {}}
     answer: dict[str, Any] = {"type": "object", "properties": {}}
@@ -315,9 +286,7 @@ def _post_batch(counted: list[Declaration]) -> dict[str, Any]:
         names = [declared.name for declared in counted if isinstance(declared, declarable)]
         if names:
             member = declarable.__name__.lower()
-            entry = _object({member: {"type": "string", "enum": names}, "values": _TEXTS})
-            entry["properties"] |= options
-            entry["additionalProperties"] = False
+            entry = _body({member: {"type": "string", "enum": names}, "values": _TEXTS}, options)
             body["properties"][kind] = {"type": "array", "minItems": 1, "maxItems": MAX_COUNT, "items": entry}
             answer["properties"][kind] = _array({"$ref": f"#/components/schemas/{schema}"})
     return _post("Many groups of any aggregates, and spans of any windows", "batch", body, answer)

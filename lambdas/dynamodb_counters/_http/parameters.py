@@ -19,30 +19,36 @@ from dynamodb_counters._http.lossless_json import read_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._http.tenancy import filled_in
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
+from dynamodb_counters._reads.bucket_queries import require_retained
 from dynamodb_counters._reads.statements import billing_period
 from dynamodb_counters._timeline.calendars import PERIODS, time_zone
 from dynamodb_counters._timeline.intervals import Interval
 from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND
 
-GROUP_OPTIONS: Final = ("consistent",)
-GROUPS_OPTIONS: Final = ("limit", "next", "consistent")
-TOP_OPTIONS: Final = ("count",)
 SPAN: Final = ("start", "end")
-CALENDAR: Final = ("tz", "anchor")
-WINDOW_OPTIONS: Final = ("last", "as_of", *SPAN, "period", "of", *CALENDAR, "consistent")
-BATCH_OPTIONS: Final = tuple(name for name in WINDOW_OPTIONS if name != "consistent")
-CLOSED_OPTIONS: Final = ("count",)
-SERIES_OPTIONS: Final = ("last", "as_of", *SPAN, "step", *CALENDAR)
+_CALENDAR: Final = ("tz", "anchor")
+_PAGE: Final = ("limit", "next", "consistent")
+_SPANS: Final = ("last", "as_of", *SPAN, "period", "of", *_CALENDAR)
 
-EVENT_OPTIONS: Final = ("limit", "next", "consistent")
+OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "group": ("consistent",),
+    "groups": _PAGE,
+    "top": ("count",),
+    "window": (*_SPANS, "consistent"),
+    "series": ("last", "as_of", *SPAN, "step", *_CALENDAR),
+    "closed": ("count",),
+    "batch": _SPANS,
+    "events": _PAGE,
+}
+"""Parameters that a request may leave out, by its resource; of a batch, those of each window."""
 
-RESERVED: Final = frozenset({*GROUPS_OPTIONS, *TOP_OPTIONS})
+RESERVED: Final = frozenset({*OPTIONS["groups"], *OPTIONS["top"]})
 """Parameter names that no field of a group of an aggregate may have."""
 
-RESERVED_OF_WINDOWS: Final = frozenset({*WINDOW_OPTIONS, *CLOSED_OPTIONS, *SERIES_OPTIONS})
+RESERVED_OF_WINDOWS: Final = frozenset({*OPTIONS["window"], *OPTIONS["series"], *OPTIONS["closed"]})
 """Parameter names that no field of a group of a window may have."""
 
-RESERVED_OF_EVENTS: Final = frozenset({*EVENT_OPTIONS, *SPAN})
+RESERVED_OF_EVENTS: Final = frozenset({*OPTIONS["events"], *SPAN})
 """Parameter names that no field of a readable event's key may have."""
 
 MAX_QUERY_BYTES: Final = 10_240
@@ -170,26 +176,25 @@ class QueryParameters:
 
     def interval(self, window: Window, now: float, *, is_series: bool = False) -> Interval:
         """The span of time that is asked for: a period, from `start` to `end`, or the trailing `last`."""
-        self._require_one_span(() if is_series else CALENDAR)
-        if "period" in self.by_name:
-            return billing_period(
-                window, self.by_name["period"], self.by_name.get("of"), self.zone(), now, anchor=self.anchor()
-            )
-        if "start" in self.by_name:
-            first, last = (self.moment(name).timestamp() for name in SPAN)
-            if first >= last:
-                raise _invalid("end", self.by_name["end"], "a moment after 'start'")
-            return Interval.around(first, last, window._unit)
-        return Interval.ending_at(self.as_of(now).timestamp(), self.last(window), window._unit)
-
-    def _require_one_span(self, calendar: tuple[str, ...]) -> None:
-        given, kinds = self.by_name.keys(), (("last", "as_of"), SPAN, ("period", "of", *calendar))
-        spans = [names for names in kinds if not given.isdisjoint(names)]
+        given, kinds = self.by_name, (("last", "as_of"), SPAN, ("period", "of", *(() if is_series else _CALENDAR)))
+        spans = [names for names in kinds if not given.keys().isdisjoint(names)]
         if len(spans) > 1:
             raise bad_request(f"{spans[0][0]!r} and {spans[1][0]!r} are given: expected one span of time")
         for name in ("start", "end", "period"):
             if spans and name in spans[0] and name not in given:
                 raise bad_request(f"missing parameter {name!r}")
+        if "period" in given:
+            interval = billing_period(window, given["period"], given.get("of"), self.zone(), now, anchor=self.anchor())
+        elif "start" in given:
+            first, last = (self.moment(name).timestamp() for name in SPAN)
+            if first >= last:
+                raise _invalid("end", given["end"], "a moment after 'start'")
+            interval = Interval.around(first, last, window._unit)
+        else:
+            until = self.moment("as_of").timestamp() if "as_of" in given else now
+            interval = Interval.ending_at(until, self.last(window), window._unit)
+        require_retained(window, spans[0][0] if spans else "last", interval.start, now)
+        return interval
 
     def zone(self) -> tzinfo:
         return time_zone(self.by_name.get("tz", "UTC"))
@@ -202,9 +207,6 @@ class QueryParameters:
         if text in PERIODS:
             return text
         return self._duration("step", min(DEFAULT_STEP, timedelta(seconds=interval.end - interval.start)))
-
-    def as_of(self, now: float) -> datetime:
-        return self.moment("as_of") if "as_of" in self.by_name else datetime.fromtimestamp(now, UTC)
 
     def moment(self, name: str) -> datetime:
         text = self.by_name[name]
@@ -250,8 +252,8 @@ def body_values(where: str, values: object, fields: Collection[str], bound: Mapp
 def event_parameters(event: Event) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the parameters that a listing of events requires, and those that it also takes."""
     if event.packed is None:
-        return event._pk_template.fields, EVENT_OPTIONS
-    return (*SPAN, *event.packed._tenants), (*event.fields, *EVENT_OPTIONS)
+        return event._pk_template.fields, OPTIONS["events"]
+    return (*SPAN, *event.packed._tenants), (*event.fields, *OPTIONS["events"])
 
 
 def leaderboard_fields(aggregate: Aggregate) -> tuple[str, ...]:

@@ -12,18 +12,12 @@ from typing import Any, Final, TypeAlias, TypeVar
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._declarations.groups import Group
-from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES, EventListing, page_of
+from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES, event_page, page_of
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.parameters import (
-    BATCH_OPTIONS,
-    CLOSED_OPTIONS,
-    GROUP_OPTIONS,
-    GROUPS_OPTIONS,
     MAX_COUNT,
     MAX_STEPS,
-    SERIES_OPTIONS,
-    TOP_OPTIONS,
-    WINDOW_OPTIONS,
+    OPTIONS,
     Position,
     QueryParameters,
     body_values,
@@ -31,12 +25,12 @@ from dynamodb_counters._http.parameters import (
     leaderboard_fields,
 )
 from dynamodb_counters._http.problems import ProblemError, bad_request
-from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, require_retained, series_spans
+from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, series_spans
 from dynamodb_counters._reads.rankings import Ranked
-from dynamodb_counters._reads.statements import Statement, closed_periods, read_statements
+from dynamodb_counters._reads.statements import Asked, Statement, closed_periods, read_statements
 from dynamodb_counters._reads.window_counts import WindowCount
 from dynamodb_counters._timeline.calendars import steps
-from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries, read_cost
+from dynamodb_counters._timeline.intervals import Span, plan_queries, read_cost
 
 Bound: TypeAlias = Mapping[str, str]
 _NONE: Final[Bound] = MappingProxyType({})
@@ -46,7 +40,7 @@ MAX_READ_UNITS: Final = 650
 
 _BATCH: Final[dict[str, tuple[str, type[Any], tuple[str, ...]]]] = {
     "groups": ("aggregate", Aggregate, ()),
-    "windows": ("window", Window, BATCH_OPTIONS),
+    "windows": ("window", Window, OPTIONS["batch"]),
 }
 """By the member of a batch: the member of an entry that names a declaration, its kind, and its options."""
 
@@ -69,7 +63,7 @@ class CountResources:
 
     def group(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         aggregate = self._declared(name, Aggregate)
-        parameters = QueryParameters.parse(query_string, aggregate.fields, GROUP_OPTIONS, bound)
+        parameters = QueryParameters.parse(query_string, aggregate.fields, OPTIONS["group"], bound)
         values = parameters.values(aggregate.fields)
         return _group_json(name, self._counters.get(aggregate, values, consistent=parameters.consistent()))
 
@@ -98,7 +92,7 @@ class CountResources:
         if aggregate.write_shards > 1:
             raise bad_request(f"{name!r} is sharded over several partitions; request one group at a time")
         fields = aggregate._pk_template.fields
-        parameters = QueryParameters.parse(query_string, fields, GROUPS_OPTIONS, bound)
+        parameters = QueryParameters.parse(query_string, fields, OPTIONS["groups"], bound)
         values, consistent = parameters.values(fields), parameters.consistent()
         groups = self._counters.scan(aggregate, values, after=parameters.after().sk, consistent=consistent)
         listed = ((Position(0, "", key), _group_json(name, group)) for key, group in groups)
@@ -108,58 +102,51 @@ class CountResources:
     def top(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         aggregate = self._declared(name, Aggregate)
         fields = leaderboard_fields(aggregate)
-        parameters = QueryParameters.parse(query_string, fields, TOP_OPTIONS, bound)
+        parameters = QueryParameters.parse(query_string, fields, OPTIONS["top"], bound)
         ranked = self._counters.top(aggregate, parameters.values(fields), count=parameters.count())
         entries = [{"values": dict(one.values), "score": one.score, **_standing(one)} for one in ranked]
         return {"aggregate": name, "ranked": _fitting(entries)}
 
     def window(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         window = self._declared(name, Window)
-        parameters = QueryParameters.parse(query_string, window.fields, WINDOW_OPTIONS, bound)
+        parameters = QueryParameters.parse(query_string, window.fields, OPTIONS["window"], bound)
         [found] = self._windows([(window, parameters)], consistent=parameters.consistent())
         return found
 
     def closed(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         """The statements of a group's last closed periods, in order."""
         window = self._declared(name, Window)
-        parameters = QueryParameters.parse(query_string, window.fields, CLOSED_OPTIONS, bound)
+        parameters = QueryParameters.parse(query_string, window.fields, OPTIONS["closed"], bound)
         values = parameters.values(window.fields)
         closed = closed_periods(self._table, window, values, last=parameters.count())
         return {"window": name, "values": values, "closed": [_statement_json(one) for one in closed]}
 
     def _windows(self, asked: Sequence[tuple[Window, QueryParameters]], *, consistent: bool) -> list[dict[str, Any]]:
         """Counts of spans, and statements of periods, each kind at once."""
-        now, table = self._clock(), self._table
-        spans = [
-            (window, parameters.values(window.fields), parameters.interval(window, now)) for window, parameters in asked
-        ]
-        for (window, _, interval), (_, parameters) in zip(spans, asked, strict=True):
-            argument = next((name for name in ("period", "start") if name in parameters.by_name), "last")
-            require_retained(window, argument, interval.start, now)
-        _require_affordable(spans)
-        is_period = ["period" in parameters.by_name for _, parameters in asked]
-        of_periods = [one for one, named in zip(spans, is_period, strict=True) if named]
-        others = [one for one, named in zip(spans, is_period, strict=True) if not named]
-        statements = iter(
-            read_statements(
-                table, of_periods, consistent=consistent, check=lambda both: _require_affordable([*others, *both])
-            )
+        now, is_period = self._clock(), ["period" in parameters.by_name for _, parameters in asked]
+        spans: dict[bool, list[Asked]] = {True: [], False: []}
+        for (window, parameters), named in zip(asked, is_period, strict=True):
+            values, interval = parameters.values(window.fields), parameters.interval(window, now)
+            spans[named].append((window, values, interval))
+        _require_affordable([*spans[True], *spans[False]])
+        statements = read_statements(
+            self._table,
+            spans[True],
+            consistent=consistent,
+            check=lambda both: _require_affordable([*spans[False], *both]),
         )
-        counts = iter(count_intervals(table, others, consistent=consistent))
+        counts = count_intervals(self._table, spans[False], consistent=consistent)
+        found = {True: map(_statement_json, statements), False: map(_count_json, counts)}
         return [
-            {
-                "window": window.name,
-                "values": values,
-                **(_statement_json(next(statements)) if named else _count_json(next(counts))),
-            }
-            for (window, values, _), named in zip(spans, is_period, strict=True)
+            {"window": window.name, "values": parameters.values(window.fields), **next(found[named])}
+            for (window, parameters), named in zip(asked, is_period, strict=True)
         ]
 
     def series(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         window = self._declared(name, Window)
-        parameters = QueryParameters.parse(query_string, window.fields, SERIES_OPTIONS, bound)
-        values, now = parameters.values(window.fields), self._clock()
-        interval = parameters.interval(window, now, is_series=True)
+        parameters = QueryParameters.parse(query_string, window.fields, OPTIONS["series"], bound)
+        values = parameters.values(window.fields)
+        interval = parameters.interval(window, self._clock(), is_series=True)
         step, zone, anchor = parameters.step(interval), parameters.zone(), parameters.anchor()
         length = timedelta(seconds=interval.end - interval.start)
         if isinstance(step, timedelta) and length % step:
@@ -167,7 +154,6 @@ class CountResources:
         intervals = steps(interval.start, interval.end, step, zone, window._unit, anchor=anchor)
         if len(intervals) > MAX_STEPS:
             raise bad_request(f"invalid step: expected at most {MAX_STEPS} steps, not {len(intervals)}")
-        require_retained(window, "start" if "start" in parameters.by_name else "last", interval.start, now)
         _require_cost(series_spans(window, intervals))
         counts = count_series(self._table, window, values, intervals, consistent=False)
         return {"window": name, "values": values, "series": [_count_json(count) for count in counts]}
@@ -175,7 +161,7 @@ class CountResources:
     def events(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         event = self._declared(name, Event)
         parameters = QueryParameters.parse(query_string, *event_parameters(event), bound)
-        page = EventListing(self._counters, event, parameters, self._clock).page()
+        page = event_page(self._counters, event, parameters, self._clock)
         return {"event": name, "events": page.found, "next": page.next}
 
     def _declared(self, name: str, kind: type[_Declared]) -> _Declared:
@@ -206,10 +192,7 @@ class CountResources:
 def _batch_entries(document: object) -> Mapping[str, list[object]]:
     is_object = isinstance(document, Mapping) and document and document.keys() <= _BATCH.keys()
     entries: Mapping[str, list[object]] = document if is_object else {}  # type: ignore[assignment]
-    for kind in entries.values():
-        if not isinstance(kind, list) or not 1 <= len(kind) <= MAX_COUNT:
-            entries = {}
-    if not entries:
+    if not entries or not all(isinstance(kind, list) and 1 <= len(kind) <= MAX_COUNT for kind in entries.values()):
         expected = f"an object with members 'groups' or 'windows', arrays of 1 to {MAX_COUNT}"
         raise bad_request(f"invalid body: expected {expected}")
     return entries
@@ -221,7 +204,7 @@ def _fitting(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [entry for entry, size in zip(entries, sizes, strict=True) if size <= MAX_PAGE_BYTES]
 
 
-def _require_affordable(asked: Sequence[tuple[Window, Any, Interval]]) -> None:
+def _require_affordable(asked: Sequence[Asked]) -> None:
     _require_cost([span for window, _, interval in asked for span in plan_queries(window._kept_tiers, interval)])
 
 

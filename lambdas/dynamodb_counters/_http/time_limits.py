@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from http import HTTPStatus
 from typing import Final
 
@@ -16,7 +16,6 @@ MAX_CPU_SECONDS: Final = 0.45
 _TO_ANSWER: Final = 0.5
 """Seconds that the answer takes of the time that is left."""
 
-
 _AGAIN: Final = 0.05
 """Seconds until the error is raised again: one raised where no code can catch it, as in a finalizer, is lost."""
 
@@ -25,20 +24,18 @@ class _OverError(BaseException):
     """No `Exception`, which the code that it interrupts might catch."""
 
 
-@contextmanager
-def cpu_limit(seconds: float = MAX_CPU_SECONDS) -> Iterator[None]:
+def cpu_limit(seconds: float = MAX_CPU_SECONDS) -> AbstractContextManager[None]:
     detail = "the events take too long to check: send fewer, or shorter texts"
     # Python's regular expressions look for signals while they match.
-    with _limit(signal.SIGPROF, signal.ITIMER_PROF, seconds, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail):
-        yield
+    return _limit(signal.SIGPROF, signal.ITIMER_PROF, seconds, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
 
 
-@contextmanager
-def time_limit(seconds_left: float, detail: str = "the counts cannot be read now; retry") -> Iterator[None]:
+def time_limit(
+    seconds_left: float, detail: str = "the counts cannot be read now; retry"
+) -> AbstractContextManager[None]:
     """End before the function's own timeout, which the API would answer with a bare 5xx."""
     seconds = max(_TO_ANSWER, seconds_left - _TO_ANSWER)
-    with _limit(signal.SIGALRM, signal.ITIMER_REAL, seconds, HTTPStatus.SERVICE_UNAVAILABLE, detail):
-        yield
+    return _limit(signal.SIGALRM, signal.ITIMER_REAL, seconds, HTTPStatus.SERVICE_UNAVAILABLE, detail)
 
 
 @contextmanager

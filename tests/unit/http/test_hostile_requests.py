@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.parameters import (
-    BATCH_OPTIONS,
+    OPTIONS,
     RESERVED,
     RESERVED_OF_EVENTS,
     RESERVED_OF_WINDOWS,
@@ -103,7 +103,7 @@ GROUP = st.fixed_dictionaries(
 )
 SPAN = st.fixed_dictionaries(
     {"window": st.sampled_from(["rolling", "kept", "views"]) | SCALARS, "values": st.just({"url": "/"}) | JSON},
-    optional={name: PARAMETERS[name] | SCALARS for name in BATCH_OPTIONS},
+    optional={name: PARAMETERS[name] | SCALARS for name in OPTIONS["batch"]},
 )
 BODIES = (
     (
