@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from heapq import merge
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.checks import require_attribute
@@ -29,7 +30,11 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 Values: TypeAlias = Mapping[str, object]
 Wanted: TypeAlias = Mapping[str, str]
+Timespan: TypeAlias = tuple[float, float]
 Filter: TypeAlias = Callable[[Image], bool]
+
+_BY_PARTITION: Final = "events that are not packed are read by partition"
+_BY_TENANT: Final = "the chunks of each have keys of their own"
 
 
 class EventReads:
@@ -67,8 +72,8 @@ class EventReads:
             The attribute that holds the time of an event that is not packed, where `start` or `end` is given.
         after : str, optional
             Of events that are not packed, only those whose sort keys come after this one. Default: all.
-        consistent : bool, optional
-            Whether to read strongly consistently, at twice the read units. Default False.
+        consistent
+            As in `get`.
         **fields : str or number
             Attributes that the events have. Required for all fields of `pk`; of a packed event for its tenant, if it
             has one. Default: any.
@@ -86,67 +91,64 @@ class EventReads:
         wanted = _wanted(event, given(values, fields))
         first = -math.inf if start is None else seconds_of("start", start)
         last = math.inf if end is None else seconds_of("end", end)
+        listing = _Listing(self._table, event, wanted, consistent)
         if event.packed is None:
-            _require_partition(event, wanted)
-            is_timely, ranges = _time_filter(time, first, last), _ranges(event, time, first, last)
-            return self._plain(event, wanted, is_timely, ranges, after=after, consistent=consistent)
-        _require_tenants(event.packed._tenants, wanted)
+            _require_values(event._pk_template.fields, wanted, _BY_PARTITION)
+            if time is None and not (start is None and end is None):
+                allowed = "the attribute that holds the events' time, if start or end is given"
+                raise InvalidArgumentError("time", time, allowed)
+            return listing.plain(time, (first, last), after)
+        _require_values(event.packed._tenants, wanted, _BY_TENANT)
         if after:
             raise InvalidArgumentError("after", after, "no sort key for a packed event: chunks have others")
         if time is not None:
             raise InvalidArgumentError("time", time, "None for a packed event: `Packed` names the attribute")
-        return self._by_layout(event, wanted, (first, last), consistent=consistent)
+        return listing.by_layout(first, last)
 
-    def _by_layout(
-        self, event: Event, wanted: Wanted, span: tuple[float, float], *, consistent: bool
-    ) -> Iterator[dict[str, Any]]:
+
+@dataclass(frozen=True)
+class _Listing:
+    """The events of a declaration that have the wanted values."""
+
+    table: Table
+    event: Event
+    wanted: Wanted
+    consistent: bool
+
+    def by_layout(self, first: float, last: float) -> Iterator[dict[str, Any]]:
         """Events of each layout in turn, the oldest first; before its date, items of their own."""
-        (first, last), layouts = span, Layouts.of_table(self._table).held(event)
+        layouts = Layouts.of_table(self.table).held(self.event)
         oldest = layouts[-1]
         if first < oldest.since:
-            _require_partition(event, wanted)
-            within = first, min(last, oldest.since)
-            is_timely, ranges = _time_filter(oldest.time, *within), _ranges(event, oldest.time, *within)
-            yield from self._plain(event, wanted, is_timely, ranges, consistent=consistent)
+            _require_values(self.event._pk_template.fields, self.wanted, _BY_PARTITION)
+            yield from self.plain(oldest.time, (first, min(last, oldest.since)))
         ends = [*(layout.since for layout in layouts[-2::-1]), math.inf]
         for layout, end in zip(reversed(layouts), ends, strict=True):
-            within = max(first, layout.since), min(last, end)
-            yield from self._packed(event, layout, wanted, within, consistent=consistent)
+            yield from self._packed(layout, (max(first, layout.since), min(last, end)))
 
-    def _plain(
-        self,
-        event: Event,
-        wanted: Wanted,
-        is_timely: Filter,
-        ranges: Sequence[Range],
-        *,
-        after: str = "",
-        consistent: bool,
-    ) -> Iterator[dict[str, Any]]:
-        pk, is_wanted, now = event._pk_template.render(wanted), _filter(wanted), self._table.clock()
-        for first, last in ranges:
+    def plain(self, time: str | None, span: Timespan, after: str = "") -> Iterator[dict[str, Any]]:
+        """Items of their own, by sort key."""
+        pk, now = self.event._pk_template.render(self.wanted), self.table.clock()
+        is_wanted, is_timely = _filter(self.wanted), _time_filter(time, span)
+        for first, last in _ranges(self.event, time, span):
             if last <= after:
                 continue
             # No key is empty, a template's prefix may be.
-            for item in query(self._table, pk, (max(first, after, " "), last), consistent=consistent):
+            for item in query(self.table, pk, (max(first, after, " "), last), consistent=self.consistent):
                 is_kept = TTL not in item or float(item[TTL]["N"]) > now
-                is_event = item.get(TYPE, {}).get("S") in (event.name, event.name + ONCE_SUFFIX)
+                is_event = item.get(TYPE, {}).get("S") in (self.event.name, self.event.name + ONCE_SUFFIX)
                 if item[SK]["S"] > after and is_event and is_kept and is_wanted(item) and is_timely(item):
                     yield _plain(item)
 
-    def _packed(
-        self, event: Event, layout: Layout, wanted: Wanted, span: tuple[float, float], *, consistent: bool
-    ) -> Iterator[dict[str, Any]]:
-        streams = [
-            self._chunks(event, layout, part, span, consistent=consistent) for part in _parts(event, layout, wanted)
-        ]
-        identity, is_timely = EventIdentity(event), _time_filter(layout.time, *span)
+    def _packed(self, layout: Layout, span: Timespan) -> Iterator[dict[str, Any]]:
+        streams = [self._chunks(layout, part, span) for part in _parts(self.event, layout, self.wanted)]
+        identity, is_timely = EventIdentity(self.event), _time_filter(layout.time, span)
         for _, chunks in groupby(merge(*streams, key=_bucket), key=_bucket):
             live: dict[bytes, Image] = {}
             for item in chunks:
                 chunk = decode_chunk(item[CHUNK])
                 # A row that is taken back has the values that were accepted, so rows of other events need no look.
-                for row in chunk.rows_at(_places(chunk, wanted)):
+                for row in chunk.rows_at(_places(chunk, self.wanted)):
                     digest = identity.digest(row.values)
                     if row.sign == "+":
                         live[digest] = row.values
@@ -154,19 +156,16 @@ class EventReads:
                         live.pop(digest, None)
             yield from (_plain(image) for image in live.values() if is_timely(image))
 
-    def _chunks(
-        self, event: Event, layout: Layout, part: str, span: tuple[float, float], *, consistent: bool
-    ) -> Iterator[Mapping[str, Any]]:
+    def _chunks(self, layout: Layout, part: str, span: Timespan) -> Iterator[Mapping[str, Any]]:
         begin, finish = max(FIRST_SECOND, span[0]), min(LAST_SECOND, span[1])
-        if event.retention is not None:
+        name, retention, bucket = self.event.name, self.event.retention, layout.bucket
+        if retention is not None:
             # An event that is refused as too late is read no more either, though it may not be deleted yet.
-            begin = max(begin, (self._table.clock() - event.retention.total_seconds()) // layout.bucket * layout.bucket)
-        if begin >= finish:
-            return
-        pk, first = chunk_key(event.name, part, int(begin // layout.bucket * layout.bucket), 0)
-        latest = (math.ceil(finish) - 1) // layout.bucket * layout.bucket
-        _, last = chunk_key(event.name, part, latest, MAX_NUMBER, LAST_PATH)
-        yield from query(self._table, pk, (first, last), consistent=consistent)
+            begin = max(begin, (self.table.clock() - retention.total_seconds()) // bucket * bucket)
+        if begin < finish:
+            pk, first = chunk_key(name, part, int(begin // bucket * bucket), 0)
+            _, last = chunk_key(name, part, (math.ceil(finish) - 1) // bucket * bucket, MAX_NUMBER, LAST_PATH)
+            yield from query(self.table, pk, (first, last), consistent=self.consistent)
 
 
 def _wanted(event: Event, values: Values) -> dict[str, str]:
@@ -176,23 +175,14 @@ def _wanted(event: Event, values: Values) -> dict[str, str]:
     return {name: key_text(name, value) for name, value in values.items()}
 
 
-def _require_partition(event: Event, wanted: Wanted) -> None:
-    missing = [name for name in event._pk_template.fields if name not in wanted]
-    if missing:
-        allowed = f"values for {', '.join(missing)}, as events that are not packed are read by partition"
-        raise InvalidArgumentError("values", dict(wanted), allowed)
-
-
-def _require_tenants(tenants: Iterable[str], wanted: Wanted) -> None:
-    for name in tenants:
-        if name not in wanted:
-            allowed = f"a value for {name}, as the chunks of each have keys of their own"
-            raise InvalidArgumentError("values", dict(wanted), allowed)
+def _require_values(names: Iterable[str], wanted: Wanted, why: str) -> None:
+    if missing := [name for name in names if name not in wanted]:
+        raise InvalidArgumentError("values", dict(wanted), f"values for {', '.join(missing)}, as {why}")
 
 
 def _parts(event: Event, layout: Layout, wanted: Wanted) -> Iterable[str]:
     """The parts that wanted events may be in."""
-    _require_tenants([] if layout.tenant is None else [layout.tenant], wanted)
+    _require_values([] if layout.tenant is None else [layout.tenant], wanted, _BY_TENANT)
     image: Image = {name: {"S": text} for name, text in wanted.items()}
     if layout.partition_by is not None and layout.partition_by in wanted:
         return [layout.part(b"", image)]
@@ -226,27 +216,25 @@ def _filter(wanted: Wanted) -> Filter:
     return holds
 
 
-def _time_filter(time: str | None, start: float, end: float) -> Filter:
-    if (start, end) == (-math.inf, math.inf):
+def _time_filter(time: str | None, span: Timespan) -> Filter:
+    if time is None or span == (-math.inf, math.inf):
         return lambda _: True
-    if time is None:
-        raise InvalidArgumentError("time", time, "the attribute that holds the events' time, if start or end is given")
-    find, name = reader(time), time
+    find = reader(time)
 
     def holds(image: Image) -> bool:
         value = find(image)
         if value is None:
-            raise InvalidArgumentError("time", name, "an attribute that all events have")
-        return start <= event_seconds(value) < end
+            raise InvalidArgumentError("time", time, "an attribute that all events have")
+        return span[0] <= event_seconds(value) < span[1]
 
     return holds
 
 
-def _ranges(event: Event, time: str | None, start: float, end: float) -> Sequence[Range]:
+def _ranges(event: Event, time: str | None, span: Timespan) -> Sequence[Range]:
     """Ranges of sort keys that hold all events of a span of time."""
     prefix = event._sk_template.prefix
     sorts = event._sk_template.fields[:1] == (time,)
-    return time_ranges(prefix, start, end) if sorts else [(prefix, prefix + LAST_CHARACTER)]
+    return time_ranges(prefix, *span) if sorts else [(prefix, prefix + LAST_CHARACTER)]
 
 
 def _bucket(chunk: Mapping[str, Any]) -> str:

@@ -80,7 +80,7 @@ class RankingReads:
         require_aggregate(aggregate)
         values = given(values, fields)
         kept = current(self._table, aggregate, values, lambda one: _ranking(one)._template.fields[:-1])
-        found = _scores(self._table, _ranking(kept), values, count, descending=True)
+        found = _scores(self._table, _ranking(kept), values, count)
         return _ranked(self._table, aggregate, kept, found)
 
     def around(
@@ -117,35 +117,31 @@ class RankingReads:
         if item is None or SCORE not in item:
             return []
         own, score = identity(key), item[SCORE]["N"]
-        above = _scores(table, ranking, values, count, descending=False, beyond=(">", score))
+        above = _scores(table, ranking, values, count, (">", score))
         # The order among equal scores is arbitrary, so the group itself is taken out and put first.
-        below = _scores(table, ranking, values, count + 1, descending=True, beyond=("<=", score))
+        below = _scores(table, ranking, values, count + 1, ("<=", score))
         others = [found for found in below if identity(found) != own][:count]
         return _ranked(table, aggregate, kept, [*reversed(above), item, *others])
 
 
 def _scores(
-    table: Table,
-    ranking: Ranking,
-    values: Mapping[str, object],
-    count: int,
-    *,
-    descending: bool,
-    beyond: tuple[str, str] | None = None,
+    table: Table, ranking: Ranking, values: Mapping[str, object], count: int, beyond: tuple[str, str] | None = None
 ) -> list[Mapping[str, Any]]:
+    """Keys in the order of their scores: the highest first, but of those above a score the lowest."""
     keys = [ranking._template.render({**values, WRITE_SHARD_FIELD: shard}) for shard in range(ranking.write_shards)]
-    condition, comparison = "#leaderboard = :leaderboard", {}
+    condition, names, compared = "#leaderboard = :leaderboard", {"#leaderboard": LEADERBOARD}, {}
     if beyond is not None:
-        operator, score = beyond
-        condition, comparison = f"{condition} AND #score {operator} :score", {":score": {"N": score}}
+        condition += f" AND #score {beyond[0]} :score"
+        names, compared = {**names, "#score": SCORE}, {":score": {"N": beyond[1]}}
+    descending = beyond is None or beyond[0] == "<="
 
     def read(key: str) -> list[Mapping[str, Any]]:
         pages = table.client.get_paginator("query").paginate(
             TableName=table.name,
             IndexName=RANKING_INDEX,
             KeyConditionExpression=condition,
-            ExpressionAttributeNames={"#leaderboard": LEADERBOARD, **({"#score": SCORE} if beyond is not None else {})},
-            ExpressionAttributeValues={":leaderboard": {"S": key}, **comparison},
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues={":leaderboard": {"S": key}, **compared},
             ScanIndexForward=not descending,
             PaginationConfig={"MaxItems": count, "PageSize": count},
         )
