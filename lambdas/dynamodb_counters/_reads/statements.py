@@ -53,7 +53,7 @@ class Statement:
     closed_at : datetime, optional
         When it was closed, from which on its numbers stand. Default None: it is open.
     complete, as_declared : bool, optional
-        As of a `WindowCount`; both are true of a closed period.
+        As of a `Group`; both are true of a closed period.
 
     Examples
     --------

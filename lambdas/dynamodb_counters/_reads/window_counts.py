@@ -21,12 +21,8 @@ class WindowCount:
         The window's measure over the interval.
     start, end : datetime
         The interval in UTC, start included, end excluded.
-    complete : bool, optional
-        Whether all there is of the interval has been counted; False of a window that was added to a table with data,
-        until its backfill has ended, and of a table that no deployment counts yet. Default True.
-    as_declared : bool, optional
-        Whether it follows the definition that the reader declares; False of one that was changed, until its backfill
-        has ended. Default True.
+    complete, as_declared : bool, optional
+        As of a `Group`: whether all there is of the interval has been counted, and by the definition that is declared.
 
     Examples
     --------
