@@ -36,6 +36,9 @@ def limits(seconds: float = LONGEST_REQUEST) -> dict[str, Any]:
     }
 
 
-def make_service_client(service: str, seconds: float = LONGEST_REQUEST) -> Any:
-    """Create a client that gives up after so many seconds, without importing boto3."""
-    return get_session().create_client(service, config=Config(**limits(seconds)))
+def make_service_client(service: str, seconds: float = LONGEST_REQUEST, **settings: Any) -> Any:
+    """Create a client as boto3.client makes it, which gives up after so many seconds.
+
+    A cold start would wait for the import of boto3.
+    """
+    return get_session().create_client(service, config=Config(**limits(seconds), **settings))

@@ -18,8 +18,6 @@ from dynamodb_counters._items.decimals import format_number, parse_number
 from dynamodb_counters._items.table_schema import TYPE, is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
-_ANY_SHARD = ""
-
 
 def evaluate(
     declared: Iterable[Declarable],
@@ -118,7 +116,7 @@ def _is_newer(image: Image, other: Image, version: str) -> bool:
 def _image(delta: Delta) -> Image:
     """The item that the aggregator would have written."""
     layout = delta.layout
-    key = layout.key(delta.group, _ANY_SHARD)
+    key = layout.key(delta.group, "")
     image = {name: {"S": text} for name, text in {**layout.stored_values(delta.group, key), **key}.items()}
     image |= {name: {"N": format_number(number)} for name, number in delta.measures.items()}
     return {**image, TYPE: {"S": layout.name}}

@@ -13,15 +13,13 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 import botocore
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
-from botocore.session import get_session
 
 from dynamodb_counters._assumptions import FIRST_PAUSE, LONGEST_PAUSE, LONGEST_REQUEST, TRIES
-from dynamodb_counters._clients import limits, may_pass
+from dynamodb_counters._clients import make_service_client, may_pass
 from dynamodb_counters.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -86,7 +84,7 @@ class Table:
             object.__setattr__(self, "bulk", "put")
 
     def reached_by(self, client: Any) -> Table:
-        """The same table, through another client."""
+        """The same table with the same threads, through another client."""
         other = copy(self)
         object.__setattr__(other, "client", client)
         return other
@@ -201,16 +199,13 @@ class RetryingClient:
 
 def make_client(seconds: float = LONGEST_REQUEST) -> DynamoDBClient:
     """Create a client that retries transient errors for so long, with a connection for each thread of a `Table`."""
-    # Client as boto3.client makes it, without importing boto3: the aggregator's cold start would wait for it.
-    client: Any = get_session().create_client(
+    client: DynamoDBClient = make_service_client(
         "dynamodb",
-        config=Config(
-            max_pool_connections=CONCURRENCY,
-            # Together a third of a call's CPU time: a user agent built for each call, and a check of arguments
-            # that the runtime has built itself.
-            user_agent=f"Botocore/{botocore.__version__} dynamodb-counters",
-            parameter_validation=False,
-            **limits(seconds),
-        ),
+        seconds,
+        max_pool_connections=CONCURRENCY,
+        # Together a third of a call's CPU time: a user agent built for each call, and a check of arguments
+        # that the runtime has built itself.
+        user_agent=f"Botocore/{botocore.__version__} dynamodb-counters",
+        parameter_validation=False,
     )
-    return cast("DynamoDBClient", client)
+    return client
