@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from calendar import monthrange
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dynamodb_counters._timeline.intervals import Interval
-from dynamodb_counters._timeline.times import HOUR, utc
+from dynamodb_counters._timeline.times import DAY, HOUR, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
 Period: TypeAlias = Literal["hour", "day", "week", "month", "year"]
@@ -24,8 +24,8 @@ Period: TypeAlias = Literal["hour", "day", "week", "month", "year"]
 PERIODS: Final[tuple[str, ...]] = get_args(Period)
 MAX_STEPS: Final = 10_000
 
-_DAYS: Final = {"hour": 0, "day": 1, "week": 7, "month": 28, "year": 365}
-"""The shortest length of each period, in days."""
+_SHORTEST: Final = {"hour": HOUR, "day": DAY, "week": 7 * DAY, "month": 28 * DAY, "year": 365 * DAY}
+"""The shortest length of each period, in seconds; where clocks change, an hour less."""
 
 _FIRST_DAYS: Final = {"day": "{}", "week": "{}-1", "month": "{}-01", "year": "{}-01-01"}
 NAMED_PERIODS: Final = tuple(_FIRST_DAYS)
@@ -118,20 +118,16 @@ def steps(
         if step < unit or step % unit:
             raise InvalidArgumentError("step", step, f"a multiple of the precision, {unit}")
         length = step // timedelta(seconds=1)
-        _require_few(step, (whole.end - whole.start) / length)
-        begins = list(range(whole.start, whole.end, length))
+    elif step not in PERIODS or (length := _SHORTEST[step]) < precision:
+        raise InvalidArgumentError("step", step, f"a timedelta or one of {PERIODS}, no shorter than the precision")
+    if (whole.end - whole.start) / length > MAX_STEPS:
+        raise InvalidArgumentError("step", step, f"a step that makes at most {MAX_STEPS} intervals")
+    if isinstance(step, timedelta):
+        begins: Iterable[int] = range(whole.start, whole.end, length)
     else:
-        if step not in PERIODS or max(HOUR, _DAYS[step] * 24 * HOUR) < precision:
-            raise InvalidArgumentError("step", step, f"a timedelta or one of {PERIODS}, no shorter than the precision")
-        _require_few(step, (whole.end - whole.start) / max(HOUR, _DAYS[step] * 24 * HOUR))
-        begins = [begin // precision * precision for begin in periods(step, whole.start, whole.end, zone, anchor)]
+        begins = (begin // precision * precision for begin in periods(step, whole.start, whole.end, zone, anchor))
     edges = sorted({whole.start, *(begin for begin in begins if begin > whole.start), whole.end})
     return [Interval(one, two) for one, two in pairwise(edges)]
-
-
-def _require_few(step: timedelta | str, number: float) -> None:
-    if number > MAX_STEPS:
-        raise InvalidArgumentError("step", step, f"a step that makes at most {MAX_STEPS} intervals")
 
 
 def _local(moment: float, zone: tzinfo) -> datetime:
@@ -153,7 +149,7 @@ def _anchored(day: date, anchor: int) -> date:
 
 def _next(period: str, first: date, anchor: int) -> date:
     # 28 + 4 days after its first day lies in the next month, whatever its length; so do 365 + 2 in the next year.
-    days = _DAYS[period] + {"month": 4, "year": 2}.get(period, 0)
+    days = _SHORTEST[period] // DAY + {"month": 4, "year": 2}.get(period, 0)
     return _first_day(period, first + timedelta(days=days), anchor)
 
 
