@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Event, Packed
@@ -25,41 +25,31 @@ MAX_PAGE_SECONDS: Final = 2.0
 _SLICE_SECONDS: Final = 0.1
 
 
-class Page(NamedTuple):
-    """Events or groups, and the position they end at unless they are the last."""
-
-    found: list[Mapping[str, Any]]
-    end: Position | None
-
-    @property
-    def next(self) -> str | None:
-        """Token of the page after this one."""
-        return self.end and self.end.token
-
-
 Entries: TypeAlias = Iterable[tuple[Position, Mapping[str, Any] | None]]
 """Events to list, in order, with their positions; a position alone is one where a page may end."""
 
 
-def page_of(entries: Entries, parameters: QueryParameters, clock: Callable[[], float]) -> Page:
-    """Entries after the page before, as many as a page holds."""
+def page_of(kind: str, entries: Entries, parameters: QueryParameters, clock: Callable[[], float]) -> dict[str, Any]:
+    """Entries after the page before, as many as a page holds, and the token of the page after it, if there is one."""
     after = last = parameters.after()
     found, size = list[Mapping[str, Any]](), 0
     limit, deadline = parameters.limit(), clock() + MAX_PAGE_SECONDS
     for position, values in entries:
         if values is None:
             if clock() >= deadline:
-                return Page(found, position)
+                return {kind: found, "next": position.token}
         elif position > after:
             size += len(write_json(values))
             if len(found) == limit or (found and size > MAX_PAGE_BYTES):
-                return Page(found, last)
+                return {kind: found, "next": last.token}
             found.append(values)
             last = position
-    return Page(found, None)
+    return {kind: found, "next": None}
 
 
-def event_page(counters: Counters, event: Event, parameters: QueryParameters, clock: Callable[[], float]) -> Page:
+def event_page(
+    counters: Counters, event: Event, parameters: QueryParameters, clock: Callable[[], float]
+) -> dict[str, Any]:
     """A page of the events that a request's parameters select: by time and key, or plain ones by sort key."""
     # Before anything is read, so that a span without events refuses them as well.
     wanted, after = parameters.values(event.fields), parameters.after()
@@ -68,7 +58,7 @@ def event_page(counters: Counters, event: Event, parameters: QueryParameters, cl
         entries: Entries = ((_position(event, values), values) for values in read(after=after.sk))
     else:
         entries = _by_time(event, event.packed, parameters, read, clock)
-    return page_of(entries, parameters, clock)
+    return page_of("events", entries, parameters, clock)
 
 
 def _by_time(

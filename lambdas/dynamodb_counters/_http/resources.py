@@ -96,8 +96,7 @@ class CountResources:
         values, consistent = parameters.values(fields), parameters.consistent()
         groups = self._counters.scan(aggregate, values, after=parameters.after().sk, consistent=consistent)
         listed = ((Position(0, "", key), _group_json(name, group)) for key, group in groups)
-        page = page_of(listed, parameters, self._clock)
-        return {"groups": page.found, "next": page.next}
+        return page_of("groups", listed, parameters, self._clock)
 
     def top(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         aggregate = self._declared(name, Aggregate)
@@ -161,8 +160,7 @@ class CountResources:
     def events(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         event = self._declared(name, Event)
         parameters = QueryParameters.parse(query_string, *event_parameters(event), bound)
-        page = event_page(self._counters, event, parameters, self._clock)
-        return {"event": name, "events": page.found, "next": page.next}
+        return {"event": name, **event_page(self._counters, event, parameters, self._clock)}
 
     def _declared(self, name: str, kind: type[_Declared]) -> _Declared:
         declared = self._declarations.get(name)
@@ -178,15 +176,13 @@ class CountResources:
         if not isinstance(entry, Mapping) or not {member, "values"} <= entry.keys() <= {member, "values", *options}:
             allowed = f", and of {', '.join(options)}" if options else ""
             raise bad_request(f"invalid {where}: expected an object with members {member!r} and 'values'{allowed}")
-        name, values = entry[member], entry["values"]
-        if not isinstance(name, str):
-            raise bad_request(f"invalid {where}.{member}: expected a string")
-        declared: Aggregate | Window = self._declared(name, declarable)
-        values = body_values(f"{where}.values", values, declared.fields, bound)
-        given = {name: entry[name] for name in options if name in entry}
-        if not all(isinstance(value, str) for value in given.values()):
-            raise bad_request(f"invalid {where}: expected strings as members")
-        return declared, QueryParameters({**values, **given})
+        texts = {each: value for each, value in entry.items() if each != "values"}
+        for each, value in texts.items():
+            if not isinstance(value, str):
+                raise bad_request(f"invalid {where}.{each}: expected a string")
+        declared: Aggregate | Window = self._declared(texts.pop(member), declarable)
+        values = body_values(f"{where}.values", entry["values"], declared.fields, bound)
+        return declared, QueryParameters({**values, **texts})
 
 
 def _batch_entries(document: object) -> Mapping[str, list[object]]:

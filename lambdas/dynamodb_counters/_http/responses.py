@@ -20,18 +20,6 @@ def json_response(body: Mapping[str, Any], status: HTTPStatus = HTTPStatus.OK) -
     return Response(status, JSON, write_json(body), {"Cache-Control": NO_STORE})
 
 
-def cached_json_response(
-    body: Mapping[str, Any], cache_control: str, if_none_match: str | None, *, is_callers: bool = False
-) -> Response[str]:
-    """Respond with an answer that may be kept; what is only the caller's, in no cache that callers share."""
-    if cache_control == NO_STORE:
-        return json_response(body)
-    headers = {"Cache-Control": cache_control}
-    if is_callers:
-        headers = {"Cache-Control": cache_control.replace("public", "private"), "Vary": "Authorization"}
-    return etag_response(write_json(body), JSON, headers, if_none_match)
-
-
 def etag_response(text: str, content_type: str, headers: Mapping[str, str], if_none_match: str | None) -> Response[str]:
     """Respond with an ``ETag``; 304 without a body if the request's ``If-None-Match`` lists it."""
     etag = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'

@@ -30,9 +30,7 @@ def cpu_limit(seconds: float = MAX_CPU_SECONDS) -> AbstractContextManager[None]:
     return _limit(signal.SIGPROF, signal.ITIMER_PROF, seconds, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
 
 
-def time_limit(
-    seconds_left: float, detail: str = "the counts cannot be read now; retry"
-) -> AbstractContextManager[None]:
+def time_limit(seconds_left: float, detail: str) -> AbstractContextManager[None]:
     """End before the function's own timeout, which the API would answer with a bare 5xx."""
     seconds = max(_TO_ANSWER, seconds_left - _TO_ANSWER)
     return _limit(signal.SIGALRM, signal.ITIMER_REAL, seconds, HTTPStatus.SERVICE_UNAVAILABLE, detail)

@@ -20,11 +20,12 @@ from dynamodb_counters._declarations import Declaration, Event, Quota
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._http.gateway_requests import MAX_BODY_BYTES, body_text, parse_body, well_formed
 from dynamodb_counters._http.live_page import page_response
+from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._http.quota_resources import QuotaResources
 from dynamodb_counters._http.resources import CountResources
-from dynamodb_counters._http.responses import NO_STORE, cached_json_response, json_response, problem_response
+from dynamodb_counters._http.responses import JSON, NO_STORE, etag_response, json_response, problem_response
 from dynamodb_counters._http.tenancy import bound_values
 from dynamodb_counters._http.time_limits import time_limit
 from dynamodb_counters._table import Table
@@ -70,7 +71,7 @@ def _counted(read: Callable[..., dict[str, Any]]) -> Callable[..., Response[str]
     def respond(**path: str) -> Response[str]:
         request, tenant = app.current_event.raw_event, _tenant()
         bound = bound_values(tenant, request)
-        with time_limit(_seconds_left()):
+        with time_limit(_seconds_left(), _unavailable()):
             body = read(resources(), **path, query_string=request["rawQueryString"], bound=bound)
         return _cached(body, is_callers=bool(tenant))
 
@@ -86,7 +87,7 @@ def _post_batch() -> Response[str]:
     request = app.current_event.raw_event
     bound = bound_values(_tenant(), request)
     document = parse_body(body_text(request, MAX_BODY_BYTES))
-    with time_limit(_seconds_left()):
+    with time_limit(_seconds_left(), _unavailable()):
         return json_response(resources().batch(document, bound))
 
 
@@ -96,13 +97,8 @@ def _of_quota(answer: Callable[..., dict[str, Any]]) -> Callable[..., Response[s
         bound = bound_values(_tenant(), request)
         is_read = answer is QuotaResources.state
         asked = request["rawQueryString"] if is_read else parse_body(body_text(request, MAX_BODY_BYTES))
-        detail = "the quota cannot be reached now; retry, with the same id"
-        try:
-            with time_limit(_seconds_left(), detail):
-                return json_response(answer(quotas(), name, asked, bound))
-        except (ClientError, BotoCoreError, TimeoutError, UnavailableError) as error:
-            logger.exception("the table refused a request about a quota")
-            raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, detail) from error
+        with time_limit(_seconds_left(), _unavailable()):
+            return json_response(answer(quotas(), name, asked, bound))
 
     return respond
 
@@ -134,8 +130,13 @@ def _seconds_left() -> float:
 
 
 def _cached(body: dict[str, Any], *, is_callers: bool = False) -> Response[str]:
-    cache_control = os.environ.get("CACHE_CONTROL", NO_STORE)
-    return cached_json_response(body, cache_control, _if_none_match(), is_callers=is_callers)
+    """An answer that may be kept; what is only the caller's, in no cache that callers share."""
+    headers = {"Cache-Control": os.environ.get("CACHE_CONTROL", NO_STORE)}
+    if headers["Cache-Control"] == NO_STORE:
+        return json_response(body)
+    if is_callers:
+        headers = {"Cache-Control": headers["Cache-Control"].replace("public", "private"), "Vary": "Authorization"}
+    return etag_response(write_json(body), JSON, headers, _if_none_match())
 
 
 def _if_none_match() -> str | None:
@@ -143,14 +144,20 @@ def _if_none_match() -> str | None:
     return etags
 
 
-def _unavailable(error: Exception) -> Response[str]:
-    logger.error("the table refused a read", exc_info=error)
-    return problem_response(ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "the counts cannot be read now; retry"))
+def _unavailable() -> str:
+    if "/v1/quotas/" in app.current_event.raw_event["rawPath"]:
+        return "the quota cannot be reached now; retry, with the same id"
+    return "the counts cannot be read now; retry"
+
+
+def _refused(error: Exception) -> Response[str]:
+    logger.error("the table refused a request", exc_info=error)
+    return problem_response(ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, _unavailable()))
 
 
 app.exception_handler(ProblemError)(problem_response)
 app.exception_handler(InvalidArgumentError)(lambda error: problem_response(bad_request(str(error))))
-app.exception_handler([ClientError, BotoCoreError, TimeoutError, UncountedError])(_unavailable)
+app.exception_handler([ClientError, BotoCoreError, TimeoutError, UnavailableError, UncountedError])(_refused)
 app.not_found(lambda _: problem_response(ProblemError(HTTPStatus.NOT_FOUND, "no such resource; see /openapi.json")))
 
 

@@ -51,10 +51,10 @@ class Settings:
 def settings() -> Settings:
     """Parse the environment once per process."""
     [event] = decode(os.environ["DECLARATIONS"])
-    schema = restored(os.environ["SCHEMA"]) if "SCHEMA" in os.environ else None
+    schema = compile_schema(restored(os.environ["SCHEMA"])) if "SCHEMA" in os.environ else None
     admission = Admission(decode(os.environ["AGGREGATES"])) if "AGGREGATES" in os.environ else None
     return Settings(
-        check=EventCheck(cast("Event", event), None if schema is None else compile_schema(schema), admission),
+        check=EventCheck(cast("Event", event), schema, admission),
         max_body_bytes=int(os.environ["MAX_BODY_BYTES"]),
         sqs=_clients.make_service_client("sqs"),
         queue_url=os.environ["QUEUE_URL"],

@@ -175,10 +175,10 @@ def test_a_pattern_that_never_ends_is_given_up(queue: Queue, monkeypatch: pytest
 
 
 def test_calls_that_take_too_long_are_a_problem_and_no_others_are() -> None:
-    with pytest.raises(ProblemError, match="cannot be read now") as over, time_limit(0):
+    with pytest.raises(ProblemError, match="cannot be read now") as over, time_limit(0, "it cannot be read now"):
         time.sleep(5)
     assert over.value.status == 503
-    with cpu_limit(), time_limit(60):
+    with cpu_limit(), time_limit(60, "it is over"):
         pass
 
 
