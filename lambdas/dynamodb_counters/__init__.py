@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from dynamodb_counters._items.conditions import Condition as Condition
     from dynamodb_counters._quarantine.quarantine_items import Quarantined as Quarantined
     from dynamodb_counters._reads.rankings import Ranked as Ranked
-    from dynamodb_counters._reads.statements import Statement as Statement
     from dynamodb_counters._reads.window_counts import Comparison as Comparison
+    from dynamodb_counters._reads.window_counts import Statement as Statement
     from dynamodb_counters._reads.window_counts import WindowCount as WindowCount
     from dynamodb_counters._reads.window_reader import WindowReader as WindowReader
     from dynamodb_counters._writes.leases import Leases as Leases
@@ -60,8 +60,7 @@ _NAMES = {
     "_evaluate": "evaluate",
     "_items.conditions": "Attr Condition",
     "_reads.rankings": "Ranked",
-    "_reads.statements": "Statement",
-    "_reads.window_counts": "Comparison WindowCount",
+    "_reads.window_counts": "Comparison Statement WindowCount",
     "_reads.window_reader": "WindowReader",
     "_quarantine.quarantine_items": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes OutcomeStatus",

@@ -15,7 +15,8 @@ from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._quarantine.quarantine_items import Quarantined
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
 from dynamodb_counters._reads.bucket_queries import count_intervals
-from dynamodb_counters._reads.statements import Statement, close_period, closed_periods, read_statements
+from dynamodb_counters._reads.statements import close_period, closed_periods, read_statements
+from dynamodb_counters._reads.window_counts import Statement
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.intervals import Interval
 from dynamodb_counters._timeline.times import HOUR

@@ -27,8 +27,8 @@ from dynamodb_counters._http.parameters import (
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, series_spans
 from dynamodb_counters._reads.rankings import Ranked
-from dynamodb_counters._reads.statements import Asked, Statement, closed_periods, read_statements
-from dynamodb_counters._reads.window_counts import WindowCount
+from dynamodb_counters._reads.statements import Asked, closed_periods, read_statements
+from dynamodb_counters._reads.window_counts import Statement, WindowCount
 from dynamodb_counters._timeline.calendars import steps
 from dynamodb_counters._timeline.intervals import Span, plan_queries, read_cost
 

@@ -8,22 +8,23 @@ twice, or never, whatever arrives between two reads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from decimal import localcontext
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Window
+from dynamodb_counters._declarations.kinds import require_window
 from dynamodb_counters._items.bookkeeping import bookkeeping_item
-from dynamodb_counters._items.decimals import EXACT, Number, read_number, typed_number, whole
+from dynamodb_counters._items.decimals import EXACT, read_number, typed_number, whole
 from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.key_templates import key_template
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, MAX_PK_BYTES, PK, SK
-from dynamodb_counters._reads.bucket_queries import count_intervals
+from dynamodb_counters._reads.bucket_queries import count_intervals, require_retained
 from dynamodb_counters._reads.table_reads import current, query
+from dynamodb_counters._reads.window_counts import Statement
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.calendars import named_period
+from dynamodb_counters._timeline.calendars import Period, named_period, time_zone
 from dynamodb_counters._timeline.intervals import Interval
 from dynamodb_counters._timeline.times import utc
 from dynamodb_counters.errors import IncompleteError, InvalidArgumentError
@@ -38,43 +39,81 @@ _Item: TypeAlias = Mapping[str, Any]
 Asked: TypeAlias = tuple[Window, Mapping[str, object], Interval]
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """The count of a billing period, with what arrived too late for the periods that are closed already.
+class BillingReader:
+    """One group of a window by billing periods. Part of `WindowReader`."""
 
-    Parameters
-    ----------
-    count : int or Decimal
-        The window's measure over the period.
-    adjustment : int or Decimal
-        Changes of the closed periods before, since the last of them was closed; 0 unless this one follows it.
-    start, end : datetime
-        The period in UTC, start included, end excluded.
-    closed_at : datetime, optional
-        When it was closed, from which on its numbers stand. Default None: it is open.
-    complete, as_declared : bool, optional
-        As of a `Group`; both are true of a closed period.
+    def __init__(self, table: Table, window: Window, values: Mapping[str, object]) -> None:
+        require_window(window)
+        self._table, self._window, self._values = table, window, values
 
-    Examples
-    --------
-    >>> october = Statement(100, -2, datetime(2026, 10, 1), datetime(2026, 11, 1))
-    >>> october.total, october.closed_at
-    (98, None)
-    """
+    def statement(
+        self,
+        period: Period,
+        of: str | None = None,
+        tz: str | tzinfo = "UTC",
+        *,
+        anchor: int = 1,
+        consistent: bool = False,
+    ) -> Statement:
+        """Read the statement of a billing period: its numbers as they stand if it is closed, else as they are now.
 
-    count: Number
-    adjustment: Number
-    start: datetime
-    end: datetime
-    closed_at: datetime | None = None
-    complete: bool = True
-    as_declared: bool = True
+        Parameters
+        ----------
+        period : {"day", "week", "month", "year"}
+        of : str, optional
+            The period in ISO 8601: ``"2026-10-03"``, ``"2026-W40"``, ``"2026-10"`` or ``"2026"``. Default: the current
+            one.
+        tz, anchor, consistent
+            As in `calendar`.
 
-    @property
-    def total(self) -> Number:
-        """The amount to bill: `count` and `adjustment`."""
-        with localcontext(EXACT):
-            return whole(self.count + self.adjustment)
+        Examples
+        --------
+        >>> counters.window(JOBS, customer="c1").statement("month", "2026-10", "Europe/Berlin").total  # doctest: +SKIP
+        31
+        """
+        return read_statements(self._table, [self._asked(period, of, tz, anchor)], consistent=consistent)[0]
+
+    def close(self, period: Period, of: str, tz: str | tzinfo = "UTC", *, anchor: int = 1) -> Statement:
+        """Close a billing period that has ended: from now on its numbers stand; closing it again returns them.
+
+        Events that come later, or are taken back, are in the `adjustment` of the next period that is closed: the
+        totals of closed periods add up to what they count. Periods are closed one after the other; the window must keep
+        its buckets for good. Costs a write unit, and a read of all closed periods.
+
+        Parameters
+        ----------
+        period, of, tz, anchor
+            As in `statement`; the same `tz` and `anchor` as for the period before.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The period has not ended, does not follow the last closed one, or the window has a retention.
+        IncompleteError
+            The window waits for a backfill.
+
+        Examples
+        --------
+        >>> counters.window(JOBS, customer="c1").close("month", "2026-10", "Europe/Berlin").closed_at  # doctest: +SKIP
+        datetime.datetime(2026, 11, 3, 9, 0, tzinfo=datetime.timezone.utc)
+        """
+        return close_period(self._table, self._asked(period, of, tz, anchor), (period, of))
+
+    def closed(self) -> list[Statement]:
+        """Read the statements of all closed periods, in order.
+
+        Examples
+        --------
+        >>> sum(period.total for period in counters.window(JOBS, customer="c1").closed())  # doctest: +SKIP
+        93
+        """
+        return closed_periods(self._table, self._window, self._values)
+
+    def _asked(self, period: str, of: str | None, tz: str | tzinfo, anchor: int) -> Asked:
+        now = self._table.clock()
+        interval = billing_period(self._window, period, of, time_zone(tz), now, anchor=anchor)
+        require_retained(self._window, "of", interval.start, now)
+        return self._window, self._values, interval
 
 
 def billing_period(window: Window, period: str, of: str | None, zone: tzinfo, now: float, *, anchor: int) -> Interval:

@@ -9,8 +9,8 @@ from typing import TypedDict, Unpack
 from dynamodb_counters._declarations import Window
 from dynamodb_counters._declarations.kinds import require_window
 from dynamodb_counters._items.decimals import Number, require_storable
-from dynamodb_counters._reads.billing_reader import BillingReader
 from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, require_retained
+from dynamodb_counters._reads.statements import BillingReader
 from dynamodb_counters._reads.window_counts import Comparison, WindowCount
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.calendars import PERIODS, Period, period_start, require_anchor, steps, time_zone

@@ -9,8 +9,7 @@ import click
 from rich.text import Text
 
 from dynamodb_counters._declarations import Window
-from dynamodb_counters._reads.statements import Statement
-from dynamodb_counters._reads.window_counts import WindowCount
+from dynamodb_counters._reads.window_counts import Statement, WindowCount
 from dynamodb_counters._reads.window_reader import WindowReader
 from dynamodb_counters._timeline.calendars import NAMED_PERIODS, Period
 from dynamodb_counters.cli.arguments import duration, fields_of, moment, span_of
