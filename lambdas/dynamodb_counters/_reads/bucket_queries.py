@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import localcontext
 from typing import TypeAlias
 
-from dynamodb_counters._control.statuses import Standing, Statuses
+from dynamodb_counters._control.statuses import Standing
 from dynamodb_counters._declarations import BUCKET_FIELD, Window
 from dynamodb_counters._items.decimals import EXACT, Number, read_number, whole
 from dynamodb_counters._items.table_schema import SK
@@ -27,17 +27,16 @@ def count_intervals(
     table: Table, asked: Sequence[tuple[Window, Values, Interval]], *, consistent: bool
 ) -> list[WindowCount]:
     """Count windows over an interval each, in one round trip."""
-    statuses = Statuses.of_table(table)
     planned = [
-        (kept, kept._pk_template.render(values), plan_queries(kept._kept_tiers, interval))
-        for kept, (_, values, interval) in [(current(table, one[0], one[1]), one) for one in asked]
+        (kept, kept._pk_template.render(values), plan_queries(kept._kept_tiers, interval), standing)
+        for (kept, standing), (_, values, interval) in [(current(table, one[0], one[1]), one) for one in asked]
     ]
-    queries = [(kept, pk, span) for kept, pk, spans in planned for span in spans]
+    queries = [(kept, pk, span) for kept, pk, spans, _ in planned for span in spans]
     found = iter(table.each(lambda query: _buckets(table, *query, consistent=consistent), queries))
     with localcontext(EXACT):
         return [
-            _count(interval, [add_up(span, next(found)) for span in spans], statuses.standing(window))
-            for (window, _, interval), (_, _, spans) in zip(asked, planned, strict=True)
+            _count(interval, [add_up(span, next(found)) for span in spans], standing)
+            for (_, _, interval), (_, _, spans, standing) in zip(asked, planned, strict=True)
         ]
 
 
@@ -45,7 +44,7 @@ def count_series(
     table: Table, window: Window, values: Values, intervals: Sequence[Interval], *, consistent: bool
 ) -> list[WindowCount]:
     """Count adjoining intervals, in order, by one Query of a tier that separates them unless that costs more."""
-    kept = current(table, window, values)
+    kept, standing = current(table, window, values)
     if not intervals:
         return []
     spans = series_spans(kept, intervals)
@@ -53,7 +52,7 @@ def count_series(
         return count_intervals(table, [(window, values, interval) for interval in intervals], consistent=consistent)
     buckets = _buckets(table, kept, kept._pk_template.render(values), spans[0], consistent=consistent)
     ordered = [bucket for bucket, _ in buckets]
-    standing, counts = Statuses.of_table(table).standing(window), []
+    counts = []
     with localcontext(EXACT):
         for interval in intervals:
             part = Span(spans[0].tier, interval)
@@ -91,7 +90,9 @@ def _count(interval: Interval, numbers: Iterable[Number], standing: Standing) ->
     return WindowCount(whole(sum(numbers)), utc(interval.start), utc(interval.end), *standing)
 
 
-def _buckets(table: Table, window: Window, pk: str, span: Span, *, consistent: bool) -> Buckets:
+def _buckets(
+    table: Table, window: Window, pk: str, span: Span, *, consistent: bool
+) -> list[tuple[int, Mapping[str, Number]]]:
     """The buckets that a span touches, in order."""
     template, names = window._sk_template, (TOTAL, *span.tier.slots)
     first, last = (template.render_texts([span.tier.letter, span.tier.text(bucket)]) for bucket in span.buckets)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from dynamodb_counters._control.statuses import Standing, Statuses
 from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy
@@ -22,6 +22,9 @@ from dynamodb_counters._items.table_schema import SK, TYPE
 from dynamodb_counters._reads.table_reads import current, get_items, query
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
+
+_Read: TypeAlias = tuple[str, Aggregate, Standing]
+"""The name that is declared, the generation that readers use, and how it stands."""
 
 _FIRST_CHARACTER: Final = " "  # Keys escape all characters before it.
 
@@ -59,12 +62,12 @@ class GroupReads:
         42
         """
         values, aggregate = given(values, fields), _aggregate(aggregate)
-        kept = current(self._table, aggregate, values)
+        kept, standing = current(self._table, aggregate, values)
         if kept.write_shards > 1:
             return self.get_many([(aggregate, values)], consistent=consistent)[0]
         [key] = group_keys(kept, values)
         answer = self._table.client.get_item(TableName=self._table.name, Key=key, ConsistentRead=consistent)
-        return group_of(kept, values, [answer.get("Item", {})], self._standing(aggregate))
+        return group_of(kept, values, [answer.get("Item", {})], standing)
 
     def get_many(
         self, wanted: Iterable[tuple[Aggregate | Distinct, Mapping[str, object]]], *, consistent: bool = False
@@ -89,9 +92,8 @@ class GroupReads:
         """
         asked = []
         for declared, values in wanted:
-            aggregate = _aggregate(declared)
-            kept = current(self._table, aggregate, values)
-            asked.append((kept, values, group_keys(kept, values), self._standing(aggregate)))
+            kept, standing = current(self._table, _aggregate(declared), values)
+            asked.append((kept, values, group_keys(kept, values), standing))
         found = get_items(self._table, [key for _, _, keys, _ in asked for key in keys], consistent=consistent)
         return [
             group_of(kept, values, [found.get(identity(key), {}) for key in keys], standing)
@@ -139,14 +141,16 @@ class GroupReads:
         for part in declared:
             require_aggregate(part, "aggregates")
         names = [part.name for part in declared]
-        kept = [Statuses.of_table(self._table).current(part) for part in declared]
+        statuses = Statuses.of_table(self._table)
+        kept = [statuses.current(part) for part in declared]
         shared = len({aggregate.pk for aggregate in kept}) == 1
         if not shared or any(aggregate.write_shards > 1 for aggregate in kept):
             raise InvalidArgumentError("aggregates", names, "aggregates with one pk template and write_shards=1")
         values = given(values, fields)
         require_fields(" and ".join(names), [(one, one._pk_template.fields) for one in (*declared, *kept)], values)
+        read = [(name, one, statuses.standing(part)) for name, one, part in zip(names, kept, declared, strict=True)]
         found: dict[str, list[Group]] = {name: [] for name in names}
-        for _, name, group in self._groups(declared, kept, values, _sort_key_range(kept), consistent):
+        for _, name, group in self._groups(read, values, _sort_key_range(kept), consistent):
             found[name].append(group)
         return found
 
@@ -184,34 +188,26 @@ class GroupReads:
         """
         values = given(values, fields)
         require_aggregate(aggregate)
-        kept = current(self._table, aggregate, values, lambda one: one._pk_template.fields)
+        kept, standing = current(self._table, aggregate, values, lambda one: one._pk_template.fields)
         if kept.write_shards > 1:
             raise InvalidArgumentError("aggregate", kept.name, "an aggregate with write_shards=1")
         first, last = _sort_key_range([kept])
         if after and not first <= after <= last:
             raise InvalidArgumentError("after", after, f"a sort key of {kept.name!r}")
-        found = self._groups([aggregate], [kept], values, (after or first, last), consistent)
+        found = self._groups([(aggregate.name, kept, standing)], values, (after or first, last), consistent)
         return ((key, group) for key, _, group in found if key > after)
 
     def _groups(
-        self,
-        declared: Sequence[Aggregate],
-        kept: Sequence[Aggregate],
-        values: Mapping[str, object],
-        sort_keys: tuple[str, str],
-        consistent: bool,
+        self, read: Sequence[_Read], values: Mapping[str, object], sort_keys: tuple[str, str], consistent: bool
     ) -> Iterator[tuple[str, str, Group]]:
-        """The groups of some generations, each with its sort key and the name that is declared."""
-        by_name = {one.name: (one, each.name, self._standing(each)) for one, each in zip(kept, declared, strict=True)}
+        """The groups of declarations' generations, each with its sort key and the name that is declared."""
+        by_name = {kept.name: (name, kept, standing) for name, kept, standing in read}
         # From the first aggregate's items to the last one's, which leaves out most events around them.
-        for item in query(self._table, kept[0]._pk_template.render(values), sort_keys, consistent=consistent):
-            if (name := item.get(TYPE, {}).get("S", "")) in by_name:
-                aggregate, declared_name, standing = by_name[name]
-                known = {**values, **(values_of(aggregate, item) or {})}
-                yield item[SK]["S"], declared_name, group_of(aggregate, known, [item], standing)
-
-    def _standing(self, aggregate: Aggregate) -> Standing:
-        return Statuses.of_table(self._table).standing(aggregate)
+        for item in query(self._table, read[0][1]._pk_template.render(values), sort_keys, consistent=consistent):
+            if (kind := item.get(TYPE, {}).get("S", "")) in by_name:
+                name, kept, standing = by_name[kind]
+                known = {**values, **(values_of(kept, item) or {})}
+                yield item[SK]["S"], name, group_of(kept, known, [item], standing)
 
 
 def _aggregate(declared: Aggregate | Distinct) -> Aggregate:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from dynamodb_counters._control.statuses import Statuses
+from dynamodb_counters._control.statuses import Standing
 from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate, Ranking
 from dynamodb_counters._declarations.groups import given, group_keys, identity, values_of
 from dynamodb_counters._declarations.kinds import require_aggregate
@@ -79,9 +79,9 @@ class RankingReads:
         _require_positive("count", count)
         require_aggregate(aggregate)
         values = given(values, fields)
-        kept = current(self._table, aggregate, values, lambda one: _ranking(one)._template.fields[:-1])
+        kept, standing = current(self._table, aggregate, values, lambda one: _ranking(one)._template.fields[:-1])
         found = _scores(self._table, _ranking(kept), values, count)
-        return _ranked(self._table, aggregate, kept, found)
+        return _ranked(self._table, kept, standing, found)
 
     def around(
         self,
@@ -110,7 +110,7 @@ class RankingReads:
         _require_positive("count", count)
         require_aggregate(aggregate)
         values, table = given(values, fields), self._table
-        kept = current(table, aggregate, values)
+        kept, standing = current(table, aggregate, values)
         ranking = _ranking(kept)
         [key] = group_keys(kept, values)
         item = table.client.get_item(TableName=table.name, Key=key).get("Item")
@@ -121,7 +121,7 @@ class RankingReads:
         # The order among equal scores is arbitrary, so the group itself is taken out and put first.
         below = _scores(table, ranking, values, count + 1, ("<=", score))
         others = [found for found in below if identity(found) != own][:count]
-        return _ranked(table, aggregate, kept, [*reversed(above), item, *others])
+        return _ranked(table, kept, standing, [*reversed(above), item, *others])
 
 
 def _scores(
@@ -151,10 +151,7 @@ def _scores(
     return list(islice(merged, count))
 
 
-def _ranked(
-    table: Table, declared: Aggregate, aggregate: Aggregate, items: Iterable[Mapping[str, Any]]
-) -> list[Ranked]:
-    found, standing = list(items), Statuses.of_table(table).standing(declared)
+def _ranked(table: Table, aggregate: Aggregate, standing: Standing, found: Sequence[Mapping[str, Any]]) -> list[Ranked]:
     values = [values_of(aggregate, item) for item in found]
     # The index holds only keys; a hashed key's values are in the item.
     unknown = [{PK: item[PK], SK: item[SK]} for item, known in zip(found, values, strict=True) if known is None]

@@ -138,7 +138,7 @@ def read_statements(
 def close_period(table: Table, asked: Asked, named: tuple[str, str] | None = None) -> Statement:
     """Close a period, or return it as it stands; a refusal has the kind and name it was `named` by."""
     window, values, interval = asked
-    if {window.retention, current(table, window, values).retention} != {None}:
+    if {window.retention, current(table, window, values)[0].retention} != {None}:
         raise InvalidArgumentError("window", window.name, "one with retention=None: closed periods are counted again")
     found, last = _closed_around(table, *asked)
     if found is not None:

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from dynamodb_counters._assumptions import TRIES
-from dynamodb_counters._control.statuses import Declared, Statuses
+from dynamodb_counters._control.statuses import Declared, Standing, Statuses
 from dynamodb_counters._declarations.groups import Key, identity, require_fields
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._table import Table
@@ -21,11 +21,12 @@ def current(
     declared: Declared,
     values: Mapping[str, object],
     fields: Callable[[Declared], Iterable[str]] = attrgetter("fields"),
-) -> Declared:
+) -> tuple[Declared, Standing]:
     """The generation that readers use; a declaration that nothing counts, and fields of no group, are refused."""
-    found = Statuses.of_table(table).current(declared)
+    statuses = Statuses.of_table(table)
+    found = statuses.current(declared)
     require_fields(declared.name, [(one, fields(one)) for one in (declared, found)], values)
-    return found
+    return found, statuses.standing(declared)
 
 
 def get_items(table: Table, keys: Iterable[Key], *, consistent: bool) -> dict[tuple[str, str], Mapping[str, Any]]:
