@@ -67,45 +67,25 @@ _COUNTS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
 }
 
 
-def _counted(read: Callable[..., dict[str, Any]]) -> Callable[..., Response[str]]:
+def _answered(answer: Callable[..., dict[str, Any]], *, is_kept: bool = False) -> Callable[..., Response[str]]:
     def respond(**path: str) -> Response[str]:
         request, tenant = app.current_event.raw_event, _tenant()
         bound = bound_values(tenant, request)
-        with time_limit(_seconds_left(), _unavailable()):
-            body = read(resources(), **path, query_string=request["rawQueryString"], bound=bound)
-        return _cached(body, is_callers=bool(tenant))
+        is_read = request["requestContext"]["http"]["method"] == "GET"
+        asked = request["rawQueryString"] if is_read else parse_body(body_text(request, MAX_BODY_BYTES))
+        with time_limit(app.lambda_context.get_remaining_time_in_millis() / 1000, _unavailable()):
+            body = answer(quotas() if _is_of_quota() else resources(), *path.values(), asked, bound)
+        return _cached(body, is_callers=bool(tenant)) if is_kept else json_response(body)
 
     return respond
 
 
 for _path, _read in _COUNTS.items():
-    app.get(_path)(_counted(_read))
-
-
-@app.post("/v1/batch")
-def _post_batch() -> Response[str]:
-    request = app.current_event.raw_event
-    bound = bound_values(_tenant(), request)
-    document = parse_body(body_text(request, MAX_BODY_BYTES))
-    with time_limit(_seconds_left(), _unavailable()):
-        return json_response(resources().batch(document, bound))
-
-
-def _of_quota(answer: Callable[..., dict[str, Any]]) -> Callable[..., Response[str]]:
-    def respond(name: str) -> Response[str]:
-        request = app.current_event.raw_event
-        bound = bound_values(_tenant(), request)
-        is_read = answer is QuotaResources.state
-        asked = request["rawQueryString"] if is_read else parse_body(body_text(request, MAX_BODY_BYTES))
-        with time_limit(_seconds_left(), _unavailable()):
-            return json_response(answer(quotas(), name, asked, bound))
-
-    return respond
-
-
-app.get("/v1/quotas/<name>")(_of_quota(QuotaResources.state))
-app.post("/v1/quotas/<name>/take")(_of_quota(QuotaResources.take))
-app.post("/v1/quotas/<name>/give-back")(_of_quota(QuotaResources.give_back))
+    app.get(_path)(_answered(_read, is_kept=True))
+app.post("/v1/batch")(_answered(CountResources.batch))
+app.get("/v1/quotas/<name>")(_answered(QuotaResources.state))
+app.post("/v1/quotas/<name>/take")(_answered(QuotaResources.take))
+app.post("/v1/quotas/<name>/give-back")(_answered(QuotaResources.give_back))
 
 
 @app.get("/openapi.json")
@@ -124,11 +104,6 @@ def _tenant() -> dict[str, str]:
     return tenant
 
 
-def _seconds_left() -> float:
-    left: int = app.lambda_context.get_remaining_time_in_millis()
-    return left / 1000
-
-
 def _cached(body: dict[str, Any], *, is_callers: bool = False) -> Response[str]:
     """An answer that may be kept; what is only the caller's, in no cache that callers share."""
     headers = {"Cache-Control": os.environ.get("CACHE_CONTROL", NO_STORE)}
@@ -144,8 +119,12 @@ def _if_none_match() -> str | None:
     return etags
 
 
+def _is_of_quota() -> bool:
+    return "/v1/quotas/" in app.current_event.raw_event["rawPath"]
+
+
 def _unavailable() -> str:
-    if "/v1/quotas/" in app.current_event.raw_event["rawPath"]:
+    if _is_of_quota():
         return "the quota cannot be reached now; retry, with the same id"
     return "the counts cannot be read now; retry"
 

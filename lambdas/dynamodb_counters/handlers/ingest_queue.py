@@ -34,9 +34,8 @@ def consumer() -> Consumer:
         "queue": os.environ["QUEUE_URL"],
         "dead_letter_queue": os.environ["DEAD_LETTER_QUEUE_URL"],
     }
-    aggregates = decode(os.environ["AGGREGATES"]) if "AGGREGATES" in os.environ else ()
-    queues = Queues(table, urls, seconds)
-    return Consumer(table, cast("Event", event), queues, Admission(aggregates) if aggregates else None)
+    admission = Admission(decode(os.environ["AGGREGATES"])) if "AGGREGATES" in os.environ else None
+    return Consumer(table, cast("Event", event), Queues(table, urls, seconds), admission)
 
 
 @logger.inject_lambda_context
