@@ -26,19 +26,16 @@ def may_pass(error: Exception) -> bool:
     return response["Error"]["Code"] in PASSING or status >= _SERVER_ERROR
 
 
-def limits(seconds: float = LONGEST_REQUEST) -> dict[str, Any]:
-    """Settings of a client whose requests end within so many seconds: as many tries of 3 s as fit, or a shorter one."""
-    longest = min(LONGEST_TRY, seconds)
-    return {
-        "connect_timeout": longest / 3,
-        "read_timeout": longest * 2 / 3,
-        "retries": {"mode": "standard", "total_max_attempts": max(1, int(min(seconds, LONGEST_REQUEST) / longest))},
-    }
-
-
 def make_service_client(service: str, seconds: float = LONGEST_REQUEST, **settings: Any) -> Any:
-    """Create a client as boto3.client makes it, which gives up after so many seconds.
+    """Create a client as boto3.client makes it, without its import, for which a cold start would wait.
 
-    A cold start would wait for the import of boto3.
+    Its requests end within so many seconds: as many tries of 3 s as fit, or a shorter one.
     """
-    return get_session().create_client(service, config=Config(**limits(seconds), **settings))
+    longest = min(LONGEST_TRY, seconds)
+    config = Config(
+        connect_timeout=longest / 3,
+        read_timeout=longest * 2 / 3,
+        retries={"mode": "standard", "total_max_attempts": max(1, int(min(seconds, LONGEST_REQUEST) / longest))},
+        **settings,
+    )
+    return get_session().create_client(service, config=config)

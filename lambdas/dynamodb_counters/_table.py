@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 Bulk: TypeAlias = Literal["partiql", "put"]
-
 Incomplete: TypeAlias = Literal["flag", "raise"]
 
 CONCURRENCY: Final = 16
@@ -36,7 +35,6 @@ _MOST_DOUBLINGS: Final = 10
 
 T = TypeVar("T")
 R = TypeVar("R")
-
 
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
