@@ -65,7 +65,14 @@ class Counters(EventReads, GroupReads, RankingReads, WindowReads):
         clock: Callable[[], float] = time.time,
         incomplete: Incomplete = "flag",
     ) -> None:
-        _require_reachable(table_name, client, clock)
+        # Refused before a client is made.
+        if not isinstance(table_name, str) or not table_name:
+            raise InvalidArgumentError("table_name", table_name, "the name or ARN of a table")
+        # Resources and sessions of boto3; what stands in for a client in tests may be anything.
+        if isinstance(client, str) or type(client).__module__.startswith("boto3."):
+            raise InvalidArgumentError("client", client, 'a client such as boto3.client("dynamodb"), not a resource')
+        if not callable(clock):
+            raise InvalidArgumentError("clock", clock, "a function that returns seconds since 1970, such as time.time")
         self._table = Table(table_name, client or make_client(), bulk, clock, incomplete=incomplete)
 
     def accept(self, event: Event, values: Mapping[str, Any]) -> Outcome:
@@ -311,14 +318,3 @@ class Counters(EventReads, GroupReads, RankingReads, WindowReads):
         expired. One that still cannot be counted returns to quarantine as a new entry.
         """
         return redrive_entries.redrive(self._table, entry)
-
-
-def _require_reachable(table_name: object, client: object, clock: object) -> None:
-    """Refuse a table without a name, a client that is none, and a clock that stands, before a client is made."""
-    if not isinstance(table_name, str) or not table_name:
-        raise InvalidArgumentError("table_name", table_name, "the name or ARN of a table")
-    # Resources and sessions of boto3; what stands in for a client in tests may be anything.
-    if isinstance(client, str) or type(client).__module__.startswith("boto3."):
-        raise InvalidArgumentError("client", client, 'a client such as boto3.client("dynamodb"), not a resource')
-    if not callable(clock):
-        raise InvalidArgumentError("clock", clock, "a function that returns seconds since 1970, such as time.time")

@@ -103,9 +103,6 @@ class Position(NamedTuple):
         return position
 
 
-BEGINNING: Final = Position(FIRST_SECOND, "", "")
-
-
 @dataclass(frozen=True)
 class QueryParameters:
     """The parameters of a request, by name.
@@ -164,7 +161,7 @@ class QueryParameters:
     def after(self) -> Position:
         """The position that the page before ended at, which `next` names."""
         text = self.by_name.get("next")
-        return BEGINNING if text is None else Position.parse(text)
+        return Position(FIRST_SECOND, "", "") if text is None else Position.parse(text)
 
     def last(self, window: Window) -> timedelta:
         """The length of a window: no longer than the longest that is declared, which its tiers are chosen for."""

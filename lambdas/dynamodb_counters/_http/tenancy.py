@@ -20,7 +20,16 @@ _PLACES: Final = {"claims": ("jwt", "claims"), "lambda": ("lambda",), "iam": ("i
 
 def bound_values(tenant: Mapping[str, str], event: Mapping[str, Any]) -> dict[str, str]:
     """The caller's own value of each bound field; a problem of status 403 if the request lacks a claim."""
-    return {field: _claim(path, event) for field, path in tenant.items()}
+    bound = {}
+    for field, path in tenant.items():
+        kind, _, name = path.partition(".")
+        found: Any = event.get("requestContext")
+        for member in ("authorizer", *_PLACES[kind], name):
+            found = found.get(member) if isinstance(found, Mapping) else None
+        if not (text := _text(path, found)):
+            raise ProblemError(HTTPStatus.FORBIDDEN, f"missing claim {path!r}: expected a string or number")
+        bound[field] = text
+    return bound
 
 
 def refusal(values: object, bound: Mapping[str, str]) -> str | None:
@@ -39,17 +48,6 @@ def filled_in(values: Mapping[str, Any], bound: Mapping[str, str]) -> dict[str, 
     if (reason := refusal(filled, bound)) is not None:
         raise ProblemError(HTTPStatus.FORBIDDEN, reason)
     return filled
-
-
-def _claim(path: str, event: Mapping[str, Any]) -> str:
-    kind, _, name = path.partition(".")
-    found: Any = event.get("requestContext")
-    for member in ("authorizer", *_PLACES[kind], name):
-        found = found.get(member) if isinstance(found, Mapping) else None
-    text = _text(path, found)
-    if not text:
-        raise ProblemError(HTTPStatus.FORBIDDEN, f"missing claim {path!r}: expected a string or number")
-    return text
 
 
 def _text(name: str, value: object) -> str | None:

@@ -16,8 +16,6 @@ from dynamodb_counters._timeline.tiers import Tier
 from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND, MINUTE
 from dynamodb_counters.errors import InvalidArgumentError
 
-_SECOND = timedelta(seconds=1)
-
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -46,7 +44,7 @@ class Interval:
         if not isinstance(last, timedelta) or last < unit or last % unit:
             raise InvalidArgumentError("last", last, f"a timedelta that is a multiple of the precision, {unit}")
         end = (math.floor(as_of) // precision + 1) * precision
-        return cls(end - last // _SECOND, end)
+        return cls(end - last // timedelta(seconds=1), end)
 
     @classmethod
     def covering(cls, as_of: float, last: timedelta, precision: int) -> Interval:
