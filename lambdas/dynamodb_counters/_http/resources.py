@@ -69,22 +69,22 @@ class CountResources:
 
     def batch(self, document: object, bound: Bound = _NONE) -> dict[str, Any]:
         """Read groups of any aggregates and spans of any windows, as a request's body lists them."""
-        entries, found = _batch_entries(document), dict[str, Any]()
-        asked = {
-            kind: [self._requested(kind, index, entry, bound) for index, entry in enumerate(entries.get(kind, ()))]
+        entries = _batch_entries(document)
+        groups, windows = (
+            [self._requested(kind, index, entry, bound) for index, entry in enumerate(entries.get(kind, ()))]
             for kind in _BATCH
+        )
+        counted = self._counters.get_many([(aggregate, parameters.by_name) for aggregate, parameters in groups])
+        found = {
+            "groups": [
+                _group_json(aggregate.name, group) for (aggregate, _), group in zip(groups, counted, strict=True)
+            ],
+            "windows": self._windows(windows, consistent=False),
         }
-        if "groups" in entries:
-            wanted = [(aggregate, parameters.by_name) for aggregate, parameters in asked["groups"]]
-            groups = self._counters.get_many(wanted)
-            found["groups"] = [
-                _group_json(aggregate.name, group) for (aggregate, _), group in zip(wanted, groups, strict=True)
-            ]
-        if "windows" in entries:
-            found["windows"] = self._windows(asked["windows"], consistent=False)
-        if len(_fitting([one for kind in found.values() for one in kind])) < sum(map(len, found.values())):
+        answers = [*found["groups"], *found["windows"]]
+        if len(_fitting(answers)) < len(answers):
             raise bad_request(f"the answer takes more than {MAX_PAGE_BYTES} bytes of JSON: request fewer")
-        return found
+        return {kind: found[kind] for kind in entries}
 
     def groups(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         """List the groups of an aggregate in one partition, page by page."""
