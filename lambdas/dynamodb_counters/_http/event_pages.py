@@ -24,7 +24,6 @@ MAX_PAGE_SECONDS: Final = 2.0
 
 _SLICE_SECONDS: Final = 0.1
 
-
 Entries: TypeAlias = Iterable[tuple[Position, Mapping[str, Any] | None]]
 """Events to list, in order, with their positions; a position alone is one where a page may end."""
 

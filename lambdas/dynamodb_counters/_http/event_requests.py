@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._fold.admission import Admission
-from dynamodb_counters._http.gateway_requests import parse_body
+from dynamodb_counters._http.gateway_requests import parse_body, refusal
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
-from dynamodb_counters._http.tenancy import refusal
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.table_schema import PK, SK

@@ -1,4 +1,8 @@
-"""Requests as API Gateway passes them to a function (payload format 2.0), whatever they hold, and their bodies."""
+"""Requests as API Gateway passes them to a function (payload format 2.0), their bodies, and their callers' claims.
+
+The path of a claim is ``claims.NAME`` for a JSON Web Token, ``lambda.NAME`` for the context of a Lambda authorizer,
+``iam.NAME`` for IAM; a tenant's fields are bound to such claims.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ from typing import Any, Final
 
 from dynamodb_counters._http.lossless_json import read_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
+from dynamodb_counters._items.escaping import key_text
+from dynamodb_counters.errors import InvalidArgumentError
 
 # Browsers send beacons, and bodies without an explicit type, as plain text.
 _CONTENT_TYPES: Final = ("application/json", "text/plain")
@@ -18,6 +24,9 @@ MAX_BODY_BYTES: Final = 1_000_000
 
 MAX_VALUES: Final = 50_000
 """Values in a document, numbers and texts as well as what encloses them: each costs time, however few its bytes."""
+
+# https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
+_PLACES: Final = {"claims": ("jwt", "claims"), "lambda": ("lambda",), "iam": ("iam",)}
 
 
 def well_formed(event: object) -> dict[str, Any]:
@@ -59,6 +68,46 @@ def parse_body(text: str) -> Any:
         return read_json(text, max_values=MAX_VALUES)
     except ValueError as error:
         raise bad_request(f"the body is not valid JSON within the limits: {error}") from None
+
+
+def bound_values(tenant: Mapping[str, str], event: Mapping[str, Any]) -> dict[str, str]:
+    """The caller's own value of each bound field; a problem of status 403 if the request lacks a claim."""
+    bound = {}
+    for field, path in tenant.items():
+        kind, _, name = path.partition(".")
+        found: Any = event.get("requestContext")
+        for member in ("authorizer", *_PLACES[kind], name):
+            found = found.get(member) if isinstance(found, Mapping) else None
+        if not (text := _claimed(path, found)):
+            raise ProblemError(HTTPStatus.FORBIDDEN, f"missing claim {path!r}: expected a string or number")
+        bound[field] = text
+    return bound
+
+
+def refusal(values: object, bound: Mapping[str, str]) -> str | None:
+    """Why values are not the caller's own, None if they are; what is no mapping is left to other checks."""
+    if not isinstance(values, Mapping):
+        return None
+    for field, own in bound.items():
+        if _claimed(field, values.get(field)) != own:
+            return f"invalid {field}: expected the value that the caller's claim holds"
+    return None
+
+
+def filled_in(values: Mapping[str, Any], bound: Mapping[str, str]) -> dict[str, Any]:
+    """The values with the caller's own where they leave one out; a problem of status 403 if they name another's."""
+    filled = {**bound, **values}
+    if (reason := refusal(filled, bound)) is not None:
+        raise ProblemError(HTTPStatus.FORBIDDEN, reason)
+    return filled
+
+
+def _claimed(name: str, value: object) -> str | None:
+    """As it stands in a key, where the number 1 and the string "1" are the same."""
+    try:
+        return key_text(name, value)
+    except InvalidArgumentError:
+        return None
 
 
 def _members(value: object) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from urllib.parse import parse_qsl
 
 from dynamodb_counters._declarations import Aggregate, Event, Window
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
+from dynamodb_counters._http.gateway_requests import filled_in
 from dynamodb_counters._http.lossless_json import read_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
-from dynamodb_counters._http.tenancy import filled_in
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
 from dynamodb_counters._reads.bucket_queries import require_retained
 from dynamodb_counters._reads.statements import billing_period

@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declaration, Event, Quota
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._http.gateway_requests import MAX_BODY_BYTES, body_text, parse_body, well_formed
+from dynamodb_counters._http.gateway_requests import MAX_BODY_BYTES, body_text, bound_values, parse_body, well_formed
 from dynamodb_counters._http.live_page import page_response
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.openapi import openapi
@@ -26,7 +26,6 @@ from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._http.quota_resources import QuotaResources
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._http.responses import JSON, NO_STORE, etag_response, json_response, problem_response
-from dynamodb_counters._http.tenancy import bound_values
 from dynamodb_counters._http.time_limits import time_limit
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError, UnavailableError, UncountedError

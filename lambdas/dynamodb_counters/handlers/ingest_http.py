@@ -20,11 +20,10 @@ from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode, restored
 from dynamodb_counters._fold.admission import Admission
 from dynamodb_counters._http.event_requests import EventCheck, queue_messages
-from dynamodb_counters._http.gateway_requests import body_text, well_formed
+from dynamodb_counters._http.gateway_requests import body_text, bound_values, well_formed
 from dynamodb_counters._http.json_schema import compile_schema
 from dynamodb_counters._http.problems import ProblemError
 from dynamodb_counters._http.responses import json_response, problem_response
-from dynamodb_counters._http.tenancy import bound_values
 from dynamodb_counters._http.time_limits import cpu_limit, time_limit
 
 if TYPE_CHECKING:
