@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta, tzinfo
 from typing import TypedDict, Unpack
 
-from dynamodb_counters._declarations import Window
-from dynamodb_counters._declarations.kinds import require_window
 from dynamodb_counters._items.decimals import Number, require_storable
 from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, require_retained
 from dynamodb_counters._reads.statements import BillingReader
@@ -79,8 +77,10 @@ class WindowReader(BillingReader):
         >>> counters.window(JOBS, customer="c1").last(hours=24).count  # doctest: +SKIP
         7
         """
-        wanted = [(self._window, self._values)]
-        return count_trailing(self._table, wanted, length_of(length, parts), as_of, consistent=consistent)[0]
+        now, until = now_and_until(self._table, as_of)
+        interval = Interval.ending_at(until, length_of(length, parts), self._window._unit)
+        require_retained(self._window, "last", interval.start, now)
+        return self._count(interval, consistent=consistent)[0]
 
     def compare(
         self,
@@ -103,7 +103,7 @@ class WindowReader(BillingReader):
         >>> counters.window(JOBS, customer="c1").compare(days=7).ratio  # doctest: +SKIP
         0.5
         """
-        now, until = _now_and_until(self._table, as_of)
+        now, until = now_and_until(self._table, as_of)
         current = Interval.ending_at(until, length_of(length, parts), self._window._unit)
         previous = Interval(2 * current.start - current.end, current.start)
         require_retained(self._window, "last", previous.start, now)
@@ -145,7 +145,7 @@ class WindowReader(BillingReader):
         require_storable("limit", limit)
         if require_storable("n", n) <= 0:
             raise InvalidArgumentError("n", n, "a number above 0")
-        now, until = _now_and_until(self._table, as_of)
+        now, until = now_and_until(self._table, as_of)
         span = length_of(length, parts)
         # The bucket of the unit in which the span begins ends after that moment, so it is retained as long.
         require_retained(self._window, "last", until - span.total_seconds(), now)
@@ -189,7 +189,7 @@ class WindowReader(BillingReader):
         if period not in PERIODS:
             raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, PERIODS)))
         require_anchor(anchor, period)
-        now, until = _now_and_until(self._table, as_of)
+        now, until = now_and_until(self._table, as_of)
         start, unit = period_start(period, until, time_zone(tz), anchor), self._window._unit
         require_retained(self._window, "period", start, now)
         end = Interval.ending_at(until, timedelta(seconds=unit), unit).end
@@ -277,25 +277,7 @@ class WindowReader(BillingReader):
         return first, last
 
 
-def count_trailing(
-    table: Table,
-    wanted: Iterable[tuple[Window, Mapping[str, object]]],
-    length: timedelta,
-    as_of: datetime | None,
-    *,
-    consistent: bool,
-) -> list[WindowCount]:
-    """Count groups of windows in a trailing span of time, in one round trip."""
-    (now, until), asked = _now_and_until(table, as_of), []
-    for window, values in wanted:
-        require_window(window)
-        interval = Interval.ending_at(until, length, window._unit)
-        require_retained(window, "last", interval.start, now)
-        asked.append((window, values, interval))
-    return count_intervals(table, asked, consistent=consistent)
-
-
-def _now_and_until(table: Table, as_of: datetime | None) -> tuple[float, float]:
+def now_and_until(table: Table, as_of: datetime | None) -> tuple[float, float]:
     now = table.clock()
     return now, now if as_of is None else seconds_of("as_of", as_of)
 

@@ -8,9 +8,12 @@ from typing import Unpack
 
 from dynamodb_counters._declarations import Window
 from dynamodb_counters._declarations.groups import given
+from dynamodb_counters._declarations.kinds import require_window
+from dynamodb_counters._reads.bucket_queries import count_intervals, require_retained
 from dynamodb_counters._reads.window_counts import WindowCount
-from dynamodb_counters._reads.window_reader import Length, WindowReader, count_trailing, length_of
+from dynamodb_counters._reads.window_reader import Length, WindowReader, length_of, now_and_until
 from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.intervals import Interval
 
 
 class WindowReads:
@@ -57,4 +60,11 @@ class WindowReads:
         --------
         >>> counters.window_many([(JOBS, c1), (JOBS, c2)], hours=24)  # doctest: +SKIP
         """
-        return count_trailing(self._table, wanted, length_of(length, parts), as_of, consistent=consistent)
+        now, until = now_and_until(self._table, as_of)
+        span, asked = length_of(length, parts), []
+        for window, values in wanted:
+            require_window(window)
+            interval = Interval.ending_at(until, span, window._unit)
+            require_retained(window, "last", interval.start, now)
+            asked.append((window, values, interval))
+        return count_intervals(self._table, asked, consistent=consistent)
