@@ -288,7 +288,7 @@ class Billing:
             start = int(table.clock()) // HOUR * HOUR - 3 * HOUR
             if closed:
                 start = int((closed[-1].start if draw.random() < 0.2 else closed[-1].end).timestamp())
-            return close_period(table, (window, values, Interval(start, start + HOUR)))
+            return close_period(table, (window, values, Interval(start, start + HOUR)), ("period", str(start)))
 
         def ended(found: Statement) -> None:
             known = self._stood.setdefault((window.name, str(values), found.start), found)

@@ -24,11 +24,13 @@ MAX_PAGE_SECONDS: Final = 2.0
 
 _SLICE_SECONDS: Final = 0.1
 
+Clock: TypeAlias = Callable[[], float]
+Read: TypeAlias = Callable[..., Iterable[Mapping[str, Any]]]
 Entries: TypeAlias = Iterable[tuple[Position, Mapping[str, Any] | None]]
 """Events to list, in order, with their positions; a position alone is one where a page may end."""
 
 
-def page_of(kind: str, entries: Entries, parameters: QueryParameters, clock: Callable[[], float]) -> dict[str, Any]:
+def page_of(kind: str, entries: Entries, parameters: QueryParameters, clock: Clock) -> dict[str, Any]:
     """Entries after the page before, as many as a page holds, and the token of the page after it, if there is one."""
     after = last = parameters.after()
     found, size = list[Mapping[str, Any]](), 0
@@ -46,9 +48,7 @@ def page_of(kind: str, entries: Entries, parameters: QueryParameters, clock: Cal
     return {kind: found, "next": None}
 
 
-def event_page(
-    counters: Counters, event: Event, parameters: QueryParameters, clock: Callable[[], float]
-) -> dict[str, Any]:
+def event_page(counters: Counters, event: Event, parameters: QueryParameters, clock: Clock) -> dict[str, Any]:
     """A page of the events that a request's parameters select: by time and key, or plain ones by sort key."""
     # Before anything is read, so that a span without events refuses them as well.
     wanted, after = parameters.values(event.fields), parameters.after()
@@ -60,13 +60,7 @@ def event_page(
     return page_of("events", entries, parameters, clock)
 
 
-def _by_time(
-    event: Event,
-    packed: Packed,
-    parameters: QueryParameters,
-    read: Callable[..., Iterable[Mapping[str, Any]]],
-    clock: Callable[[], float],
-) -> Entries:
+def _by_time(event: Event, packed: Packed, parameters: QueryParameters, read: Read, clock: Clock) -> Entries:
     """Each event with its position, and a position alone where a span of time begins that takes another read."""
     start, end = (parameters.moment(name) for name in SPAN)
     *_, oldest = packed._layouts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Mapping
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Aggregate, Average, Declaration, Event, Histogram, Measure, Window
 from dynamodb_counters._declarations.event_attributes import json_schema
@@ -27,6 +27,8 @@ from dynamodb_counters._http.problems import PROBLEM_JSON
 from dynamodb_counters._http.quota_resources import LEASE
 from dynamodb_counters._timeline.calendars import NAMED_PERIODS, PERIODS
 
+Json: TypeAlias = dict[str, Any]
+
 VERSION: Final = "1"
 
 _TIME: Final = {"type": "string", "format": "date-time"}
@@ -36,7 +38,7 @@ _NEXT: Final = {**_TEXT, "nullable": True}
 _TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
 _DURATION: Final = {"type": "string", "pattern": "^[1-9][0-9]{0,6}[mhd]$"}
 _FROM_ONE: Final = {"type": "integer", "minimum": 1}
-_OPTIONS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+_OPTIONS: Final[dict[str, tuple[str, Json]]] = {
     "consistent": (
         "Strongly consistent read: sees every completed write, at twice the read units",
         {"type": "string", "enum": ["true", "false"], "default": "false"},
@@ -84,13 +86,13 @@ def openapi(
     declarations: Iterable[Declaration | Event],
     tenant: Mapping[str, str] = MappingProxyType({}),
     quotas: Iterable[Quota] = (),
-) -> dict[str, Any]:
+) -> Json:
     """Describe an API in OpenAPI 3.0; the parameters of `tenant` are bound to claims of the caller.
 
     >>> sorted(openapi([])["paths"])
     ['/openapi.json']
     """
-    paths: dict[str, Any] = {"/openapi.json": _get("This OpenAPI document", "openapi", (), (), {"type": "object"})}
+    paths: Json = {"/openapi.json": _get("This OpenAPI document", "openapi", (), (), {"type": "object"})}
     for quota in quotas:
         paths |= _quota_paths(quota)
     counted = list[Declaration]()
@@ -115,7 +117,7 @@ def openapi(
     return {"openapi": "3.0.3", "info": info, "paths": paths, "components": {"schemas": schemas}}
 
 
-def _aggregate_paths(aggregate: Aggregate) -> dict[str, Any]:
+def _aggregate_paths(aggregate: Aggregate) -> Json:
     name, base = aggregate.name, f"/v1/aggregates/{aggregate.name}"
     fields, values = aggregate.fields, _values(aggregate.fields)
     measures = _object({measure: _measure(kind) for measure, kind in aggregate.measures.items()})
@@ -133,7 +135,7 @@ def _aggregate_paths(aggregate: Aggregate) -> dict[str, Any]:
     return paths
 
 
-def _window_paths(window: Window) -> dict[str, Any]:
+def _window_paths(window: Window) -> Json:
     name, base, fields = window.name, f"/v1/windows/{window.name}", window.fields
     identity = {"window": _TEXT, "values": _values(fields)}
     count = _object({**identity, **_COUNT}, _STATEMENT)
@@ -163,7 +165,7 @@ def _text(duration: timedelta) -> str:
     return next(f"{minutes // unit}{name}" for unit, name in ((1440, "d"), (60, "h"), (1, "m")) if not minutes % unit)
 
 
-def _event_paths(event: Event) -> dict[str, Any]:
+def _event_paths(event: Event) -> Json:
     name = event.name
     if event._declared_attributes is not None:
         values = json_schema(event._declared_attributes, openapi=True)
@@ -179,7 +181,7 @@ def _event_paths(event: Event) -> dict[str, Any]:
     return {f"/v1/events/{name}": path}
 
 
-def _quota_paths(quota: Quota) -> dict[str, Any]:
+def _quota_paths(quota: Quota) -> Json:
     name, base, values = quota.name, f"/v1/quotas/{quota.name}", _values(quota.by)
     number = {"type": "integer", "minimum": 0}
     calls, lease = {**number, "minimum": 1, "maximum": MOST_CALLS}, {**_TEXT, "pattern": f"^{LEASE}$"}
@@ -199,13 +201,11 @@ def _quota_paths(quota: Quota) -> dict[str, Any]:
     }
 
 
-def _body(required: dict[str, Any], optional: dict[str, Any]) -> dict[str, Any]:
+def _body(required: Json, optional: Json) -> Json:
     return {**_object(required, optional), "additionalProperties": False}
 
 
-def _post(
-    summary: str, operation_id: str, body: dict[str, Any], schema: dict[str, Any], *more_errors: str
-) -> dict[str, Any]:
+def _post(summary: str, operation_id: str, body: Json, schema: Json, *more_errors: str) -> Json:
     return {
         "post": {
             "summary": summary,
@@ -216,7 +216,7 @@ def _post(
     }
 
 
-def _bind(operation: dict[str, Any], tenant: Mapping[str, str]) -> None:
+def _bind(operation: Json, tenant: Mapping[str, str]) -> None:
     """Say which parameters the caller's claims decide, and what another value gets."""
     bound = [parameter for parameter in operation.get("parameters", ()) if parameter["name"] in tenant]
     for parameter in bound:
@@ -227,30 +227,28 @@ def _bind(operation: dict[str, Any], tenant: Mapping[str, str]) -> None:
         operation["responses"]["403"] = operation["responses"]["400"]
 
 
-def _values(fields: Iterable[str]) -> dict[str, Any]:
+def _values(fields: Iterable[str]) -> Json:
     return _object(dict.fromkeys(fields, _TEXT))
 
 
-def _measure(measure: Measure) -> dict[str, Any]:
+def _measure(measure: Measure) -> Json:
     if isinstance(measure, Histogram):
         return {"type": "object", "additionalProperties": _NUMBER}
     return {**_NUMBER, "nullable": True} if isinstance(measure, Average) else _NUMBER
 
 
-def _object(members: Mapping[str, Any], optional: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+def _object(members: Mapping[str, Any], optional: Mapping[str, Any] = MappingProxyType({})) -> Json:
     # OpenAPI forbids an empty "required".
     required = {"required": list(members)} if members else {}
     properties = {**members, **optional}
     return {"type": "object", **required, **({"properties": properties} if properties else {})}
 
 
-def _array(items: dict[str, Any]) -> dict[str, Any]:
+def _array(items: Json) -> Json:
     return {"type": "array", "items": items}
 
 
-def _get(
-    summary: str, operation_id: str, required: Collection[str], optional: Iterable[str], schema: dict[str, Any]
-) -> dict[str, Any]:
+def _get(summary: str, operation_id: str, required: Collection[str], optional: Iterable[str], schema: Json) -> Json:
     responses = _responses(schema)
     responses["304"] = {"description": "Not modified: the ETag matches If-None-Match"}
     return {
@@ -263,25 +261,25 @@ def _get(
     }
 
 
-def _fields(names: Iterable[str], required: Container[str]) -> list[dict[str, Any]]:
+def _fields(names: Iterable[str], required: Container[str]) -> list[Json]:
     return [
         {"name": name, "in": "query", **({"required": True} if name in required else {}), "schema": _TEXT}
         for name in names
     ]
 
 
-def _options(names: Iterable[str]) -> list[dict[str, Any]]:
+def _options(names: Iterable[str]) -> list[Json]:
     described = [(name, *_OPTIONS[name]) for name in names]
     return [{"name": name, "in": "query", "description": text, "schema": schema} for name, text, schema in described]
 
 
-def _post_batch(counted: list[Declaration]) -> dict[str, Any]:
-    kinds: dict[str, tuple[type[Declaration], dict[str, Any], str]] = {
+def _post_batch(counted: list[Declaration]) -> Json:
+    kinds: dict[str, tuple[type[Declaration], Json, str]] = {
         "groups": (Aggregate, {}, "Group"),
         "windows": (Window, {name: _OPTIONS[name][1] for name in OPTIONS["batch"]}, "Span"),
     }
-    body: dict[str, Any] = {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": {}}
-    answer: dict[str, Any] = {"type": "object", "properties": {}}
+    body: Json = {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": {}}
+    answer: Json = {"type": "object", "properties": {}}
     for kind, (declarable, options, schema) in kinds.items():
         names = [declared.name for declared in counted if isinstance(declared, declarable)]
         if names:
@@ -292,7 +290,7 @@ def _post_batch(counted: list[Declaration]) -> dict[str, Any]:
     return _post("Many groups of any aggregates, and spans of any windows", "batch", body, answer)
 
 
-def _responses(schema: dict[str, Any], *more_errors: str) -> dict[str, Any]:
+def _responses(schema: Json, *more_errors: str) -> Json:
     success = {"description": "Success", "content": {"application/json": {"schema": schema}}}
     problem = {
         "description": "Problem details (RFC 9457)",

@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from http import HTTPStatus
-from types import MappingProxyType
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -107,7 +106,7 @@ class Position(NamedTuple):
 class QueryParameters:
     """The parameters of a request, by name.
 
-    >>> QueryParameters.parse("url=%2Fa&limit=7", ["url"], ["limit"]).limit()
+    >>> QueryParameters.parse("url=%2Fa&limit=7", ["url"], ["limit"], {}).limit()
     7
     """
 
@@ -115,11 +114,7 @@ class QueryParameters:
 
     @classmethod
     def parse(
-        cls,
-        query_string: str,
-        required: Collection[str],
-        optional: Collection[str],
-        bound: Mapping[str, str] = MappingProxyType({}),
+        cls, query_string: str, required: Collection[str], optional: Collection[str], bound: Mapping[str, str]
     ) -> QueryParameters:
         """Read the parameters; those that the caller's claims decide are `bound`."""
         if len(query_string) > MAX_QUERY_BYTES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from http import HTTPStatus
 from itertools import accumulate
@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._declarations.groups import Group
-from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES, event_page, page_of
+from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES, Clock, event_page, page_of
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.parameters import (
     MAX_COUNT,
@@ -25,9 +25,9 @@ from dynamodb_counters._http.parameters import (
     leaderboard_fields,
 )
 from dynamodb_counters._http.problems import ProblemError, bad_request
-from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, series_spans
+from dynamodb_counters._reads.bucket_queries import Asked, count_intervals, count_series, series_spans
 from dynamodb_counters._reads.rankings import Ranked
-from dynamodb_counters._reads.statements import Asked, closed_periods, read_statements
+from dynamodb_counters._reads.statements import closed_periods, read_statements
 from dynamodb_counters._reads.window_counts import Statement, WindowCount
 from dynamodb_counters._timeline.calendars import steps
 from dynamodb_counters._timeline.intervals import Span, plan_queries, read_cost
@@ -53,9 +53,7 @@ class CountResources:
     Every request says which fields the caller's claims have `bound`, and gets nothing of others' values.
     """
 
-    def __init__(
-        self, counters: Counters, declarations: Iterable[Declaration | Event], clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, counters: Counters, declarations: Iterable[Declaration | Event], clock: Clock) -> None:
         self._counters = counters
         self._table = counters._table  # noqa: SLF001 - the readers of many windows at once
         self._clock = clock
@@ -128,12 +126,11 @@ class CountResources:
             values, interval = parameters.values(window.fields), parameters.interval(window, now)
             spans[named].append((window, values, interval))
         _require_affordable([*spans[True], *spans[False]])
-        statements = read_statements(
-            self._table,
-            spans[True],
-            consistent=consistent,
-            check=lambda both: _require_affordable([*spans[False], *both]),
-        )
+
+        def check(both: Sequence[Asked]) -> None:
+            _require_affordable([*spans[False], *both])
+
+        statements = read_statements(self._table, spans[True], consistent=consistent, check=check)
         counts = count_intervals(self._table, spans[False], consistent=consistent)
         found = {True: map(_statement_json, statements), False: map(_count_json, counts)}
         return [

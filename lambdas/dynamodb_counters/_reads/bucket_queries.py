@@ -20,19 +20,18 @@ from dynamodb_counters._timeline.times import utc
 from dynamodb_counters.errors import InvalidArgumentError
 
 Values: TypeAlias = Mapping[str, object]
+Asked: TypeAlias = tuple[Window, Values, Interval]
 Buckets: TypeAlias = list[tuple[int, Mapping[str, Number]]]
 
 
-def count_intervals(
-    table: Table, asked: Sequence[tuple[Window, Values, Interval]], *, consistent: bool
-) -> list[WindowCount]:
+def count_intervals(table: Table, asked: Sequence[Asked], *, consistent: bool) -> list[WindowCount]:
     """Count windows over an interval each, in one round trip."""
     planned = [
         (kept, kept._pk_template.render(values), plan_queries(kept._kept_tiers, interval), standing)
         for (kept, standing), (_, values, interval) in [(current(table, one[0], one[1]), one) for one in asked]
     ]
     queries = [(kept, pk, span) for kept, pk, spans, _ in planned for span in spans]
-    found = iter(table.each(lambda query: _buckets(table, *query, consistent=consistent), queries))
+    found = iter(table.each(lambda one: _buckets(table, *one, consistent=consistent), queries))
     with localcontext(EXACT):
         return [
             _count(interval, [add_up(span, next(found)) for span in spans], standing)
@@ -90,9 +89,7 @@ def _count(interval: Interval, numbers: Iterable[Number], standing: Standing) ->
     return WindowCount(whole(sum(numbers)), utc(interval.start), utc(interval.end), *standing)
 
 
-def _buckets(
-    table: Table, window: Window, pk: str, span: Span, *, consistent: bool
-) -> list[tuple[int, Mapping[str, Number]]]:
+def _buckets(table: Table, window: Window, pk: str, span: Span, *, consistent: bool) -> Buckets:
     """The buckets that a span touches, in order."""
     template, names = window._sk_template, (TOTAL, *span.tier.slots)
     first, last = (template.render_texts([span.tier.letter, span.tier.text(bucket)]) for bucket in span.buckets)

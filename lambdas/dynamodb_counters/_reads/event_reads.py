@@ -22,7 +22,7 @@ from dynamodb_counters._items.escaping import LAST_CHARACTER, key_text
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.table_schema import CHUNK, ONCE_SUFFIX, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._layouts import Layout, Layouts
-from dynamodb_counters._reads.table_reads import query
+from dynamodb_counters._reads.table_reads import Item, query
 from dynamodb_counters._reads.time_ranges import Range, time_ranges
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND, seconds_of
@@ -156,7 +156,7 @@ class _Listing:
                         live.pop(digest, None)
             yield from (_plain(image) for image in live.values() if is_timely(image))
 
-    def _chunks(self, layout: Layout, part: str, span: Timespan) -> Iterator[Mapping[str, Any]]:
+    def _chunks(self, layout: Layout, part: str, span: Timespan) -> Iterator[Item]:
         begin, finish = max(FIRST_SECOND, span[0]), min(LAST_SECOND, span[1])
         name, retention, bucket = self.event.name, self.event.retention, layout.bucket
         if retention is not None:
@@ -237,7 +237,7 @@ def _ranges(event: Event, time: str | None, span: Timespan) -> Sequence[Range]:
     return time_ranges(prefix, *span) if sorts else [(prefix, prefix + LAST_CHARACTER)]
 
 
-def _bucket(chunk: Mapping[str, Any]) -> str:
+def _bucket(chunk: Item) -> str:
     return chunk_bucket(chunk[SK]["S"])
 
 

@@ -6,7 +6,6 @@ import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from dynamodb_counters._control.statuses import Standing
 from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate, Ranking
@@ -14,7 +13,7 @@ from dynamodb_counters._declarations.groups import given, group_keys, identity, 
 from dynamodb_counters._declarations.kinds import require_aggregate
 from dynamodb_counters._items.decimals import Number, parse_number, whole
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
-from dynamodb_counters._reads.table_reads import current, get_items
+from dynamodb_counters._reads.table_reads import Item, current, get_items
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -126,7 +125,7 @@ class RankingReads:
 
 def _scores(
     table: Table, ranking: Ranking, values: Mapping[str, object], count: int, beyond: tuple[str, str] | None = None
-) -> list[Mapping[str, Any]]:
+) -> list[Item]:
     """Keys in the order of their scores: the highest first, but of those above a score the lowest."""
     keys = [ranking._template.render({**values, WRITE_SHARD_FIELD: shard}) for shard in range(ranking.write_shards)]
     condition, names, compared = "#leaderboard = :leaderboard", {"#leaderboard": LEADERBOARD}, {}
@@ -135,7 +134,7 @@ def _scores(
         names, compared = {**names, "#score": SCORE}, {":score": {"N": beyond[1]}}
     descending = beyond is None or beyond[0] == "<="
 
-    def read(key: str) -> list[Mapping[str, Any]]:
+    def read(key: str) -> list[Item]:
         pages = table.client.get_paginator("query").paginate(
             TableName=table.name,
             IndexName=RANKING_INDEX,
@@ -151,7 +150,7 @@ def _scores(
     return list(islice(merged, count))
 
 
-def _ranked(table: Table, aggregate: Aggregate, standing: Standing, found: Sequence[Mapping[str, Any]]) -> list[Ranked]:
+def _ranked(table: Table, aggregate: Aggregate, standing: Standing, found: Sequence[Item]) -> list[Ranked]:
     values = [values_of(aggregate, item) for item in found]
     # The index holds only keys; a hashed key's values are in the item.
     unknown = [{PK: item[PK], SK: item[SK]} for item, known in zip(found, values, strict=True) if known is None]
@@ -162,7 +161,7 @@ def _ranked(table: Table, aggregate: Aggregate, standing: Standing, found: Seque
     ]
 
 
-def _score(item: Mapping[str, Any]) -> Number:
+def _score(item: Item) -> Number:
     return parse_number(item[SCORE]["N"])
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from decimal import localcontext
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from dynamodb_counters._declarations import Window
 from dynamodb_counters._declarations.kinds import require_window
@@ -20,8 +20,8 @@ from dynamodb_counters._items.decimals import EXACT, read_number, typed_number, 
 from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.key_templates import key_template
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, MAX_PK_BYTES, PK, SK
-from dynamodb_counters._reads.bucket_queries import count_intervals, require_retained
-from dynamodb_counters._reads.table_reads import current, query
+from dynamodb_counters._reads.bucket_queries import Asked, Values, count_intervals, require_retained
+from dynamodb_counters._reads.table_reads import Item, current, query
 from dynamodb_counters._reads.window_counts import Statement
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.calendars import Period, named_period, time_zone
@@ -35,8 +35,7 @@ CLOSED: Final = "CLOSED"
 _PREFIX: Final = f"{CHECKPOINT_PREFIX}closed~"
 _PAGE: Final = 20
 
-_Item: TypeAlias = Mapping[str, Any]
-Asked: TypeAlias = tuple[Window, Mapping[str, object], Interval]
+Check: TypeAlias = Callable[[Sequence[Asked]], None]
 
 
 class BillingReader:
@@ -126,7 +125,7 @@ def billing_period(window: Window, period: str, of: str | None, zone: tzinfo, no
 
 
 def read_statements(
-    table: Table, asked: Sequence[Asked], *, consistent: bool, check: Callable[[Sequence[Asked]], None] = lambda _: None
+    table: Table, asked: Sequence[Asked], *, consistent: bool, check: Check = lambda _: None
 ) -> list[Statement]:
     """The statements of windows for a period each, in two round trips; a `check` sees what the second one counts."""
     closed = table.each(lambda one: _closed_around(table, *one), asked)
@@ -135,7 +134,7 @@ def read_statements(
     return [next(counted) if found is None else _statement(found) for found, _ in closed]
 
 
-def close_period(table: Table, asked: Asked, named: tuple[str, str] | None = None) -> Statement:
+def close_period(table: Table, asked: Asked, named: tuple[str, str]) -> Statement:
     """Close a period, or return it as it stands; a refusal has the kind and name it was `named` by."""
     window, values, interval = asked
     if {window.retention, current(table, window, values)[0].retention} != {None}:
@@ -143,14 +142,12 @@ def close_period(table: Table, asked: Asked, named: tuple[str, str] | None = Non
     found, last = _closed_around(table, *asked)
     if found is not None:
         return _statement(found)
-    kind, name = named or ("period", str(utc(interval.start)))
+    kind, name = named
     if interval.end > table.clock():
         raise InvalidArgumentError(kind, name, f"one that has ended; it ends at {utc(interval.end)}")
-    if last is not None and (follows := _whole(last, "end")) != interval.start:
-        expected = (
-            f"the one that follows the last closed one, from {utc(follows)} on, in its time zone and from its anchor"
-        )
-        raise InvalidArgumentError(kind, name, expected)
+    if last is not None and _whole(last, "end") != interval.start:
+        follows = f"the one that follows the last closed one, from {utc(_whole(last, 'end'))} on"
+        raise InvalidArgumentError(kind, name, f"{follows}, in its time zone and from its anchor")
     [statement] = _counted(table, [(asked, last)], lambda _: None, consistent=True)
     if not statement.complete:
         raise IncompleteError(f"{window.name!r} does not count everything yet: its periods cannot be closed")
@@ -178,9 +175,7 @@ def close_period(table: Table, asked: Asked, named: tuple[str, str] | None = Non
     return _statement(item)
 
 
-def closed_periods(
-    table: Table, window: Window, values: Mapping[str, object], *, last: int | None = None
-) -> list[Statement]:
+def closed_periods(table: Table, window: Window, values: Values, *, last: int | None = None) -> list[Statement]:
     """The last closed periods of a group, or all, in order."""
     newest = islice(_newest_closed(table, window, values, last), last)
     return [*map(_statement, newest)][::-1]
@@ -196,11 +191,7 @@ def window_of_closed(key: str) -> str:
 
 
 def _counted(
-    table: Table,
-    left: Sequence[tuple[Asked, _Item | None]],
-    check: Callable[[Sequence[Asked]], None],
-    *,
-    consistent: bool,
+    table: Table, left: Sequence[tuple[Asked, Item | None]], check: Check, *, consistent: bool
 ) -> Iterator[Statement]:
     """Statements of open periods, each with the last closed one of its group."""
     both = [
@@ -218,15 +209,13 @@ def _counted(
         yield Statement(own.count, adjustment, own.start, own.end, None, own.complete, own.as_declared)
 
 
-def _compared(period: Interval, last: _Item | None) -> Interval:
+def _compared(period: Interval, last: Item | None) -> Interval:
     """The closed periods that a period comes right after; empty if it does not."""
     follows = last is not None and _whole(last, "end") == period.start
     return Interval(_whole(last, "first") if last is not None and follows else period.start, period.start)
 
 
-def _closed_around(
-    table: Table, window: Window, values: Mapping[str, object], interval: Interval
-) -> tuple[_Item | None, _Item | None]:
+def _closed_around(table: Table, window: Window, values: Values, interval: Interval) -> tuple[Item | None, Item | None]:
     """A period's own item if it is closed, and the last closed one of the group."""
     last = None
     for item in _newest_closed(table, window, values, _PAGE):
@@ -237,22 +226,22 @@ def _closed_around(
     return None, last
 
 
-def _newest_closed(table: Table, window: Window, values: Mapping[str, object], page: int | None) -> Iterator[_Item]:
+def _newest_closed(table: Table, window: Window, values: Values, page: int | None) -> Iterator[Item]:
     current(table, window, values)
     options = {"ScanIndexForward": False, "PaginationConfig": {"PageSize": page}}
     return query(table, _partition(window, values), (CLOSED, CLOSED + LAST_CHARACTER), consistent=True, **options)
 
 
-def _partition(window: Window, values: Mapping[str, object]) -> str:
+def _partition(window: Window, values: Values) -> str:
     """The partition of a group's closed periods; the group as in the window's key."""
     template = key_template(f"{_PREFIX}{window.name}#{{group}}", MAX_PK_BYTES, "name")
     return template.render({"group": window._pk_template.render(values)})
 
 
-def _whole(item: _Item, name: str) -> int:
+def _whole(item: Item, name: str) -> int:
     return int(item[name]["N"])
 
 
-def _statement(item: _Item) -> Statement:
+def _statement(item: Item) -> Statement:
     start, end, closed = (utc(_whole(item, name)) for name in ("start", "end", "closed"))
     return Statement(read_number(item, "count"), read_number(item, "adjustment"), start, end, closed)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._assumptions import TRIES
 from dynamodb_counters._control.statuses import Declared, Standing, Statuses
 from dynamodb_counters._declarations.groups import Key, identity, require_fields
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._table import Table
+
+Item: TypeAlias = Mapping[str, Any]
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 _KEYS_PER_CALL: Final = 100
@@ -29,7 +31,7 @@ def current(
     return found, statuses.standing(declared)
 
 
-def get_items(table: Table, keys: Iterable[Key], *, consistent: bool) -> dict[tuple[str, str], Mapping[str, Any]]:
+def get_items(table: Table, keys: Iterable[Key], *, consistent: bool) -> dict[tuple[str, str], Item]:
     """The items that exist, by key; TimeoutError if DynamoDB leaves some unread after several tries."""
     different = list({identity(key): key for key in keys}.values())
     chunks = [different[start : start + _KEYS_PER_CALL] for start in range(0, len(different), _KEYS_PER_CALL)]
@@ -37,8 +39,8 @@ def get_items(table: Table, keys: Iterable[Key], *, consistent: bool) -> dict[tu
     return {identity(item): item for items in found for item in items}
 
 
-def _get_chunk(table: Table, keys: list[Any], *, consistent: bool) -> list[Mapping[str, Any]]:
-    items: list[Mapping[str, Any]] = []
+def _get_chunk(table: Table, keys: list[Any], *, consistent: bool) -> list[Item]:
+    items: list[Item] = []
     for _ in table.tries():
         answer = table.client.batch_get_item(RequestItems={table.name: {"Keys": keys, "ConsistentRead": consistent}})
         items += answer["Responses"].get(table.name, [])
@@ -48,9 +50,7 @@ def _get_chunk(table: Table, keys: list[Any], *, consistent: bool) -> list[Mappi
     raise TimeoutError(f"{len(keys)} keys stayed unread after {TRIES} tries; DynamoDB throttles the reads")
 
 
-def query(
-    table: Table, pk: str, sort_keys: tuple[str, str], *, consistent: bool, **options: Any
-) -> Iterator[Mapping[str, Any]]:
+def query(table: Table, pk: str, sort_keys: tuple[str, str], *, consistent: bool, **options: Any) -> Iterator[Item]:
     """Items of a partition from a first sort key to a last one, page by page as they are asked for."""
     pages = table.client.get_paginator("query").paginate(
         TableName=table.name,
