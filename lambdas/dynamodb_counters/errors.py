@@ -188,17 +188,14 @@ _LONGEST: Final = 120
 class _Repr(Repr):
     """Looks no further into a value than its text is shown."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxlevel = 4
-        self.maxdict = self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = 20
-        self.maxstring = self.maxlong = self.maxother = 4 * _LONGEST
-
     def repr_Decimal(self, value: object, _level: int) -> str:  # noqa: N802 - by the type's name
         return str(value)
 
 
 _REPR: Final = _Repr()
+_REPR.maxlevel = 4
+_REPR.maxdict = _REPR.maxlist = _REPR.maxtuple = _REPR.maxset = _REPR.maxfrozenset = 20
+_REPR.maxstring = _REPR.maxlong = _REPR.maxother = 4 * _LONGEST
 
 
 def _short(value: object) -> str:

@@ -33,8 +33,7 @@ class QuotaResources:
         return self._answer(quota, QueryParameters.parse(query_string, quota.by, (), bound).values(quota.by))
 
     def take(self, name: str, document: object, bound: Mapping[str, str]) -> dict[str, Any]:
-        quota = self._quota(name)
-        body, values = _read(quota, document, bound, {"n", "id"})
+        quota, body, values = self._read(name, document, bound, {"n", "id"})
         n, lease = body.get("n", 1), body.get("id", uuid4().hex)
         require_count("n", n, MOST_CALLS)
         found = QuotaCalls(self._table, quota, values).take(_identity("id", lease), n)
@@ -43,8 +42,7 @@ class QuotaResources:
         return self._answer(quota, values, lease=lease, granted=found is not None)
 
     def give_back(self, name: str, document: object, bound: Mapping[str, str]) -> dict[str, Any]:
-        quota = self._quota(name)
-        body, values = _read(quota, document, bound, {"n", "lease"})
+        quota, body, values = self._read(name, document, bound, {"n", "lease"})
         n, lease = body.get("n"), _identity("lease", body.get("lease"))
         if n is not None:
             require_count("n", n, MOST_CALLS)
@@ -61,21 +59,21 @@ class QuotaResources:
             raise ProblemError(HTTPStatus.NOT_FOUND, f"no quota {name!r:.120}; available: {available}")
         return self._quotas[name]
 
+    def _read(
+        self, name: str, document: object, bound: Mapping[str, str], members: set[str]
+    ) -> tuple[Quota, Mapping[str, Any], dict[str, str]]:
+        """The quota, the members of a body, and the group that it names."""
+        quota, members = self._quota(name), {*members, "values"}
+        if not isinstance(document, Mapping) or document.keys() - members:
+            raise bad_request(f"invalid body: expected an object with members {', '.join(sorted(members))}")
+        return quota, document, body_values("values", document.get("values", {}), quota.by, bound)
+
     def _answer(self, quota: Quota, values: Mapping[str, str], **more: Any) -> dict[str, Any]:
         period = quota._period(self._table.clock())
         reserved = QuotaCalls(self._table, quota, values).reserved(period)
         state = {"limit": quota.limit, "reserved": reserved, "left": max(0, quota.limit - reserved)}
         resets_at = utc(period.end).isoformat()
         return {"quota": quota.name, "values": values, **more, **state, "resets_at": resets_at}
-
-
-def _read(
-    quota: Quota, document: object, bound: Mapping[str, str], members: set[str]
-) -> tuple[Mapping[str, Any], dict[str, str]]:
-    """The members of a body, and the group that it names."""
-    if not isinstance(document, Mapping) or document.keys() - members - {"values"}:
-        raise bad_request(f"invalid body: expected an object with members {', '.join(sorted({*members, 'values'}))}")
-    return document, body_values("values", document.get("values", {}), quota.by, bound)
 
 
 def _identity(name: str, lease: object) -> str:
