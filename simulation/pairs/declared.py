@@ -11,7 +11,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from dynamodb_counters._declarations import Aggregate, Count, Declaration, Sum
+from dynamodb_counters._declarations import Aggregate, Count, Declaration, Event, Sum
+from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._items.conditions import Attr
 from dynamodb_counters._items.derived_fields import parts_of
 from simulation.pairs import features
@@ -77,6 +78,13 @@ MENDED: Final[Mapping[str, Sequence[int]]] = {
 }
 """Variants that can count every event; of families that are not here, all can."""
 
+_ALWAYS: Final = {
+    "visit": ("page", "id", "client", "weight", "at"),
+    "tap": ("device", "id", "at", "force", "version"),
+}
+_AT_TIMES: Final = {"visit": ("score",), "tap": ("code", "mode")}
+"""Attributes that declarations have a default for, by event."""
+
 _RETURNED: Final = "a deployment before, once more"
 _NEW_NAMES: Final = {"kept": "visitors", "taps": "presses", "orders": "purchases"}
 _OTHER_NAME: Final = _NEW_NAMES | {new: old for old, new in _NEW_NAMES.items()}
@@ -124,10 +132,35 @@ class Deployments:
             if features.ADDED not in self.first[:1]:
                 now |= dict.fromkeys(star, 0)
         self.made: list[dict[str, int]] = [now]
+        self._attributes = 0
 
     @property
     def subjects(self) -> list[Subject]:
         return [subject for name, variant in self.made[-1].items() for subject in FAMILIES[name][variant]]
+
+    @property
+    def deployed(self) -> list[Subject]:
+        """The same, over events with the attributes that are declared now."""
+        return [replace(subject, declaration=self._attributed(subject.declaration)) for subject in self.subjects]
+
+    def change_attributes(self) -> frozenset[str]:
+        """Declare others, or none, for the next deployment; return the names that it concerns."""
+        before, self._attributes = self._attributes, self._random.choice((0, 1, 2))
+        return self.over("visit") | self.over("tap") if before != self._attributes else frozenset()
+
+    def _attributed(self, declaration: Declaration) -> Declaration:
+        source: Any = declaration.source
+        if isinstance(source, Aggregate):
+            below: Any = self._attributed(source)
+            return replace(declaration, source=below)
+        if not isinstance(source, Event) or not self._attributes:
+            return declaration
+        known: dict[str, Attribute | type] = {
+            **{name: Attribute(object) for name in _ALWAYS[source.name]},
+            **{name: Attribute(object, required=False) for name in _AT_TIMES[source.name]},
+            f"extra{self._attributes}": Attribute(str, required=False),
+        }
+        return replace(declaration, source=replace(source, attributes=known))
 
     @property
     def declared(self) -> list[Declaration]:

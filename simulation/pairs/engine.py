@@ -73,7 +73,7 @@ class Engine:
         if "faults" in self.without:
             self.faults.budget = 0
         self.deployments = deployments or Deployments(rng, self.forced, self.without)
-        self.function = Function(self.backend, rng, self.faults, self.deployments.subjects)
+        self.function = Function(self.backend, rng, self.faults, self.deployments.deployed)
         self.deliveries = Deliveries(self.backend, rng, self.faults, self.function, drawn(rng, MAX_AGE))
         self.actors: list[PairActor] = []
         self.runners: list[Runner] = []
@@ -247,7 +247,7 @@ class Engine:
     def _retire(self) -> None:
         """The last process of a deployment before is gone."""
         if self.rng.random() < 0.3:
-            self.function.deploy(self.deployments.subjects)
+            self.function.deploy(self.deployments.deployed)
 
     def _split_near(self) -> None:
         if self.rng.random() < 0.3 and self._is_near_cut(-_NEAR, _NEAR):

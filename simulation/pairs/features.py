@@ -33,6 +33,7 @@ DROPPED: Final = "drop"
 VERIFIED: Final = "verification"
 REPAIRED: Final = "repair"
 LEASES: Final = "leases"
+CALLS: Final = "leases over HTTP"
 CLOSED: Final = "closed periods"
 GIVEN_UP: Final = "give-ups"
 BUCKET: Final = "bucket redrive"
@@ -43,6 +44,7 @@ CRASHED: Final = "crashes"
 THROTTLED: Final = "throttles"
 ZOMBIES: Final = "zombies"
 REDELIVERED: Final = "redeliveries"
+ATTRIBUTES: Final = "attributes of events changed"
 DERIVED: Final = "derived fields and defaults"
 
 FEATURES: Final = (
@@ -64,11 +66,13 @@ FEATURES: Final = (
     REMOVED,
     RENAMED,
     REDEFINED,
+    ATTRIBUTES,
     BACKFILLED,
     DROPPED,
     VERIFIED,
     REPAIRED,
     LEASES,
+    CALLS,
     CLOSED,
     GIVEN_UP,
     BUCKET,
@@ -104,6 +108,7 @@ REASONS: Final[Mapping[Pair, str]] = {
     (BUCKET, RESTORED): _NO_COPY,
     (FOREIGN, ERASED_KEPT): "erasure finds events, not items of other code",
     (FOREIGN, ERASED_BACK): "erasure finds events, not items of other code",
+    (FOREIGN, ATTRIBUTES): "items of other code have no declared attributes",
 }
 """Why no schedule can cover a pair."""
 

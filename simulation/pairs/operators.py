@@ -22,6 +22,7 @@ from dynamodb_counters._timeline.intervals import Interval
 from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters._writes.increments import increment, reset
 from dynamodb_counters._writes.leases import Leases
+from dynamodb_counters._writes.quota_calls import Lease, QuotaCalls
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.oracle.truth import is_image
 from simulation.pairs import features
@@ -43,6 +44,8 @@ _FIELDS: Final = {
     "rush?none": ("none",),
     "code:class?none": ("2xx", "4xx", "none"),
 }
+_OVER_HTTP: Final = 0.4
+_GIVEN_BACK: Final = 0.4
 _QUOTA: Final = Quota("calls", limit=12, per=timedelta(hours=1), portion=4, clock_error=timedelta(0))
 
 
@@ -219,15 +222,23 @@ class Sharing:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._granted: Counter[str] = Counter()
+        self._leased: dict[tuple[str, str], int] = {}
+        """Calls by period and lease."""
 
     def acts(self) -> Iterable[Act]:
         return [(2, self._ask)]
 
     def wrong(self) -> list[str]:
-        limit = _QUOTA.limit
-        return [f"quota: {n} calls in {sk} of at most {limit}" for sk, n in self._granted.items() if n > limit]
+        limit, granted = _QUOTA.limit, Counter(self._granted)
+        for (sk, _), n in self._leased.items():
+            granted[sk] += n
+        return [f"quota: {n} calls in {sk} of at most {limit}" for sk, n in granted.items() if n > limit]
 
     def _ask(self) -> None:
+        if self._engine.rng.random() < _OVER_HTTP:
+            self._engine.call(self._request, self._engine.noting(features.CALLS, features.EVERYTHING))
+            return
+
         def work(table: Table) -> bool:
             found = table.remembered.setdefault("leases", Leases(table, _QUOTA, {}))
             granted = False
@@ -239,6 +250,20 @@ class Sharing:
             return granted
 
         self._engine.call(work, self._engine.noting(features.LEASES, features.EVERYTHING))
+
+    def _request(self, table: Table) -> bool:
+        """Take calls as a service over HTTP does, some again, and give some of them back."""
+        number, calls = self._engine.rng.randrange(10), QuotaCalls(table, _QUOTA, {})
+        lease, n = f"lease{number}", 1 + number % 3
+        if calls.take(lease, n) != Lease(n):
+            return False
+        about = _QUOTA._period(table.clock()).sk, lease
+        self._leased.setdefault(about, n)
+        if self._engine.rng.random() < _GIVEN_BACK:
+            # From when it is sent on, the calls may be others'.
+            self._leased[about] = 0
+            calls.give_back(lease, None)
+        return True
 
 
 class Billing:

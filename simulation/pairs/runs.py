@@ -98,7 +98,9 @@ class Changes:
 
     def deploy(self, *, stragglers: bool = False) -> None:
         """Deploy what is declared; it takes over with the next batch."""
-        self._engine.function.deploy(self._engine.deployments.subjects, stragglers=stragglers)
+        if names := self._engine.deployments.change_attributes():
+            self._engine.note(features.ATTRIBUTES, names)
+        self._engine.function.deploy(self._engine.deployments.deployed, stragglers=stragglers)
         self._writers.touch()
 
     def backfill_all(self) -> bool:

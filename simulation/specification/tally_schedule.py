@@ -54,6 +54,7 @@ class _Turns(Deployments):
     def __init__(self) -> None:
         self.made = [{}]
         self.first = []
+        self._attributes = 0
 
     @property
     def definition(self) -> Aggregate:
@@ -66,6 +67,9 @@ class _Turns(Deployments):
     def change(self, *, renames: bool = True) -> tuple[str, frozenset[str]]:  # noqa: ARG002
         self.made.append({})
         return features.REDEFINED, frozenset({self.definition.name})
+
+    def change_attributes(self) -> frozenset[str]:
+        return frozenset()
 
 
 class _Shop:

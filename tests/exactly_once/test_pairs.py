@@ -20,10 +20,10 @@ from simulation.pairs.schedule import PairSchedule, WrongPairError, check
 from simulation.pairs.truth import kept_of
 from simulation.schedules.local_table import DatedLocalBackend
 
-FIRST = (20, 110)
+FIRST = (2, 60)
 CHUNK = 20
 """From each first seed on, so many schedules come across all that `OFTEN` names."""
-FORCED = 6
+FORCED = 12
 """Seeds that force a pair; at least one of so many brings it about."""
 
 PAGE = Path(__file__).parents[2] / "docs" / "pairs.md"
