@@ -123,7 +123,7 @@ def _require_shown(declaration: Declaration) -> None:
 
 def _require_not_reserved(part: Declaration | Event, keys: Iterable[_Key]) -> None:
     for pk, _ in keys:
-        reserved = next(filter(pk.overlaps, _RESERVED), None)
+        reserved = pk.first_overlapping(_RESERVED)
         if reserved is not None:
             raise InvalidArgumentError("pk", part.pk, f"a key that cannot match the reserved {reserved.text!r}")
 
