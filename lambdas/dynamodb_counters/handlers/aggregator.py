@@ -86,7 +86,7 @@ def _meter(report: Report) -> None:
         logger.info(report.takeover)
     if report.quarantined:
         logger.warning(
-            "%d records quarantined; `counters quarantine list` shows why",
+            "records quarantined: %d; `counters quarantine list` shows why",
             report.quarantined,
             extra={"quarantined": report.quarantined},
         )

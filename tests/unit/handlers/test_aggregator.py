@@ -147,14 +147,17 @@ def test_the_empty_last_invocation_of_a_window_gives_the_state_back_and_reports_
 
 
 def test_metrics_say_what_was_done_and_nothing_of_what_was_not(
-    module: ModuleType, capsys: pytest.CaptureFixture[str]
+    module: ModuleType, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """CloudWatch bills a metric for each hour in which it has a value, zero included."""
     event = _event(_record(1, "view", url="/a"), _record(2, "view", url="/b"), _record(3, "view"))
     module.handler(event, LAMBDA_CONTEXT)
     first = _metrics(capsys.readouterr().out)
+    assert caplog.messages[-1] == "records quarantined: 1; `counters quarantine list` shows why"
+    caplog.clear()
     module.handler(event, LAMBDA_CONTEXT)
     again = _metrics(capsys.readouterr().out)
+    assert caplog.messages == []
 
     assert first.pop("WriteUnits") > 0
     assert first == {"Records": 3, "ItemsUpdated": 2, "Quarantined": 1, "Uncounted": 1}
