@@ -94,7 +94,7 @@ class EventReads:
         listing = _Listing(self._table, event, wanted, consistent)
         if event.packed is None:
             _require_values(event._pk_template.fields, wanted, _BY_PARTITION)
-            if time is None and not (start is None and end is None):
+            if not isinstance(time, str) and (time, start, end) != (None, None, None):
                 allowed = "the attribute that holds the events' time, if start or end is given"
                 raise InvalidArgumentError("time", time, allowed)
             return listing.plain(time, (first, last), after)

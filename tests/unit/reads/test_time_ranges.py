@@ -61,7 +61,8 @@ def test_a_time_in_the_sort_key_saves_the_read_of_the_other_days() -> None:
     assert table.usage.reads - before < 30
 
 
-def test_a_span_without_the_attribute_of_the_time_is_refused_at_the_call() -> None:
+@pytest.mark.parametrize("time", [None, 5, NOON])
+def test_a_span_without_the_attribute_of_the_time_is_refused_at_the_call(time: Any) -> None:
     counters = Counters("counters", client=cast("Any", MeteredTable(NOON.timestamp)))
-    with pytest.raises(InvalidArgumentError, match="invalid time=None"):
-        counters.events(VIEW, url="/", start=NOON)
+    with pytest.raises(InvalidArgumentError, match="^invalid time=.*: expected the attribute that holds the events"):
+        counters.events(VIEW, url="/", start=NOON, time=time)
