@@ -1,4 +1,4 @@
-"""How long clients wait, what is worth another try, and clients of other services, made when they are first needed."""
+"""How clients are made, how long they wait, and what is worth another try."""
 
 from __future__ import annotations
 
