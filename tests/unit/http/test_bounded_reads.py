@@ -15,6 +15,7 @@ from botocore.exceptions import BotoCoreError, ConnectTimeoutError
 
 from dynamodb_counters import Aggregate, Count, Counters, Ranking, Window
 from dynamodb_counters._commit.batch import Aggregator
+from dynamodb_counters._control.statuses import generations_key
 from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES
 from dynamodb_counters._http.parameters import MAX_QUERY_BYTES, Position
 from dynamodb_counters._http.resources import CountResources
@@ -183,12 +184,14 @@ def test_a_query_string_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Refusing:
-    """A client whose reads are refused."""
+    """A client whose reads are refused; without an error, all but the first one, of what the table counts."""
 
     def __init__(self, error: Exception | None) -> None:
         self._error = error
 
-    def get_item(self, **_: Any) -> dict[str, Any]:
+    def get_item(self, **asked: Any) -> dict[str, Any]:
+        if self._error is None and asked.get("Key") == generations_key():
+            return {}
         raise self._error or failure("GetItem", "ThrottlingException")
 
     query = get_item
@@ -237,8 +240,10 @@ def test_a_read_ends_before_the_function_does(monkeypatch: pytest.MonkeyPatch) -
     counters = serve(monkeypatch, Refusing(None))
     counters._table = replace(counters._table, jitter=lambda: 1.0, sleep=time.sleep)
     short = type(LAMBDA_CONTEXT)(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": lambda: 700})
+    began = time.perf_counter()
     response = api.handler(request("GET", "/v1/aggregates/spread"), short)
     assert (response["statusCode"], response["headers"]["Retry-After"]) == (503, "1")
+    assert time.perf_counter() - began < 3  # All tries take longer.
 
 
 def test_a_declaration_that_the_table_does_not_count_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
