@@ -245,6 +245,8 @@ def test_no_number_is_cut_and_no_line_too_long(blog: Blog, width: int) -> None:
         (("series", "site", "--last", "1h", "--tz", "Mars"), "invalid tz='Mars'"),
         (("verify", "pages", "--sample", "nan"), "'nan' is no number above 0"),
         (("backfill", "pages", "--units-per-second", "nan"), "'nan' is no number above 0"),
+        (("drop", "--units-per-second", "nan"), "'nan' is no number above 0"),
+        (("replay", __file__, "--event", "view", "--rate", "nan"), "'nan' is no number above 0"),
         (("top", "speed"), "'speed' is not ranked; ranked are: pages"),
         (("top", "pages", "--limit", "0"), "0 is not in the range x>=1"),
         (("events", "views"), "no event 'views' is declared; there is: view"),
