@@ -64,5 +64,5 @@ def test_a_time_in_the_sort_key_saves_the_read_of_the_other_days() -> None:
 @pytest.mark.parametrize("time", [None, 5, NOON])
 def test_a_span_without_the_attribute_of_the_time_is_refused_at_the_call(time: Any) -> None:
     counters = Counters("counters", client=cast("Any", MeteredTable(NOON.timestamp)))
-    with pytest.raises(InvalidArgumentError, match="^invalid time=.*: expected the attribute that holds the events"):
+    with pytest.raises(InvalidArgumentError, match=r"^invalid time=.*: expected the attribute that holds the events"):
         counters.events(VIEW, url="/", start=NOON, time=time)

@@ -82,7 +82,7 @@ def test_fields_of_the_definition_in_use_are_known_with_those_declared(
     more = "id" if name in ("distinct", "histogram") else "shop"
 
     def before(_: Statuses, declared: Any) -> Any:
-        found = replace(declared, pk=f"{declared.pk}#{{{more}}}")
+        found = replace(declared, pk=f"OLD#{{{more}}}")
         ranked = isinstance(declared, Aggregate) and declared.ranking is not None
         return replace(found, ranking=Ranking(measure="n", leaderboard=f"TOP#{{{more}}}")) if ranked else found
 

@@ -1,0 +1,90 @@
+"""Queries of reads are as consistent as asked, and no longer than the answer needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+from unittest.mock import Mock
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Window
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, LAYOUT
+from dynamodb_counters._reads.statements import closed_periods
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, Paginator
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+DAY = timedelta(days=1)
+VIEW = Event("view", pk="URL#{url}", sk="T#{time}")
+HIT = Event("hit", pk="PAGE#{url}", sk="T#{time}", packed=Packed("time"), retention=DAY)
+VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count()})
+USAGE = Window("usage", VIEW, pk="URL#{url}", time="time", retention=None)
+URL = {"url": "/"}
+
+Read = Callable[[Counters, bool], object]
+READS: dict[str, Read] = {
+    "partition": lambda counters, consistent: counters.partition([VIEWS], URL, consistent=consistent),
+    "scan": lambda counters, consistent: [*counters.scan(VIEWS, URL, consistent=consistent)],
+    "events": lambda counters, consistent: [*counters.events(VIEW, URL, consistent=consistent)],
+    "packed events": lambda counters, consistent: [*counters.events(HIT, consistent=consistent)],
+    "last": lambda counters, consistent: counters.window(USAGE, URL).last(DAY, consistent=consistent),
+    "series": lambda counters, consistent: counters.window(USAGE, URL).series(
+        NOW - DAY, NOW, step="hour", consistent=consistent
+    ),
+    "statement": lambda counters, consistent: counters.window(USAGE, URL).statement("month", consistent=consistent),
+}
+
+
+@pytest.fixture
+def queries() -> list[dict[str, Any]]:
+    return []
+
+
+@pytest.fixture
+def counters(queries: list[dict[str, Any]]) -> Counters:
+    table = MemoryTable(NOW.timestamp)
+    query = table.query
+
+    def noted(**request: Any) -> dict[str, Any]:
+        queries.append(request)
+        return query(**request)
+
+    table.query = noted  # type: ignore[method-assign]
+    return Counters(table.name, client=cast("Any", table), clock=NOW.timestamp)
+
+
+def _of_bookkeeping(request: dict[str, Any]) -> bool:
+    """Closed periods, and layouts."""
+    values = request["ExpressionAttributeValues"]
+    return values[":pk"]["S"].startswith(CHECKPOINT_PREFIX) or values.get(":sk") == {"S": LAYOUT}
+
+
+@pytest.mark.parametrize("consistent", [True, False])
+@pytest.mark.parametrize("read", READS)
+def test_queries_are_as_consistent_as_asked(
+    counters: Counters, queries: list[dict[str, Any]], read: str, consistent: bool
+) -> None:
+    READS[read](counters, consistent)
+    assert {one["ConsistentRead"] for one in queries if not _of_bookkeeping(one)} == {consistent}
+
+
+def test_closed_periods_are_read_consistently_and_those_that_stand_are_counted_so(
+    counters: Counters, queries: list[dict[str, Any]]
+) -> None:
+    usage = counters.window(USAGE, URL)
+    usage.statement("month", "2026-10")
+    usage.closed()
+    assert [one["ConsistentRead"] for one in queries if _of_bookkeeping(one)] == [True, True]
+    queries.clear()
+    with pytest.raises(Exception, match="does not count everything yet"):
+        usage.close("month", "2026-10")
+    assert {one["ConsistentRead"] for one in queries} == {True}
+
+
+def test_no_more_closed_periods_are_read_than_asked_for(counters: Counters, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = Mock(wraps=Paginator.paginate, return_value=[])
+    monkeypatch.setattr(Paginator, "paginate", pages)
+    for last in (2, None):
+        assert closed_periods(counters._table, USAGE, URL, last=last) == []
+    assert [call.kwargs["PaginationConfig"]["PageSize"] for call in pages.call_args_list] == [2, None]
