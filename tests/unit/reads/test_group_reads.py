@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Distinct, Event, InvalidArgumentError
+from dynamodb_counters._control.statuses import Statuses
+from dynamodb_counters._declarations.generations import generation
 from tests.unit.fold.world import World
 
 VIEW = Event("view", pk="PAGE#{page}", sk="VIEW#{user}")
@@ -80,3 +82,23 @@ def test_members_of_a_distinct_count_are_not_read_with_it() -> None:
 def test_groups_that_share_no_partition_key_are_refused(aggregates: list[Aggregate]) -> None:
     with pytest.raises(InvalidArgumentError, match="aggregates with one pk template and write_shards=1"):
         _world().counters.partition(aggregates, {"page": "home"})
+
+
+def test_groups_after_a_sort_key_are_read_without_it() -> None:
+    one = _aggregate("one", "A#{word}")
+    counters = _world(one).counters
+    [(first, _), second] = counters.scan(one, {"page": "home"})
+
+    assert list(counters.scan(one, {"page": "home"}, after=first)) == [second]
+
+
+def test_groups_of_a_later_generation_have_the_name_that_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = _aggregate("one", "A#{word}")
+    later = generation(one, 2)
+    world = _world(one)
+    monkeypatch.setattr(Statuses, "_held", lambda *_: later)
+    for word in ("cat", "dog"):
+        world.counters.increment(one, {"page": "home", "word": word})
+
+    assert _read(world, one)[0] == {"one": 2}
+    assert [group.values["word"] for _, group in world.counters.scan(one, {"page": "home"})] == ["cat", "dog"]
