@@ -214,7 +214,9 @@ class Refusing:
         BotoCoreError(),
     ],
 )
-def test_a_table_that_refuses_reads_is_unavailable(monkeypatch: pytest.MonkeyPatch, error: Exception | None) -> None:
+def test_a_table_that_refuses_reads_is_unavailable(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception | None
+) -> None:
     serve(monkeypatch, Refusing(error))
     requests = [
         request("GET", "/v1/aggregates/clients", "url=/&clientId=c"),
@@ -234,6 +236,7 @@ def test_a_table_that_refuses_reads_is_unavailable(monkeypatch: pytest.MonkeyPat
     for one in requests:
         response = api.handler(one, LAMBDA_CONTEXT)
         assert (response["statusCode"], response["headers"]["Retry-After"]) == (503, "1"), one["rawPath"]
+    assert caplog.messages == ["the table refused a request"] * len(requests)
 
 
 def test_a_read_ends_before_the_function_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,3 +273,4 @@ def test_a_span_that_is_no_longer_retained_is_refused(
     environment(monkeypatch, CountResources(counters, [short], lambda: NOW))
     status, problem = get(path, url="/", **span)
     assert (status, "'short' retains no more" in problem["detail"]) == (400, True)
+    assert problem["detail"].startswith(f"invalid {next(iter(span))}=")

@@ -58,6 +58,7 @@ def test_a_batch_reads_groups_and_windows_at_once(counted: CountResources) -> No
     assert [one["count"] for one in found["windows"]] == [TOTAL, URLS["0"], TOTAL]
     assert found["windows"][0] == window(counted, **SEPTEMBER)
     assert found["groups"][0]["values"] == {"url": "/"}
+    assert counted.batch({"groups": [group]}) == {"groups": found["groups"]}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Window
+from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, LAYOUT
 from dynamodb_counters._reads.statements import closed_periods
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, Paginator
@@ -44,19 +45,20 @@ def queries() -> list[dict[str, Any]]:
 @pytest.fixture
 def counters(queries: list[dict[str, Any]]) -> Counters:
     table = MemoryTable(NOW.timestamp)
-    query = table.query
+    for name in ("query", "get_item"):
+        send = getattr(table, name)
 
-    def noted(**request: Any) -> dict[str, Any]:
-        queries.append(request)
-        return query(**request)
+        def noted(send: Any = send, **request: Any) -> Any:
+            queries.append(request)
+            return send(**request)
 
-    table.query = noted  # type: ignore[method-assign]
+        setattr(table, name, noted)
     return Counters(table.name, client=cast("Any", table), clock=NOW.timestamp)
 
 
 def _of_bookkeeping(request: dict[str, Any]) -> bool:
     """Closed periods, and layouts."""
-    values = request["ExpressionAttributeValues"]
+    values = request.get("ExpressionAttributeValues") or {":pk": request["Key"]["pk"]}
     return values[":pk"]["S"].startswith(CHECKPOINT_PREFIX) or values.get(":sk") == {"S": LAYOUT}
 
 
@@ -69,13 +71,33 @@ def test_queries_are_as_consistent_as_asked(
     assert {one["ConsistentRead"] for one in queries if not _of_bookkeeping(one)} == {consistent}
 
 
+@pytest.mark.parametrize("consistent", [True, False])
+@pytest.mark.parametrize(
+    ("resource", "name", "query"),
+    [
+        ("group", "views", "url=/"),
+        ("groups", "views", "url=/"),
+        ("window", "usage", "url=/&last=1h"),
+        ("window", "usage", "url=/&period=month"),
+        ("events", "view", "url=/"),
+        ("events", "hit", "start=2026-11-19T00:00:00Z&end=2026-11-20T00:00:00Z"),
+    ],
+)
+def test_answers_over_http_are_as_consistent_as_asked(
+    counters: Counters, queries: list[dict[str, Any]], resource: str, name: str, query: str, consistent: bool
+) -> None:
+    resources = CountResources(counters, [VIEWS, USAGE, VIEW, HIT], NOW.timestamp)
+    getattr(resources, resource)(name, f"{query}&consistent={str(consistent).lower()}")
+    assert {one["ConsistentRead"] for one in queries if not _of_bookkeeping(one)} == {consistent}
+
+
 def test_closed_periods_are_read_consistently_and_those_that_stand_are_counted_so(
     counters: Counters, queries: list[dict[str, Any]]
 ) -> None:
     usage = counters.window(USAGE, URL)
     usage.statement("month", "2026-10")
     usage.closed()
-    assert [one["ConsistentRead"] for one in queries if _of_bookkeeping(one)] == [True, True]
+    assert [one["ConsistentRead"] for one in queries if "Key" not in one and _of_bookkeeping(one)] == [True, True]
     queries.clear()
     with pytest.raises(Exception, match="does not count everything yet"):
         usage.close("month", "2026-10")
