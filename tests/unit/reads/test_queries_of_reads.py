@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Window
+from dynamodb_counters._http.parameters import Position
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, LAYOUT
 from dynamodb_counters._reads.statements import closed_periods
@@ -110,3 +111,15 @@ def test_no_more_closed_periods_are_read_than_asked_for(counters: Counters, monk
     for last in (2, None):
         assert closed_periods(counters._table, USAGE, URL, last=last) == []
     assert [call.kwargs["PaginationConfig"]["PageSize"] for call in pages.call_args_list] == [2, None]
+
+
+def test_a_page_of_packed_events_begins_where_the_one_before_ended(
+    counters: Counters, queries: list[dict[str, Any]]
+) -> None:
+    resources = CountResources(counters, [HIT], NOW.timestamp)
+    span = "start=2026-11-19T00:00:00Z&end=2026-11-20T00:00:00Z"
+    resources.events("hit", span)
+    all_of_it = len(queries)
+    queries.clear()
+    resources.events("hit", f"{span}&next={Position(int(NOW.timestamp()) - 1, '', '').token}")
+    assert sum(not _of_bookkeeping(one) for one in queries) == 1 < all_of_it
