@@ -244,6 +244,8 @@ def test_no_number_is_cut_and_no_line_too_long(blog: Blog, width: int) -> None:
         (("series", "site", "--last", "1h", "--step", "fortnight"), "'fortnight': expected a number and a unit"),
         (("series", "site", "--last", "1h", "--tz", "Mars"), "invalid tz='Mars'"),
         (("verify", "pages", "--sample", "nan"), "'nan' is no number above 0"),
+        (("verify", "pages", "--sample", "1.5"), "1.5 is not in the range 0<x<=1"),
+        (("verify", "pages", "--sample", "0"), "0.0 is not in the range 0<x<=1"),
         (("backfill", "pages", "--units-per-second", "nan"), "'nan' is no number above 0"),
         (("drop", "--units-per-second", "nan"), "'nan' is no number above 0"),
         (("replay", __file__, "--event", "view", "--rate", "nan"), "'nan' is no number above 0"),
