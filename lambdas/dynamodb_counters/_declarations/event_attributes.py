@@ -111,9 +111,9 @@ class Attribute:
         """Note what the type says; what was said besides stands."""
         if isinstance(self.one_of, str) or not isinstance(self.one_of, Sequence):
             raise InvalidArgumentError("one_of", self.one_of, "a sequence of values")
-        object.__setattr__(self, "one_of", tuple(self.one_of))
+        object.__setattr__(self, "one_of", tuple(self.one_of) or found.get("one_of", ()))
         for name, value in found.items():
-            if name in ("type", "required") or getattr(self, name) in (None, ()):
+            if name in ("type", "required") or getattr(self, name) is None:
                 object.__setattr__(self, name, value)
         if self.of is not None:
             object.__setattr__(self, "of", as_attribute(self.of))

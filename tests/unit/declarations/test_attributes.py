@@ -162,6 +162,7 @@ WRONG_DECLARATIONS: dict[str, tuple[Callable[[], object], str]] = {
     "a choice of another type": (lambda: Attribute(str, one_of=["a", 1]), "one_of=1: expected values of the type str"),
     "a text as choices": (lambda: Attribute(str, one_of="ab"), "one_of='ab': expected a sequence of values"),
     "a broken pattern": (lambda: Attribute(str, pattern="("), "pattern='(': expected a regular expression"),
+    "members of no type": (lambda: Attribute(list[str], of=()), "type=(): expected str, int"),
     "an unknown format": (lambda: Attribute(str, format=_any("e-mail")), "format='e-mail': expected one of 'date'"),
     "a negative length": (lambda: Attribute(str, min_length=-1), "min_length=-1: expected an int of 0 or more"),
     "a limit that is not exact": (lambda: Attribute(Decimal, maximum=_any(0.1)), "maximum=0.1: expected an int or Decimal"),
