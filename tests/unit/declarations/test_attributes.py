@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from uuid import UUID
 
+import annotated_types
 import fastjsonschema
 import pydantic
 import pytest
@@ -34,6 +35,7 @@ from dynamodb_counters import (
     Window,
 )
 from dynamodb_counters._declarations.codec import decode, encode
+from dynamodb_counters._declarations.event_attributes import attributes_of, json_schema
 from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters.testing import counters_in_memory
 
@@ -117,6 +119,18 @@ def test_limits_of_a_model_are_taken_over() -> None:
     }
 
 
+def test_limits_and_defaults_of_a_class_are_taken_over() -> None:
+    @dataclass
+    class Sent:
+        score: Annotated[int | None, annotated_types.Ge(1)]
+        tags: list[str] = field(default_factory=list)
+
+    assert Event("e", pk="E", sk="E", attributes=Sent).attributes == {
+        "score": Attribute(int, minimum=1, required=False),
+        "tags": Attribute(list[str], required=False),
+    }
+
+
 WRONG_DECLARATIONS: dict[str, tuple[Callable[[], object], str]] = {
     "a group": (lambda: _aggregate(pk="A#{usr}"), f"pk='usr': expected attributes of 'order': {', '.join(ATTRIBUTES)}"),
     "a part of a map": (lambda: _aggregate(sk="{address.cty}"), "sk='address.cty': expected attributes of 'address': city, zip"),
@@ -132,6 +146,7 @@ WRONG_DECLARATIONS: dict[str, tuple[Callable[[], object], str]] = {
     "a default of what is there": (lambda: _aggregate(pk="{name?none}"), "pk='name?none': expected no default: 'name' is required"),
     "a list that events may lack": (lambda: _aggregate(pk="{notes[]}"), "pk='notes[]': expected where=Attr('notes').exists(): 'notes[]' is not required"),
     "a member that a list may lack": (lambda: _aggregate(measures={"n": Sum("lines[].weight")}, where=Attr("lines").exists()), "measures='lines[].weight': expected default=0: 'lines[].weight' is not required"),
+    "a default for a list that events may lack": (lambda: _aggregate(measures={"n": Sum("lines[].weight", default=0)}), "measures='lines[].weight': expected where=Attr('lines').exists(): 'lines[]' is not required"),
     "a sum that events may lack": (lambda: _aggregate(measures={"n": Sum("score")}), "measures='score': expected default=0 or where=Attr('score').exists(): 'score' is not required"),
     "a sum where another is there": (lambda: _aggregate(measures={"n": Sum("score")}, where=Attr("score").exists() | Attr("name").exists()), "measures='score': expected default=0 or"),
     "a sum where it may be another": (lambda: _aggregate(measures={"n": Sum("score")}, where=Attr("score").ne(1)), "measures='score': expected default=0 or"),
@@ -145,6 +160,8 @@ WRONG_DECLARATIONS: dict[str, tuple[Callable[[], object], str]] = {
     "a sum of text": (lambda: _aggregate(measures={"n": Average("name")}), "measures='name': expected a number; 'name' is a string"),
     "a filter": (lambda: _aggregate(where=Attr("stauts").exists()), "where='stauts': expected attributes of 'order'"),
     "a filter of another kind": (lambda: _aggregate(where=Attr("amount").gt("5")), "where='5': expected what 'amount' can be compared with: it is a number"),
+    "a filter of truth on a number": (lambda: _aggregate(where=Attr("amount").eq(True)), "where=True: expected what 'amount' can be compared with: it is a number"),
+    "a filter that always holds": (lambda: _aggregate(where=Attr("plan").ne("gold")), "where='gold': expected what 'plan' can be: one of 'free', 'pro'"),
     "a filter that never holds": (lambda: _aggregate(where=~Attr("plan").is_in(["free", "gold"])), "where='gold': expected what 'plan' can be: one of 'free', 'pro'"),
     "a member": (lambda: Distinct("d", ORDER, pk="D", sk="D", member="user"), "member='user': expected attributes of 'order'"),
     "a level": (lambda: Hierarchy("h", ORDER, pk="H", levels={"a": "{usr}"}, measures={"n": Count()}), "sk='usr': expected attributes of 'order'"),
@@ -156,12 +173,14 @@ WRONG_DECLARATIONS: dict[str, tuple[Callable[[], object], str]] = {
     "an event's key": (lambda: replace(ORDER, sk="{line}"), "sk='line': expected attributes of 'order'"),
     "an event's version": (lambda: replace(ORDER, version="rev"), "version='rev': expected attributes of 'order'"),
     "an unknown type": (lambda: Attribute(complex), "type=<class 'complex'>: expected str, int"),
+    "a type of two kinds": (lambda: Attribute(int | str), "type=int | str: expected str, int"),
     "no mapping": (lambda: Event("e", pk="E", sk="E", attributes=_any(["id"])), "attributes=['id']: expected a mapping"),
     "a reserved name": (lambda: Event("e", pk="E", sk="E", attributes={"ttl": int}), "attributes='ttl': expected names that are not reserved"),
     "a limit of text": (lambda: Attribute(str, minimum=1), "minimum=1: expected None for str, not int or Decimal"),
     "a choice of another type": (lambda: Attribute(str, one_of=["a", 1]), "one_of=1: expected values of the type str"),
     "a text as choices": (lambda: Attribute(str, one_of="ab"), "one_of='ab': expected a sequence of values"),
     "a broken pattern": (lambda: Attribute(str, pattern="("), "pattern='(': expected a regular expression"),
+    "a pattern that is no text": (lambda: Attribute(str, pattern=_any(5)), "pattern=5: expected a regular expression"),
     "members of no type": (lambda: Attribute(list[str], of=()), "type=(): expected str, int"),
     "an unknown format": (lambda: Attribute(str, format=_any("e-mail")), "format='e-mail': expected one of 'date'"),
     "a negative length": (lambda: Attribute(str, min_length=-1), "min_length=-1: expected an int of 0 or more"),
@@ -195,6 +214,15 @@ def test_attributes_that_fit_can_be_declared() -> None:
     assert _aggregate(pk="{address.city}#{at:day}", sk="{tags[]}", measures=measures, where=where).fields
     assert Window("w", ORDER, pk="{plan}", time="at", measure=Sum("amount"), where=where).fields == ("plan",)
     assert Distinct("d", ORDER, pk="D", sk="D", member="name").total.fields == ()
+    either = Attr("test").eq(True) | Attr("plan").begins_with("f") | Attr("plan").lt("gold")
+    assert _aggregate(where=either).where == either
+
+
+def test_parts_of_what_may_be_anything_can_be_declared() -> None:
+    event = Event("e", key="id", attributes={"id": str, "map": dict, "any": object, "many": object})
+    measures = {"map": Sum("map.n", default=0), "any": Sum("any.n", default=0)}
+
+    assert Aggregate("a", event, by=("any.x", "many[]"), measures=measures).measures == measures
 
 
 def test_attributes_that_events_may_lack_can_be_counted_with_a_default_or_where_they_are() -> None:
@@ -304,6 +332,27 @@ def test_the_json_schema_accepts_what_the_door_accepts(attributes: dict[str, Any
     validate = fastjsonschema.compile(json.loads(json.dumps(event.json_schema)))
 
     assert _accepts(lambda: validate(dict(values))) == _accepts(lambda: typed_item(event, values))
+
+
+def test_the_json_schema_says_what_each_type_allows_in_both_dialects() -> None:
+    attributes = attributes_of(
+        {
+            "tags": Attribute(list[str], min_length=1, max_length=2),
+            "name": Attribute(str, max_length=3, required=False),
+            "file": bytes,
+            "any": Attribute(object, required=False),
+        }
+    )
+    same = {
+        "tags": {"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "string"}},
+        "file": {"type": "string"},
+        "any": {},
+    }
+    name = {"type": "string", "maxLength": 3}
+    for openapi, optional in ((False, {"anyOf": [name, {"type": "null"}]}), (True, {**name, "nullable": True})):
+        schema = json_schema(attributes, openapi=openapi)
+        assert (schema["required"], schema["properties"]) == (["tags", "file"], {**same, "name": optional})
+    assert "required" not in json_schema(attributes_of({"born": date | None}), openapi=True)
 
 
 def _accepts(call: Callable[[], object]) -> bool:

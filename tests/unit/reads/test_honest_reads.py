@@ -13,6 +13,7 @@ import pytest
 from dynamodb_counters import (
     Aggregate,
     Attr,
+    Attribute,
     Count,
     Counters,
     Distinct,
@@ -27,7 +28,8 @@ from dynamodb_counters import (
 from dynamodb_counters.testing import counters_in_memory
 from simulation.workbench import Workbench
 
-ATTRIBUTES = {"customer": str, "status": int, "price": Decimal, "at": datetime, "due": date, "ms": int}
+STATUS = Attribute(int, minimum=100)
+ATTRIBUTES = {"customer": str, "status": STATUS, "price": Decimal, "at": datetime, "due": date, "ms": int}
 CALL = Event("call", key=("customer", "at"), attributes=ATTRIBUTES)
 CALLED = {"customer": "c1", "status": 200, "price": 1, "at": "2026-11-20T05:00:00Z", "due": "2026-11-20", "ms": 1}
 CALLS = Aggregate("calls", CALL, by="customer")
@@ -125,6 +127,7 @@ def test_values_of_the_right_types_are_taken_in_every_form() -> None:
     with counters_in_memory([DAILY, TYPED]) as counters:
         for at in ("2026-11-20", date(2026, 11, 20)):
             assert counters.get(DAILY, {**C1, "at:day": at})["daily"] == 0
+        # A group may be older than the limit that its status is below.
         typed = {"status": 5.0, "price": Decimal("1.50"), "due": date(2026, 11, 20), "at:hour": "2026-11-20T00"}
         counters.increment(TYPED, typed)
         assert counters.get(TYPED, {**typed, "status": "5", "price": "1.5"})["typed"] == 1
