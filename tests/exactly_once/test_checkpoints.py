@@ -19,7 +19,7 @@ from dynamodb_counters.errors import CheckpointError
 from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.aws.sigv4 import LANDING_SECONDS, SKEW_SECONDS
 from simulation.faults.actors import Crashed
-from simulation.faults.hooked_client import HeldClient, HookedClient, failing
+from simulation.faults.hooked_client import HeldClient, HookedClient, failing, once
 from simulation.schedules.sandbox import LONGEST_INVOCATION
 from simulation.workbench import Workbench
 
@@ -233,6 +233,26 @@ def test_a_checkpoint_that_names_another_shard_is_lost_and_blocks_none(bench: Wo
     report = bench.deliver([*records, _sell(bench, shard)], shard, bench.process())
     assert (report.checkpoint_lost, report.quarantined, _count(bench)) == (True, 1, 2)
     assert bench.table.get_item(TableName=bench.table.name, Key=key)["Item"]["shard"] == {"S": shard}
+
+
+def test_a_spoiled_checkpoint_that_another_process_replaces_stays_as_that_one_has_it(bench: Workbench) -> None:
+    shard = bench.shards()[0]
+    _counted_and_checkpointed(bench, shard)
+    key = checkpoint_key(shard_digest(shard))
+    item = bench.table.get_item(TableName=bench.table.name, Key=key)["Item"]
+    bench.table.put_item(TableName=bench.table.name, Item={**item, "shard": {"S": ""}})
+    bench.clock.advance(HOUR)
+    later, moved = [_sell(bench, shard)], list[Any]()
+
+    def replace_it() -> None:
+        process = bench.process()
+        bench.deliver(later, shard, process)
+        bench.end_window(later, shard, process)
+        moved.append(bench.table.get_item(TableName=bench.table.name, Key=key)["Item"]["applied_through"])
+
+    hook = once(["put_item"], replace_it, lambda request: key.items() <= request["Item"].items())
+    assert bench.deliver(later, shard, bench.process(HookedClient(bench.table, hook))).quarantined == 0
+    assert [bench.table.get_item(TableName=bench.table.name, Key=key)["Item"].get("applied_through")] == moved
 
 
 def test_a_record_older_than_the_guarantee_is_not_counted(bench: Workbench) -> None:

@@ -1,12 +1,16 @@
-"""Bookkeeping items hold the plain fields of a dataclass, each with DynamoDB's type for it."""
+"""Bookkeeping items hold the plain fields of a dataclass, and are put if they are as they were seen."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import pytest
 
-from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key, read_fields
+from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key, put_as_seen, read_fields
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from simulation.clock import VirtualClock
 
 
 @dataclass
@@ -36,3 +40,32 @@ def test_fields_are_read_as_they_were_written() -> None:
 def test_an_attribute_of_another_type_is_refused(item: dict[str, dict[str, str]], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         read_fields(Kept, item)
+
+
+SEEN = {**bookkeeping_key("SORT"), "a": {"S": "1"}, "other": {"S": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("seen", "held", "is_put"),
+    [
+        ({}, {}, True),
+        ({}, bookkeeping_key("SORT"), False),
+        (SEEN, SEEN, True),
+        (SEEN, {**SEEN, "other": {"S": "2"}}, True),
+        (SEEN, {**SEEN, "a": {"S": "2"}}, False),
+        (SEEN, {**SEEN, "b": {"S": "1"}}, False),
+        (SEEN, {}, False),
+    ],
+)
+def test_an_item_is_put_if_what_is_compared_is_as_it_was_seen(
+    seen: dict[str, Any], held: dict[str, Any], is_put: bool
+) -> None:
+    table: Any = MemoryTable(VirtualClock())
+    if held:
+        table.put_item(TableName=table.name, Item=held)
+    item = {**bookkeeping_key("SORT"), "a": {"S": "3"}}
+
+    with nullcontext() if is_put else pytest.raises(table.exceptions.ConditionalCheckFailedException):
+        table.put_item(**put_as_seen(table.name, item, seen, ("a", "b")))
+
+    assert list(table.items()) == ([item] if is_put else [held] if held else [])

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+import pytest
 from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamodb_counters import Counters, Event, Packed
 from dynamodb_counters._items.table_schema import LAYOUT
+from dynamodb_counters._layouts import Layouts
+from dynamodb_counters._table import Table
 from dynamodb_counters.errors import LayoutError
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import EPOCH, VirtualClock
-from simulation.faults.hooked_client import HookedClient
+from simulation.faults.hooked_client import HookedClient, once
 
 _HOUR: Final = 3600
 
@@ -62,6 +66,26 @@ def test_every_event_is_accepted_once(steps: list[tuple[int, int, int, list[tupl
                 assert outcome.status == ("duplicate" if event["id"] in accepted else "accepted"), event
                 accepted.add(event["id"])
             sent += events[: len(new)]
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+@pytest.mark.parametrize("first", [0, 1])
+def test_layouts_that_two_processes_declare_at_a_time_are_merged(is_held: bool, first: int) -> None:
+    clock = VirtualClock()
+    memory: Any = MemoryTable(clock)
+    table = Table(memory.name, memory, clock=clock)
+    held = replace(_DECLARED[0], retention=timedelta(days=9))
+    shorter = replace(held, retention=timedelta(days=5))
+    tolerant = replace(held, packed=replace(_FIRST, future_tolerance=timedelta(hours=1)))
+    one, other = (shorter, tolerant) if first else (tolerant, shorter)
+    if is_held:
+        Layouts(table).of(held)
+    client: Any = HookedClient(memory, once(["put_item"], lambda: Layouts(table).of(other)))
+
+    Layouts(Table(memory.name, client, clock=clock, sleep=clock.advance)).of(one)
+
+    agreed = Layouts(table).of(one)
+    assert (agreed.tolerance, agreed.retentions[0]) == (_HOUR, (-math.inf, timedelta(days=5).total_seconds()))
 
 
 def test_a_layout_that_cannot_be_read_now_fails_the_events_and_no_more() -> None:
