@@ -14,7 +14,7 @@ from dynamodb_counters._fold.contributions import UNFOLDABLE
 from dynamodb_counters._fold.item_layout import GroupKey
 from dynamodb_counters._fold.plan import Plan, Source
 from dynamodb_counters._fold.records import OLD, Change, is_erasure, is_expiry
-from dynamodb_counters._items.attributes import LIST_MARK, Image, reader, text_reader
+from dynamodb_counters._items.attributes import Image, reader, text_reader
 from dynamodb_counters._items.chunks import decode_chunk
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.event_times import event_seconds
@@ -88,7 +88,7 @@ def _begin(declaration: Declaration) -> Callable[[Image], float] | None:
 
 
 def _timed(declaration: Aggregate) -> tuple[str, Tier] | None:
-    timed = ((field, tier_of(field)) for field in declaration.fields if LIST_MARK not in field)
+    timed = ((field, tier_of(field)) for field in declaration.fields)
     return next(((field, tier) for field, tier in timed if tier is not None), None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -68,3 +69,10 @@ def test_records_without_an_expiry_or_unreadable_have_none(record: dict[str, Any
 def test_a_time_that_cannot_be_read_may_be_any(at: dict[str, str]) -> None:
     found = expired_until(PLAN, changes_of([removed({**IMAGE, "at": at})]))
     assert found == {"views": math.inf, "days": math.inf, "hours": math.inf}
+
+
+def test_groups_over_groups_that_expire_begin_by_the_text_of_their_field() -> None:
+    short = replace(DAYS, retention=timedelta(days=1))
+    group = {"_type": {"S": "days"}, "url": {"S": "/"}, "at:day": {"S": "1970-01-02"}, "ttl": IMAGE["ttl"]}
+    found = expired_until(Plan((short, Aggregate("over", short, by="at:day"))), changes_of([removed(group)]))
+    assert found == {"over": 86_400 + HOUR}
