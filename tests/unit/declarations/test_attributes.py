@@ -172,6 +172,7 @@ WRONG_DECLARATIONS: dict[str, tuple[Callable[[], object], str]] = {
     "a window's filter": (lambda: Window("w", ORDER, pk="W", time="at", where=Attr("x").exists()), "where='x': expected attributes of 'order'"),
     "an event's key": (lambda: replace(ORDER, sk="{line}"), "sk='line': expected attributes of 'order'"),
     "an event's version": (lambda: replace(ORDER, version="rev"), "version='rev': expected attributes of 'order'"),
+    "an event's version without an order": (lambda: replace(ORDER, version="test"), "version='test': expected a string or number; 'test' is true or false"),
     "an unknown type": (lambda: Attribute(complex), "type=<class 'complex'>: expected str, int"),
     "a type of two kinds": (lambda: Attribute(int | str), "type=int | str: expected str, int"),
     "no mapping": (lambda: Event("e", pk="E", sk="E", attributes=_any(["id"])), "attributes=['id']: expected a mapping"),
@@ -233,6 +234,7 @@ def test_attributes_that_events_may_lack_can_be_counted_with_a_default_or_where_
     assert _aggregate(pk="{grade?none}#{rare.code:10,20?none}", measures=defaulted).fields
     assert _aggregate(pk="{grade}", measures={"sum": Sum("score")}, where=there).fields == ("grade",)
     assert _aggregate(pk="{notes[]}", where=Attr("notes").exists()).fields
+    assert Window("w", ORDER, pk="{grade}", time="at", measure=Sum("score"), where=there).fields == ("grade",)
     assert _aggregate(measures=lines, where=Attr("lines").exists()).measures == lines
     assert Window("w", ORDER, pk="{grade?none}", time="seen", where=Attr("seen").begins_with("2")).fields
     assert Distinct("d", ORDER, pk="D", sk="D", member="grade?none").total.fields == ()
@@ -243,6 +245,7 @@ def test_attributes_of_the_key_and_the_version_are_always_there() -> None:
     event = Event("e", key="id", version="revision", attributes=optional)
 
     assert Aggregate("a", event, by="id", last=Sum("revision")).fields == ("id",)
+    assert replace(ORDER, version="plan").version == "plan"
 
 
 WRONG_EVENTS: dict[str, tuple[dict[str, Any], str]] = {

@@ -150,6 +150,7 @@ def test_keys_of_hours_are_what_they_always_were() -> None:
         ("longest", timedelta(hours=26)),
         ("longest", 86_400),
         ("tiers", ()),
+        ("tiers", 5),
         ("tiers", ["hour"]),
         ("tiers", ("day", "hour")),
         ("tiers", ("hour", "hour")),
