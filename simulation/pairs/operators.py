@@ -224,6 +224,8 @@ class Sharing:
         self._granted: Counter[str] = Counter()
         self._leased: dict[tuple[str, str], int] = {}
         """Calls by period and lease."""
+        self._given_back: set[tuple[str, str]] = set()
+        """Leases of a period that were given back, as an answer says."""
 
     def acts(self) -> Iterable[Act]:
         return [(2, self._ask)]
@@ -258,11 +260,14 @@ class Sharing:
         if calls.take(lease, n) != Lease(n):
             return False
         about = _QUOTA._period(table.clock()).sk, lease
+        assert about not in self._given_back, f"{lease} was granted although it was given back"
         self._leased.setdefault(about, n)
         if self._engine.rng.random() < _GIVEN_BACK:
             # From when it is sent on, the calls may be others'.
             self._leased[about] = 0
-            calls.give_back(lease, None)
+            found = calls.give_back(lease, None)
+            assert found == Lease(n, n), f"{lease} of {n} calls, given back, is {found}"
+            self._given_back.add(about)
         return True
 
 
