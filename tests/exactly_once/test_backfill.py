@@ -217,6 +217,24 @@ def test_a_count_that_is_right_has_no_differences_while_traffic_flows(bench: Wor
     assert (verifying.differences, verifying.compared > 3) == ([], True)
 
 
+def test_a_sample_of_the_groups_is_compared_and_the_same_one_each_time(bench: Workbench) -> None:
+    for number in range(40):
+        put(bench, 100 + number, 1, f"customer{number}")
+        spoil(bench, REVENUE, "total", 5, customer=f"customer{number}")
+    stream = Stream(bench)
+    stream.deliver()
+
+    def compared(sample: float) -> tuple[int, set[str]]:
+        verifying = verification(bench, stream, sample=sample)
+        list(verifying.steps())
+        return verifying.compared, {str(each.group) for each in verifying.differences}
+
+    (few, some), (all_of_them, whole) = compared(0.3), compared(1.0)
+    assert (5 < few < 25, all_of_them > 40, len(whole)) == (True, True, 40)
+    assert some < whole
+    assert compared(0.3) == (few, some)
+
+
 def test_events_that_a_scan_takes_for_late_are_no_drift() -> None:
     job = Event("job", pk="JOB#{id}", sk="JOB")
     jobs = Window("jobs", job, pk="ALL", time="at", longest=timedelta(days=20), retention=timedelta(days=20))
