@@ -122,6 +122,21 @@ def test_a_run_begins_again_if_a_shard_was_split_near_its_cut(bench: Workbench) 
     assert read(bench, NUMBER) == ({"orders": 20}, True)
 
 
+def test_a_run_that_is_given_up_leaves_what_another_fills_to_that_one(bench: Workbench) -> None:
+    stream = Stream(bench)
+    bench.deploy([REVENUE, NUMBER, PER_CUSTOMER])
+    stream.deliver()
+    first, second = (backfill(bench, stream, names=[name]).steps() for name in ("orders", "per-customer"))
+    runs = [next(step.run for step in steps if step.phase == "scanning") for steps in (first, second)]
+    backfill(bench, stream, run=runs[0]).give_up()
+    assert [*second][-1].phase == "complete"
+    bench.clock.advance(61)
+    assert read(bench, PER_CUSTOMER, customer="ann")[1]
+    assert not read(bench, NUMBER)[1]
+    with pytest.raises(BackfillError, match="is void"):
+        list(first)
+
+
 def test_an_old_definition_goes_on_over_the_generation_that_it_looks_at() -> None:
     bench = Workbench([PER_CUSTOMER, CUSTOMERS], shards=3)
     put(bench, 1, 10)
