@@ -235,6 +235,14 @@ def test_a_sample_of_the_groups_is_compared_and_the_same_one_each_time(bench: Wo
     assert compared(0.3) == (few, some)
 
 
+def test_a_difference_that_another_process_has_repaired_is_not_repaired_again(bench: Workbench) -> None:
+    spoil(bench, REVENUE, "total", 5, customer="ann")
+    stream = Stream(bench)
+    first, second = verify(bench, stream), verify(bench, stream)
+    assert (first.repair(), second.repair(), first.repair()) == ((1, 0), (0, 1), (0, 1))
+    assert verify(bench, stream).differences == []
+
+
 def test_events_that_a_scan_takes_for_late_are_no_drift() -> None:
     job = Event("job", pk="JOB#{id}", sk="JOB")
     jobs = Window("jobs", job, pk="ALL", time="at", longest=timedelta(days=20), retention=timedelta(days=20))

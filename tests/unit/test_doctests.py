@@ -1,4 +1,4 @@
-"""The examples in the runtime's documentation give what they say."""
+"""The examples in the documentation of runtime, simulation and benchmarks give what they say."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _MODULES = ["dynamodb_counters"] + [
     for module in pkgutil.walk_packages(dynamodb_counters.__path__, "dynamodb_counters.")
     if not module.name.startswith("dynamodb_counters.handlers.")
 ]
+_MODULES += ["benchmarks.databases", "benchmarks.scale", "simulation.metered_table"]
 
 
 @pytest.mark.parametrize("name", _MODULES)
