@@ -51,6 +51,7 @@ def test_a_closed_shard_is_read_to_its_end_over_any_number_of_empty_pages() -> N
     read = list(_reader(streams).records("b-parent"))
     assert [record["dynamodb"]["SequenceNumber"] for record in read] == ["1", "2", "3", "4"]
     assert read[0]["dynamodb"]["ApproximateCreationDateTime"] == 1_795_168_800.0
+    assert {record["eventSourceARN"] for record in read} == {"arn"}
 
 
 def test_an_open_shard_is_read_until_nothing_has_come_for_a_while() -> None:
