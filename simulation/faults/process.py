@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future
+from collections.abc import Callable
 from typing import Any
 
 from dynamodb_counters._table import Table
+from dynamodb_counters.testing._counting import one_by_one
 from simulation.aws import sigv4
 from simulation.aws.sigv4 import LANDING_SECONDS, SKEW_SECONDS
 from simulation.clock import VirtualClock
 from simulation.faults.actors import Actor, Crashed
 from simulation.faults.disorder import in_disorder
 from simulation.faults.faulty_client import Fault, FaultyClient
-
-
-class OneThread:
-    """Stands for the table's threads, between which no actor can switch."""
-
-    def submit(self, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        done: Future[Any] = Future()
-        done.set_result(work(*arguments))
-        return done
-
-    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-        return [work(item) for item in items]
 
 
 class Process:
@@ -53,9 +41,11 @@ class Process:
         faulty: Any = FaultyClient(
             client, self._pause, rng, self._postpone, self._pass_time, self._hear, tells_lost=True
         )
-        self.table = Table(name, faulty, "put", lambda: clock.now + wrong, sleep=self._sleep, jitter=rng.random)
+        # Between threads, no actor could switch.
+        self.table = one_by_one(
+            Table(name, faulty, "put", lambda: clock.now + wrong, sleep=self._sleep, jitter=rng.random)
+        )
         self.table.__dict__["side_by_side"] = in_disorder(rng)
-        self.table.__dict__["pool"] = OneThread()
 
     def _hear(self, request: dict[str, Any], answer: Any) -> None:
         """A request was answered."""

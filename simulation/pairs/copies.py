@@ -10,10 +10,10 @@ from typing import Any, Final
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._recovery.catch_up import CatchUp
 from dynamodb_counters._table import Table
+from dynamodb_counters.testing._counting import one_by_one
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.faults.disorder import in_disorder
-from simulation.faults.process import OneThread
 from simulation.oracle.eras import HISTORY_KEY
 from simulation.oracle.specs import declarations
 from simulation.pairs import features
@@ -74,9 +74,8 @@ class Restoring:
         if restored is None or engine.deliveries.has_given_up:
             return []
         rng, clock = engine.rng, engine.clock
-        table = Table(restored.name, restored.client, "put", clock, sleep=clock.advance, jitter=rng.random)
+        table = one_by_one(Table(restored.name, restored.client, "put", clock, sleep=clock.advance, jitter=rng.random))
         table.__dict__["side_by_side"] = in_disorder(rng)
-        table.__dict__["pool"] = OneThread()
         has_history = any("history" in item for item in restored.items())
         original: Any = Reader(engine.backend.stream)
         own: Any = Reader(restored.copy.stream)
