@@ -12,9 +12,10 @@ from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._recovery.catch_up import CatchUp
+from dynamodb_counters._recovery.catch_up import deliver as redeliver
 from dynamodb_counters._recovery.restored_images import key_of
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import CheckpointError, RestoreError
+from dynamodb_counters.errors import CheckpointError, CommitError, RestoreError
 from simulation.schedules.restored_tables import Copy, Reader, copied
 from simulation.workbench import Workbench
 
@@ -325,3 +326,23 @@ def test_streams_whose_shards_share_a_name_are_refused() -> None:
     copy.stream = bench.table.stream
     with pytest.raises(RestoreError, match="share a shard's name"):
         catch_up(bench, copy, declarations=(VIEWS,)).find()
+
+
+def test_a_batch_is_tried_again_while_the_table_refuses_a_part_of_it() -> None:
+    copy = copied(bench_with(1).table)
+    refusals, tried = [CommitError([]), CommitError([])], list[dict[str, Any]]()
+
+    class Refusing:
+        def handle(self, event: dict[str, Any], *, given_up: bool) -> Report:
+            assert given_up
+            tried.append(event)
+            if refusals:
+                raise refusals.pop()
+            return Report(updated=1)
+
+    aggregator: Any = Refusing()
+    assert redeliver(aggregator, table(copy), "shard-1", [{"eventID": "1"}], given_up=True).updated == 1
+    assert tried == [{"shardId": "shard-1", "Records": [{"eventID": "1"}]}] * 3
+    refusals = [CommitError([])] * 1000
+    with pytest.raises(CommitError):
+        redeliver(aggregator, table(copy), "shard-1", [], given_up=True)
