@@ -11,7 +11,8 @@ import pytest
 
 from benchmarks import bill
 from dynamodb_counters._cost.counted_items import Counted
-from dynamodb_counters._cost.dollars import ALARMS, BUSY_METRIC, IDLE_METRIC, METRICS, MONTH, idle
+from dynamodb_counters._cost.dollars import ALARMS, BUSY_METRIC, IDLE_METRIC, METRICS, MONTH, function_dollars, idle
+from dynamodb_counters._cost.functions import Function
 from dynamodb_counters._cost.month_bill import Bill, bills
 from dynamodb_counters._cost.workload_settings import FEWEST_PARTITIONS, Door, Workload
 from dynamodb_counters._price_file import PRICES
@@ -51,6 +52,13 @@ def test_a_batch_of_requests_divides_the_door_by_its_events() -> None:
     single, many = (Workload(1000, _HOT, door="http", per_request=number) for number in (1, 100))
     one, hundred = (_bill("this: accept + watermark", load).dollars for load in (single, many))
     assert hundred["API Gateway"] == pytest.approx(one["API Gateway"] / 100)
+
+
+@pytest.mark.parametrize(("runs", "traces"), [(0.5, 0.5), (1, 1.0), (11, 1.5)])
+def test_one_invocation_per_second_and_a_twentieth_of_the_others_is_traced(runs: float, traces: float) -> None:
+    used = [Function(runs / 2, 0.0, 1)] * 2
+    found = [function_dollars(used, PRICES.of, tracing=tracing)["X-Ray"] for tracing in (True, False)]
+    assert found == [pytest.approx(traces * MONTH * PRICES.of("xray.trace")), 0.0]
 
 
 def test_the_consumer_of_a_queue_reads_what_a_duplicate_repeats() -> None:
