@@ -115,6 +115,34 @@ def test_units_in_doubt_are_not_given_back_again() -> None:
     assert _reserved(table) == held
 
 
+def test_units_are_given_up_where_too_many_updates_followed_a_lost_answer() -> None:
+    clock = VirtualClock()
+    table = MemoryTable(clock)
+
+    def lose(_: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        """As boto3's client, which sends a request again whose answer is lost."""
+        answer = send()
+        if ">= :units" not in request["ConditionExpression"]:
+            return answer
+        for __ in range(20):
+            clock.advance(1)
+            assert _leases(table, clock).take()
+        try:
+            return send()
+        except table.exceptions.ConditionalCheckFailedException as refusal:
+            refusal.response["ResponseMetadata"] = {"AnswersLost": True}
+            raise
+
+    leases = _leases(HookedClient(table, lose), clock)
+    while leases._holdings == {} or not next(iter(leases._holdings.values())).units:
+        clock.advance(1)
+        assert leases.take()
+    made = _reserved(table) - next(iter(leases._holdings.values())).units
+    leases.release()
+    leases.release()
+    assert _reserved(table) == made + 20
+
+
 def test_a_conflict_after_a_lost_answer_is_not_taken_for_a_refusal() -> None:
     clock = VirtualClock()
     table = MemoryTable(clock)
