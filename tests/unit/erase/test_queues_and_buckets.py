@@ -236,6 +236,18 @@ def test_records_are_taken_out_of_objects(as_text: bool) -> None:
 
 
 @pytest.mark.usefixtures("aws")
+def test_the_objects_of_all_pages_are_read() -> None:
+    bucket = Bucket()
+    assert bucket.sweep() == 0
+    bucket.client.meta.events.register(
+        "provide-client-params.s3.ListObjectsV2", lambda params, **_: {**params, "MaxKeys": 2}
+    )
+    for number in range(5):
+        bucket.put(number, {"Records": [record(number, _item("ann")), record(9, _item("bob"))]})
+    assert (bucket.sweep(writes=False), bucket.sweep(), bucket.sweep()) == (5, 5, 0)
+
+
+@pytest.mark.usefixtures("aws")
 def test_an_object_that_goes_meanwhile_stays_gone() -> None:
     bucket = Bucket()
     key = bucket.put(1, {"Records": [record(1, _item("ann")), record(2, _item("bob"))]})
