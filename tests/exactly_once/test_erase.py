@@ -336,6 +336,7 @@ def test_pages_of_runs_go_once_no_run_reads_them(kind: str) -> None:
     run = backfill(bench, stream, names=("clients",)) if kind == "backfill" else verification(bench, stream)
     pages = run.steps()
     eraser = Eraser(bench.store, PLAIN, {"client": "ann"})
+    assert (next(pages).phase, eraser.find().runs) == ("waiting", 0)
     for step in pages:
         if step.phase == "draining":
             # It is open: whoever goes on with it reads its pages.
