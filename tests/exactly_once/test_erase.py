@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Sum
+from dynamodb_counters._erase import packed_erase
 from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._table import Table
+from dynamodb_counters._writes.outcomes import Outcome, OutcomeStatus
+from dynamodb_counters.errors import CountersError
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HookedClient, once
 from simulation.oracle.chunks import rows_of
@@ -261,6 +264,25 @@ def test_a_bucket_of_which_a_part_has_expired_is_erased_and_not_written() -> Non
 
     assert "ann" not in world.stored()
     assert len([item for item in table.items() if "_chunk" in item]) == 1
+
+
+def test_events_stay_whose_counts_cannot_be_taken_back_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World("packed")
+    world.accept("ann", 2)
+    busy = Outcome(OutcomeStatus.FAILED, "the log is busy")
+
+    def fail(_table: Table, _log: object, entries: list[Any], _chunk_bytes: int) -> None:
+        for entry in entries:
+            entry.outcome = busy
+
+    with monkeypatch.context() as broken:
+        broken.setattr(packed_erase, "write_entries", fail)
+        with pytest.raises(CountersError, match="may not be retracted: the log is busy"):
+            world.erase("ann", "take_back")
+    assert world.counts() == world.expected()
+    world.erase("ann", "take_back")
+    world.note_erased("ann", "take_back")
+    assert ("ann" in world.stored(), world.counts()) == (False, world.expected())
 
 
 def _once(method: str, then: Callable[[], object]) -> Callable[..., Any]:
