@@ -1,0 +1,35 @@
+"""Entries of the quarantine that change while they are searched stay as the other process left them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamodb_counters._erase.matching import Wanted
+from dynamodb_counters._erase.quarantine_erase import QuarantineCopies
+from dynamodb_counters._fold.deltas import Unfoldable
+from dynamodb_counters._quarantine.quarantine import Quarantine
+from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
+from dynamodb_counters._table import Table
+from simulation.clock import VirtualClock
+from simulation.faults.hooked_client import HookedClient, once
+from simulation.metered_table import MeteredTable
+from tests.unit.erase.test_queues_and_buckets import VIEW
+from tests.unit.fold.streams import record
+
+
+def test_an_entry_that_goes_meanwhile_stays_gone() -> None:
+    clock = VirtualClock()
+    memory: Any = MeteredTable(clock)
+    table = Table(memory.name, memory, clock=clock)
+    kept = record(1, {"_type": {"S": "view"}, "url": {"S": "/"}, "time": {"N": "1"}, "client": {"S": "ann"}})
+    Quarantine(table, 86_400).keep("shard-1", [Unfoldable("1", "NewImage", kept, "malformed")])
+    [entry] = list_quarantined(table, redriven=False)
+    assert redrive(table, entry)
+
+    def expire() -> None:
+        memory.delete_item(TableName=memory.name, Key={"pk": {"S": entry.key[0]}, "sk": {"S": entry.key[1]}})
+
+    late: Any = HookedClient(memory, once(["update_item"], expire))
+    copies = QuarantineCopies(Table(memory.name, late, clock=clock), Wanted(VIEW, {"client": "ann"}))
+    assert copies.sweep(writes=True).found == 1
+    assert list(memory.items()) == []
