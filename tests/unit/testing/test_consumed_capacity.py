@@ -55,6 +55,7 @@ def test_a_query_is_charged_by_what_it_finds(client: Metered) -> None:
 def test_read_units_of_a_page_are_rounded_up_in_sum() -> None:
     assert read_units([{"a": {"S": "x" * 4095}}]) == 0.5
     assert read_units([{"a": {"S": "x" * 4096}}]) == 1
+    assert read_units([{"a": {"S": "x" * 4096}}], consistent=True) == 2
     assert read_units([{"a": {"S": "x" * 100}}] * 25) == 0.5
 
 
