@@ -108,12 +108,12 @@ BACKFILL: Final = r"""
 
 == _backfill/repair.py
 * a repair is done twice
-- request["ConditionExpression"] = "attribute_not_exists(#repaired)"
-+ request["ConditionExpression"] = "attribute_not_exists(#repaired) OR attribute_exists(#repaired)"
+- condition = "attribute_not_exists(#repaired)"
++ condition = "(attribute_not_exists(#repaired) OR attribute_exists(#repaired))"
 ? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
 * a repair of a measure repairs what groups are ranked by
-- missing: dict[str, Number] = {SCORE: 0}
-+ missing: dict[str, Number] = {}
+- item.deltas[0].measures.setdefault(SCORE, 0)
++ pass
 ? test_verdicts.py::test_scores_are_verified_and_repaired_on_their_own
 
 == _backfill/runner.py

@@ -127,9 +127,8 @@ WRITES: Final = r"""
 + "attribute_exists(#r) OR attribute_not_exists(#r)",
 ? test_lost_answers.py
 * a reset deletes the group's item
-- taken = [_take(table, aggregate.name, key, measures) for key in group_keys(aggregate, values)]
-+ taken = [table.client.delete_item(TableName=table.name, Key=key, ReturnValues='ALL_OLD')['Attributes']
-+         for key in group_keys(aggregate, values)]
+- taken = [_take(table, layout, group, key, measures) for key in keys]
++ taken = [table.client.delete_item(TableName=table.name, Key=k, ReturnValues='ALL_OLD')['Attributes'] for k in keys]
 ? test_mechanisms.py::test_a_reset_does_not_forget_what_was_counted
 * anybody changes a group whose retention is over
 - if not is_open:
@@ -140,8 +139,8 @@ WRITES: Final = r"""
 + added
 ? test_tally.py::test_increments_survive_a_redefinition
 * a reset has no tally
-- for each in counted if each != SCORE]
-+ for each in () if each != SCORE]
+- for each, number in counted.items() if each != SCORE}
++ for each, number in () if each != SCORE}
 ? test_tally.py::test_a_reset_survives_a_redefinition
 
 == _writes/leases.py

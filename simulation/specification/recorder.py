@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 from dynamodb_counters._commit import classify
 from dynamodb_counters._commit.classify import set_aside
 from dynamodb_counters._commit.commit import Committer, Part
+from dynamodb_counters._commit.item_deltas import ItemDelta, place_of
 from dynamodb_counters._control.deployment_items import HISTORY, deployment_id, history_key
 from dynamodb_counters._control.deployments import Deployments
 from dynamodb_counters._declarations import Declaration
@@ -225,10 +226,10 @@ def recorded() -> Iterator[Recording]:
 
 def _watched(recording: Recording) -> ExitStack:
     """Record what handlers do without a request."""
-    refresh, commit, write, give_up = (
+    refresh, commit, skip, give_up = (
         Deployments.refresh,
         Committer.commit,
-        Committer._write,
+        Committer._after_progress,
         Committer._quarantine_each,
     )
 
@@ -248,26 +249,25 @@ def _watched(recording: Recording) -> ExitStack:
         recording.log("part", recording.sandbox(), shard=part.watermark.shard, last=part.changes[-1].sequence)
         return commit(self, deltas, part)
 
-    def written(self: Committer, delta: Delta, part: Part) -> Any:
-        sandbox, sent = recording.sandbox(), recording.sandbox().requests
-        answer = write(self, delta, part)
-        if sandbox.requests == sent:
-            about = {"item": _key(delta, part), "through": answer.applied_through}
-            recording.log("skip", sandbox, shard=sandbox.shard, **about)
-        return answer
+    def skipped(self: Committer, ordered: Any, part: Part, done: Any) -> Any:
+        sandbox = recording.sandbox()
+        for delta in ordered:
+            through = part.checkpoint.applied_through_at(place_of(delta))
+            if delta.first <= through:
+                recording.log("skip", sandbox, shard=sandbox.shard, item=_key(delta, part), through=through)
+        return skip(self, ordered, part, done)
 
-    def gave_up(self: Committer, delta: Delta, part: Part, reason: str) -> Any:
-        answer = give_up(self, delta, part, reason)
-        recording.log(
-            "give up", recording.sandbox(), shard=recording.sandbox().shard, item=_key(delta, part), last=delta.last
-        )
+    def gave_up(self: Committer, item: ItemDelta, part: Part, reason: str) -> Any:
+        answer = give_up(self, item, part, reason)
+        sandbox, [delta] = recording.sandbox(), item.deltas
+        recording.log("give up", sandbox, shard=sandbox.shard, item=_key(delta, part), last=delta.last)
         return answer
 
     patches = ExitStack()
     patches.enter_context(patch.object(classify, "set_aside", aside))
     patches.enter_context(patch.object(Deployments, "refresh", refreshed))
     patches.enter_context(patch.object(Committer, "commit", committed))
-    patches.enter_context(patch.object(Committer, "_write", written))
+    patches.enter_context(patch.object(Committer, "_after_progress", skipped))
     patches.enter_context(patch.object(Committer, "_quarantine_each", gave_up))
     return patches
 

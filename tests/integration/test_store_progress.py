@@ -8,7 +8,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._commit.checkpoint_items import checkpoint_key
-from dynamodb_counters._commit.commit import place_of
+from dynamodb_counters._commit.item_deltas import place_of
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of

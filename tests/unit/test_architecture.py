@@ -109,8 +109,10 @@ RISK = Hierarchy(
     levels=("TOTAL", "DESK#{desk}"),
     measures={"trades": Count(), "risk": Sum("risk")},
 )
+BY_URL = Aggregate("by_url", VIEW, by="url", pages=True)
+BY_DAY = Aggregate("by_day", VIEW, by=("time:day", "url"), retention=timedelta(days=31), pages=True)
 CALLS = Quota("calls", limit=10_000, per="day", by=("customer",))
-DECLARATIONS = flatten([VIEWS, SITE, VISITORS, VIEWS_WINDOW, BILLED, CUSTOMERS, SHOPS, PLAYERS, RISK])
+DECLARATIONS = flatten([VIEWS, SITE, VISITORS, VIEWS_WINDOW, BILLED, CUSTOMERS, SHOPS, PLAYERS, RISK, BY_URL, BY_DAY])
 
 LONG_URL = "/search?q=" + "x" * 2100
 
@@ -127,6 +129,8 @@ EXAMPLES = {
     "Layout": "PACK#click LAYOUT",
     "Quota": "LEASES#calls#7 day#*Z",
     "Lease": "LEASES#calls#8 day#*#r-1",
+    "Page": "by_url#~0 PAGE#by_url#0",
+    "Page: of a day, which expires": "by_day#2026-11-20#~0 PAGE#by_day#0",
     "Group": "URL#/ STATISTICS",
     "Group: sum, average, histogram": "SHOP#a STATISTICS",
     "Group: ranked": "PLAYER#ann STATISTICS",
@@ -146,7 +150,7 @@ EXAMPLES = {
     "Closed period": "CHECKPOINT#closed~* CLOSED#*",
     "Witness": "CHECKPOINT#?* WITNESS",
     "History": "CHECKPOINT# DEPLOYMENTS",
-    "Deployment": "CHECKPOINT# DEPLOYMENT#975*",
+    "Deployment": "CHECKPOINT# DEPLOYMENT#*",
     "Generations": "CHECKPOINT# GENERATIONS",
     "Run": "CHECKPOINT# RUN#*",
     "Cut": "CHECKPOINT#run~* CUT#*",
@@ -389,7 +393,7 @@ def written() -> dict[str, Item]:
     found = {
         example: [item for key, item in items.items() if fnmatchcase(key, EXAMPLES[example])] for example in EXAMPLES
     }
-    for several in ("Log page", "Heartbeat"):
+    for several in ("Deployment", "Log page", "Heartbeat"):
         found[several] = found[several][:1]
     assert {example: len(items) for example, items in found.items()} == dict.fromkeys(EXAMPLES, 1)
     return {example: item for example, [item] in found.items()}

@@ -20,17 +20,25 @@ from dynamodb_counters._backfill.opening import Opening, opening, read_name, wan
 from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
 from dynamodb_counters._changes.meaning import fingerprint, same_meaning
+from dynamodb_counters._commit.checkpoint_items import Checkpoint
+from dynamodb_counters._commit.checkpoints import Checkpoints
+from dynamodb_counters._commit.commit import Committer, Part
+from dynamodb_counters._commit.pruning import Pruner
 from dynamodb_counters._control.control import NUMBERED, Control, read_control
 from dynamodb_counters._control.deployment_items import Era, History, deployment_id
-from dynamodb_counters._control.run_items import Run
+from dynamodb_counters._control.run_items import Run, found_by
 from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Aggregate, Declaration, require_consistent
 from dynamodb_counters._declarations.generations import base_name, generation_number
+from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import padded
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.table_schema import BASELINE
+from dynamodb_counters._items.watermarks import Watermark
+from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine
 from dynamodb_counters._quarantine.redrive_entries import confirm, settle
 from dynamodb_counters._timeline.times import MINUTE
 from dynamodb_counters.errors import BackfillError
@@ -39,6 +47,9 @@ WITHHOLDING: Final = "withholding"
 ADDING: Final = "adding"
 
 _AT_A_TIME: Final = 256
+
+_PARTS: Final = 1 << 60
+"""Parts into which a baseline may be divided: whatever their number is, a part lies between the same records."""
 
 _SETTLING: Final = 5 * MINUTE
 """Seconds after which an aggregate that has not caught up lags, as counts may."""
@@ -124,7 +135,10 @@ class Backfill(Runner):
         for part, parts, sums in baselines(pages, state.parts_done, state.parts):
             # The log that was read for the sums may go on beyond what the shards had acknowledged.
             self._require_no_gap(state)
-            refs = sorted(sums)
+            paged = [ref for ref in sums if plan.programs[ref[0]].layout.pages]
+            if paged:
+                self._pace.spend(self._add_to_pages(plan, state.run.id, {ref: sums[ref] for ref in paged}, part, parts))
+            added, refs = added + len(paged), sorted(sums.keys() - set(paged))
             for start in range(0, len(refs), _AT_A_TIME):
                 some = refs[start : start + _AT_A_TIME]
                 for _, outcome in self.table.side_by_side(partial(self._add_to, plan, state.run.id, sums), some):
@@ -141,6 +155,18 @@ class Backfill(Runner):
         yield from self._settle(state, plan)
         if state.phase == ADDING:
             self._complete(state)
+
+    def _add_to_pages(
+        self, plan: Plan, run: str, sums: Mapping[GroupRef, dict[str, Number]], part: int, parts: int
+    ) -> float:
+        """Add their baselines to groups in pages, unless these have them: parts are records of a shard of their own."""
+        step = _PARTS // parts
+        first, last = padded(str(part * step + 1)), padded(str((part + 1) * step))
+        deltas = [Delta(plan.programs[name].layout, group, first, last, sums[name, group]) for name, group in sums]
+        checkpoints = Checkpoints(self.table, self.table)
+        quarantine = Quarantine(self.table, RETENTION)
+        committer = Committer(self.table, checkpoints, quarantine, Pruner(self.table, checkpoints))
+        return committer.commit(deltas, Part(plan, (), Watermark(found_by(run)), Checkpoint())).write_units
 
     def _settle(self, state: State, plan: Plan) -> Iterator[Progress]:
         """Let what counts the filled aggregates catch up, so that readers never see it lack them."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dynamodb_counters._backfill.verdicts import EXPIRED, Verdict
-from dynamodb_counters._declarations.groups import Key
-from dynamodb_counters._fold.item_layout import GroupRef, ItemLayout
+from dynamodb_counters._commit.item_deltas import ItemDelta, joined, place_of
+from dynamodb_counters._fold.deltas import Delta
+from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.decimals import Number
-from dynamodb_counters._items.table_schema import PK, REPAIRED, SCORE, SK
+from dynamodb_counters._items.table_schema import REPAIRED, SCORE
+from dynamodb_counters._pages import PageLevels
 from dynamodb_counters._table import Table
 
 
@@ -45,10 +45,6 @@ class Difference:
     """The mark of the last repair on the item that a repair writes."""
 
 
-def typed_key(key: Mapping[str, str]) -> Key:
-    return {PK: {"S": key[PK]}, SK: {"S": key[SK]}}
-
-
 def repaired(
     table: Table, plan: Plan, run: str, differences: Iterable[Difference], *, unknown: bool = False
 ) -> tuple[int, int]:
@@ -56,29 +52,42 @@ def repaired(
 
     With `unknown`, groups that may count what has expired are repaired, too: they lose that.
     """
-    groups: dict[GroupRef, list[Difference]] = {}
+    missing: dict[GroupRef, Delta] = {}
+    seen: dict[GroupRef, Mapping[str, Any] | None] = {}
     for difference in differences:
         if difference.verdict == "drift" or (unknown and difference.reason == EXPIRED):
-            groups.setdefault(difference.ref, []).append(difference)
-    done = sum(_repair(table, plan.programs[ref[0]].layout, run, found) for ref, found in groups.items())
-    return done, len(groups) - done
+            ref, seen[difference.ref] = difference.ref, difference.seen
+            delta = missing.setdefault(ref, Delta(plan.programs[ref[0]].layout, ref[1], "", ""))
+            delta.measures |= {name: delta.measures.get(name, 0) + n for name, n in difference.missing.items()}
+    done, left, levels = 0, sorted(missing.values(), key=place_of), PageLevels.of_table(table)
+    while left:
+        elsewhere: list[Delta] = []
+        for item in joined(left, levels):
+            refusal = _refusal(table, run, item, seen[item.refs[0]])
+            if refusal is None:
+                done += len(item.deltas)
+            elif item.page is not None and not levels.learn(item.layout.name, item.page, refusal):
+                elsewhere += item.deltas
+        left = sorted(elsewhere, key=place_of)
+    return done, len(missing) - done
 
 
-def _repair(table: Table, layout: ItemLayout, run: str, found: Sequence[Difference]) -> bool:
-    """Repair a group by what was found of it, in one update."""
-    difference = found[0]
-    missing: dict[str, Number] = {SCORE: 0}
-    for each in found:
-        missing |= {name: missing.get(name, 0) + number for name, number in each.missing.items()}
-    update = Update(layout, difference.ref[1], missing, "")
+def _refusal(table: Table, run: str, item: ItemDelta, seen: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Repair the groups of an item, in one update; the item as it is if it refuses that."""
+    if item.layout.ranking is not None:
+        item.deltas[0].measures.setdefault(SCORE, 0)
+    update = item.update("")
     update.set(REPAIRED, {"S": run})
     request = update.request(table.name)
     request["ExpressionAttributeNames"]["#repaired"] = REPAIRED
-    request["ConditionExpression"] = "attribute_not_exists(#repaired)"
-    if difference.seen is not None:
-        request["ConditionExpression"] = "#repaired = :seen"
-        request["ExpressionAttributeValues"][":seen"] = difference.seen
-    with suppress(table.client.exceptions.ConditionalCheckFailedException):
-        table.client.update_item(**request)
-        return True
-    return False
+    condition = "attribute_not_exists(#repaired)"
+    if seen is not None:
+        condition = "#repaired = :seen"
+        request["ExpressionAttributeValues"][":seen"] = seen
+    request["ConditionExpression"] = " AND ".join([*filter(None, [request.get("ConditionExpression")]), condition])
+    try:
+        table.client.update_item(**request, ReturnValuesOnConditionCheckFailure="ALL_OLD")
+    except table.client.exceptions.ConditionalCheckFailedException as error:
+        refused: dict[str, Any] = dict(error.response)
+        return refused.get("Item") or {}
+    return None

@@ -25,7 +25,7 @@ from dynamodb_counters._control.run_items import (
 )
 from dynamodb_counters._control.run_logs import Held, folded_alone, is_filled, sums_of
 from dynamodb_counters._fold.deltas import Unfoldable
-from dynamodb_counters._fold.item_layout import group_of_item
+from dynamodb_counters._fold.item_layout import group_items, group_of_item
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.table_schema import PK, TYPE
@@ -183,6 +183,6 @@ class Scan:
                 continue
             if self.run.kind == "verify" and item.get(TYPE, {}).get("S") in names:
                 # A group is compared though nothing may contribute to it.
-                group = group_of_item(self.plan.programs[item[TYPE]["S"]].layout.declaration, item)
-                if group is not None:
-                    yield ScannedItem("", {(item[TYPE]["S"], group): {}})
+                declaration = self.plan.programs[item[TYPE]["S"]].layout.declaration
+                groups = [group_of_item(declaration, one) for one in group_items(declaration, item)]
+                yield from (ScannedItem("", {(declaration.name, group): {}}) for group in groups if group is not None)

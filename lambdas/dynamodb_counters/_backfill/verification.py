@@ -20,7 +20,7 @@ from dynamodb_counters._backfill.baseline import Pages, baselines, part_of
 from dynamodb_counters._backfill.group_items import counted, shown
 from dynamodb_counters._backfill.opening import read_name
 from dynamodb_counters._backfill.quarantined_groups import quarantined_groups
-from dynamodb_counters._backfill.repair import Difference, repaired, typed_key
+from dynamodb_counters._backfill.repair import Difference, repaired
 from dynamodb_counters._backfill.runner import ROUNDS, SPLITTING, Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, SCANNING, Progress, State
 from dynamodb_counters._backfill.verdicts import WAITS, Judged, Verdict, counts_gone, judge
@@ -31,14 +31,14 @@ from dynamodb_counters._control.run_items import Run
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.generations import base_name
-from dynamodb_counters._declarations.groups import identity
+from dynamodb_counters._declarations.groups import identity, typed_key
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout, late_parts
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._items.table_schema import REPAIRED
 from dynamodb_counters._items.watermarks import Watermark, sequence_of
-from dynamodb_counters._reads.table_reads import get_items
+from dynamodb_counters._reads.page_reads import read_items
 from dynamodb_counters.errors import BackfillError
 
 COMPARING: Final = "comparing"
@@ -211,17 +211,15 @@ class Verification(Runner):
             begun = self.now()
             names, applied = self._positions(state)
             layouts = {ref: plan.programs[ref[0]].layout for ref in refs}
-            keys = {ref: [typed_key(key) for key in layout.keys(ref[1])] for ref, layout in layouts.items()}
-            found = get_items(self.table, [key for some in keys.values() for key in some], consistent=True)
+            found = read_items(self.table, [(layout, ref[1]) for ref, layout in layouts.items()], consistent=True)
             if self.now() < begun + READ_TOGETHER:
                 break
         else:
             raise BackfillError("reading takes too long: the checkpoints that were read before have settled since")
-        held = {}
-        for ref, some in keys.items():
-            items = [found[identity(key)] for key in some if identity(key) in found]
-            held[ref] = _Held(items, {shard: _applied(items, names[shard], applied[shard]) for shard in names})
-        return held
+        return {
+            ref: _Held(items, {shard: _applied(items, names[shard], applied[shard]) for shard in names})
+            for ref, items in zip(refs, found, strict=True)
+        }
 
     def _positions(self, state: State) -> tuple[dict[str, list[str]], dict[str, str]]:
         """By shard: how items call its watermarks, and how far all of them are."""

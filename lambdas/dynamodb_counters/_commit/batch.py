@@ -72,12 +72,12 @@ class Report:
     book: str = ""
     """The book it is in; "" for the shard's first."""
 
-    def add(self, done: Committed, touched: int, late: int) -> None:
+    def add(self, done: Committed, late: int) -> None:
         self.updated += done.updated
         self.skipped += done.skipped
         self.quarantined += done.quarantined
         self.write_units += done.write_units
-        self.touched += touched
+        self.touched += done.touched
         self.late += late
         self.overtaken += len(done.overtaken)
 
@@ -196,8 +196,8 @@ class Aggregator:
             report.events += folded.events
             report.skipped_types += folded.skipped_types
             done = self._committer.commit(folded.deltas, replace(part, changes=counted))
-            report.add(done, len(folded.deltas), folded.late)
-            touched = len(folded.deltas) + kept - done.skipped + done.unguarded * WORTH_A_WRITE
+            report.add(done, folded.late)
+            touched = done.touched - done.skipped + kept + done.unguarded * WORTH_A_WRITE
             if touched and book.moves and self._client.has_time():
                 report.write_units += self._checkpoints.committed(
                     book.name, counted[-1].sequence, counted[-1].created or 0.0, touched, deadline

@@ -1,4 +1,4 @@
-"""The commit: one conditional UpdateItem per group, which applies each stream record exactly once.
+"""The commit: one conditional UpdateItem per item, which applies each stream record exactly once.
 
 Every item holds a watermark per shard that feeds it: the sequence number of the last record applied. For a delta of
 records `first` to `last` the commit sends, literally (names and values are placeholders in the request)::
@@ -16,6 +16,9 @@ A batch of records 1-3 that is delivered twice, the second time with record 4, a
     4     B           y     none              condition holds: +4, watermark = 4
     5     B           x     3                 folds again for x, only records after 3: +1, condition 3 < 4 holds
     6     A           y     4                 A was not dead, only slow: its condition fails, nothing remains to fold
+
+The item of groups in pages is a page. Its level is part of the condition: a page that has split refuses, and shows
+where to go on.
 """
 
 from __future__ import annotations
@@ -23,27 +26,41 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Literal
 
 from botocore.exceptions import ClientError
 
 from dynamodb_counters._commit.checkpoint_items import Checkpoint
 from dynamodb_counters._commit.checkpoints import Checkpoints
+from dynamodb_counters._commit.item_deltas import ItemDelta, joined, place_of
+from dynamodb_counters._commit.page_splits import PageSplits
 from dynamodb_counters._commit.pruning import Pruner
+from dynamodb_counters._declarations.groups import typed_key
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.fold import AppliedThrough, fold
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
-from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._items.decimals import fits, format_number
+from dynamodb_counters._fold.updates import PageUpdate, Update
+from dynamodb_counters._items.decimals import fits, format_number, parse_number
 from dynamodb_counters._items.item_sizes import item_bytes, write_units
 from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._items.watermarks import Watermark
+from dynamodb_counters._pages import PageLevels
 from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._quarantine.quarantine_items import DELTA, UNREADABLE, pack
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CommitError
+
+_MOST_ADDED: Final = 200
+"""Most attributes that one request changes: its expression has at most 4 KB."""
+
+_MOST_BYTES: Final = 65_536
+"""Most bytes of the texts of groups in one request."""
+
+_MOST_ENTRIES: Final = 99
+"""Entries of the quarantine next to an update in one transaction."""
 
 _GONE: Final = "the group's retention is over, and what it had counted is gone: the record may have been counted"
 
@@ -81,6 +98,16 @@ class Committed:
     overtaken: set[str] = field(default_factory=set)
     """Records that Lambda gave up on and that an item refuses because it has applied later ones."""
 
+    @property
+    def touched(self) -> int:
+        return self.updated + self.skipped
+
+    def skip(self, part: Part, refs: Sequence[GroupRef], applied_through: str) -> None:
+        """An item had been brought as far by an earlier delivery."""
+        self.skipped += 1
+        if "" < part.given_up_through < applied_through:
+            self.overtaken |= {of_record.last for ref in refs for of_record in part.fold_each(ref)}
+
 
 @dataclass(slots=True)
 class _Answer:
@@ -89,6 +116,8 @@ class _Answer:
     """The item's watermark, if it refused the update."""
     quarantined: int = 0
     unguarded: int = 0
+    is_elsewhere: bool = False
+    """Whether the groups lie in other pages than it was thought."""
 
 
 class Committer:
@@ -99,109 +128,170 @@ class Committer:
         self._checkpoints = checkpoints
         self._quarantine = quarantine
         self._pruner = pruner
+        self._levels = PageLevels.of_table(table)
+        self._splits = PageSplits(table)
 
     def commit(self, deltas: Sequence[Delta], part: Part) -> Committed:
         """Write the deltas of a part; `CommitError` means that some are not written: deliver the batch again."""
         done = Committed()
         failures: dict[GroupRef, Exception] = {}
-        ordered = deltas = sorted(deltas, key=place_of)
-        while deltas:
+        ordered = sorted(deltas, key=place_of)
+        left = self._after_progress(ordered, part, done) if part.checkpoint.progress else ordered
+        while left:
             applied_through: dict[GroupRef, str] = {}
-            for delta, answer in self._table.side_by_side(lambda delta: self._write(delta, part), deltas):
+            elsewhere: list[Delta] = []
+            for item, answer in self._table.side_by_side(partial(self._write, part), self._joined(left, failures)):
                 if isinstance(answer, Exception):
-                    failures[delta.ref] = answer
+                    failures |= dict.fromkeys(item.refs, answer)
+                    # A page that lacks them must not be written: its watermark would cover them.
+                    elsewhere += item.deltas if item.page is not None else ()
                     continue
                 done.write_units += answer.write_units
                 done.quarantined += answer.quarantined
                 done.unguarded += answer.unguarded
-                if answer.applied_through is None:
+                if answer.is_elsewhere:
+                    elsewhere += item.deltas
+                elif answer.applied_through is None:
                     done.updated += 1
-                elif answer.applied_through >= delta.last:
-                    done.skipped += 1
-                    if "" < part.given_up_through < answer.applied_through:
-                        done.overtaken |= {of_record.last for of_record in part.fold_each(delta.ref)}
+                elif answer.applied_through >= item.last:
+                    done.skip(part, item.refs, answer.applied_through)
                 else:
-                    applied_through[delta.ref] = answer.applied_through
-            deltas = part.fold(applied_through) if applied_through else []
+                    applied_through |= dict.fromkeys(item.refs, answer.applied_through)
+            left = sorted([*elsewhere, *(part.fold(applied_through) if applied_through else ())], key=place_of)
         if failures:
             self._remember(ordered, failures, part)
             raise CommitError(list(failures.values()))
         return done
 
+    def _joined(self, deltas: Sequence[Delta], failures: dict[GroupRef, Exception]) -> list[ItemDelta]:
+        """Deltas by item; none that fails in a part, and no more if all of a page have failed."""
+        found = []
+        for item in joined(deltas, self._levels):
+            failed = next((failures[ref] for ref in item.refs if ref in failures), None)
+            if failed is None:
+                found.append(item)
+            else:
+                failures |= dict.fromkeys(item.refs, failed)
+        return found
+
+    def _after_progress(self, ordered: Sequence[Delta], part: Part, done: Committed) -> list[Delta]:
+        """The deltas that an earlier delivery, which failed, has not written."""
+        left: list[Delta] = []
+        later: dict[GroupRef, str] = {}
+        for delta in ordered:
+            through = part.checkpoint.applied_through_at(place_of(delta))
+            if delta.first > through:
+                left.append(delta)
+            elif delta.last > through:
+                later[delta.ref] = through
+            else:
+                done.skip(part, [delta.ref], through)
+        return sorted([*left, *part.fold(later)], key=place_of) if later else left
+
     def _remember(self, ordered: Sequence[Delta], failures: Collection[GroupRef], part: Part) -> None:
         """Note how far the batch came: everything in a place before that of the first failure is committed."""
         failed = next(index for index, delta in enumerate(ordered) if delta.ref in failures)
-        if failed:
+        if failed and part.changes:
             self._checkpoints.remember(part.watermark.book, part.changes[-1].sequence, place_of(ordered[failed]))
 
-    def _write(self, delta: Delta, part: Part) -> _Answer:
-        assert delta.first <= delta.last, f"records {delta.first} to {delta.last} are out of order"
-        if part.checkpoint.progress:
-            through = part.checkpoint.applied_through_at(place_of(delta))
-            if delta.first <= through:
-                return _Answer(applied_through=through)
-        if delta.layout.closing_time is not None and delta.layout.is_gone(delta.group, self._table.clock()):
-            return self._quarantine_each(delta, part, _GONE)
-        if not fits(*delta.measures.values()):
-            return self._quarantine_delta(delta, part, "the sum has more than 38 digits")
-        update = Update(delta.layout, delta.group, delta.measures, part.watermark.shard)
-        request = _guarded(self._table.name, update, delta, part.watermark)
+    def _write(self, part: Part, item: ItemDelta) -> _Answer:
+        layout = item.layout
+        for delta in item.deltas:
+            assert delta.first <= delta.last, f"records {delta.first} to {delta.last} are out of order"
+        if layout.closing_time is not None and layout.is_gone(item.deltas[0].group, self._table.clock()):
+            return self._quarantine_each(item, part, _GONE)
+        unfit = [delta for delta in item.deltas if not fits(*delta.measures.values())]
+        if unfit:
+            return self._quarantine_deltas(item, unfit, part, "the sum has more than 38 digits")
+        update = item.update(part.watermark.shard)
+        request = _guarded(self._table.name, update, item, part.watermark)
+        if len(item.deltas) > 1 and _is_large(update, request):
+            return self._make_room(item)
         returned: Literal["NONE", "ALL_NEW"] = "ALL_NEW" if self._pruner.wants(update.key) else "NONE"
         client = self._table.client
         try:
             answer = client.update_item(**request, ReturnConsumedCapacity="TOTAL", ReturnValues=returned)
         except client.exceptions.ConditionalCheckFailedException as error:
-            return self._refused(dict(error.response), delta, part)
+            return self._refused(dict(error.response), item, part)
         except ClientError as error:
             if error.response["Error"]["Code"] != "ValidationException":
                 raise
             # The item cannot take it: a sum beyond 38 digits, or an attribute that is not a number.
-            return self._quarantine_delta(delta, part, error.response["Error"]["Message"])
+            unfit = self._unfit(item)
+            return self._quarantine_deltas(item, unfit, part, error.response["Error"]["Message"])
         units = answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
-        if item := answer.get("Attributes"):
-            units += self._pruner.prune(request["Key"], item, part.watermark.name)
-        return _Answer(units)
+        found = answer.get("Attributes")
+        pruned = self._pruner.prune(request["Key"], found, part.watermark.name) if found else 0.0
+        grown = self._splits.grown(layout, item.page, units, found) if item.page is not None else 0.0
+        return _Answer(units + pruned + grown)
 
-    def _refused(self, refusal: Mapping[str, Any], delta: Delta, part: Part) -> _Answer:
+    def _make_room(self, item: ItemDelta) -> _Answer:
+        """Split a page before it is written: its groups are too many for one request."""
+        assert item.page is not None
+        self._splits.make_room(item.layout, item.page, item.deltas[0].group)
+        return _Answer(is_elsewhere=True)
+
+    def _refused(self, refusal: Mapping[str, Any], item: ItemDelta, part: Part) -> _Answer:
         # A refused write consumes as much as one that succeeds, but its answer does not say so.
-        item = refusal["Item"]
-        units = write_units(item_bytes(item))
+        found: Mapping[str, Any] = refusal.get("Item") or {}
+        units = write_units(item_bytes(found))
+        if item.page is not None and not self._levels.learn(item.layout.name, item.page, found):
+            return _Answer(units, is_elsewhere=True)
         try:
-            return _Answer(units, part.watermark.of(item))
+            return _Answer(units, part.watermark.of(found))
         except UNREADABLE:
             reason = f"the item's watermark {part.watermark.name!r} cannot be read: the record may have been counted"
-            return self._quarantine_each(delta, part, reason)
+            return self._quarantine_each(item, part, reason)
 
-    def _quarantine_delta(self, delta: Delta, part: Part, reason: str) -> _Answer:
-        """Move the watermark without the delta, and the delta to quarantine, in one transaction."""
-        update = Update(delta.layout, delta.group, {}, part.watermark.shard)
-        move: Any = _guarded(self._table.name, update, delta, part.watermark)
-        item = self._entry(delta, part, reason)
-        put: Any = {"TableName": self._table.name, "Item": item, "ConditionExpression": f"attribute_not_exists({PK})"}
+    def _unfit(self, item: ItemDelta) -> list[Delta]:
+        """The deltas that an item cannot take."""
+        if item.page is None:
+            return item.deltas
+        assert item.layout.pages is not None
+        page = self._table.read_item(typed_key(item.layout.pages.key(item.page)))
+        each = [(delta, PageUpdate(item.layout, item.page, {delta.group: delta.measures})) for delta in item.deltas]
+        return [delta for delta, update in each if not _takes(page, update)]
+
+    def _quarantine_deltas(self, item: ItemDelta, unfit: Sequence[Delta], part: Part, reason: str) -> _Answer:
+        """Move the watermark without some deltas, and these to quarantine, in one transaction."""
+        if len(unfit) > _MOST_ENTRIES:
+            return self._make_room(item)
+        move: Any = _guarded(self._table.name, item.update(part.watermark.shard, unfit), item, part.watermark)
+        puts: Any = [
+            {
+                "Put": {
+                    "TableName": self._table.name,
+                    "Item": self._entry(delta, part, reason),
+                    "ConditionExpression": f"attribute_not_exists({PK})",
+                }
+            }
+            for delta in unfit
+        ]
         client = self._table.client
         try:
             answer = client.transact_write_items(
-                TransactItems=[{"Update": move}, {"Put": put}], ReturnConsumedCapacity="TOTAL"
+                TransactItems=[{"Update": move}, *puts], ReturnConsumedCapacity="TOTAL"
             )
         except client.exceptions.TransactionCanceledException as error:
             first: dict[str, Any] = dict(error.response["CancellationReasons"][0])
             if first.get("Code") == "ConditionalCheckFailed":
-                return self._refused(first, delta, part)
+                return self._refused(first, item, part)
             if first.get("Code") == "ValidationError":
-                return self._quarantine_each(delta, part, reason)
+                return self._quarantine_each(item, part, reason)
             raise
         units = sum(table.get("CapacityUnits", 0.0) for table in answer.get("ConsumedCapacity", []))
-        return _Answer(units, quarantined=1)
+        return _Answer(units, quarantined=len(puts))
 
-    def _quarantine_each(self, delta: Delta, part: Part, reason: str) -> _Answer:
+    def _quarantine_each(self, item: ItemDelta, part: Part, reason: str) -> _Answer:
         """Leave an item alone that takes not even a watermark: an entry per record, the same in every delivery."""
         entries = [
             self._entry(of_record, part, reason)
+            for delta in item.deltas
             for of_record in part.fold_each(delta.ref)
             if delta.first <= of_record.first <= delta.last
         ]
         new = sum(self._quarantine.put(entry) is None for entry in entries)
-        return _Answer(float(len(entries)), delta.last, new, len(entries))
+        return _Answer(float(len(entries)), item.last, new, len(entries))
 
     def _entry(self, delta: Delta, part: Part, reason: str) -> dict[str, Any]:
         numbers = {name: format_number(number) for name, number in delta.measures.items()}
@@ -212,12 +302,20 @@ class Committer:
         return self._quarantine.item(shard, entry_id, reason, {DELTA: pack(content)})
 
 
-def place_of(delta: Delta) -> str:
-    """Orders the groups of a batch the same way in every delivery."""
-    ref: GroupRef = (delta.layout.name, delta.group)
-    return hashlib.sha256(repr(ref).encode()).hexdigest()[:16]
-
-
-def _guarded(table: str, update: Update, delta: Delta, watermark: Watermark) -> dict[str, Any]:
-    first, last = watermark.values(delta.first, delta.last)
+def _guarded(table: str, update: Update, item: ItemDelta, watermark: Watermark) -> dict[str, Any]:
+    first, last = watermark.values(item.first, item.last)
     return update.guarded_request(table, watermark.guards, first, last)
+
+
+def _is_large(update: Update, request: Mapping[str, Any]) -> bool:
+    """Whether a request is more than one update can hold."""
+    names = request["ExpressionAttributeNames"]
+    return isinstance(update, PageUpdate) and (update.size > _MOST_ADDED or sum(map(len, names.values())) > _MOST_BYTES)
+
+
+def _takes(page: Mapping[str, Any], update: PageUpdate) -> bool:
+    """Whether a page can take the numbers of one group."""
+    try:
+        return fits(*(parse_number(page.get(name, {"N": "0"})["N"]) + number for name, number in update.added.items()))
+    except (LookupError, ValueError):
+        return False

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.checks import (
+    require_bool,
     require_choice,
     require_count,
     require_key,
@@ -16,12 +17,13 @@ from dynamodb_counters._declarations.checks import (
     require_retention,
     require_where,
 )
-from dynamodb_counters._declarations.default_keys import Fields, fields_instead, keys_beside
+from dynamodb_counters._declarations.default_keys import Fields, fields_instead, keys_beside, named_key
 from dynamodb_counters._declarations.frozen import set_fields, shown
 from dynamodb_counters._declarations.measures import Count, Measure, Sum, given_measures
 from dynamodb_counters._declarations.member_paths import member_list, require_no_member
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Condition
+from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
@@ -43,6 +45,12 @@ MAX_GROUPS: Final = 1000
 
 MOST_GROUPS: Final = 10_000
 """Most groups that an aggregate may let one item touch: what an invocation can write, and write again, in time."""
+
+MAX_PAGED_ATTRIBUTES: Final = 26
+"""Most attributes of an aggregate in pages, which names each by a letter."""
+
+PARTITION_MARK: Final = "#~"
+"""Comes before the digit in which the partition keys of pages end."""
 
 WRITE_SHARD_FIELD: Final = "_shard"
 """The partition key field that the runtime fills in with the number of a write shard."""
@@ -126,6 +134,11 @@ class Aggregate:
     retention : timedelta or None, optional
         How long a group counts after the end of the one minute, hour, day or month in its key. A later change is
         late: dropped, and metered. TTL deletes the group three days after that. Default None: for good.
+    pages : bool, optional
+        Whether many groups share an item, a page: counting in many groups at once costs a fraction, reading one as
+        much as before. Pays where a batch touches more groups than there are pages. Groups of one `pk` share pages; by
+        `by` all do, or those of one bucket of the time that a `retention` needs. Not for rankings or write shards.
+        Default False: an item per group.
     **named : Count, Sum, Average or Histogram
         Numbers by name; at most 120 attributes in total. ``Sum("lines[].quantity")`` adds up members of a list:
         in each group those that belong to it.
@@ -155,6 +168,7 @@ class Aggregate:
     on_change: OnChange = "backfill"
     # Few have them, so the repr shows them only where they are set.
     retention: timedelta | None = field(default=None, repr=False)
+    pages: bool = field(default=False, repr=False)
     _carries: Aggregate | None = field(default=None, repr=False)
     """Set by a backfill: the generation before, whose tallies this one carries on."""
 
@@ -176,6 +190,7 @@ class Aggregate:
         max_groups: int = MAX_GROUPS,
         on_change: OnChange = "backfill",
         retention: timedelta | None = None,
+        pages: bool = False,
         _carries: Aggregate | None = None,
         **named: Measure,
     ) -> None:
@@ -190,6 +205,7 @@ class Aggregate:
         require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
         require_choice("on_expiry", self.on_expiry, ON_EXPIRY)
         require_choice("on_change", self.on_change, ON_CHANGE)
+        require_bool("pages", self.pages)
         self._set_keys(by)
         require_key("pk", self.pk)
         require_key("sk", self.sk)
@@ -214,11 +230,13 @@ class Aggregate:
             if not isinstance(self.ranking, Ranking):
                 raise InvalidArgumentError("ranking", self.ranking, "a Ranking(measure=…, leaderboard=…)")
             self._require_rankable(self.ranking)
+        if self.pages:
+            self._require_paged()
 
     @cached_property
     def _pk_template(self) -> KeyTemplate:
         text = self.pk if self.write_shards == 1 else f"{self.pk}#~{{{WRITE_SHARD_FIELD}}}"
-        return key_template(text, MAX_PK_BYTES, "pk")
+        return key_template(text, MAX_PK_BYTES - (len(PARTITION_MARK) + 1) * self.pages, "pk")
 
     @cached_property
     def _sk_template(self) -> KeyTemplate:
@@ -245,7 +263,12 @@ class Aggregate:
         if fields is not None:
             source = self.source
             templates = None if isinstance(source, Items) else (source._pk_template, source._sk_template)
-            pk, sk = keys_beside(self.name, fields, templates)
+            if self.pages:
+                shared = [name for name in fields if self.retention is not None and tier_of(name)]
+                others = [name for name in fields if name not in shared]
+                pk, sk = named_key(self.name, shared), named_key(self.name, others)
+            else:
+                pk, sk = keys_beside(self.name, fields, templates)
             object.__setattr__(self, "pk", pk)
             object.__setattr__(self, "sk", sk)
 
@@ -288,3 +311,17 @@ class Aggregate:
         if self.write_shards > 1:
             allowed = "1 for a ranked aggregate; set write_shards of its Ranking instead"
             raise InvalidArgumentError("write_shards", self.write_shards, allowed)
+
+    def _require_paged(self) -> None:
+        """Refuse what needs an item per group."""
+        if self.ranking is not None:
+            raise InvalidArgumentError("ranking", self.ranking, "None with pages: the index ranks items")
+        if self.write_shards > 1:
+            raise InvalidArgumentError("write_shards", self.write_shards, "1 with pages: a group is in one")
+        if not self._sk_template.fields:
+            raise InvalidArgumentError("sk", self.sk, "a field by which the groups of a page differ")
+        if len(self._attributes) > MAX_PAGED_ATTRIBUTES:
+            allowed = f"at most {MAX_PAGED_ATTRIBUTES} attributes in total with pages"
+            raise InvalidArgumentError("measures", list(self.measures), allowed)
+        if self.retention is not None and not any(map(tier_of, self._pk_template.fields)):
+            raise InvalidArgumentError("pk", self.pk, "the time of the retention, as a page expires as a whole")

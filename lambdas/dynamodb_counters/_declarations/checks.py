@@ -65,6 +65,11 @@ def require_choice(argument: str, value: object, allowed: tuple[str, ...]) -> No
         raise InvalidArgumentError(argument, value, "one of " + ", ".join(map(repr, allowed)))
 
 
+def require_bool(argument: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise InvalidArgumentError(argument, value, "True or False")
+
+
 def require_duration(argument: str, value: object, *, zero: bool = False) -> None:
     """Refuse all but None and durations from 1 second, or from 0 if `zero`."""
     if value is None:

@@ -16,6 +16,8 @@ from dynamodb_counters._declarations.measures import Count, Measure, given_measu
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.conditions import Attr, Condition
+from dynamodb_counters._items.key_templates import key_template
+from dynamodb_counters._items.table_schema import MAX_SK_BYTES
 from dynamodb_counters.errors import InvalidArgumentError
 
 MEMBERS: Final = "-members"
@@ -43,6 +45,9 @@ class Distinct:
         deleted by TTL three days after that, its number stays. A later event, correction or deletion is late: dropped,
         and metered. Needs ``on_expiry="keep"``. Default None: members are kept for good.
 
+    pages : bool, optional
+        Whether members share pages, and groups too, as in `Aggregate`. Default False.
+
     Examples
     --------
     >>> view = Event("view", key=("url", "time", "clientId"))
@@ -66,15 +71,17 @@ class Distinct:
     on_expiry: OnExpiry = "keep"
     max_groups: int = MAX_GROUPS
     on_change: OnChange = "backfill"
-    # Few have one, so the repr shows it only where it is set.
+    # Few have them, so the repr shows them only where they are set.
     retention: timedelta | None = field(default=None, repr=False)
+    pages: bool = field(default=False, repr=False)
 
     __repr__ = shown
 
     def __post_init__(self, by: Fields | None) -> None:
         require_name(self.name)
         if fields_instead(self.name, "by", by, default=(), pk=self.pk, sk=self.sk) is not None:
-            total = Aggregate(self.name, self.source, by=by, items=Count())
+            retention = self.retention if self.pages else None
+            total = Aggregate(self.name, self.source, by=by, items=Count(), pages=self.pages, retention=retention)
             object.__setattr__(self, "pk", total.pk)
             object.__setattr__(self, "sk", total.sk)
         if isinstance(self.source, Event) and isinstance(self.member, str):
@@ -100,6 +107,7 @@ class Distinct:
             max_groups=self.max_groups,
             on_change=self.on_change,
             retention=self.retention,
+            pages=self.pages,
         )
 
     @property
@@ -113,6 +121,7 @@ class Distinct:
             distinct=Count(),
             where=Attr("items").ge(1),
             on_change=self.on_change,
+            pages=self.pages and bool(key_template(self.sk, MAX_SK_BYTES, "sk").fields),
         )
 
     @property
@@ -140,6 +149,8 @@ class Hierarchy:
         Sort key templates from the top level down, by the level's name; without names they are called 0, 1, ….
     source, measures, where, on_expiry, max_groups, on_change, **named
         As in `Aggregate`.
+    pages : bool, optional
+        Whether the groups of a level that are in one top group share pages, as in `Aggregate`. Default False.
 
     Examples
     --------
@@ -159,6 +170,7 @@ class Hierarchy:
     on_expiry: OnExpiry = "keep"
     max_groups: int = MAX_GROUPS
     on_change: OnChange = "backfill"
+    pages: bool = False
 
     def __init__(
         self,
@@ -173,6 +185,7 @@ class Hierarchy:
         on_expiry: OnExpiry = "keep",
         max_groups: int = MAX_GROUPS,
         on_change: OnChange = "backfill",
+        pages: bool = False,
         **named: Measure,
     ) -> None:
         require_name(name)
@@ -233,6 +246,7 @@ class Hierarchy:
                 on_expiry=self.on_expiry,
                 max_groups=self.max_groups,
                 on_change=self.on_change,
+                pages=self.pages and bool(key_template(sk, MAX_SK_BYTES, "sk").fields),
             )
             for level, sk in self._templates.items()
         )

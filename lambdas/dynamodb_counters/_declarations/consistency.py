@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import combinations, product
 from typing import Final, TypeAlias
 
-from dynamodb_counters._declarations.aggregates import Aggregate
+from dynamodb_counters._declarations.aggregates import PARTITION_MARK, Aggregate
 from dynamodb_counters._declarations.checks import require_name
 from dynamodb_counters._declarations.composites import Distinct, Hierarchy
 from dynamodb_counters._declarations.generations import generation_number
@@ -21,6 +21,7 @@ from dynamodb_counters._items.table_schema import (
     MAX_PK_BYTES,
     MAX_SK_BYTES,
     PACK_PREFIX,
+    PAGE_PREFIX,
     PK,
     QUARANTINE_PREFIX,
     SK,
@@ -100,6 +101,9 @@ def share_items(one: Declaration | Event, two: Declaration | Event) -> bool:
 def _keys(part: Declaration | Event) -> list[_Key]:
     """Templates of the keys that its items have: partition and sort key."""
     own = [(part._pk_template, part._sk_template)]
+    if isinstance(part, Aggregate) and part.pages:
+        pk, sk = f"{part.pk}{PARTITION_MARK}{{partition}}", f"{PAGE_PREFIX}{part.name}#{{page}}"
+        return [(key_template(pk, MAX_PK_BYTES, "pk"), key_template(sk, MAX_SK_BYTES, "sk"))]
     if not isinstance(part, Event) or part.packed is None:
         return own
     layouts = [*part.packed._layouts]

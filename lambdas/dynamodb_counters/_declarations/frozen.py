@@ -33,7 +33,7 @@ class Frozen(dict[K, V]):
 def shown(declaration: Any) -> str:
     """The repr: fields that few have are in it where they are set."""
     values = [(each, getattr(declaration, each.name)) for each in fields(declaration)]
-    said = [f"{each.name}={value!r}" for each, value in values if each.repr or value is not None]
+    said = [f"{each.name}={value!r}" for each, value in values if each.repr or value != each.default]
     return f"{type(declaration).__name__}({', '.join(said)})"
 
 

@@ -132,6 +132,15 @@ def values_of(aggregate: Aggregate, item: Mapping[str, Any]) -> dict[str, str] |
     return {name: values[name] for name in aggregate.fields} if values.keys() >= set(aggregate.fields) else None
 
 
+def group_key(aggregate: Aggregate, values: Mapping[str, object]) -> tuple[str, ...]:
+    """The text of each field of a group."""
+    for template in (aggregate._pk_template, aggregate._sk_template):
+        for name in template.fields:
+            if name not in values and name != WRITE_SHARD_FIELD:
+                raise InvalidArgumentError(name, None, f"a value for {template.text!r}")
+    return tuple(key_text(name, values[name]) for name in aggregate.fields)
+
+
 def group_keys(aggregate: Aggregate, values: Mapping[str, object]) -> list[Key]:
     """The keys of a group's items: one per write shard."""
     return [
@@ -141,6 +150,10 @@ def group_keys(aggregate: Aggregate, values: Mapping[str, object]) -> list[Key]:
         }
         for shard in range(aggregate.write_shards)
     ]
+
+
+def typed_key(key: Mapping[str, str]) -> Key:
+    return {PK: {"S": key[PK]}, SK: {"S": key[SK]}}
 
 
 def identity(item: Mapping[str, Any]) -> tuple[str, str]:

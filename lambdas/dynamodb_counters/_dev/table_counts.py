@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
@@ -11,6 +12,7 @@ from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._declarations.composites import MEMBERS
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.groups import values_of
+from dynamodb_counters._fold.item_layout import group_items
 from dynamodb_counters._items.decimals import parse_number, whole
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
 from dynamodb_counters._timeline.tiers import TOTAL
@@ -55,13 +57,12 @@ class TableCounts:
         wanted: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Aggregate, Mapping[str, str]]] = {}
         for item in items:
             declared = self._declaration(item)
-            if isinstance(declared, Aggregate):
-                try:
-                    values = values_of(declared, item)
-                except UnparsableKeyError:
-                    continue
-                if values is not None:
-                    wanted[declared.name, tuple(values.items())] = declared, values
+            if not isinstance(declared, Aggregate):
+                continue
+            for one in group_items(declared, item):
+                with suppress(UnparsableKeyError):
+                    if (values := values_of(declared, one)) is not None:
+                        wanted[declared.name, tuple(values.items())] = declared, values
         # Through the library: what readers see, write shards added up.
         counters = Counters(self.table, client=self._client)
         found = counters.get_many(wanted.values(), consistent=True) if wanted else []

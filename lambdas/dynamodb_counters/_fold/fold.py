@@ -17,6 +17,7 @@ from dynamodb_counters._fold.chunk_fold import fold_chunk, record_of_row
 from dynamodb_counters._fold.contributions import LATE, UNFOLDABLE, Contribution, is_late, require_storable_group
 from dynamodb_counters._fold.deltas import Delta, Folded, Unfoldable
 from dynamodb_counters._fold.item_layout import GroupRef
+from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._fold.plan import Plan, Program, Source
 from dynamodb_counters._fold.records import (
     NEW,
@@ -28,6 +29,7 @@ from dynamodb_counters._fold.records import (
     is_expiry,
     single_image,
 )
+from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.chunks import decode_chunk, lost_rows
 from dynamodb_counters._items.decimals import EXACT
 from dynamodb_counters._items.discard_marks import is_discarded, stored_marks
@@ -38,6 +40,7 @@ AppliedThrough: TypeAlias = Mapping[GroupRef, str]
 """Per group, the padded sequence number of the last record that its item has applied."""
 
 _MANY: Final = 20
+_WRITTEN: Final = ("INSERT", "MODIFY")
 
 
 def fold(
@@ -86,8 +89,10 @@ class _Folding:
             plus = self._quarantined_delta(change, change.delta)
         else:
             images = change.record["dynamodb"]
-            old = images.get(OLD)
-            if images.get(NEW) is not None:
+            old, new = images.get(OLD), images.get(NEW)
+            if change.record.get("eventName") in _WRITTEN and not change.is_foreign and is_split(old, new):
+                return
+            if new is not None:
                 plus = self._contributions(change, NEW)
                 minus = () if old is None else self._contributions(change, OLD)
                 if plus and minus:
@@ -136,24 +141,41 @@ class _Folding:
                     continue
                 contributions += self._chunk(source, programs, change, image_name, failed)
                 continue
+            if source.pages is None:
+                contributions += self._shown(source, programs, image, change, failed)
+                continue
+            images = change.record["dynamodb"]
+            for index, group in enumerate(source.pages.groups(image, images.get(OLD if image_name == NEW else NEW))):
+                wrong: dict[str, Exception] = {}
+                contributions += self._shown(source, programs, group, change, wrong)
+                if wrong:
+                    # Its group alone is left to quarantine.
+                    alone = single_image({**change.record, "dynamodb": {**images, image_name: group}}, image_name)
+                    entry = Unfoldable(change.sequence, f"{image_name}#{index}", alone, _reasons(wrong), (*wrong,))
+                    self._folded.unfoldable.append(entry)
+        return contributions
+
+    def _shown(
+        self, source: Source, programs: Sequence[Program], image: Image, change: Change, failed: dict[str, Exception]
+    ) -> list[Contribution]:
+        """Contributions of an item as its source shows it."""
+        try:
+            shown = image if source.show is None else source.show(image)
+            if shown is None or (source.holds is not None and not source.holds(shown)):
+                return []
+        except UNFOLDABLE as error:
+            failed |= {program.layout.name: error for program in programs}
+            return []
+        contributions: list[Contribution] = []
+        for program in programs:
             try:
-                shown = image if source.show is None else source.show(image)
-                if shown is not None and source.holds is not None and not source.holds(shown):
-                    continue
+                found = program.contribute(shown, change.created)
             except UNFOLDABLE as error:
-                failed |= {program.layout.name: error for program in programs}
+                failed[program.layout.name] = error
                 continue
-            if shown is None:
-                continue
-            for program in programs:
-                try:
-                    found = program.contribute(shown, change.created)
-                except UNFOLDABLE as error:
-                    failed[program.layout.name] = error
-                    continue
-                if found is LATE:
-                    self._folded.late += 1
-                contributions += found
+            if found is LATE:
+                self._folded.late += 1
+            contributions += found
         return contributions
 
     def _chunk(

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from dynamodb_counters._assumptions import GROUP_KEPT, WIDE_MARGIN
 from dynamodb_counters._declarations import BUCKET_FIELD, TIER_FIELD, WRITE_SHARD_FIELD, Aggregate, Declaration, Window
 from dynamodb_counters._declarations.groups import values_of
+from dynamodb_counters._fold.page_layout import PageLayout, hash_of
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.key_templates import HASH_MARKER, is_hashed
@@ -35,6 +36,7 @@ class ItemLayout:
         self.ranking = declaration.ranking if isinstance(declaration, Aggregate) else None
         self._names = (*declaration.fields, *((TIER_FIELD, BUCKET_FIELD) if self._window else ()))
         self._shards = 1 if isinstance(declaration, Window) else declaration.write_shards
+        self.pages = PageLayout(declaration) if isinstance(declaration, Aggregate) and declaration.pages else None
         self.closing_time: Callable[[GroupKey], float] | None = None
         """From when on nothing counts in a group of an aggregate with a retention, in seconds since 1970."""
         if isinstance(declaration, Aggregate) and declaration.retention is not None:
@@ -50,6 +52,15 @@ class ItemLayout:
         if self._shards > 1:
             texts = (*texts, _shard_of(source_shard, self._shards))
         return self._rendered(texts)
+
+    def address(self, group: GroupKey) -> tuple[str, int]:
+        """Where a group of pages lies: the partition key of its pages, and its hash."""
+        key = self._rendered(group)
+        return key[PK], hash_of(key[SK])
+
+    def page_texts(self, group: GroupKey) -> list[str]:
+        """The texts by which a group differs from others in its page."""
+        return [group[index] for index in self._sk_indexes]
 
     def keys(self, group: GroupKey) -> list[dict[str, str]]:
         """Keys of all items that a group may have."""
@@ -108,6 +119,12 @@ class ItemLayout:
             return group
         *fields, letter, bucket = group
         return (*fields, letter, _bucket(letter, bucket)[0])
+
+
+def group_items(declaration: Declaration, item: Image) -> list[Image]:
+    """The items of the groups that an item holds: itself, or what would be those of a page."""
+    pages = ItemLayout(declaration).pages
+    return [item] if pages is None else pages.groups(item)
 
 
 def group_of_item(declaration: Declaration, item: Image) -> GroupKey | None:

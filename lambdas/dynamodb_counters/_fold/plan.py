@@ -16,6 +16,7 @@ from dynamodb_counters._fold.contributions import UNFOLDABLE, Contribute, compil
 from dynamodb_counters._fold.foreign_items import show_foreign
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.member_contributions import compile_members
+from dynamodb_counters._fold.page_layout import PageLayout
 from dynamodb_counters._fold.tallies import Carry, compile_carried, compile_carry, tallying, tallying_columns
 from dynamodb_counters._fold.window_contributions import compile_window
 from dynamodb_counters._items.attributes import Image
@@ -69,6 +70,8 @@ class Source:
     """Whether the transaction that inserts such an item counts it."""
     packs: str = ""
     """The event of which such an item holds many."""
+    pages: PageLayout | None = None
+    """How such an item holds many groups."""
 
 
 class Plan:
@@ -90,8 +93,9 @@ class Plan:
             if isinstance(source, Items):
                 self._untyped.setdefault(source.name, _of_items(source)).programs.append(program)
                 continue
-            show = _as_source(source) if isinstance(source, Aggregate) else None
-            [counted] = self._by_type.setdefault(source.name, (Source(show=show),))
+            over = source if isinstance(source, Aggregate) else None
+            made = Source() if over is None else Source(show=_as_source(over), pages=ItemLayout(over).pages)
+            [counted] = self._by_type.setdefault(source.name, (made,))
             counted.programs.append(program)
             if isinstance(source, Event):
                 counted_once = Source(programs=counted.programs, insert_is_counted=True)
@@ -148,7 +152,8 @@ def _carried(layout: ItemLayout, carry: Carry) -> Source:
     before = layout.declaration._carries
     assert before is not None
     # Never late: the next generation was relieved of what the one before had tallied in time.
-    return Source(programs=[Program(layout, compile_carried(before, carry))], carries=True)
+    program = Program(layout, compile_carried(before, carry))
+    return Source(programs=[program], carries=True, pages=ItemLayout(before).pages)
 
 
 def _compiled(declaration: Declaration, carries: Sequence[Carry]) -> Program:

@@ -7,8 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
+from dynamodb_counters._fold.page_layout import Page
 from dynamodb_counters._items.decimals import Number, typed_number, typed_numbers
-from dynamodb_counters._items.table_schema import PK, SCORE, SK
+from dynamodb_counters._items.table_schema import LEVEL, PK, SCORE, SK, VERSION
 
 
 class Update:
@@ -47,6 +48,38 @@ class Update:
         request["Key"] = {PK: {"S": self.key[PK]}, SK: {"S": self.key[SK]}}
         request["ExpressionAttributeValues"] = dict(zip(placeholders, values, strict=True))
         return request
+
+
+class PageUpdate(Update):
+    """Adds measures to groups in their page, on condition that it is at the level that is known of it."""
+
+    def __init__(self, layout: ItemLayout, page: Page, groups: Mapping[GroupKey, Mapping[str, Number]]) -> None:
+        assert layout.pages is not None
+        self.key = layout.pages.key(page)
+        self._level = page.level
+        added: dict[str, Number] = {VERSION: 1}
+        for group, measures in groups.items():
+            added |= layout.pages.added(layout.page_texts(group), measures)
+        # A group's first number is there even if it is 0: its name is the group's text.
+        self._added = {name: typed_number(number) for name, number in added.items()}
+        self.added: Mapping[str, Number] = added
+        # All groups of a page agree in these.
+        self._set = layout.attributes(next(iter(groups)), {**self.key, PK: page.pk})
+        self._below = {}
+
+    @property
+    def size(self) -> int:
+        """How many attributes it changes."""
+        return len(self._added)
+
+    def request(self, table_name: str) -> dict[str, Any]:
+        request = super().request(table_name)
+        conditions = [request["ConditionExpression"]] if self._below else []
+        request["ExpressionAttributeNames"] = {**request["ExpressionAttributeNames"], "#level": LEVEL}
+        if self._level:
+            request["ExpressionAttributeValues"][":level"] = {"N": str(self._level)}
+        own = "#level = :level" if self._level else "attribute_not_exists(#level)"
+        return {**request, "ConditionExpression": " AND ".join([own, *conditions])}
 
 
 @lru_cache(maxsize=1024)

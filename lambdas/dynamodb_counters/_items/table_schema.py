@@ -50,6 +50,15 @@ SCORE: Final = "_score"
 RANKING_INDEX: Final = "ranking"
 """Name of the global secondary index that leaderboards are read from."""
 
+PAGE_PREFIX: Final = "PAGE#"
+"""Starts the sort keys of pages, items that hold many groups of an aggregate."""
+
+LEVEL: Final = "_level"
+"""How often a page has split: that many first bits of a hash say which groups lie in it; missing for none."""
+
+VERSION: Final = "_v"
+"""How many updates of a page there were."""
+
 WATERMARK_PREFIX: Final = "_w"
 """Starts the attribute that holds the last record of one stream shard applied to an item."""
 

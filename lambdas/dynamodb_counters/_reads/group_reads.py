@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final, TypeAlias
 
 from dynamodb_counters._control.statuses import Standing, Statuses
@@ -10,21 +12,25 @@ from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy
 from dynamodb_counters._declarations.groups import (
     Group,
     given,
-    group_keys,
+    group_key,
     group_of,
-    identity,
     require_fields,
     values_of,
 )
 from dynamodb_counters._declarations.kinds import require_aggregate
+from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.table_schema import SK, TYPE
-from dynamodb_counters._reads.table_reads import current, get_items, query
+from dynamodb_counters._reads.page_reads import read_items, walk
+from dynamodb_counters._reads.table_reads import Item, current, query
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
 
 _Read: TypeAlias = tuple[str, Aggregate, Standing]
 """The name that is declared, the generation that readers use, and how it stands."""
+
+_PLACE: Final = re.compile(r"[0-9a-f]{16}#")
+"""How keys of groups in pages begin."""
 
 _FIRST_CHARACTER: Final = " "  # Keys escape all characters before it.
 
@@ -61,13 +67,8 @@ class GroupReads:
         >>> counters.get(VIEWS, url="/").measures["views"]  # doctest: +SKIP
         42
         """
-        values, aggregate = given(values, fields), _aggregate(aggregate)
-        kept, standing = current(self._table, aggregate, values)
-        if kept.write_shards > 1:
-            return self.get_many([(aggregate, values)], consistent=consistent)[0]
-        [key] = group_keys(kept, values)
-        answer = self._table.client.get_item(TableName=self._table.name, Key=key, ConsistentRead=consistent)
-        return group_of(kept, values, [answer.get("Item", {})], standing)
+        values = given(values, fields)
+        return self.get_many([(aggregate, values)], consistent=consistent)[0]
 
     def get_many(
         self, wanted: Iterable[tuple[Aggregate | Distinct, Mapping[str, object]]], *, consistent: bool = False
@@ -93,11 +94,12 @@ class GroupReads:
         asked = []
         for declared, values in wanted:
             kept, standing = current(self._table, _aggregate(declared), values)
-            asked.append((kept, values, group_keys(kept, values), standing))
-        found = get_items(self._table, [key for _, _, keys, _ in asked for key in keys], consistent=consistent)
+            asked.append((kept, values, standing))
+        keys = [(ItemLayout(kept), group_key(kept, values)) for kept, values, _ in asked]
+        found = read_items(self._table, keys, consistent=consistent)
         return [
-            group_of(kept, values, [found.get(identity(key), {}) for key in keys], standing)
-            for kept, values, keys, standing in asked
+            group_of(kept, values, items, standing)
+            for (kept, values, standing), items in zip(asked, found, strict=True)
         ]
 
     def partition(
@@ -150,7 +152,13 @@ class GroupReads:
         require_fields(" and ".join(names), [(one, one._pk_template.fields) for one in (*declared, *kept)], values)
         read = [(name, one, statuses.standing(part)) for name, one, part in zip(names, kept, declared, strict=True)]
         found: dict[str, list[Group]] = {name: [] for name in names}
-        for _, name, group in self._groups(read, values, _sort_key_range(kept), consistent):
+        apart = [each for each in read if each[1].pages]
+        together = [each for each in read if not each[1].pages]
+        listed = [self._paged(each, values, "", consistent) for each in apart]
+        if together:
+            sort_keys = _sort_key_range([one for _, one, _ in together])
+            listed.append(self._groups(together, values, sort_keys, consistent))
+        for _, name, group in chain.from_iterable(listed):
             found[name].append(group)
         return found
 
@@ -166,12 +174,14 @@ class GroupReads:
     ) -> Iterator[tuple[str, Group]]:
         """Read the groups of one partition as they are asked for, in the order of their sort keys.
 
+        Groups in pages come in the order of their hashes, each with a key after which another scan can go on.
+
         Parameters
         ----------
         aggregate : Aggregate
             One with ``write_shards=1``.
         after : str, optional
-            Only groups whose sort keys come after this one, of the same aggregate. Default: all.
+            Only groups whose keys come after this one, of the same aggregate. Default: all.
         values, consistent
             As in `get`.
         **fields : str or number
@@ -180,7 +190,7 @@ class GroupReads:
         Returns
         -------
         iterator of (str, Group)
-            Each group with its sort key.
+            Each group with its key.
 
         Examples
         --------
@@ -191,23 +201,39 @@ class GroupReads:
         kept, standing = current(self._table, aggregate, values, lambda one: one._pk_template.fields)
         if kept.write_shards > 1:
             raise InvalidArgumentError("aggregate", kept.name, "an aggregate with write_shards=1")
+        read = (aggregate.name, kept, standing)
+        if kept.pages:
+            if after and not _PLACE.match(after):
+                raise InvalidArgumentError("after", after, f"a key with which a scan of {kept.name!r} came")
+            return ((key, group) for key, _, group in self._paged(read, values, after, consistent))
         first, last = _sort_key_range([kept])
         if after and not first <= after <= last:
             raise InvalidArgumentError("after", after, f"a sort key of {kept.name!r}")
-        found = self._groups([(aggregate.name, kept, standing)], values, (after or first, last), consistent)
+        found = self._groups([read], values, (after or first, last), consistent)
         return ((key, group) for key, _, group in found if key > after)
 
     def _groups(
         self, read: Sequence[_Read], values: Mapping[str, object], sort_keys: tuple[str, str], consistent: bool
     ) -> Iterator[tuple[str, str, Group]]:
         """The groups of declarations' generations, each with its sort key and the name that is declared."""
-        by_name = {kept.name: (name, kept, standing) for name, kept, standing in read}
+        by_name = {each[1].name: each for each in read}
         # From the first aggregate's items to the last one's, which leaves out most events around them.
         for item in query(self._table, read[0][1]._pk_template.render(values), sort_keys, consistent=consistent):
             if (kind := item.get(TYPE, {}).get("S", "")) in by_name:
-                name, kept, standing = by_name[kind]
-                known = {**values, **(values_of(kept, item) or {})}
-                yield item[SK]["S"], name, group_of(kept, known, [item], standing)
+                yield item[SK]["S"], by_name[kind][0], _shown(by_name[kind], values, item)
+
+    def _paged(
+        self, read: _Read, values: Mapping[str, object], after: str, consistent: bool
+    ) -> Iterator[tuple[str, str, Group]]:
+        """The same of a generation in pages."""
+        name, kept, _ = read
+        for key, item in walk(self._table, kept, kept._pk_template.render(values), after=after, consistent=consistent):
+            yield key, name, _shown(read, values, item)
+
+
+def _shown(read: _Read, values: Mapping[str, object], item: Item) -> Group:
+    _, kept, standing = read
+    return group_of(kept, {**values, **(values_of(kept, item) or {})}, [item], standing)
 
 
 def _aggregate(declared: Aggregate | Distinct) -> Aggregate:

@@ -34,6 +34,9 @@ def current(
 def get_items(table: Table, keys: Iterable[Key], *, consistent: bool) -> dict[tuple[str, str], Item]:
     """The items that exist, by key; TimeoutError if DynamoDB leaves some unread after several tries."""
     different = list({identity(key): key for key in keys}.values())
+    if len(different) == 1:
+        answer = table.client.get_item(TableName=table.name, Key=different[0], ConsistentRead=consistent)
+        return {identity(different[0]): answer["Item"]} if "Item" in answer else {}
     chunks = [different[start : start + _KEYS_PER_CALL] for start in range(0, len(different), _KEYS_PER_CALL)]
     found = table.each(lambda chunk: _get_chunk(table, chunk, consistent=consistent), chunks)
     return {identity(item): item for items in found for item in items}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import localcontext
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._assumptions import TRIES
@@ -12,14 +12,16 @@ from dynamodb_counters._declarations import Aggregate, Count, Sum
 from dynamodb_counters._declarations.groups import Key, group_keys, group_of, require_fields
 from dynamodb_counters._declarations.kinds import require_aggregate
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, require_storable_group
-from dynamodb_counters._fold.item_layout import ItemLayout
-from dynamodb_counters._fold.updates import Update
+from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._items.conversions import converted
-from dynamodb_counters._items.decimals import Number, require_storable, typed_number
+from dynamodb_counters._items.decimals import EXACT, Number, parse_number, require_storable
 from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.table_schema import LAST_RESET, SCORE, TALLY_PREFIX
+from dynamodb_counters._pages import Place
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.update_conditions import (
+    conditional,
+    is_new,
     item_of,
     met,
     new_nonce,
@@ -53,22 +55,30 @@ def increment(table: Table, aggregate: Aggregate, values: Mapping[str, object], 
     _require_open(layout, values, table.clock())
     # No source item shows what is added here, so the tally does.
     tallied = {TALLY_PREFIX + name: number for name, number in added.items()}
-    update = only_own(Update(layout, group, {**added, **tallied}, str(table.jitter())).request(table.name), layout.name)
     watch_for_lost_answers(table)
     nonce = new_nonce(table)
     for _ in table.tries():
+        place, item, done = _sent(table, layout, group, {**added, **tallied}, nonce)
+        if done:
+            return dict(group_of(aggregate, values, [place.shown(item)]).measures)
+        nonce = new_nonce(table, item)
+    raise CountersError(_BUSY)
+
+
+def _sent(
+    table: Table, layout: ItemLayout, group: GroupKey, added: Mapping[str, Number], nonce: str
+) -> tuple[Place, Mapping[str, Any], bool]:
+    """Send an increment to wherever its group lies: the item, and whether it has it."""
+    shard = str(table.jitter())
+    while True:
+        place = Place.of(table, layout, group)
+        update = only_own(place.update(added, shard).request(table.name), layout.name)
         try:
-            answer = table.client.update_item(**once(update, nonce), ReturnValues="ALL_NEW")
+            return place, table.client.update_item(**once(update, nonce), ReturnValues="ALL_NEW")["Attributes"], True
         except table.client.exceptions.ConditionalCheckFailedException as refusal:
             require_own(item_of(refusal), layout.name)
-            item, done = met(refusal, nonce)
-            if not done:
-                nonce = new_nonce(table, item)
-                continue
-        else:
-            item = answer["Attributes"]
-        return dict(group_of(aggregate, values, [item]).measures)
-    raise CountersError(_BUSY)
+            if place.is_right(item_of(refusal)) or not is_new(item_of(refusal), nonce):
+                return place, *met(refusal, nonce)
 
 
 def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
@@ -76,51 +86,57 @@ def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> d
     require_aggregate(aggregate)
     declared, aggregate = aggregate, Statuses.of_table(table).counted(aggregate)
     require_fields(declared.name, [(one, one.fields) for one in (declared, aggregate)], values)
-    _require_open(ItemLayout(aggregate), values, table.clock())
+    layout = ItemLayout(aggregate)
+    _require_open(layout, values, table.clock())
     watch_for_lost_answers(table)
     measures = [*aggregate._attributes, *([SCORE] if aggregate.ranking is not None else [])]
-    taken = [_take(table, aggregate.name, key, measures) for key in group_keys(aggregate, values)]
+    keys = group_keys(aggregate, values)
+    group = tuple(key_text(name, values[name]) for name in aggregate.fields)
+    taken = [_take(table, layout, group, key, measures) for key in keys]
     return dict(group_of(aggregate, values, taken).measures)
 
 
-def _take(table: Table, name: str, key: Key, measures: list[str]) -> Mapping[str, Any]:
+def _take(table: Table, layout: ItemLayout, group: GroupKey, key: Key, measures: list[str]) -> Mapping[str, Any]:
     """Subtract what an item has counted, and return the item as it was read: its answer cannot be lost."""
-    item: Mapping[str, Any] = table.client.get_item(TableName=table.name, Key=key, ConsistentRead=True).get("Item", {})
-    require_own(item, name)
+    place, item = _read(table, layout, group, key)
     for _ in table.tries():
-        counted = [each for each in measures if item.get(each, _ZERO) != _ZERO]
+        shown = place.shown(item)
+        counted = {each: parse_number(shown[each]["N"]) for each in measures if shown.get(each, _ZERO) != _ZERO}
         if not counted:
-            return item
+            return shown
         nonce = new_nonce(table, item)
         # A ranking's score follows its measure, whose tally is enough.
-        changed = [(each, each) for each in counted]
-        changed += [(TALLY_PREFIX + each, each) for each in counted if each != SCORE]
-        update: dict[str, Any] = {
-            "TableName": table.name,
-            "Key": key,
-            "UpdateExpression": "SET #r = :nonce ADD " + ", ".join(f"#m{n} :m{n}" for n in range(len(changed))),
-            # Or two resets would subtract the same.
-            "ConditionExpression": "#r = :last" if LAST_RESET in item else "attribute_not_exists(#r)",
-            "ExpressionAttributeNames": {"#r": LAST_RESET, **{f"#m{n}": each for n, (each, _) in enumerate(changed)}},
-            "ExpressionAttributeValues": {
-                **({":last": item[LAST_RESET]} if LAST_RESET in item else {}),
-                **{
-                    f":m{n}": typed_number(Decimal(item[held]["N"]).copy_negate())
-                    for n, (_, held) in enumerate(changed)
-                },
-            },
-        }
+        tallies = {TALLY_PREFIX + each: number for each, number in counted.items() if each != SCORE}
+        with localcontext(EXACT):
+            update = place.update({name: -number for name, number in (counted | tallies).items()}, key=key)
+        update.set(LAST_RESET, {"S": nonce})
+        # Or two resets would subtract the same.
+        is_last, last = "attribute_not_exists(#r)", {}
+        if LAST_RESET in item:
+            is_last, last = "#r = :last", {":last": item[LAST_RESET]}
+        request = conditional(update.request(table.name), is_last, {"#r": LAST_RESET}, last)
         try:
-            table.client.update_item(**once(only_own(update, name), nonce))
+            table.client.update_item(**once(only_own(request, layout.name), nonce))
         except table.client.exceptions.ConditionalCheckFailedException as refusal:
-            require_own(item_of(refusal), name)
+            require_own(item_of(refusal), layout.name)
             now, done = met(refusal, nonce, item)
             if done:
-                return item
+                return shown
             item = now
+            if not place.is_right(item):
+                place, item = _read(table, layout, group, key)
         else:
-            return item
+            return shown
     raise CountersError(_BUSY)
+
+
+def _read(table: Table, layout: ItemLayout, group: GroupKey, key: Key) -> tuple[Place, Mapping[str, Any]]:
+    while True:
+        place = Place.of(table, layout, group)
+        item = table.read_item(place.key or key)
+        require_own(item, layout.name)
+        if place.is_right(item):
+            return place, item
 
 
 def _require_open(layout: ItemLayout, values: Mapping[str, object], now: float) -> None:

@@ -32,12 +32,7 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
     if not isinstance(declarations, Iterable):
         raise InvalidArgumentError("declarations", declarations, "a sequence of declarations, such as [VIEWS]")
     declared = tuple(declarations)
-    for each in declared:
-        if not isinstance(each, Aggregate | Window):
-            raise InvalidArgumentError("declarations", each, "Aggregates and Windows")
-    if len(declared) > MAX_COUNTED or any(declaration.source != event for declaration in declared):
-        names = [declaration.name for declaration in declared]
-        raise InvalidArgumentError("declarations", names, f"up to {MAX_COUNTED} declarations over {event.name!r}")
+    _require_countable(event, declared)
     if event.packed is not None:
         raise InvalidArgumentError("event", event.name, "one that is not packed: a transaction inserts an item")
     try:
@@ -68,6 +63,18 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
     names = ["", *(delta.layout.name for delta in folded.deltas)]
     told = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
     return _transact(table, event, [{"Put": put}, *({"Update": {**update, **told}} for update in updates)], names)
+
+
+def _require_countable(event: Event, declared: tuple[Declaration, ...]) -> None:
+    for each in declared:
+        if not isinstance(each, Aggregate | Window):
+            raise InvalidArgumentError("declarations", each, "Aggregates and Windows")
+        if isinstance(each, Aggregate) and each.pages:
+            allowed = "aggregates without pages: transactions would conflict with all groups of a page"
+            raise InvalidArgumentError("declarations", each.name, allowed)
+    if len(declared) > MAX_COUNTED or any(declaration.source != event for declaration in declared):
+        names = [declaration.name for declaration in declared]
+        raise InvalidArgumentError("declarations", names, f"up to {MAX_COUNTED} declarations over {event.name!r}")
 
 
 def _counted(event: Event, declared: tuple[Declaration, ...]) -> dict[str, Any]:

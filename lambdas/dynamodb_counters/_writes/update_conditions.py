@@ -110,6 +110,12 @@ def met(refusal: ClientError, nonce: str, since: Mapping[str, Any] | None = None
     return item, done
 
 
+def is_new(item: Mapping[str, Any], nonce: str) -> bool:
+    """Whether an item that refused an update has not done it before: what its condition on the nonce says."""
+    kept = [item.get(name, _NONE)["S"] for name in _NONCES]
+    return nonce not in kept[:_LATER] and max(kept[_LATER:]) < nonce
+
+
 def answer_was_lost(refusal: ClientError) -> bool:
     """Whether an answer to the request that was refused may have been lost before, so that it may have been done."""
     return bool(dict(refusal.response.get("ResponseMetadata", {})).get(_LOST, True))

@@ -105,7 +105,7 @@ def _erase(counters: Counters) -> None:
 
 def _read(counters: Counters) -> None:
     counters.get(VIEWS, {"url": "/"})
-    counters.get_many([(VIEWS, {"url": "/"})])
+    counters.get_many([(VIEWS, {"url": url}) for url in "ab"])
     counters.window(ROLLING, url="/").last(hours=24)
     assert [*counters.events(VIEW, {"url": "/"}), *counters.events(HIT)] == []
 

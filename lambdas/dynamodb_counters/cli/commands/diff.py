@@ -25,7 +25,7 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import decode, without_attributes
 from dynamodb_counters._declarations.generations import base_name, generation, left_behind
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
-from dynamodb_counters._fold.item_layout import ItemLayout, group_of_item
+from dynamodb_counters._fold.item_layout import ItemLayout, group_items, group_of_item
 from dynamodb_counters._items.table_schema import TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.failures import DONE, FOUND
@@ -156,11 +156,12 @@ def _left_tallies(table: Table, found: Merged, reads: Mapping[str, int]) -> Iter
     for page in table.client.get_paginator("scan").paginate(TableName=table.name) if by_type else ():
         for item in page["Items"]:
             declaration = by_type.get(item.get(TYPE, {}).get("S", ""))
-            tally = declaration and tally_of(item)
-            group = group_of_item(declaration, item) if declaration and tally else None
-            if declaration and group is not None:
-                values = ItemLayout(declaration).values(group)
-                yield {"name": base_name(declaration.name), "values": values, "tally": tally}
+            for one in group_items(declaration, item) if declaration else ():
+                tally = tally_of(one)
+                group = group_of_item(declaration, one) if declaration and tally else None
+                if declaration and group is not None:
+                    values = ItemLayout(declaration).values(group)
+                    yield {"name": base_name(declaration.name), "values": values, "tally": tally}
 
 
 def _left(found: Mapping[str, Any]) -> Text:

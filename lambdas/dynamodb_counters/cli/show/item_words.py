@@ -15,7 +15,8 @@ from dynamodb_counters._control.predecessors import read_predecessors
 from dynamodb_counters._control.run_items import ROWS, unpack_log, unpack_scanned
 from dynamodb_counters._control.statuses import read_statuses
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
-from dynamodb_counters._fold.item_layout import group_of_item
+from dynamodb_counters._fold.item_layout import group_items, group_of_item
+from dynamodb_counters._fold.page_layout import level_of, texts_of
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk
 from dynamodb_counters._items.conversions import plain_value
@@ -29,6 +30,7 @@ from dynamodb_counters._items.table_schema import (
     ONCE_SUFFIX,
     PACK_PREFIX,
     PACK_SUFFIX,
+    PAGE_PREFIX,
     PK,
     QUARANTINE,
     QUOTA,
@@ -95,9 +97,17 @@ def _decoded(item: Image, declarations: Mapping[str, Declaration]) -> Decoded:
     values = {each: plain_value(value) for each, value in item.items() if not is_reserved(each)}
     if not name:
         return Decoded("item", [f"an item that other code writes: {group_text(values)}"], {"values": values})
+    return _counted(item, values, declarations)
+
+
+def _counted(item: Image, values: dict[str, Any], declarations: Mapping[str, Declaration]) -> Decoded:
+    """An item that a declaration has written."""
+    sk, name = item[SK]["S"], item[TYPE]["S"]
     if f"WINDOW#{name}#" in sk:
         return _bucket(item, values, declarations.get(name))
     is_group = name in declarations or any(each.startswith(WATERMARK_PREFIX) for each in item)
+    if sk.startswith(f"{PAGE_PREFIX}{name}#"):
+        return _page(item, declarations.get(name))
     return _group(item, values, declarations.get(name)) if is_group else _event(item, values, bool(declarations))
 
 
@@ -120,6 +130,19 @@ def _group(item: Image, measures: dict[str, Any], declared: Declaration | None) 
     lines = [f"a group of the aggregate {item[TYPE]['S']!r}, {whose}: {group_text(measures)}"]
     lines += [f"it counts {words_of(declared)}"] if declared is not None else []
     return Decoded("group", lines, {"values": group, "measures": measures})
+
+
+def _page(item: Image, declared: Declaration | None) -> Decoded:
+    """A page and its groups: by field and measure if they are declared, else by the texts that name them."""
+    groups: list[dict[str, Any]] = [{"text": text} for text in texts_of(item)]
+    if isinstance(declared, Aggregate):
+        shown = group_items(declared, item)
+        names = declared._attributes
+        groups = [{**_fields(declared, one), **{n: plain_value(one[n]) for n in names if n in one}} for one in shown]
+    level = level_of(item)
+    lines = [f"a page of the aggregate {item[TYPE]['S']!r}, level {level}: {len(groups)} groups"]
+    lines += [f"  {group_text(one)}" for one in groups]
+    return Decoded("page", lines, {"level": level, "groups": groups})
 
 
 def _bucket(item: Image, slots: dict[str, Any], declared: Declaration | None) -> Decoded:

@@ -26,6 +26,8 @@ WORDS = {
     "Layout": "where the chunks of the events 'click' are",
     "Quota": "the quota 'calls', 7, in the period (day) that begins 2026-11-20T00:00:00Z: 1 calls are reserved",
     "Lease": "the period (day) that begins 2026-11-20T00:00:00Z: 2 calls, 1 given back",
+    "Page": "a page of the aggregate 'by_url', level 1: 1 groups",
+    "Page: of a day, which expires": "  time:day=2026-11-20 url=/ by_day=2",
     "Group": "a group of the aggregate 'views', url=/: views=2",
     "Group: sum, average, histogram": "a group of the aggregate 'shops', shop=a: ",
     "Group: ranked": "a group of the aggregate 'players', player=ann: paths=1",
@@ -73,7 +75,7 @@ def test_there_are_words_for_every_kind() -> None:
 
 @pytest.mark.parametrize("example", WORDS)
 def test_an_item_is_written_in_words(example: str, written: dict[str, dict[str, Any]], tmp_path: Path) -> None:
-    known = ("--declarations", encode(DECLARATIONS)) if example.startswith(("Group", "Bucket")) else ()
+    known = ("--declarations", encode(DECLARATIONS)) if example.startswith(("Group", "Page", "Bucket")) else ()
     done = decode(tmp_path, printed(written[example]), *known)
     assert (done.code, done.err) == (0, "")
     assert WORDS[example] in done.out

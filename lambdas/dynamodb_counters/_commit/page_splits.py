@@ -1,0 +1,95 @@
+"""Splits: a page that has grown too large becomes two, in one transaction, each with all watermarks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dynamodb_counters._declarations.groups import Key, typed_key
+from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
+from dynamodb_counters._fold.page_layout import BITS, Page, is_full
+from dynamodb_counters._items.table_schema import PK, SK, VERSION
+from dynamodb_counters._pages import PageLevels
+from dynamodb_counters._table import Table
+
+_MOST_REMEMBERED: Final = 20_000
+
+
+class PageSplits:
+    """Splits the pages of one table."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._levels = PageLevels.of_table(table)
+        self._seen: dict[tuple[str, str], float] = {}
+        """By key: the write units of a page when it was last looked at."""
+
+    def grown(self, layout: ItemLayout, page: Page, units: float, item: Mapping[str, Any] | None) -> float:
+        """Split a page that an update has brought to so many units, if its groups take them; return the units of that.
+
+        The page is read if `item` is not what the update has returned of it. A later update tries again if this fails.
+        """
+        place = (page.pk, f"{layout.name}{page.first}")
+        if item is None and units <= self._seen.get(place, 1.0):
+            return 0.0
+        if len(self._seen) >= _MOST_REMEMBERED:
+            self._seen.clear()
+        with suppress(ClientError, BotoCoreError, TimeoutError):
+            spent = self._split(layout, page, item or self._read(layout, page), units)
+            self._seen[place] = 1.0 if spent else units
+            return spent
+        return 0.0
+
+    def make_room(self, layout: ItemLayout, page: Page, group: GroupKey) -> None:
+        """Split a page of which a batch touches more groups than one request can hold, one `group` among them."""
+        item = self._read(layout, page)
+        if self._levels.learn(layout.name, page, item):
+            key = self._key(layout, page)
+            self._divide(layout, item or {**key, **layout.attributes(group, {PK: page.pk, SK: key[SK]["S"]})})
+
+    def _split(self, layout: ItemLayout, page: Page, item: Mapping[str, Any], units: float) -> float:
+        left, spent = [(page, item)] if self._levels.learn(layout.name, page, item) else [], 0.0
+        while left:
+            page, item = left.pop()
+            if item and is_full(item) and page.level < BITS:
+                spent += 4 * units
+                left += self._divide(layout, item)
+        return spent
+
+    def _divide(self, layout: ItemLayout, item: Mapping[str, Any]) -> list[tuple[Page, Mapping[str, Any]]]:
+        """Divide a page that is as it was read; nothing if it is not, or has been divided meanwhile."""
+        assert layout.pages is not None
+        halves = layout.pages.halves(item)
+        is_as_read: dict[str, Any] = {"ConditionExpression": f"attribute_not_exists({PK})"}
+        if VERSION in item:
+            is_as_read = {
+                "ConditionExpression": "#version = :version",
+                "ExpressionAttributeNames": {"#version": VERSION},
+                "ExpressionAttributeValues": {":version": item[VERSION]},
+            }
+        is_new = {"ConditionExpression": f"attribute_not_exists({PK})"}
+        puts: Any = [
+            {"Put": {"TableName": self._table.name, "Item": half, **condition}}
+            for half, condition in zip(halves, (is_as_read, is_new), strict=True)
+        ]
+        client = self._table.client
+        try:
+            client.transact_write_items(TransactItems=puts)
+        except client.exceptions.TransactionCanceledException:
+            return []
+        found: list[tuple[Page, Mapping[str, Any]]] = [
+            (half_page, half) for half in halves if (half_page := layout.pages.page_of(half)) is not None
+        ]
+        for half_page, half in found:
+            self._levels.learn(layout.name, half_page, half)
+        return found
+
+    def _read(self, layout: ItemLayout, page: Page) -> dict[str, Any]:
+        return self._table.read_item(self._key(layout, page))
+
+    def _key(self, layout: ItemLayout, page: Page) -> Key:
+        assert layout.pages is not None
+        return typed_key(layout.pages.key(page))

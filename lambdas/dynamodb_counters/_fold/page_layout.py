@@ -1,0 +1,161 @@
+"""Pages: items that hold many groups of an aggregate, each with one watermark per shard; and how they split. Pure.
+
+A group lies in the page whose first bits its hash begins with, as many as the page's level. A page that splits keeps
+the groups whose next bit is 0; the others go to a new page, with a copy of all watermarks. The name of the attribute
+that holds a group's first number is the group's text; other numbers have a letter before it, and long texts a digest.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dynamodb_counters._declarations.aggregates import PARTITION_MARK, Aggregate
+from dynamodb_counters._declarations.groups import typed_key
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.escaping import escape, unescape
+from dynamodb_counters._items.item_sizes import WRITE_UNIT_BYTES, item_bytes, write_units
+from dynamodb_counters._items.key_templates import is_hashed
+from dynamodb_counters._items.table_schema import LEVEL, PAGE_PREFIX, PK, SK, TALLY_PREFIX, TYPE, VERSION
+
+BITS: Final = 64
+"""Bits of a group's hash."""
+
+LEAST_BYTES: Final = WRITE_UNIT_BYTES // 2
+"""Bytes that a page has for groups at least, however many watermarks it has."""
+
+_SHORT: Final = 16
+"""Longest text of a group that is repeated for each number."""
+
+_DIGEST: Final = "~"
+_MARK: Final = "="
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page: the partition key that its groups share, the first hash that lies in it, and its level."""
+
+    pk: str
+    first: int = 0
+    level: int = 0
+
+    @property
+    def end(self) -> int:
+        """The first hash after it."""
+        return self.first + (1 << BITS - self.level)
+
+
+class PageLayout:
+    """The pages of one aggregate."""
+
+    def __init__(self, aggregate: Aggregate) -> None:
+        self.name = aggregate.name
+        self._pk, self._sk = aggregate._pk_template, aggregate._sk_template
+        self._prefix = f"{PAGE_PREFIX}{self.name}#"
+        self._marks = {aggregate._attributes[0]: _MARK}
+        for index, name in enumerate(aggregate._attributes):
+            self._marks.setdefault(name, chr(ord("a") + index) + _MARK)
+            self._marks[TALLY_PREFIX + name] = chr(ord("A") + index) + _MARK
+
+    def key(self, page: Page) -> dict[str, str]:
+        digits = f"{page.first:0{BITS // 4}x}"
+        return {PK: f"{page.pk}{PARTITION_MARK}{digits[0]}", SK: self._prefix + (digits.rstrip("0") or "0")}
+
+    def page_of(self, image: Image) -> Page | None:
+        """The page that an image is of; None if it is none."""
+        sk = image[SK]["S"]
+        if not sk.startswith(self._prefix):
+            return None
+        first = int(sk.removeprefix(self._prefix).ljust(BITS // 4, "0"), 16)
+        return Page(image[PK]["S"][: -len(PARTITION_MARK) - 1], first, level_of(image))
+
+    def added(self, texts: Sequence[str], numbers: Mapping[str, Any]) -> dict[str, Any]:
+        """Numbers of a group by the names of their attributes in a page; its first one is there even if it is 0."""
+        text = "#".join(map(escape, texts))
+        return {_MARK + text: 0, **{self._named(name, text): number for name, number in numbers.items()}}
+
+    def group(self, image: Image, texts: Sequence[str]) -> Image:
+        """The item that a group of a page would be, whether it is in there or not."""
+        return self._shown(image, _common(image), "#".join(map(escape, texts)))
+
+    def groups(self, image: Image, unlike: Image | None = None) -> list[Image]:
+        """The items that the groups of a page would be; those alone that are otherwise in another image of it."""
+        if self.page_of(image) is None:
+            return [image]
+        common, other = _common(image), unlike or {}
+        return [
+            self._shown(image, common, text)
+            for text in texts_of(image)
+            if unlike is None or any(image.get(name) != other.get(name) for name in self._names(text))
+        ]
+
+    def halves(self, image: Image) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The two pages that a page splits into."""
+        page = self.page_of(image)
+        assert page is not None
+        bit = 1 << BITS - page.level - 1
+        stays, goes = dict(image), {**_common(image), **typed_key(self.key(Page(page.pk, page.first | bit)))}
+        for text in texts_of(image):
+            if hash_of(self._key_of(text)) & bit:
+                goes |= {name: stays.pop(name) for name in self._names(text) if name in stays}
+        marks = {LEVEL: {"N": str(page.level + 1)}, VERSION: {"N": str(int(image.get(VERSION, {"N": "0"})["N"]) + 1)}}
+        return stays | marks, goes | marks
+
+    def _shown(self, image: Image, common: Image, text: str) -> Image:
+        texts = [unescape(part) for part in text.split("#")]
+        key = self._sk.render_texts(texts)
+        fields = dict(zip(self._sk.fields, texts, strict=True)) if is_hashed(key) else {}
+        numbers = {name: image[held] for name in self._marks if (held := self._named(name, text)) in image}
+        pk = image[PK]["S"][: -len(PARTITION_MARK) - 1]
+        return {**common, **numbers, **{name: {"S": found} for name, found in {**fields, PK: pk, SK: key}.items()}}
+
+    def _key_of(self, text: str) -> str:
+        return self._sk.render_texts([unescape(part) for part in text.split("#")])
+
+    def _names(self, text: str) -> Iterable[str]:
+        return [self._named(name, text) for name in self._marks]
+
+    def _named(self, name: str, text: str) -> str:
+        mark = self._marks[name]
+        return mark + (text if mark == _MARK else _shortened(text))
+
+
+def hash_of(sk: str) -> int:
+    """The hash of a group, by the sort key that its item would have."""
+    return int.from_bytes(hashlib.sha256(sk.encode()).digest()[: BITS // 8], "big")
+
+
+def level_of(image: Image) -> int:
+    return int(image.get(LEVEL, {"N": "0"})["N"])
+
+
+def texts_of(image: Image) -> list[str]:
+    """The texts of a page's groups, as they are in their names."""
+    return [name[1:] for name in image if name.startswith(_MARK)]
+
+
+def is_full(image: Image) -> bool:
+    """Whether a page is to split: it takes more write units than its other attributes and some groups need."""
+    needed = write_units(item_bytes(_common(image)) + LEAST_BYTES)
+    return write_units(item_bytes(image)) > needed and len(texts_of(image)) > 1
+
+
+def is_split(old: Image | None, new: Image | None) -> bool:
+    """Whether a change of an item is half of a split, which moves groups and counts nothing."""
+    if new is None or LEVEL not in new or TYPE not in new or not new[SK]["S"].startswith(PAGE_PREFIX):
+        return False
+    return level_of(new) > (0 if old is None else level_of(old))
+
+
+def _common(image: Image) -> dict[str, Mapping[str, Any]]:
+    """The attributes of a page that are no group's."""
+    return {name: value for name, value in image.items() if _MARK not in name[:2]}
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _SHORT and not text.startswith(_DIGEST):
+        return text
+    return _DIGEST + base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()[:12]).decode()

@@ -1,0 +1,120 @@
+"""Pages as one process knows them: at which level they are, learned from the pages that it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dynamodb_counters._declarations.groups import Key, typed_key
+from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
+from dynamodb_counters._fold.page_layout import BITS, Page, level_of
+from dynamodb_counters._fold.updates import PageUpdate, Update
+from dynamodb_counters._items.decimals import Number
+from dynamodb_counters._table import Table
+
+_MOST_KNOWN: Final = 100_000
+
+
+class PageLevels:
+    """Levels of one table's pages: guesses, which a page that is asked corrects."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], dict[int, int]] = {}
+        self._latest: dict[tuple[str, str], int] = {}
+        self._size = 0
+
+    @classmethod
+    def of_table(cls, table: Table) -> PageLevels:
+        found: PageLevels = table.remembered.setdefault("pages", cls())
+        return found
+
+    def locate(self, name: str, pk: str, number: int) -> Page:
+        """The page in which a hash lies as far as is known; an unknown level is taken to be the latest one met."""
+        known, first, least = self._known.get((name, pk), {}), 0, 0
+        while True:
+            level = known.get(first)
+            guess = max(least, self._latest.get((name, pk), 0)) if level is None else level
+            home = _first(number, guess)
+            if home == first or (level is None and home not in known):
+                return Page(pk, home, guess)
+            if level is not None:
+                # On to the page that split off before the hashes part.
+                least = BITS + 1 - (number ^ first).bit_length()
+                home = _first(number, least)
+            else:
+                least = _born(home)
+            first = home
+
+    def learn(self, name: str, page: Page, item: Mapping[str, Any] | None) -> bool:
+        """Take note of a page that was asked; return whether it is there at the level that was guessed.
+
+        The page of level 0 is there before its first update.
+        """
+        if item:
+            self._note(name, page.pk, page.first, level_of(item))
+            return level_of(item) == page.level
+        if page.first:
+            # Its groups are still with the page that it is to split off from, of whatever level.
+            born = _born(page.first)
+            self._known.get((name, page.pk), {}).pop(page.first, None)
+            self._note(name, page.pk, _first(page.first, born - 1), born - 1)
+            return False
+        self._note(name, page.pk, 0, 0)
+        return page.level == 0
+
+    def _note(self, name: str, pk: str, first: int, level: int) -> None:
+        if self._size >= _MOST_KNOWN:
+            self.__init__()  # type: ignore[misc]
+        known = self._known.setdefault((name, pk), {})
+        self._size += first not in known
+        known[first] = self._latest[name, pk] = level
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a group lies for one who writes it: in an item of its own, or in a page."""
+
+    table: Table
+    layout: ItemLayout
+    group: GroupKey
+    page: Page | None
+
+    @classmethod
+    def of(cls, table: Table, layout: ItemLayout, group: GroupKey) -> Place:
+        page = None
+        if layout.pages is not None:
+            page = PageLevels.of_table(table).locate(layout.name, *layout.address(group))
+        return cls(table, layout, group, page)
+
+    @property
+    def key(self) -> Key | None:
+        """The key of the page."""
+        return typed_key(self.layout.pages.key(self.page)) if self.layout.pages and self.page else None
+
+    def update(self, measures: Mapping[str, Number], shard: str = "", key: Key | None = None) -> Update:
+        """Adds to the group; to the item with a `key` of a group that has several."""
+        if self.page is not None:
+            return PageUpdate(self.layout, self.page, {self.group: measures})
+        update = Update(self.layout, self.group, measures, shard)
+        if key is not None:
+            update.key = {name: value["S"] for name, value in key.items()}
+        return update
+
+    def is_right(self, item: Mapping[str, Any]) -> bool:
+        """Whether the group lies there, by the item that was found."""
+        return self.page is None or PageLevels.of_table(self.table).learn(self.layout.name, self.page, item)
+
+    def shown(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The group's item, or what would be it."""
+        return self.layout.pages.group(item, self.layout.page_texts(self.group)) if self.layout.pages else item
+
+
+def _first(number: int, level: int) -> int:
+    """The first hash that begins with as many bits of another."""
+    return number >> BITS - level << BITS - level
+
+
+def _born(first: int) -> int:
+    """The level at which a page came into being: it begins with that many bits, of which the last is 1."""
+    return BITS + 1 - (first & -first).bit_length()

@@ -1,0 +1,95 @@
+"""Reads of groups in pages: of single ones where their pages are thought to be, and of all from page to page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
+
+from dynamodb_counters._declarations import Aggregate
+from dynamodb_counters._declarations.groups import identity, typed_key
+from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
+from dynamodb_counters._fold.page_layout import BITS, Page, PageLayout, hash_of
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.escaping import LAST_CHARACTER
+from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._pages import PageLevels, Place
+from dynamodb_counters._reads.table_reads import get_items, query
+from dynamodb_counters._table import Table
+
+_END: Final = 1 << BITS
+
+
+Wanted: TypeAlias = tuple[ItemLayout, GroupKey]
+"""A group that is wanted."""
+
+
+def read_items(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> list[list[Image]]:
+    """The items of groups as far as they are there; of a group in a page that is there, what would be its item."""
+    keys = [[] if layout.pages else [*map(typed_key, layout.keys(group))] for layout, group in wanted]
+    plain = [key for some in keys for key in some]
+    found = get_items(table, plain, consistent=consistent) if plain else {}
+    shown = iter(_paged(table, [each for each in wanted if each[0].pages], consistent=consistent))
+    items = [[found.get(identity(key), {}) for key in some] or [next(shown)] for some in keys]
+    return [[item for item in some if item] for some in items]
+
+
+def _paged(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> list[Image]:
+    shown: dict[int, Image] = {}
+    while left := [index for index in range(len(wanted)) if index not in shown]:
+        places = {index: Place.of(table, *wanted[index]) for index in left}
+        keys = {index: place.key for index, place in places.items()}
+        found = get_items(table, filter(None, keys.values()), consistent=consistent)
+        for index, place in places.items():
+            item = found.get(identity(keys[index] or {}), {})
+            if place.is_right(item):
+                shown[index] = place.shown(item) if item else {}
+    return [shown[index] for index in range(len(wanted))]
+
+
+def walk(
+    table: Table, aggregate: Aggregate, pk: str, *, after: str = "", consistent: bool
+) -> Iterator[tuple[str, Image]]:
+    """All groups of a partition in the order of their hashes, each with a key after which another walk can go on.
+
+    Pages follow each other without a gap. One that splits meanwhile is read whole before, or in two parts.
+    """
+    layout = ItemLayout(aggregate).pages
+    assert layout is not None
+    place = int(after[: BITS // 4], 16) if after else 0
+    for page in _pages(table, layout, pk, place, consistent=consistent):
+        shown = ((f"{hash_of(item[SK]['S']):0{BITS // 4}x}#{item[SK]['S']}", item) for item in layout.groups(page))
+        yield from sorted(((key, item) for key, item in shown if key > after), key=lambda each: each[0])
+
+
+def _pages(table: Table, layout: PageLayout, pk: str, place: int, *, consistent: bool) -> Iterator[Image]:
+    page, item = _page_at(table, layout, pk, place, consistent=consistent)
+    while item:
+        yield item
+        place = page.end
+        if place == _END:
+            return
+        key = layout.key(Page(pk, place))
+        last = layout.key(Page(pk))[SK][:-1] + LAST_CHARACTER
+        for item in query(table, key[PK], (key[SK], last), consistent=consistent):
+            found = layout.page_of(item)
+            if found is None or found.first < place:
+                continue
+            if found.first > place:
+                break
+            yield item
+            place = found.end
+        if place == _END:
+            return
+        # Another partition follows, or a page is missing that is there: its reads were stale.
+        page, item = _page_at(table, layout, pk, place, consistent=True)
+
+
+def _page_at(table: Table, layout: PageLayout, pk: str, number: int, *, consistent: bool) -> tuple[Page, Image]:
+    """The page in which a hash lies; an empty one if there are none."""
+    levels = PageLevels.of_table(table)
+    while True:
+        page = levels.locate(layout.name, pk, number)
+        key = typed_key(layout.key(page))
+        item = get_items(table, [key], consistent=consistent).get(identity(key), {})
+        if levels.learn(layout.name, page, item):
+            return page, item
