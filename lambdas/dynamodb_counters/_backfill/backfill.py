@@ -138,7 +138,9 @@ class Backfill(Runner):
             paged = [ref for ref in sums if plan.programs[ref[0]].layout.pages]
             if paged:
                 self._pace.spend(self._add_to_pages(plan, state.run.id, {ref: sums[ref] for ref in paged}, part, parts))
-            added, refs = added + len(paged), sorted(sums.keys() - set(paged))
+                added += len(paged)
+                yield self._progress(state, added, added + (len(sums) - len(paged)) * (parts - part))
+            refs = sorted(sums.keys() - set(paged))
             for start in range(0, len(refs), _AT_A_TIME):
                 some = refs[start : start + _AT_A_TIME]
                 for _, outcome in self.table.side_by_side(partial(self._add_to, plan, state.run.id, sums), some):
