@@ -48,7 +48,9 @@ def test_a_backfill_moves_groups_between_items_and_pages_under_traffic(*, pages:
     stream = Stream(bench)
     _write(bench, rng, 0, 400)
     stream.deliver()
-    bench.counters.increment(_declared(pages=not pages)[0], url="/1", client="direct", amount={"n": 3})
+    [pairs, *_] = _declared(pages=not pages)
+    assert isinstance(pairs, Aggregate)
+    bench.counters.increment(pairs, url="/1", client="direct", amount={"n": 3})
     bench.declare(_declared(pages=pages))
     bench.clock.advance(3600)
     number = 400
@@ -67,6 +69,7 @@ def test_a_backfill_moves_groups_between_items_and_pages_under_traffic(*, pages:
             known[0] += 1
             known[1] += int(item["size"]["N"])
     pairs, over, _, visitors = _declared(pages=pages)
+    assert isinstance(pairs, Aggregate)
     for (url, client), (n, size) in wanted.items():
         assert bench.counters.get(pairs, url=url, client=client).measures == {"n": n, "size": size}
     by_url = {url: sum(one == url and client != "direct" for one, client in wanted) for url, _ in wanted}

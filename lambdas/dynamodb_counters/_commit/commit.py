@@ -53,12 +53,6 @@ from dynamodb_counters._quarantine.quarantine_items import DELTA, UNREADABLE, pa
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CommitError
 
-_MOST_ADDED: Final = 200
-"""Most attributes that one request changes: its expression has at most 4 KB."""
-
-_MOST_BYTES: Final = 65_536
-"""Most bytes of the texts of groups in one request."""
-
 _MOST_ENTRIES: Final = 99
 """Entries of the quarantine next to an update in one transaction."""
 
@@ -200,13 +194,13 @@ class Committer:
             assert delta.first <= delta.last, f"records {delta.first} to {delta.last} are out of order"
         if layout.closing_time is not None and layout.is_gone(item.deltas[0].group, self._table.clock()):
             return self._quarantine_each(item, part, _GONE)
+        update = item.update(part.watermark.shard)
+        if update.is_too_large and len(item.deltas) > 1:
+            return self._make_room(item)
         unfit = [delta for delta in item.deltas if not fits(*delta.measures.values())]
         if unfit:
             return self._quarantine_deltas(item, unfit, part, "the sum has more than 38 digits")
-        update = item.update(part.watermark.shard)
         request = _guarded(self._table.name, update, item, part.watermark)
-        if len(item.deltas) > 1 and _is_large(update, request):
-            return self._make_room(item)
         returned: Literal["NONE", "ALL_NEW"] = "ALL_NEW" if self._pruner.wants(update.key) else "NONE"
         client = self._table.client
         try:
@@ -305,12 +299,6 @@ class Committer:
 def _guarded(table: str, update: Update, item: ItemDelta, watermark: Watermark) -> dict[str, Any]:
     first, last = watermark.values(item.first, item.last)
     return update.guarded_request(table, watermark.guards, first, last)
-
-
-def _is_large(update: Update, request: Mapping[str, Any]) -> bool:
-    """Whether a request is more than one update can hold."""
-    names = request["ExpressionAttributeNames"]
-    return isinstance(update, PageUpdate) and (update.size > _MOST_ADDED or sum(map(len, names.values())) > _MOST_BYTES)
 
 
 def _takes(page: Mapping[str, Any], update: PageUpdate) -> bool:

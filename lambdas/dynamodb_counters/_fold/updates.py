@@ -4,16 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._fold.page_layout import Page
 from dynamodb_counters._items.decimals import Number, typed_number, typed_numbers
 from dynamodb_counters._items.table_schema import LEVEL, PK, SCORE, SK, VERSION
 
+_Names: TypeAlias = tuple[str, ...]
+
+_MOST_ADDED: Final = 200
+"""Most attributes of a page that one request changes: its expression has at most 4 KB."""
+
+_MOST_CHARACTERS: Final = 65_536
+"""Longest names of these together."""
+
+
+def _expressions(to_set: _Names, to_add: _Names, below: _Names) -> tuple[dict[str, Any], _Names]:
+    """Expressions and the placeholders of their values."""
+    names: dict[str, str] = {name: f"#n{index}" for index, name in enumerate(dict.fromkeys(to_set + to_add + below))}
+    values = tuple(f":v{index}" for index in range(len(to_set) + len(to_add) + len(below)))
+    placeholders = iter(values)
+    update = "SET " + ", ".join([f"{names[name]} = {next(placeholders)}" for name in to_set])
+    if to_add:
+        update += " ADD " + ", ".join([f"{names[name]} {next(placeholders)}" for name in to_add])
+    arguments: dict[str, Any] = {
+        "UpdateExpression": update,
+        "ExpressionAttributeNames": {placeholder: name for name, placeholder in names.items()},
+    }
+    if below:
+        conditions = [
+            f"(attribute_not_exists({names[name]}) OR {names[name]} < {next(placeholders)})" for name in below
+        ]
+        arguments["ConditionExpression"] = " AND ".join(conditions)
+    return arguments, values
+
+
+_shared_expressions: Final = lru_cache(maxsize=1024)(_expressions)
+"""All items of an aggregate share a few; each page has its own."""
+
 
 class Update:
     """Adds measures to the item of a group; `source_shard` decides which item of a write-sharded group it is."""
+
+    _shares_expressions = True
 
     def __init__(self, layout: ItemLayout, group: GroupKey, measures: Mapping[str, Number], source_shard: str) -> None:
         self.key = layout.key(group, source_shard)
@@ -24,6 +58,11 @@ class Update:
             # Only a repair treats it apart from its measure.
             score = measures.get(SCORE, measures.get(layout.ranking.measure, 0))
             self._added[SCORE] = typed_number(score)
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether one request cannot hold it."""
+        return False
 
     def set(self, name: str, value: Mapping[str, Any]) -> None:
         self._set[name] = value
@@ -41,7 +80,8 @@ class Update:
 
     def request(self, table_name: str) -> dict[str, Any]:
         """Arguments of UpdateItem, or of ``Update`` in a transaction."""
-        arguments, placeholders = _expressions(tuple(self._set), tuple(self._added), tuple(self._below))
+        expressions = _shared_expressions if self._shares_expressions else _expressions
+        arguments, placeholders = expressions(tuple(self._set), tuple(self._added), tuple(self._below))
         values = (*self._set.values(), *self._added.values(), *self._below.values())
         request = arguments.copy()
         request["TableName"] = table_name
@@ -52,6 +92,8 @@ class Update:
 
 class PageUpdate(Update):
     """Adds measures to groups in their page, on condition that it is at the level that is known of it."""
+
+    _shares_expressions = False
 
     def __init__(self, layout: ItemLayout, page: Page, groups: Mapping[GroupKey, Mapping[str, Number]]) -> None:
         assert layout.pages is not None
@@ -68,9 +110,8 @@ class PageUpdate(Update):
         self._below = {}
 
     @property
-    def size(self) -> int:
-        """How many attributes it changes."""
-        return len(self._added)
+    def is_too_large(self) -> bool:
+        return len(self.added) > _MOST_ADDED or sum(map(len, self.added)) > _MOST_CHARACTERS
 
     def request(self, table_name: str) -> dict[str, Any]:
         request = super().request(table_name)
@@ -80,26 +121,3 @@ class PageUpdate(Update):
             request["ExpressionAttributeValues"][":level"] = {"N": str(self._level)}
         own = "#level = :level" if self._level else "attribute_not_exists(#level)"
         return {**request, "ConditionExpression": " AND ".join([own, *conditions])}
-
-
-@lru_cache(maxsize=1024)
-def _expressions(
-    to_set: tuple[str, ...], to_add: tuple[str, ...], below: tuple[str, ...]
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Expressions and the placeholders of their values; all items of an aggregate share a few."""
-    names: dict[str, str] = {name: f"#n{index}" for index, name in enumerate(dict.fromkeys(to_set + to_add + below))}
-    values = tuple(f":v{index}" for index in range(len(to_set) + len(to_add) + len(below)))
-    placeholders = iter(values)
-    update = "SET " + ", ".join([f"{names[name]} = {next(placeholders)}" for name in to_set])
-    if to_add:
-        update += " ADD " + ", ".join([f"{names[name]} {next(placeholders)}" for name in to_add])
-    arguments: dict[str, Any] = {
-        "UpdateExpression": update,
-        "ExpressionAttributeNames": {placeholder: name for name, placeholder in names.items()},
-    }
-    if below:
-        conditions = [
-            f"(attribute_not_exists({names[name]}) OR {names[name]} < {next(placeholders)})" for name in below
-        ]
-        arguments["ConditionExpression"] = " AND ".join(conditions)
-    return arguments, values
