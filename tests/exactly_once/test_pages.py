@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -228,3 +229,25 @@ def test_levels_that_a_process_knows_wrongly_are_corrected_by_the_pages() -> Non
             levels._latest["views", "views"] = guess
             counters.accept_many(VIEW, [{**each, "client": f"guess{guess}"} for each in events])
         assert {group["views"] for _, group in counters.scan(views)} == {5}
+
+
+def test_pages_grow_from_a_few_groups_to_many_under_faults() -> None:
+    """``PAGED_GROUPS=1000000`` grows to as many."""
+    most, rng = int(os.environ.get("PAGED_GROUPS", "4000")), random.Random(5)
+    views = Aggregate("views", PACKED, by="url", n=Count(), size=Sum("size"), pages=True)
+    wanted: list[int] = []
+    with counters_in_memory([views], now=START, seed=5, faults=FAULTS) as counters:
+        while len(wanted) < most:
+            new = min(most - len(wanted), max(500, len(wanted) // 4), 20_000)
+            wanted += [0] * new
+            touched = [*range(len(wanted) - new, len(wanted)), *(rng.randrange(len(wanted)) for _ in range(new // 4))]
+            counters.accept_many(PACKED, [_visit(number, wanted) for number in touched]).raise_for_rejected()
+        listed = {int(group.values["url"][1:]): (group["n"], group["size"]) for _, group in counters.scan(views)}
+        sizes = [item_bytes(page) for page in _pages(counters)]
+    assert listed == {number: (count, count * number) for number, count in enumerate(wanted)}
+    assert max(sizes) <= 2 * WRITE_UNIT_BYTES
+
+
+def _visit(number: int, wanted: list[int]) -> dict[str, Any]:
+    wanted[number] += 1
+    return {"url": f"/{number}", "time": START.isoformat(), "client": f"c{wanted[number]}", "size": number}
