@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,6 +16,9 @@ from dynamodb_counters._table import Table
 
 _MOST_KNOWN: Final = 100_000
 
+_MOST_MISSES: Final = 16
+"""A page that is missing so often is lost, as after a restore that has half of a split alone."""
+
 
 class PageLevels:
     """Levels of one table's pages: guesses, which a page that is asked corrects."""
@@ -22,6 +26,8 @@ class PageLevels:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], dict[int, int]] = {}
         self._latest: dict[tuple[str, str], int] = {}
+        self._misses: Counter[tuple[str, str, int]] = Counter()
+        """How often pages were missing in a row, though others said that they had split off."""
         self._size = 0
 
     @classmethod
@@ -37,7 +43,7 @@ class PageLevels:
             guess = max(least, self._latest.get((name, pk), 0)) if level is None else level
             home = _first(number, guess)
             if home == first or (level is None and home not in known):
-                return Page(pk, home, guess)
+                return Page(pk, home, guess, self._misses[name, pk, home] >= _MOST_MISSES)
             if level is not None:
                 # On to the page that split off before the hashes part.
                 least = BITS + 1 - (number ^ first).bit_length()
@@ -52,9 +58,13 @@ class PageLevels:
         The page of level 0 is there before its first update.
         """
         if item:
+            self._misses.pop((name, page.pk, page.first), None)
             self._note(name, page.pk, page.first, level_of(item))
             return level_of(item) == page.level
+        if page.is_lost:
+            return True
         if page.first:
+            self._misses[name, page.pk, page.first] += 1
             # Its groups are still with the page that it is to split off from, of whatever level.
             born = _born(page.first)
             self._known.get((name, page.pk), {}).pop(page.first, None)

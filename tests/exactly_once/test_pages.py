@@ -251,3 +251,26 @@ def test_pages_grow_from_a_few_groups_to_many_under_faults() -> None:
 def _visit(number: int, wanted: list[int]) -> dict[str, Any]:
     wanted[number] += 1
     return {"url": f"/{number}", "time": START.isoformat(), "client": f"c{wanted[number]}", "size": number}
+
+
+@pytest.mark.parametrize("missing", ["the new page", "the old one's change"])
+def test_half_of_a_split_that_was_restored_stops_nothing(missing: str) -> None:
+    views = Aggregate("views", VIEW, by="url", pages=True)
+    events = [{**_event(random.Random(1), 1), "url": f"/{n}" + "x" * 20} for n in range(40)]
+    with counters_in_memory([views], now=START) as counters:
+        counters.accept_many(VIEW, events[:10])
+        [before] = _pages(counters)
+        counters.accept_many(VIEW, events[10:])
+        _, *new = sorted(_pages(counters), key=lambda page: str(page["sk"]["S"]))
+        if missing == "the new page":
+            for page in new:
+                key = {name: page[name] for name in ("pk", "sk")}
+                counters._memory.delete_item(TableName=counters.table_name, Key=key)
+        else:
+            counters._memory.put_item(TableName=counters.table_name, Item=before)
+        held = {group.values["url"]: group["views"] for _, group in counters.scan(views)}
+        cold = Counters(counters.table_name, client=counters.client, clock=counters.clock)
+        counters.accept_many(VIEW, [{**each, "client": "new"} for each in events])
+        wanted = {each["url"]: held.get(each["url"], 0) + 1 for each in events}
+        assert {url: cold.get(views, url=url)["views"] for url in wanted} == wanted
+        assert {group.values["url"]: group["views"] for _, group in counters.scan(views)} == wanted

@@ -60,7 +60,10 @@ class PageSplits:
         return spent
 
     def _divide(self, layout: ItemLayout, item: Mapping[str, Any]) -> list[tuple[Page, Mapping[str, Any]]]:
-        """Divide a page that is as it was read; nothing if it is not, or has been divided meanwhile."""
+        """Divide a page that is as it was read; nothing if it is not.
+
+        The new page is not there, or is what a restore has left of a split.
+        """
         assert layout.pages is not None
         halves = layout.pages.halves(item)
         is_as_read: dict[str, Any] = {"ConditionExpression": f"attribute_not_exists({PK})"}
@@ -70,10 +73,9 @@ class PageSplits:
                 "ExpressionAttributeNames": {"#version": VERSION},
                 "ExpressionAttributeValues": {":version": item[VERSION]},
             }
-        is_new = {"ConditionExpression": f"attribute_not_exists({PK})"}
         puts: Any = [
             {"Put": {"TableName": self._table.name, "Item": half, **condition}}
-            for half, condition in zip(halves, (is_as_read, is_new), strict=True)
+            for half, condition in zip(halves, (is_as_read, {}), strict=True)
         ]
         client = self._table.client
         try:

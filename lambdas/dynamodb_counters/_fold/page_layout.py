@@ -41,6 +41,8 @@ class Page:
     pk: str
     first: int = 0
     level: int = 0
+    is_lost: bool = False
+    """Whether it is not there, though the page that it has split off from says so: the next update creates it."""
 
     @property
     def end(self) -> int:
@@ -123,9 +125,14 @@ class PageLayout:
         return mark + (text if mark == _MARK else _shortened(text))
 
 
+def digest_of(sk: str) -> str:
+    """The digest of a group, by the sort key that its item would have: groups lie in the order of their digests."""
+    return hashlib.sha256(sk.encode()).hexdigest()[:32]
+
+
 def hash_of(sk: str) -> int:
-    """The hash of a group, by the sort key that its item would have."""
-    return int.from_bytes(hashlib.sha256(sk.encode()).digest()[: BITS // 8], "big")
+    """The first bits of a group's digest."""
+    return int(digest_of(sk)[: BITS // 4], 16)
 
 
 def level_of(image: Image) -> int:

@@ -98,7 +98,7 @@ class PageUpdate(Update):
     def __init__(self, layout: ItemLayout, page: Page, groups: Mapping[GroupKey, Mapping[str, Number]]) -> None:
         assert layout.pages is not None
         self.key = layout.pages.key(page)
-        self._level = page.level
+        self._page = page
         added: dict[str, Number] = {VERSION: 1}
         for group, measures in groups.items():
             added |= layout.pages.added(layout.page_texts(group), measures)
@@ -107,6 +107,8 @@ class PageUpdate(Update):
         self.added: Mapping[str, Number] = added
         # All groups of a page agree in these.
         self._set = layout.attributes(next(iter(groups)), {**self.key, PK: page.pk})
+        if page.is_lost:
+            self._set[LEVEL] = {"N": str(page.level)}
         self._below = {}
 
     @property
@@ -117,7 +119,8 @@ class PageUpdate(Update):
         request = super().request(table_name)
         conditions = [request["ConditionExpression"]] if self._below else []
         request["ExpressionAttributeNames"] = {**request["ExpressionAttributeNames"], "#level": LEVEL}
-        if self._level:
-            request["ExpressionAttributeValues"][":level"] = {"N": str(self._level)}
-        own = "#level = :level" if self._level else "attribute_not_exists(#level)"
+        missing, same = "attribute_not_exists(#level)", "#level = :level"
+        if self._page.level:
+            request["ExpressionAttributeValues"][":level"] = {"N": str(self._page.level)}
+        own = f"({missing} OR {same})" if self._page.is_lost else same if self._page.level else missing
         return {**request, "ConditionExpression": " AND ".join([own, *conditions])}

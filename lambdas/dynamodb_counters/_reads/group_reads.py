@@ -29,8 +29,8 @@ from dynamodb_counters.errors import InvalidArgumentError
 _Read: TypeAlias = tuple[str, Aggregate, Standing]
 """The name that is declared, the generation that readers use, and how it stands."""
 
-_PLACE: Final = re.compile(r"[0-9a-f]{16}#")
-"""How keys of groups in pages begin."""
+_PLACE: Final = re.compile(r"[0-9a-f]{32}")
+"""A key of a group in a page."""
 
 _FIRST_CHARACTER: Final = " "  # Keys escape all characters before it.
 
@@ -174,7 +174,7 @@ class GroupReads:
     ) -> Iterator[tuple[str, Group]]:
         """Read the groups of one partition as they are asked for, in the order of their sort keys.
 
-        Groups in pages come in the order of their hashes, each with a key after which another scan can go on.
+        Groups in pages come in the order of their digests.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class GroupReads:
             raise InvalidArgumentError("aggregate", kept.name, "an aggregate with write_shards=1")
         read = (aggregate.name, kept, standing)
         if kept.pages:
-            if after and not _PLACE.match(after):
+            if after and not _PLACE.fullmatch(after):
                 raise InvalidArgumentError("after", after, f"a key with which a scan of {kept.name!r} came")
             return ((key, group) for key, _, group in self._paged(read, values, after, consistent))
         first, last = _sort_key_range([kept])

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import identity, typed_key
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
-from dynamodb_counters._fold.page_layout import BITS, Page, PageLayout, hash_of
+from dynamodb_counters._fold.page_layout import BITS, Page, PageLayout, digest_of
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.table_schema import PK, SK
@@ -41,6 +41,7 @@ def _paged(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> list[
         found = get_items(table, filter(None, keys.values()), consistent=consistent)
         for index, place in places.items():
             item = found.get(identity(keys[index] or {}), {})
+            consistent |= not item
             if place.is_right(item):
                 shown[index] = place.shown(item) if item else {}
     return [shown[index] for index in range(len(wanted))]
@@ -49,7 +50,7 @@ def _paged(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> list[
 def walk(
     table: Table, aggregate: Aggregate, pk: str, *, after: str = "", consistent: bool
 ) -> Iterator[tuple[str, Image]]:
-    """All groups of a partition in the order of their hashes, each with a key after which another walk can go on.
+    """All groups of a partition in the order of their digests, which another walk can go on `after`.
 
     Pages follow each other without a gap. One that splits meanwhile is read whole before, or in two parts.
     """
@@ -57,31 +58,29 @@ def walk(
     assert layout is not None
     place = int(after[: BITS // 4], 16) if after else 0
     for page in _pages(table, layout, pk, place, consistent=consistent):
-        shown = ((f"{hash_of(item[SK]['S']):0{BITS // 4}x}#{item[SK]['S']}", item) for item in layout.groups(page))
-        yield from sorted(((key, item) for key, item in shown if key > after), key=lambda each: each[0])
+        shown = {digest_of(item[SK]["S"]): item for item in layout.groups(page)}
+        yield from sorted((digest, item) for digest, item in shown.items() if digest > after)
 
 
 def _pages(table: Table, layout: PageLayout, pk: str, place: int, *, consistent: bool) -> Iterator[Image]:
-    page, item = _page_at(table, layout, pk, place, consistent=consistent)
-    while item:
-        yield item
-        place = page.end
-        if place == _END:
-            return
-        key = layout.key(Page(pk, place))
-        last = layout.key(Page(pk))[SK][:-1] + LAST_CHARACTER
-        for item in query(table, key[PK], (key[SK], last), consistent=consistent):
-            found = layout.page_of(item)
-            if found is None or found.first < place:
-                continue
-            if found.first > place:
-                break
+    known = consistent
+    while place < _END:
+        page, item = _page_at(table, layout, pk, place, consistent=known)
+        if item:
             yield item
-            place = found.end
-        if place == _END:
+        elif not page.is_lost:
             return
+        place = page.end
+        key, last = layout.key(Page(pk, place % _END)), layout.key(Page(pk))[SK][:-1] + LAST_CHARACTER
+        for item in query(table, key[PK], (key[SK], last), consistent=consistent) if place < _END else ():
+            found = layout.page_of(item)
+            if found is None or found.first > place:
+                break
+            if found.first == place:
+                yield item
+                place = found.end
         # Another partition follows, or a page is missing that is there: its reads were stale.
-        page, item = _page_at(table, layout, pk, place, consistent=True)
+        known = True
 
 
 def _page_at(table: Table, layout: PageLayout, pk: str, number: int, *, consistent: bool) -> tuple[Page, Image]:
@@ -93,3 +92,4 @@ def _page_at(table: Table, layout: PageLayout, pk: str, number: int, *, consiste
         item = get_items(table, [key], consistent=consistent).get(identity(key), {})
         if levels.learn(layout.name, page, item):
             return page, item
+        consistent |= not item
