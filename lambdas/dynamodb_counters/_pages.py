@@ -117,7 +117,9 @@ class Place:
 
     def shown(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
         """The group's item, or what would be it."""
-        return self.layout.pages.group(item, self.layout.page_texts(self.group)) if self.layout.pages else item
+        if self.layout.pages is None or not item:
+            return item
+        return self.layout.pages.group(item, self.layout.page_texts(self.group))
 
 
 def _first(number: int, level: int) -> int:

@@ -196,6 +196,12 @@ def test_increments_and_resets_of_groups_in_pages_are_done_once() -> None:
     ]
 
 
+def test_a_group_whose_page_is_not_there_has_nothing_to_reset() -> None:
+    views = Aggregate("views", VIEW, by="url", pages=True)
+    with counters_in_memory([views], now=START) as counters:
+        assert counters.reset(views, url="/") == {"views": 0}
+
+
 def test_a_sum_that_does_not_fit_leaves_the_other_groups_of_its_page_alone() -> None:
     sizes = Aggregate("sizes", VIEW, by="url", size=Sum("size"), pages=True)
     with counters_in_memory([sizes], now=START, quarantine="keep") as counters:

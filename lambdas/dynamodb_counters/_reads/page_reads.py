@@ -43,7 +43,7 @@ def _paged(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> list[
             item = found.get(identity(keys[index] or {}), {})
             consistent |= not item
             if place.is_right(item):
-                shown[index] = place.shown(item) if item else {}
+                shown[index] = place.shown(item)
     return [shown[index] for index in range(len(wanted))]
 
 
