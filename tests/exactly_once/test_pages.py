@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -200,6 +201,17 @@ def test_a_group_whose_page_is_not_there_has_nothing_to_reset() -> None:
     views = Aggregate("views", VIEW, by="url", pages=True)
     with counters_in_memory([views], now=START) as counters:
         assert counters.reset(views, url="/") == {"views": 0}
+
+
+def test_a_transaction_leaves_to_the_stream_what_readers_still_find_in_pages() -> None:
+    views, sites = (Aggregate(name, VIEW, by="url", pages=name == "views") for name in ("views", "sites"))
+    event = {**_event(random.Random(1), 1), "url": "/"}
+    with counters_in_memory([views, sites], now=START) as counters:
+        counters.accept(VIEW, {**event, "client": "before"})
+        counters.record_once(VIEW, event, [replace(views, pages=False), sites])
+        assert [counters.get(each, url="/")[each.name] for each in (views, sites)] == [2, 2]
+        counters.retract(VIEW, event)
+        assert [counters.get(each, url="/")[each.name] for each in (views, sites)] == [1, 1]
 
 
 def test_a_sum_that_does_not_fit_leaves_the_other_groups_of_its_page_alone() -> None:

@@ -45,6 +45,8 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
         return Outcome(OutcomeStatus.FAILED, str(error))  # Until a deployment counts it.
     except (ClientError, BotoCoreError) as error:
         return failed(error)
+    # While readers use a generation in pages, the stream counts in that.
+    declared = tuple(each for each in declared if not isinstance(each, Aggregate) or not each.pages)
     folded = fold(Plan(declared), changes_of([inserted(item, table.clock())]))
     if folded.unfoldable:
         return Outcome(OutcomeStatus.REJECTED, folded.unfoldable[0].reason)
