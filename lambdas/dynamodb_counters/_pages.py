@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,9 +15,6 @@ from dynamodb_counters._table import Table
 
 _MOST_KNOWN: Final = 100_000
 
-_MOST_MISSES: Final = 16
-"""A page that is missing so often is lost, as after a restore that has half of a split alone."""
-
 
 class PageLevels:
     """Levels of one table's pages: guesses, which a page that is asked corrects."""
@@ -26,8 +22,10 @@ class PageLevels:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], dict[int, int]] = {}
         self._latest: dict[tuple[str, str], int] = {}
-        self._misses: Counter[tuple[str, str, int]] = Counter()
-        """How often pages were missing in a row, though others said that they had split off."""
+        self._guessed: set[tuple[str, str, int]] = set()
+        """Pages whose level is known to be less only because another one is not there."""
+        self._lost: set[tuple[str, str, int]] = set()
+        """Pages that are not there, though the page that each has split off from says so."""
         self._size = 0
 
     @classmethod
@@ -43,7 +41,7 @@ class PageLevels:
             guess = max(least, self._latest.get((name, pk), 0)) if level is None else level
             home = _first(number, guess)
             if home == first or (level is None and home not in known):
-                return Page(pk, home, guess, self._misses[name, pk, home] >= _MOST_MISSES)
+                return Page(pk, home, guess, (name, pk, home) in self._lost)
             if level is not None:
                 # On to the page that split off before the hashes part.
                 least = BITS + 1 - (number ^ first).bit_length()
@@ -55,30 +53,33 @@ class PageLevels:
     def learn(self, name: str, page: Page, item: Mapping[str, Any] | None) -> bool:
         """Take note of a page that was asked; return whether it is there at the level that was guessed.
 
-        The page of level 0 is there before its first update.
+        The page of level 0 is there before its first update. One that is not there, though it has split off, has
+        expired, or a restore lacks it: the next update creates it.
         """
         if item:
-            self._misses.pop((name, page.pk, page.first), None)
+            self._lost.discard((name, page.pk, page.first))
             self._note(name, page.pk, page.first, level_of(item))
             return level_of(item) == page.level
-        if page.is_lost:
-            return True
         if page.first:
-            self._misses[name, page.pk, page.first] += 1
+            born, known = _born(page.first), self._known.get((name, page.pk), {})
+            before = _first(page.first, born - 1)
+            known.pop(page.first, None)
+            if known.get(before, 0) >= born and (name, page.pk, before) not in self._guessed:
+                self._lost.add((name, page.pk, page.first))
+                return page.is_lost
             # Its groups are still with the page that it is to split off from, of whatever level.
-            born = _born(page.first)
-            self._known.get((name, page.pk), {}).pop(page.first, None)
-            self._note(name, page.pk, _first(page.first, born - 1), born - 1)
+            self._note(name, page.pk, before, born - 1, is_guess=True)
             return False
         self._note(name, page.pk, 0, 0)
         return page.level == 0
 
-    def _note(self, name: str, pk: str, first: int, level: int) -> None:
+    def _note(self, name: str, pk: str, first: int, level: int, *, is_guess: bool = False) -> None:
         if self._size >= _MOST_KNOWN:
             self.__init__()  # type: ignore[misc]
         known = self._known.setdefault((name, pk), {})
         self._size += first not in known
         known[first] = self._latest[name, pk] = level
+        (self._guessed.add if is_guess else self._guessed.discard)((name, pk, first))
 
 
 @dataclass(frozen=True, slots=True)

@@ -292,3 +292,18 @@ def test_half_of_a_split_that_was_restored_stops_nothing(missing: str) -> None:
         wanted = {each["url"]: held.get(each["url"], 0) + 1 for each in events}
         assert {url: cold.get(views, url=url)["views"] for url in wanted} == wanted
         assert {group.values["url"]: group["views"] for _, group in counters.scan(views)} == wanted
+
+
+def test_pages_that_expire_one_by_one_keep_no_one_waiting() -> None:
+    views = Aggregate("views", VIEW, by="url", pages=True)
+    events = [{**_event(random.Random(1), 1), "url": f"/{n}"} for n in range(600)]
+    with counters_in_memory([views], now=START) as counters:
+        counters.accept_many(VIEW, events)
+        gone = max(_pages(counters), key=lambda page: str(page["sk"]["S"]))
+        counters.client.delete_item(TableName=counters.table_name, Key={name: gone[name] for name in ("pk", "sk")})
+        lost = {name[1:] for name in gone if name.startswith("=")}
+        for client in (counters, Counters(counters.table_name, client=counters.client)):
+            assert {each["url"] for each in events if not client.get(views, url=each["url"])["views"]} == lost
+            assert {group.values["url"] for _, group in client.scan(views)} == {each["url"] for each in events} - lost
+        counters.accept_many(VIEW, [{**each, "client": "later"} for each in events])
+        assert {each["url"] for each in events if counters.get(views, url=each["url"])["views"] == 1} == lost

@@ -44,6 +44,8 @@ def _paged(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> list[
             consistent |= not item
             if place.is_right(item):
                 shown[index] = place.shown(item)
+            else:
+                consistent = True
     return [shown[index] for index in range(len(wanted))]
 
 
