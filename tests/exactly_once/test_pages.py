@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,13 +26,15 @@ from dynamodb_counters import (
     Sum,
     evaluate,
 )
+from dynamodb_counters._commit.page_splits import LARGE
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._declarations.groups import Group
 from dynamodb_counters._fold.page_layout import is_full
-from dynamodb_counters._items.item_sizes import WRITE_UNIT_BYTES, item_bytes
+from dynamodb_counters._items.item_sizes import WRITE_UNIT_BYTES, item_bytes, write_units
 from dynamodb_counters._items.table_schema import PAGE_PREFIX
 from dynamodb_counters._pages import PageLevels
 from dynamodb_counters.testing import Faults, counters_in_memory
+from simulation.workbench import Workbench
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 VIEW = Event("view", key=("url", "time", "client"), version="revision")
@@ -111,6 +114,29 @@ def test_groups_in_pages_count_what_their_events_come_to(seed: int, source: Even
                 assert _by_group([group for _, group in counters.scan(one)]) == groups
         pages = _pages(counters)
     assert any("_level" in page for page in pages)
+    assert not any(is_full(page, LARGE) for page in pages)
+
+
+def test_pages_of_a_large_batch_are_made_in_one_transaction_and_stay_whole() -> None:
+    bench = Workbench([Aggregate("views", PACKED, by="url", pages=True)])
+    events = [{**_event(random.Random(1), 1), "url": f"/{n}" + "x" * 30} for n in range(1000)]
+    bench.counters.accept_many(PACKED, events)
+    before = copy(bench.table.usage)
+    bench.deliver(bench.records())
+    pages = [item for item in bench.table.items() if item["sk"]["S"].startswith(PAGE_PREFIX)]
+    written = sum(write_units(item_bytes(page)) for page in pages)
+    assert len(pages) == 16
+    assert any(map(is_full, pages))
+    # Two units for each page that is made, and those of its update; the rest is the shard's.
+    assert bench.table.usage.writes - before.writes <= 2 * len(pages) + written + 8
+
+
+def test_a_page_that_is_written_for_few_groups_at_a_time_splits_at_one_write_unit() -> None:
+    views = Aggregate("views", VIEW, by="url", pages=True)
+    with counters_in_memory([views], now=START) as counters:
+        for number in range(100):
+            counters.accept(VIEW, {**_event(random.Random(1), number), "url": f"/{number}" + "x" * 30})
+        pages = _pages(counters)
     assert not any(map(is_full, pages))
 
 

@@ -195,8 +195,8 @@ class Committer:
         if layout.closing_time is not None and layout.is_gone(item.deltas[0].group, self._table.clock()):
             return self._quarantine_each(item, part, _GONE)
         update = item.update(part.watermark.shard)
-        if update.is_too_large and len(item.deltas) > 1:
-            return self._make_room(item)
+        if update.requests > 1 and len(item.deltas) > 1:
+            return self._make_room(item, update.requests)
         unfit = [delta for delta in item.deltas if not fits(*delta.measures.values())]
         if unfit:
             return self._quarantine_deltas(item, unfit, part, "the sum has more than 38 digits")
@@ -216,13 +216,13 @@ class Committer:
         units = answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
         found = answer.get("Attributes")
         pruned = self._pruner.prune(request["Key"], found, part.watermark.name) if found else 0.0
-        grown = self._splits.grown(layout, item.page, units, found) if item.page is not None else 0.0
+        grown = self._splits.grown(layout, item.page, units, found, len(item.deltas)) if item.page else 0.0
         return _Answer(units + pruned + grown)
 
-    def _make_room(self, item: ItemDelta) -> _Answer:
+    def _make_room(self, item: ItemDelta, parts: float = 2) -> _Answer:
         """Split a page before it is written: its groups are too many for one request."""
         assert item.page is not None
-        self._splits.make_room(item.layout, item.page, item.deltas[0].group)
+        self._splits.make_room(item.layout, item.page, item.deltas[0].group, parts)
         return _Answer(is_elsewhere=True)
 
     def _refused(self, refusal: Mapping[str, Any], item: ItemDelta, part: Part) -> _Answer:

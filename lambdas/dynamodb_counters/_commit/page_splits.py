@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -17,6 +18,15 @@ from dynamodb_counters._table import Table
 
 _MOST_REMEMBERED: Final = 20_000
 
+_FEW: Final = 8
+"""Groups of a page in one update: where it has more, both halves of the page would be written as often."""
+
+LARGE: Final = 4.0
+"""Write units up to which such a page stays whole: it still takes half a unit to read."""
+
+_MOST_HALVINGS: Final = 6
+"""A transaction has at most 100 items."""
+
 
 class PageSplits:
     """Splits the pages of one table."""
@@ -27,45 +37,52 @@ class PageSplits:
         self._seen: dict[tuple[str, str], float] = {}
         """By key: the write units of a page when it was last looked at."""
 
-    def grown(self, layout: ItemLayout, page: Page, units: float, item: Mapping[str, Any] | None) -> float:
-        """Split a page that an update has brought to so many units, if its groups take them; return the units of that.
+    def grown(self, layout: ItemLayout, page: Page, units: float, item: Mapping[str, Any] | None, groups: int) -> float:
+        """Split a page that an update of so many `groups` has brought to so many units; return the units of that.
 
         The page is read if `item` is not what the update has returned of it. A later update tries again if this fails.
         """
         place = (page.pk, f"{layout.name}{page.first}")
-        if item is None and units <= self._seen.get(place, 1.0):
-            return 0.0
+        least = LARGE if groups > _FEW else 1.0
         if len(self._seen) >= _MOST_REMEMBERED:
             self._seen.clear()
+        if item is None and units <= (most := max(least, self._seen.get(place, 1.0))):
+            self._seen[place] = most
+            return 0.0
         with suppress(ClientError, BotoCoreError, TimeoutError):
-            spent = self._split(layout, page, item or self._read(layout, page), units)
+            spent = self._split(layout, page, item or self._read(layout, page), units, least)
             self._seen[place] = 1.0 if spent else units
             return spent
         return 0.0
 
-    def make_room(self, layout: ItemLayout, page: Page, group: GroupKey) -> None:
-        """Split a page of which a batch touches more groups than one request can hold, one `group` among them."""
+    def make_room(self, layout: ItemLayout, page: Page, group: GroupKey, parts: float) -> None:
+        """Split a page of which a batch touches so many times the groups of one request, one `group` among them."""
         item = self._read(layout, page)
         if self._levels.learn(layout.name, page, item):
             key = self._key(layout, page)
-            self._divide(layout, item or {**key, **layout.attributes(group, {PK: page.pk, SK: key[SK]["S"]})})
+            item = item or {**key, **layout.attributes(group, {PK: page.pk, SK: key[SK]["S"]})}
+            self._divide(layout, item, min(_MOST_HALVINGS, math.ceil(math.log2(parts))))
 
-    def _split(self, layout: ItemLayout, page: Page, item: Mapping[str, Any], units: float) -> float:
+    def _split(self, layout: ItemLayout, page: Page, item: Mapping[str, Any], units: float, least: float) -> float:
         left, spent = [(page, item)] if self._levels.learn(layout.name, page, item) else [], 0.0
         while left:
             page, item = left.pop()
-            if item and is_full(item) and page.level < BITS:
+            if item and is_full(item, least) and page.level < BITS:
                 spent += 4 * units
                 left += self._divide(layout, item)
         return spent
 
-    def _divide(self, layout: ItemLayout, item: Mapping[str, Any]) -> list[tuple[Page, Mapping[str, Any]]]:
-        """Divide a page that is as it was read; nothing if it is not.
+    def _divide(
+        self, layout: ItemLayout, item: Mapping[str, Any], times: int = 1
+    ) -> list[tuple[Page, Mapping[str, Any]]]:
+        """Halve a page that is as it was read, and its halves; nothing if it is not.
 
-        The new page is not there, or is what a restore has left of a split.
+        The new pages are not there, or are what a restore has left of a split.
         """
         assert layout.pages is not None
-        halves = layout.pages.halves(item)
+        halves = [item]
+        for _ in range(times):
+            halves = [half for one in halves for half in layout.pages.halves(one)]
         is_as_read: dict[str, Any] = {"ConditionExpression": f"attribute_not_exists({PK})"}
         if VERSION in item:
             is_as_read = {
@@ -75,7 +92,7 @@ class PageSplits:
             }
         puts: Any = [
             {"Put": {"TableName": self._table.name, "Item": half, **condition}}
-            for half, condition in zip(halves, (is_as_read, {}), strict=True)
+            for half, condition in zip(halves, (is_as_read, *[{}] * (len(halves) - 1)), strict=True)
         ]
         client = self._table.client
         try:

@@ -144,9 +144,9 @@ def texts_of(image: Image) -> list[str]:
     return [name[1:] for name in image if name.startswith(_MARK)]
 
 
-def is_full(image: Image) -> bool:
-    """Whether a page is to split: it takes more write units than its other attributes and some groups need."""
-    needed = write_units(item_bytes(_common(image)) + LEAST_BYTES)
+def is_full(image: Image, least: float = 1.0) -> bool:
+    """Whether a page is to split: it takes more write units than that, or than its other attributes and some groups."""
+    needed = max(least, write_units(item_bytes(_common(image)) + LEAST_BYTES))
     return write_units(item_bytes(image)) > needed and len(texts_of(image)) > 1
 
 

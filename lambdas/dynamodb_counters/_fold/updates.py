@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._fold.page_layout import Page
 from dynamodb_counters._items.decimals import Number, typed_number, typed_numbers
+from dynamodb_counters._items.item_sizes import WRITE_UNIT_BYTES
 from dynamodb_counters._items.table_schema import LEVEL, PK, SCORE, SK, VERSION
 
 _Names: TypeAlias = tuple[str, ...]
@@ -16,8 +17,8 @@ _Names: TypeAlias = tuple[str, ...]
 _MOST_ADDED: Final = 200
 """Most attributes of a page that one request changes: its expression has at most 4 KB."""
 
-_MOST_CHARACTERS: Final = 65_536
-"""Longest names of these together."""
+_MOST_CHARACTERS: Final = 3 * WRITE_UNIT_BYTES
+"""Longest names of these together: to split their page after the update costs more than before it."""
 
 
 def _expressions(to_set: _Names, to_add: _Names, below: _Names) -> tuple[dict[str, Any], _Names]:
@@ -60,9 +61,9 @@ class Update:
             self._added[SCORE] = typed_number(score)
 
     @property
-    def is_too_large(self) -> bool:
-        """Whether one request cannot hold it."""
-        return False
+    def requests(self) -> float:
+        """How many requests it takes."""
+        return 1.0
 
     def set(self, name: str, value: Mapping[str, Any]) -> None:
         self._set[name] = value
@@ -112,8 +113,8 @@ class PageUpdate(Update):
         self._below = {}
 
     @property
-    def is_too_large(self) -> bool:
-        return len(self.added) > _MOST_ADDED or sum(map(len, self.added)) > _MOST_CHARACTERS
+    def requests(self) -> float:
+        return max(len(self.added) / _MOST_ADDED, sum(map(len, self.added)) / _MOST_CHARACTERS)
 
     def request(self, table_name: str) -> dict[str, Any]:
         request = super().request(table_name)
