@@ -41,6 +41,10 @@ class PageLevels:
             guess = max(least, self._latest.get((name, pk), 0)) if level is None else level
             home = _first(number, guess)
             if home == first or (level is None and home not in known):
+                # Pages differ by few levels: one that is known may hold it all the same.
+                levels = range(max(least, guess - 2), guess + 3) if level is None else ()
+                guess = max([each for each in levels if known.get(_first(number, each)) == each], default=guess)
+                home = _first(number, guess)
                 return Page(pk, home, guess, (name, pk, home) in self._lost)
             if level is not None:
                 # On to the page that split off before the hashes part.

@@ -162,6 +162,22 @@ def test_a_process_that_knows_of_no_page_finds_every_group() -> None:
             assert cold.get(views, url=f"/{number}/none")["views"] == 0
 
 
+def test_a_page_that_a_process_has_read_is_found_at_once() -> None:
+    views = Aggregate("views", VIEW, by="url", pages=True)
+    bench = Workbench([views])
+    bench.counters.accept_many(VIEW, [{**_event(random.Random(1), 1), "url": f"/{n}" + "x" * 30} for n in range(2000)])
+    for start in range(0, 2000, 20):
+        bench.deliver(bench.records()[start : start + 20])
+    cold = Counters(bench.table.name, client=bench.table, clock=bench.clock)  # type: ignore[arg-type]
+    some = [f"/{n}" + "x" * 30 for n in random.Random(1).sample(range(2000), 100)]
+    for url in some:
+        cold.get(views, url=url)
+    before = bench.table.usage.calls
+    for url in some:
+        cold.get(views, url=url)
+    assert bench.table.usage.calls - before == len(some)
+
+
 def test_a_hundred_groups_are_read_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
     views = Aggregate("views", VIEW, by="url", pages=True)
     with counters_in_memory([views], now=START) as counters:

@@ -38,7 +38,7 @@ def test_groups_in_pages_count_once_and_split(store: Store) -> None:
     )
     listed = {group.values["url"]: group["n"] for _, group in store.counters.scan(VIEWS, consistent=True)}
     assert listed == wanted
-    assert len([page for page in _pages(store) if "_level" in page]) > 2
+    assert len([page for page in _pages(store) if "_level" in page]) >= 2
 
 
 def test_increments_and_resets_of_groups_in_pages(store: Store) -> None:
