@@ -183,11 +183,7 @@ class Layouts:
     def _put(self, event: Event, held: Agreed | None, agreed: Agreed) -> bool:
         item = bookkeeping_item({PK: {"S": PACK_PREFIX + event.name}, SK: {"S": LAYOUT}}, _values(agreed))
         seen = {} if held is None else typed_values(_values(held))
-        try:
-            self._table.client.put_item(**put_as_seen(self._table.name, item, seen, seen))
-        except self._table.client.exceptions.ConditionalCheckFailedException:
-            return False
-        return True
+        return self._table.write("put_item", **put_as_seen(self._table.name, item, seen, seen))
 
 
 def _values(agreed: Agreed) -> dict[str, Any]:

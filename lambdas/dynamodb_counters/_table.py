@@ -20,6 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._assumptions import FIRST_PAUSE, LONGEST_PAUSE, LONGEST_REQUEST, TRIES
 from dynamodb_counters._clients import make_service_client, may_pass
+from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -90,6 +91,27 @@ class Table:
     def read_item(self, key: Mapping[str, Any]) -> dict[str, Any]:
         """One item, strongly consistent; empty if there is none."""
         return dict(self.client.get_item(TableName=self.name, Key=key, ConsistentRead=True).get("Item", {}))
+
+    def partition(self, pk: str, prefix: str = "", **more: Any) -> Iterator[dict[str, Any]]:
+        """Items of a partition whose sort keys begin so, strongly consistent, page by page as they are asked for."""
+        condition, values = f"{PK} = :pk", {":pk": {"S": pk}}
+        if prefix:
+            condition, values = f"{condition} AND begins_with({SK}, :prefix)", {**values, ":prefix": {"S": prefix}}
+        asked: Any = {"KeyConditionExpression": condition, "ExpressionAttributeValues": values, **more}
+        while True:
+            page = self.client.query(TableName=self.name, ConsistentRead=True, **asked)
+            yield from page["Items"]
+            if "LastEvaluatedKey" not in page:
+                return
+            asked["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    def write(self, operation: Literal["put_item", "update_item", "delete_item"], **request: Any) -> bool:
+        """Write one item on a condition; return whether that held."""
+        try:
+            getattr(self.client, operation)(**{"TableName": self.name, **request})
+        except self.client.exceptions.ConditionalCheckFailedException:
+            return False
+        return True
 
     @cached_property
     def pool(self) -> ThreadPoolExecutor:

@@ -390,8 +390,8 @@ COMMIT: Final = r"""
 + rows = []
 ? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
 * a cut moves
-- client.put_item(**put_as_seen(self._table.name, item, {}, ()))
-+ client.put_item(TableName=self._table.name, Item=item)
+- self._table.write("put_item", **put_as_seen(self._table.name, item, {}, ()))
++ self._table.write("put_item", Item=item)
 ? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
 * each delivery has a cut of its own
 - known = self._put_cut(run, shard, first)

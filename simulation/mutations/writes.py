@@ -23,8 +23,8 @@ WRITES: Final = r"""
 
 == _writes/chunk_log.py
 * a chunk is put whether there is one or not
-- ConditionExpression=f"attribute_not_exists({PK})"
-+ ConditionExpression=f"attribute_not_exists({PK}) OR attribute_exists({PK})"
+- f"attribute_not_exists({PK})"
++ f"attribute_not_exists({PK}) OR attribute_exists({PK})"
 ? test_packed.py::test_a_chunk_overwrites_no_other
 * earlier chunks are not read
 - self._note(zip(self._identity.digests(chunk), chunk.signs or "+" * chunk.rows, versions, strict=True))

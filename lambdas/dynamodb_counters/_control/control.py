@@ -36,7 +36,7 @@ from dynamodb_counters._control.statuses import (
 )
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._items.bookkeeping import put_as_seen
-from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, PK, SK, TYPE
+from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, SK, TYPE
 from dynamodb_counters._table import Table
 
 DECLARED: Final = "declared"
@@ -105,20 +105,8 @@ def read_declarations(table: Table, deployment: str) -> tuple[Declaration, ...] 
 
 def stored_deployments(table: Table) -> dict[str, Mapping[str, Any]]:
     """The items of all deployments that the table has ever had, by their ids."""
-    found: dict[str, Mapping[str, Any]] = {}
-    start: Any = {}
-    while True:
-        page = table.client.query(
-            TableName=table.name,
-            KeyConditionExpression=f"{PK} = :pk AND begins_with({SK}, :prefix)",
-            ExpressionAttributeValues={":pk": {"S": CHECKPOINT_PREFIX}, ":prefix": {"S": DEPLOYMENT_PREFIX}},
-            ConsistentRead=True,
-            **start,
-        )
-        found |= {item[SK]["S"].removeprefix(DEPLOYMENT_PREFIX): item for item in page["Items"]}
-        if "LastEvaluatedKey" not in page:
-            return found
-        start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+    items = table.partition(CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX)
+    return {item[SK]["S"].removeprefix(DEPLOYMENT_PREFIX): item for item in items}
 
 
 def past_of(stored: Iterable[Mapping[str, Any]], seen: Control) -> Past:

@@ -129,12 +129,12 @@ def beat_key(run: str, number: str) -> dict[str, Any]:
     return _part_key(f"{run}{_BEAT}{number}", "BEAT")
 
 
-def page_partitions(run: str, item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def page_partitions(run: str, item: Mapping[str, Any]) -> Iterator[str]:
     """The partition keys of a run's pages, found by its item: of its logs, and of what it has scanned."""
     parents, _ = json.loads(item["shards"]["S"])
-    yield from (log_key(run, shard)[PK] for shard in (*parents, ONLY_SHARD))
+    yield from (log_key(run, shard)[PK]["S"] for shard in (*parents, ONLY_SHARD))
     segments = _MOST_TABLES * int(item["segments"]["N"])
-    yield from (scan_key(run, segment, 0)[PK] for segment in range(segments))
+    yield from (scan_key(run, segment, 0)[PK]["S"] for segment in range(segments))
 
 
 def is_beat(run: str, keys: Image) -> bool:

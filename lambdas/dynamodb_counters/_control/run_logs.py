@@ -7,7 +7,6 @@ the same name, and what a record did is the same on every page.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -97,11 +96,10 @@ class RunLogs:
         return known or NO_CUT
 
     def _put_cut(self, run: str, shard: str, first: str | None) -> str | None:
-        client, key = self._table.client, cut_key(run, shard)
+        key = cut_key(run, shard)
         if first is not None:
             item = run_item(key, {"cut": first, "shard": shard}, self._table.clock())
-            with suppress(client.exceptions.ConditionalCheckFailedException):
-                client.put_item(**put_as_seen(self._table.name, item, {}, ()))
+            if self._table.write("put_item", **put_as_seen(self._table.name, item, {}, ())):
                 return first
         found = self._table.read_item(key)
         return str(found["cut"]["S"]) if found else None

@@ -8,7 +8,6 @@ digests stay, so that the events are still duplicates if they come again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -71,7 +70,7 @@ class PackedEvents:
             return
         values: Image = {name: {"S": text} for name, text in texts.items()}
         for part in dict.fromkeys(part for layout in layouts for part in layout.all_parts(values)):
-            yield self._chunks(part)
+            yield self._table.partition(self._prefix + part)
 
     def _scanned(self) -> Iterator[Mapping[str, Any]]:
         pages = self._table.client.get_paginator("scan").paginate(
@@ -83,19 +82,6 @@ class PackedEvents:
         )
         for page in pages:
             yield from (item for item in page["Items"] if type_of(item) == self._wanted.chunk_type)
-
-    def _chunks(self, part: str, bucket: str = "") -> Iterator[Mapping[str, Any]]:
-        pages = self._table.client.get_paginator("query").paginate(
-            TableName=self._table.name,
-            KeyConditionExpression=f"{PK} = :pk AND begins_with({SK}, :bucket)" if bucket else f"{PK} = :pk",
-            ExpressionAttributeValues={
-                ":pk": {"S": self._prefix + part},
-                **({":bucket": {"S": bucket}} if bucket else {}),
-            },
-            ConsistentRead=True,
-        )
-        for page in pages:
-            yield from page["Items"]
 
     def _note(self, logs: dict[tuple[str, str], _Log], item: Mapping[str, Any]) -> None:
         try:
@@ -150,7 +136,7 @@ class PackedEvents:
 
     def _take_out(self, log: _Log) -> None:
         for _ in self._table.tries():
-            if all(self._shrink(item, log) for item in self._chunks(log.part, log.bucket)):
+            if all(self._shrink(item, log) for item in self._table.partition(self._prefix + log.part, log.bucket)):
                 return
         raise CountersError(f"the chunks of {log.bucket} change all the time")
 
@@ -168,18 +154,15 @@ class PackedEvents:
                 kept.append(row)
         if len(kept) == chunk.rows:
             return True
-        with suppress(self._table.client.exceptions.ConditionalCheckFailedException):
-            self._table.client.update_item(
-                TableName=self._table.name,
-                Key={PK: item[PK], SK: item[SK]},
-                UpdateExpression="SET #chunk = :left, #erased = :erased",
-                ConditionExpression="#chunk = :seen",
-                ExpressionAttributeNames={"#chunk": CHUNK, "#erased": ERASED},
-                ExpressionAttributeValues={
-                    ":seen": item[CHUNK],
-                    ":left": {"B": encode_chunk(kept, chunk.batch, is_last=chunk.is_last)},
-                    ":erased": {"B": b"".join(erased)},
-                },
-            )
-            return True
-        return False
+        return self._table.write(
+            "update_item",
+            Key={PK: item[PK], SK: item[SK]},
+            UpdateExpression="SET #chunk = :left, #erased = :erased",
+            ConditionExpression="#chunk = :seen",
+            ExpressionAttributeNames={"#chunk": CHUNK, "#erased": ERASED},
+            ExpressionAttributeValues={
+                ":seen": item[CHUNK],
+                ":left": {"B": encode_chunk(kept, chunk.batch, is_last=chunk.is_last)},
+                ":erased": {"B": b"".join(erased)},
+            },
+        )

@@ -29,9 +29,7 @@ class EventItems:
             items = [item for item in page["Items"] if self._wanted.is_event(item)]
             found += len(items)
             if writes:
-                for _, done in self._table.side_by_side(self._expire if keeps_counts else self._delete, items):
-                    if isinstance(done, Exception):
-                        raise done
+                self._table.each(self._expire if keeps_counts else self._delete, items)
         return found
 
     def _pages(self) -> Iterator[Mapping[str, Any]]:
@@ -58,27 +56,18 @@ class EventItems:
 
         A newer version that comes in between has its own time, which runs out likewise.
         """
-        client, over = self._table.client, {"N": str(int(self._table.clock() - _LONG_OVER))}
+        over = {"N": str(int(self._table.clock() - _LONG_OVER))}
         request: Any = {
-            "TableName": self._table.name,
             "Key": _key(item),
             "ExpressionAttributeNames": {"#ttl": TTL, "#erased": ERASED},
             "ExpressionAttributeValues": {":over": over, ":erased": {"BOOL": True}},
         }
+        marks = {"UpdateExpression": "SET #ttl = :over, #erased = :erased"}
         for _ in self._table.tries():
-            try:
-                client.update_item(
-                    **request,
-                    UpdateExpression="SET #ttl = :over, #erased = :erased",
-                    ConditionExpression=f"attribute_exists({PK})",
-                )
-            except client.exceptions.ConditionalCheckFailedException:
+            if not self._table.write("update_item", **request, **marks, ConditionExpression=f"attribute_exists({PK})"):
                 return
-            try:
-                client.delete_item(**request, ConditionExpression="#ttl = :over AND #erased = :erased")
-            except client.exceptions.ConditionalCheckFailedException:
-                continue
-            return
+            if self._table.write("delete_item", **request, ConditionExpression="#ttl = :over AND #erased = :erased"):
+                return
         raise CountersError("an event that is to be erased changes all the time")
 
 

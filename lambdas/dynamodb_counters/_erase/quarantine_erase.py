@@ -8,7 +8,6 @@ all the same. So it is discarded first; what a discard does not make right is re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,15 +102,14 @@ class QuarantineCopies:
             if self._wanted.is_quoted_in(item.get(REASON, {}).get("S", "")):
                 change, names = f"{change} REMOVE #reason", {**names, "#reason": REASON}
         # It has expired, or another run has been here.
-        with suppress(self._table.client.exceptions.ConditionalCheckFailedException):
-            self._table.client.update_item(
-                TableName=self._table.name,
-                Key={PK: item[PK], SK: item[SK]},
-                UpdateExpression=change,
-                ConditionExpression="#record = :seen",
-                ExpressionAttributeNames=names,
-                ExpressionAttributeValues=values,
-            )
+        self._table.write(
+            "update_item",
+            Key={PK: item[PK], SK: item[SK]},
+            UpdateExpression=change,
+            ConditionExpression="#record = :seen",
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=values,
+        )
 
 
 def _state(item: Mapping[str, Any]) -> str:

@@ -31,7 +31,7 @@ DELTA: Final = "sum"
 NAMES: Final = "names"
 """The declarations that an image waits for; an entry without is one of all."""
 
-PARTITIONS: Final = 32
+PARTITIONS: Final = tuple(f"{QUARANTINE_PREFIX}{number}" for number in range(32))
 """Partition keys of the quarantine."""
 
 MAX_REASON: Final = 1000
@@ -81,14 +81,10 @@ class Quarantined:
     key: tuple[str, str]
 
 
-def partition(number: int) -> str:
-    return f"{QUARANTINE_PREFIX}{number}"
-
-
 def quarantine_key(shard: str, entry_id: str) -> dict[str, Any]:
     """Spread, so that a flood of entries meets no hot key."""
     sk = f"{shard}#{entry_id}"
-    return {PK: {"S": partition(zlib.crc32(sk.encode()) % PARTITIONS)}, SK: {"S": sk}}
+    return {PK: {"S": PARTITIONS[zlib.crc32(sk.encode()) % len(PARTITIONS)]}, SK: {"S": sk}}
 
 
 def quarantine_item(

@@ -7,7 +7,6 @@ it is folded and committed like any record: exactly once, however often it is re
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
 
@@ -26,7 +25,6 @@ from dynamodb_counters._quarantine.quarantine_items import (
     WAITING,
     Quarantined,
     awaited_by,
-    partition,
     read_quarantine_item,
 )
 from dynamodb_counters._table import Table
@@ -44,48 +42,31 @@ def list_quarantined(table: Table, *, redriven: bool) -> Iterator[Quarantined]:
 
 def stored_entries(table: Table) -> Iterator[Image]:
     """The items of the quarantine, whatever became of them."""
-    for number in range(PARTITIONS):
-        pages = table.client.get_paginator("query").paginate(
-            TableName=table.name,
-            KeyConditionExpression=f"{PK} = :pk",
-            ExpressionAttributeValues={":pk": {"S": partition(number)}},
-            ConsistentRead=True,
-        )
-        for page in pages:
-            yield from page["Items"]
+    for pk in PARTITIONS:
+        yield from table.partition(pk)
 
 
 def redrive(table: Table, entry: Quarantined) -> bool:
     """Send an entry back through the stream; False if it was redriven before or has expired."""
     if not isinstance(entry, Quarantined):
         raise InvalidArgumentError("entry", entry, "a Quarantined, one of quarantined()")
-    return _set_state(table, stored_key(entry), WAITING, REDRIVEN)
+    return table.write("update_item", **state_request(table, stored_key(entry), WAITING, REDRIVEN))
 
 
 def purge(table: Table, entry: Quarantined) -> bool:
     """Delete an entry; False if it was redriven: what was counted of it must be found if its record comes again."""
-    with suppress(table.client.exceptions.ConditionalCheckFailedException):
-        table.client.delete_item(
-            TableName=table.name,
-            Key=stored_key(entry),
-            ConditionExpression="#state = :waiting OR #state = :discarded",
-            ExpressionAttributeNames={"#state": STATE},
-            ExpressionAttributeValues={":waiting": {"S": WAITING}, ":discarded": {"S": DISCARDED}},
-        )
-        return True
-    return False
+    return table.write(
+        "delete_item",
+        Key=stored_key(entry),
+        ConditionExpression="#state = :waiting OR #state = :discarded",
+        ExpressionAttributeNames={"#state": STATE},
+        ExpressionAttributeValues={":waiting": {"S": WAITING}, ":discarded": {"S": DISCARDED}},
+    )
 
 
 def confirm(table: Table, key: Mapping[str, Any]) -> bool:
     """Let a provisional entry wait."""
-    return _set_state(table, key, PROVISIONAL, WAITING)
-
-
-def _set_state(table: Table, key: Mapping[str, Any], before: str, after: str) -> bool:
-    with suppress(table.client.exceptions.ConditionalCheckFailedException):
-        table.client.update_item(**state_request(table, key, before, after))
-        return True
-    return False
+    return table.write("update_item", **state_request(table, key, PROVISIONAL, WAITING))
 
 
 def stored_key(entry: Quarantined) -> dict[str, Any]:
@@ -115,10 +96,7 @@ def settle(table: Table, folded: Collection[str]) -> int:
     settled = 0
     entries = (item for item in stored_entries(table) if _is_moot(item, folded))
     while some := list(islice(entries, _AT_A_TIME)):
-        for _, outcome in table.side_by_side(lambda item: _settle(table, item, folded), some):
-            if isinstance(outcome, Exception):
-                raise outcome
-            settled += outcome
+        settled += sum(table.each(lambda item: _settle(table, item, folded), some))
     return settled
 
 
@@ -135,18 +113,15 @@ def _settle(table: Table, item: Image, folded: Collection[str]) -> bool:
         condition = "attribute_not_exists(#names)"
         if NAMES in item:
             condition, values = "#names = :names", {**values, ":names": item[NAMES]}
-        try:
-            table.client.update_item(
-                TableName=table.name,
-                Key=key,
-                UpdateExpression="SET #names = :left" if left else "SET #state = :settled",
-                ConditionExpression=f"#state = :waiting AND {condition}",
-                ExpressionAttributeNames={"#state": STATE, "#names": NAMES},
-                ExpressionAttributeValues=values,
-            )
-        except table.client.exceptions.ConditionalCheckFailedException:
-            # It was redriven, or settled in part by another backfill.
-            item = table.read_item(key)
-        else:
+        if table.write(
+            "update_item",
+            Key=key,
+            UpdateExpression="SET #names = :left" if left else "SET #state = :settled",
+            ConditionExpression=f"#state = :waiting AND {condition}",
+            ExpressionAttributeNames={"#state": STATE, "#names": NAMES},
+            ExpressionAttributeValues=values,
+        ):
             return not left
+        # It was redriven, or settled in part by another backfill.
+        item = table.read_item(key)
     return False

@@ -11,15 +11,7 @@ from typing import Any, Final
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters._items.table_schema import PK, TTL
-from dynamodb_counters._quarantine.quarantine_items import (
-    PARTITIONS,
-    RECORD,
-    STATE,
-    UNREADABLE,
-    WAITING,
-    partition,
-    unpack,
-)
+from dynamodb_counters._quarantine.quarantine_items import PARTITIONS, RECORD, STATE, UNREADABLE, WAITING, unpack
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 
@@ -70,13 +62,13 @@ def waiting_in_bucket(s3: Any, bucket: str, now: float, retention_seconds: float
 
 def _entries(table: Table) -> Iterator[Image]:
     units = 0.0
-    for number in range(PARTITIONS):
+    for pk in PARTITIONS:
         start: dict[str, Any] = {}
         while units < MOST_READ_UNITS:
             page: Any = table.client.query(
                 TableName=table.name,
                 KeyConditionExpression=f"{PK} = :pk",
-                ExpressionAttributeValues={":pk": {"S": partition(number)}},
+                ExpressionAttributeValues={":pk": {"S": pk}},
                 Limit=_PAGE,
                 **start,
             )

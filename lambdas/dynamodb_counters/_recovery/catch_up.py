@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -230,15 +229,14 @@ class CatchUp:
     def _step_back(self, shard: str, through: str) -> None:
         """Let the shard's checkpoint cover only what all copied items contain; once."""
         update = "SET applied_through = :through, settled = :through, #done = :stream REMOVE mark, mark_at, progress"
-        with suppress(self._table.client.exceptions.ConditionalCheckFailedException):
-            self._table.client.update_item(
-                TableName=self._table.name,
-                Key=checkpoint_key(shard_digest(shard)),
-                UpdateExpression=update,
-                ConditionExpression=f"attribute_exists({PK}) AND (attribute_not_exists(#done) OR #done <> :stream)",
-                ExpressionAttributeNames={"#done": _STEPPED_BACK},
-                ExpressionAttributeValues={":through": {"S": through}, ":stream": {"S": self._stream}},
-            )
+        self._table.write(
+            "update_item",
+            Key=checkpoint_key(shard_digest(shard)),
+            UpdateExpression=update,
+            ConditionExpression=f"attribute_exists({PK}) AND (attribute_not_exists(#done) OR #done <> :stream)",
+            ExpressionAttributeNames={"#done": _STEPPED_BACK},
+            ExpressionAttributeValues={":through": {"S": through}, ":stream": {"S": self._stream}},
+        )
 
     def _finish(self) -> None:
         hand_over(self._table)

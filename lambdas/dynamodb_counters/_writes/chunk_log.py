@@ -10,7 +10,6 @@ digest.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import repeat
 from threading import Lock
@@ -150,14 +149,8 @@ class ChunkLog:
 
     def put(self, blob: bytes, erased: Collection[bytes] = ()) -> bool:
         """Put the next chunk; False if there is one of that number."""
-        with suppress(self._table.client.exceptions.ConditionalCheckFailedException):
-            self._table.client.put_item(
-                TableName=self._table.name,
-                Item=self.item(blob, erased),
-                ConditionExpression=f"attribute_not_exists({PK})",
-            )
-            return True
-        return False
+        item, is_free = self.item(blob, erased), f"attribute_not_exists({PK})"
+        return self._table.write("put_item", Item=item, ConditionExpression=is_free)
 
     def item(self, blob: bytes, erased: Collection[bytes] = ()) -> dict[str, Any]:
         pk, sk = self.key.chunk(self.next)
