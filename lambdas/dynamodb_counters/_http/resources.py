@@ -63,7 +63,7 @@ class CountResources:
         aggregate = self._declared(name, Aggregate)
         parameters = QueryParameters.parse(query_string, aggregate.fields, OPTIONS["group"], bound)
         values = parameters.values(aggregate.fields)
-        return _group_json(name, self._counters.get(aggregate, values, consistent=parameters.consistent()))
+        return group_json(name, self._counters.get(aggregate, values, consistent=parameters.consistent()))
 
     def batch(self, document: object, bound: Bound = _NONE) -> dict[str, Any]:
         """Read groups of any aggregates and spans of any windows, as a request's body lists them."""
@@ -74,9 +74,7 @@ class CountResources:
         )
         counted = self._counters.get_many([(aggregate, parameters.by_name) for aggregate, parameters in groups])
         found = {
-            "groups": [
-                _group_json(aggregate.name, group) for (aggregate, _), group in zip(groups, counted, strict=True)
-            ],
+            "groups": [group_json(one.name, group) for (one, _), group in zip(groups, counted, strict=True)],
             "windows": self._windows(windows, consistent=False),
         }
         answers = [*found["groups"], *found["windows"]]
@@ -93,7 +91,7 @@ class CountResources:
         parameters = QueryParameters.parse(query_string, fields, OPTIONS["groups"], bound)
         values, consistent = parameters.values(fields), parameters.consistent()
         groups = self._counters.scan(aggregate, values, after=parameters.after().sk, consistent=consistent)
-        listed = ((Position(0, "", key), _group_json(name, group)) for key, group in groups)
+        listed = ((Position(0, "", key), group_json(name, group)) for key, group in groups)
         return page_of("groups", listed, parameters, self._clock)
 
     def top(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
@@ -207,12 +205,17 @@ def _require_cost(spans: Sequence[Span]) -> None:
         raise bad_request(f"invalid span: {detail}; declare the `longest` of each")
 
 
-def _group_json(name: str, group: Group) -> dict[str, Any]:
-    measures = {
-        measure: {str(key): count for key, count in value.items()} if isinstance(value, Mapping) else value
-        for measure, value in group.measures.items()
-    }
+def group_json(name: str, group: Group) -> dict[str, Any]:
+    measures = plain_measures(group.measures)
     return {"aggregate": name, "values": dict(group.values), "measures": measures, **_standing(group)}
+
+
+def plain_measures(measures: Mapping[str, Any]) -> dict[str, Any]:
+    """Measures as JSON has them: the bins of a histogram are texts."""
+    return {
+        name: {str(one): count for one, count in value.items()} if isinstance(value, Mapping) else value
+        for name, value in measures.items()
+    }
 
 
 def _count_json(count: WindowCount | Statement) -> dict[str, Any]:

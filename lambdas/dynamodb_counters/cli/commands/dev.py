@@ -17,10 +17,10 @@ from dynamodb_counters._dev.deployed import Deployed, FunctionLogs, deployed, ta
 from dynamodb_counters._dev.emulator import Emulator
 from dynamodb_counters._dev.source_files import SourceFiles
 from dynamodb_counters._dev.table_counts import MOST_ITEMS, TableCounts
+from dynamodb_counters._http.resources import plain_measures
 from dynamodb_counters._items.derived_fields import parts_of
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.cli.arguments import example
-from dynamodb_counters.cli.commands.get import plain_measures
 from dynamodb_counters.cli.failures import DONE
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.formats import group_text, number, span, stamp

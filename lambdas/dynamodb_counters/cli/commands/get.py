@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 import click
 from rich.bar import Bar
@@ -14,6 +14,7 @@ from rich.console import RenderableType
 from dynamodb_counters._control.statuses import Statuses
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import Group
+from dynamodb_counters._http.resources import group_json
 from dynamodb_counters.cli.arguments import fields_of
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.formats import ACCENT, HEADING, grid, number, pairs
@@ -33,13 +34,13 @@ def get(session: Session, name: str, group: tuple[str, ...], *, limit: int, cons
     values = fields_of(group, aggregate.fields, needed=aggregate._pk_template.fields)
     if values.keys() == set(aggregate.fields):
         found = session.counters.get(aggregate, values, consistent=consistent)
-        session.emit(_plain(name, found), pairs_of(found))
+        session.emit(group_json(name, found), pairs_of(found))
         more = False
     else:
         groups = session.counters.scan(aggregate, values, consistent=consistent)
         listed = [one for _, one in islice(groups, limit + 1)]
         more = len(listed) > limit
-        document = {"aggregate": name, "groups": [_plain(name, one) for one in listed[:limit]], "more": more}
+        document = {"aggregate": name, "groups": [group_json(name, one) for one in listed[:limit]], "more": more}
         session.emit(document, _rows(aggregate, listed[:limit]))
     complete, as_declared = Statuses.of_table(session.table).standing(aggregate)
     if not complete:
@@ -50,20 +51,10 @@ def get(session: Session, name: str, group: tuple[str, ...], *, limit: int, cons
         session.tell(f"there are more: --limit {2 * limit}")
 
 
-def plain_measures(measures: Mapping[str, Any]) -> dict[str, Any]:
-    """Measures as JSON has them: the bins of a histogram are texts."""
-    return {
-        name: {str(one): count for one, count in value.items()} if isinstance(value, Mapping) else value
-        for name, value in measures.items()
-    }
-
-
 def pairs_of(found: Group) -> RenderableType:
     """The measures of a group, histograms as bars."""
-    plain = {name: value for name, value in found.measures.items() if not isinstance(value, Mapping)}
-    parts: list[RenderableType] = (
-        [pairs({name: number(value) for name, value in plain.items()}, numbers=True)] if plain else []
-    )
+    plain = {name: number(value) for name, value in found.measures.items() if not isinstance(value, Mapping)}
+    parts: list[RenderableType] = [pairs(plain, numbers=True)] if plain else []
     for name, bins in found.measures.items():
         if isinstance(bins, Mapping):
             top = max(bins.values(), default=0)
@@ -78,19 +69,7 @@ def pairs_of(found: Group) -> RenderableType:
 def _rows(aggregate: Aggregate, groups: list[Group]) -> RenderableType:
     shown = grid(*aggregate.fields, *aggregate.measures, numbers=tuple(aggregate.measures))
     for one in groups:
-        cells = [
-            f"{len(value)} bins" if isinstance(value, Mapping) else number(value) for value in one.measures.values()
-        ]
+        cells = [f"{len(each)} bins" if isinstance(each, Mapping) else number(each) for each in one.measures.values()]
         shown.add_row(*one.values.values(), *cells)
     shown.columns[0].style = HEADING if groups else ""
     return shown
-
-
-def _plain(name: str, found: Group) -> dict[str, Any]:
-    return {
-        "aggregate": name,
-        "values": dict(found.values),
-        "measures": plain_measures(found.measures),
-        "complete": found.complete,
-        "as_declared": found.as_declared,
-    }
