@@ -22,11 +22,9 @@ def bookkeeping_key(sk: str, partition: str = "") -> dict[str, Any]:
     return {PK: {"S": CHECKPOINT_PREFIX + partition}, SK: {"S": sk}}
 
 
-def bookkeeping_item(
-    key: Mapping[str, Any], values: Mapping[str, Any], expires_at: int | None = None
-) -> dict[str, Any]:
+def bookkeeping_item(key: Mapping[str, Any], values: Mapping[str, Any], expires: int | None = None) -> dict[str, Any]:
     """An item with these values, for good or until it expires, in seconds since 1970."""
-    ttl = {} if expires_at is None else {TTL: expires_at}
+    ttl = {} if expires is None else {TTL: expires}
     return {**key, **typed_values({TYPE: CHECKPOINT, **ttl, **values})}
 
 
@@ -40,15 +38,13 @@ def typed_values(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: {kind: str(values[name]) if kind == "N" else values[name]} for name, kind in kinds.items()}
 
 
-def put_as_seen(
-    table: str, item: Mapping[str, Any], seen: Mapping[str, Any], compared: Iterable[str]
-) -> dict[str, Any]:
+def put_as_seen(table: str, new: Mapping[str, Any], seen: Mapping[str, Any], compared: Iterable[str]) -> dict[str, Any]:
     """PutItem's arguments if some attributes are `compared` with what was seen; if nothing was, there must be none."""
     names = {name: f"a{index}" for index, name in enumerate(compared if seen else ())}
     conditions = [f"#{a} = :{a}" if name in seen else f"attribute_not_exists(#{a})" for name, a in names.items()]
     put: dict[str, Any] = {
         "TableName": table,
-        "Item": dict(item),
+        "Item": dict(new),
         "ConditionExpression": " AND ".join(conditions) or f"attribute_not_exists({PK})",
     }
     if names:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from dynamodb_counters._items.attributes import Image, TypedValue
+from dynamodb_counters._items.conversions import binary
 from dynamodb_counters._items.table_schema import PACK_PREFIX
 from dynamodb_counters._timeline.times import FIRST_SECOND, utc
 from dynamodb_counters.errors import MalformedImageError
@@ -125,10 +126,7 @@ def encode_chunk(rows: Sequence[Row], batch: str, *, is_last: bool = False) -> b
 def decode_chunk(value: Mapping[str, Any]) -> Chunk:
     """The chunk of a typed attribute, binary or, in a stream record, base64; MalformedImageError if it holds none."""
     try:
-        packed = value["B"]
-        return _chunk(
-            json.loads(zlib.decompress(base64.b64decode(packed) if isinstance(packed, str) else bytes(packed)))
-        )
+        return _chunk(json.loads(zlib.decompress(binary(value["B"]))))
     except (LookupError, TypeError, AttributeError, ValueError, zlib.error) as error:
         raise MalformedImageError(f"the chunk cannot be read: {type(error).__name__}: {error}") from error
 

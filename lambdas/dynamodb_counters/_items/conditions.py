@@ -74,9 +74,8 @@ class Condition:
         return combine(*(part._required for part in self.operands))
 
     def __bool__(self) -> bool:
-        raise InvalidArgumentError(
-            "condition", self, "conditions combined with &, | and ~, not with 'and', 'or', 'not'"
-        )
+        expected = "conditions combined with &, | and ~, not with 'and', 'or', 'not'"
+        raise InvalidArgumentError("condition", self, expected)
 
     def __and__(self, other: Condition) -> Condition:
         return Condition("and", None, (self, other)) if isinstance(other, Condition) else NotImplemented

@@ -76,7 +76,7 @@ def plain_value(value: Mapping[str, Any]) -> Any:
         case "N":
             plain = parse_number(content)
         case "B":
-            plain = _bytes(content)
+            plain = binary(content)
         case "NULL":
             plain = None
         case "SS" | "NS" | "BS":
@@ -88,6 +88,6 @@ def plain_value(value: Mapping[str, Any]) -> Any:
     return plain
 
 
-def _bytes(content: str | bytes) -> bytes:
-    """A chunk's binary is base64 text."""
+def binary(content: str | bytes) -> bytes:
+    """Binary as bytes: in a stream record, and within a chunk, it is base64 text."""
     return base64.b64decode(content) if isinstance(content, str) else bytes(content)

@@ -36,9 +36,8 @@ def _iso_seconds(text: str) -> int:
     except ValueError:
         raise MalformedImageError(f"{text!r:.80} is not an ISO 8601 time") from None
     if moment.tzinfo is None:
-        raise MalformedImageError(
-            f"{text!r:.80} has no offset from UTC, so its moment is ambiguous; write ...Z or +02:00"
-        )
+        hint = "so its moment is ambiguous; write ...Z or +02:00"
+        raise MalformedImageError(f"{text!r:.80} has no offset from UTC, {hint}")
     # Not timestamp(): far from 1970, a float rounds the last microsecond of a second up to the next.
     since = moment - _EPOCH
     return since.days * DAY + since.seconds

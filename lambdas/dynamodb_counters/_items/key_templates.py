@@ -69,9 +69,7 @@ class KeyTemplate:
         object.__setattr__(self, "_pattern", re.compile(pattern, re.DOTALL))
         # Values hold no "#", so keys are equal only segment by segment; \0 stands for a value.
         segments = "\0".join(literals).split("#")
-        object.__setattr__(
-            self, "_segments", tuple((each.removesuffix("\0"), each.endswith("\0")) for each in segments)
-        )
+        object.__setattr__(self, "_segments", tuple((one.removesuffix("\0"), one.endswith("\0")) for one in segments))
 
     def render(self, values: Mapping[str, object]) -> str:
         """The key of some values: a str, int or Decimal per field; other values are ignored."""

@@ -8,10 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 PK: Final = "pk"
-"""Partition key of the table, a string."""
-
 SK: Final = "sk"
-"""Sort key of the table, a string."""
+"""Partition and sort key of the table, strings."""
 
 TTL: Final = "ttl"
 """When DynamoDB may delete an item, in seconds since 1970."""
@@ -111,10 +109,8 @@ QUARANTINE_PREFIX: Final = "QUARANTINE#"
 """Starts the partition keys of quarantine items."""
 
 MAX_PK_BYTES: Final = 2048
-"""Longest partition key, in UTF-8 bytes."""
-
 MAX_SK_BYTES: Final = 1024
-"""Longest sort key, in UTF-8 bytes."""
+"""Longest partition and sort key, in UTF-8 bytes."""
 
 MAX_NUMBER_DIGITS: Final = 38
 """Most significant digits of a number."""

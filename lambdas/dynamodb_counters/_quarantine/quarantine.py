@@ -32,9 +32,7 @@ class Quarantine:
     def __init__(
         self, table: Table, retention_seconds: float, ttl_of: Callable[[Record], str | None] = lambda _: TTL
     ) -> None:
-        self._ttl_of = ttl_of
-        self._table = table
-        self._retention_seconds = retention_seconds
+        self._table, self._retention_seconds, self._ttl_of = table, retention_seconds, ttl_of
 
     def keep(self, shard: str, images: Sequence[Unfoldable], state: str = WAITING) -> int:
         """Keep images that are not kept yet and return how many; `CommitError` means: deliver the batch again."""

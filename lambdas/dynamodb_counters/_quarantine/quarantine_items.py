@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.conversions import binary
 from dynamodb_counters._items.table_schema import PK, QUARANTINE, QUARANTINE_PREFIX, SK, TTL, TYPE
 
 STATE: Final = "state"
@@ -155,11 +156,7 @@ def pack(content: Mapping[str, Any]) -> dict[str, str | bytes]:
 
 def unpack(value: Mapping[str, Any]) -> dict[str, Any]:
     """Undo `pack`; binary comes as bytes or, in a stream record, as base64 text."""
-    if "S" in value:
-        content = json.loads(value["S"])
-    else:
-        packed = value["B"]
-        content = json.loads(zlib.decompress(base64.b64decode(packed) if isinstance(packed, str) else bytes(packed)))
+    content = json.loads(value["S"] if "S" in value else zlib.decompress(binary(value["B"])))
     if not isinstance(content, dict):
         raise TypeError("expected a JSON object")
     return content
