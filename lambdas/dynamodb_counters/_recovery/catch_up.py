@@ -97,11 +97,8 @@ class CatchUp:
         declarations: tuple[Declaration, ...] | None = None,
         at: float | None = None,
     ) -> None:
-        self._table = table
-        self._original = original
-        self._own = own
-        self._stream = stream
-        self._at = at
+        self._table, self._original, self._own = table, original, own
+        self._stream, self._at = stream, at
         self._declarations = last_declarations(table, RestoreError) if declarations is None else declarations
         self._source = read_control(table).source or None
         self._deployments = Deployments(table, self._declarations, takes_over=False)
@@ -120,9 +117,7 @@ class CatchUp:
         kept, passed = self._read(self._original, shards, lambda shard: checkpoints[shard].settled, until)
         found = Uncounted(read=sum(map(len, kept.values())), read_from=read_from)
         # Records that settled in a child are in the copy, and those that its parents had of the same key before.
-        chains = chains_of(
-            record for shard, records in kept.items() for record in records if key_of(record) not in passed[shard]
-        )
+        chains = chains_of(one for shard, those in kept.items() for one in those if key_of(one) not in passed[shard])
         # Chains that began later may lack their first records: what their items were before is unknown.
         chains = {
             key: chain
@@ -140,9 +135,8 @@ class CatchUp:
             "stream has forgotten records",
         )
         if copy.moment > until:
-            raise RestoreError(
-                f"the copy was made later than --at: it has a change of {copy.moment:.0f}, in epoch seconds"
-            )
+            found_at = f"it has a change of {copy.moment:.0f}, in epoch seconds"
+            raise RestoreError(f"the copy was made later than --at: {found_at}")
         if self._at is None:
             self._refuse(
                 [key for key, (low, high) in copy.ambiguous.items() if self._net(chains[key][low:high])],
@@ -255,11 +249,9 @@ class CatchUp:
         changes = [change for record in records for change in intake([record], origins)]
         if self._has_history():
             self._deployments.refresh(self._table.clock() + LONGEST_INVOCATION)
-        deployments = self._deployments
+        known = self._deployments
         # Near the cut of a backfill, changes are taken by their times.
-        classes = classify(
-            changes, deployments.history, deployments.plan_of, deployments.plan_in_force, now=self._table.clock()
-        )
+        classes = classify(changes, known.history, known.plan_of, known.plan_in_force, now=self._table.clock())
         folded = [fold(each.plan, each.changes) for each in classes]
         return any(part.unfoldable or any(any(delta.measures.values()) for delta in part.deltas) for part in folded)
 

@@ -78,8 +78,7 @@ class OnFailureBucket:
     """An on-failure bucket, reached by an S3 client."""
 
     def __init__(self, client: Any, name: str) -> None:
-        self._client = client
-        self._name = name
+        self._client, self._name = client, name
 
     def list_keys(self) -> Iterator[str]:
         for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._name, Prefix=PREFIX):

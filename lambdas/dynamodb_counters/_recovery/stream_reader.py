@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -21,9 +22,7 @@ class StreamReader:
     """One stream; `sleep` is injected by tests."""
 
     def __init__(self, client: DynamoDBStreamsClient, arn: str, sleep: Callable[[float], None] = time.sleep) -> None:
-        self._client = client
-        self._arn = arn
-        self._sleep = sleep
+        self._client, self._arn, self._sleep = client, arn, sleep
 
     def shards(self) -> list[str]:
         """All shards, parents before children."""
@@ -41,11 +40,15 @@ class StreamReader:
 
         return sorted(parents, key=depth)
 
-    def records(self, shard: str) -> Iterator[Record]:
+    def records(self, shard: str, after: str | None = None, most_pages: float = math.inf) -> Iterator[Record]:
+        """Those of a shard, all or from after a sequence number on, on no more than so many pages."""
         asked: Any = {"StreamArn": self._arn, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON"}
+        if after is not None:
+            asked |= {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": after}
         iterator: str | None = self._client.get_shard_iterator(**asked).get("ShardIterator")
         quiet = 0
-        while iterator is not None and quiet < _QUIET_PAGES:
+        while iterator is not None and quiet < _QUIET_PAGES and most_pages > 0:
+            most_pages -= 1
             page = self._client.get_records(ShardIterator=iterator)
             for record in page["Records"]:
                 created = record["dynamodb"]["ApproximateCreationDateTime"].timestamp()

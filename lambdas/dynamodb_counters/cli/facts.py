@@ -20,9 +20,11 @@ from dynamodb_counters._declarations import Declaration, Window
 from dynamodb_counters._declarations.generations import generation
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import created_of
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._reads.table_reads import get_items
+from dynamodb_counters._recovery.stream_reader import StreamReader
 from dynamodb_counters.cli.failures import told
 from dynamodb_counters.cli.session import Session
 from dynamodb_counters.cli.show.formats import stamp
@@ -37,7 +39,8 @@ _FEWEST_DIGITS: Final = 21
 
 def table_facts(session: Session) -> Facts:
     """Size, billing, stream and TTL of the table."""
-    found = session.client("dynamodb").describe_table(TableName=session.table.name)["Table"]
+    client, table = session.client("dynamodb"), session.table.name
+    found = client.describe_table(TableName=table)["Table"]
     stream = found.get("StreamSpecification", {})
     facts: Facts = {
         "name": found["TableName"],
@@ -53,10 +56,8 @@ def table_facts(session: Session) -> Facts:
             "arn": found.get("LatestStreamArn") if stream.get("StreamEnabled") else None,
         },
     }
-    expiry, problem = tried(
-        lambda: session.client("dynamodb").describe_time_to_live(TableName=session.table.name)["TimeToLiveDescription"]
-    )
-    expiry = expiry or {}
+    answer, problem = tried(lambda: client.describe_time_to_live(TableName=table)["TimeToLiveDescription"])
+    expiry = answer or {}
     facts["ttl"] = {"status": expiry.get("TimeToLiveStatus"), "attribute": expiry.get("AttributeName")}
     return facts | ({"problem": problem} if problem else {})
 
@@ -157,23 +158,12 @@ def _uncovered(session: Session, plan: Plan, stream: str, shard: str, known: Che
 
     Most records behind a checkpoint are of the counts themselves, which concern nothing.
     """
-    streams = session.client("dynamodbstreams")
-    asked: dict[str, Any] = {"StreamArn": stream, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON"}
     through = _as_streams_write(known.applied_through) if known is not None else None
-    if through:
-        asked |= {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": through}
-    iterator = streams.get_shard_iterator(**asked).get("ShardIterator")
-    for _ in range(_MOST_PAGES):
-        if iterator is None:
-            break
-        page = streams.get_records(ShardIterator=iterator)
-        for record in page["Records"]:
-            created = record["dynamodb"]["ApproximateCreationDateTime"].timestamp()
-            dynamodb = {**record["dynamodb"], "ApproximateCreationDateTime": created}
-            folded = fold(plan, intake([{**record, "dynamodb": dynamodb}]))
-            if folded.deltas or folded.unfoldable:
-                return float(created)
-        iterator = page.get("NextShardIterator")
+    reader = StreamReader(session.client("dynamodbstreams"), stream, lambda _: None)
+    for record in reader.records(shard, through, _MOST_PAGES):
+        folded = fold(plan, intake([record]))
+        if folded.deltas or folded.unfoldable:
+            return created_of(record)
     return None
 
 
@@ -187,9 +177,7 @@ def _checkpoints(session: Session, shards: list[str]) -> dict[str, Checkpoint | 
         held = {shard: items.get((key[PK]["S"], key[SK]["S"])) for shard, key in keys.items()}
         reached = {shard: _readable(item) for shard, item in held.items() if item is not None}
         found |= reached
-        books = {
-            shard: f"{shard}{BOOK}{known.successor}" for shard, known in reached.items() if known and known.successor
-        }
+        books = {shard: f"{shard}{BOOK}{one.successor}" for shard, one in reached.items() if one and one.successor}
         if not books:
             break
     return found
