@@ -25,7 +25,6 @@ from dynamodb_counters.testing._test_clock import TestClock
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
-_NO_FAULTS: Final = Faults()
 _SHARDS: Final = 3
 """Shards of a stream with faults; one without has a single shard."""
 
@@ -57,9 +56,8 @@ class CountersInMemory(Counters):
         rng = random.Random(seed)
         shards = _SHARDS if faults else 1
         self._clock = TestClock(now, self._expire_until)
-        self._memory = MemoryTable(
-            self._clock, rng.getrandbits(32), shards, indexes={RANKING_INDEX: (LEADERBOARD, SCORE)}
-        )
+        indexes = {RANKING_INDEX: (LEADERBOARD, SCORE)}
+        self._memory = MemoryTable(self._clock, rng.getrandbits(32), shards, indexes=indexes)
         self._tables = [self._memory.tables[self._memory.name]]
         sources = [declared.source for declared in declarations]
         keys = next((one.keys for one in sources if isinstance(one, Items) and one.keys is not None), None)
@@ -211,7 +209,7 @@ def counters_in_memory(
         raise InvalidArgumentError("faults", faults, "a Faults, or None")
     if quarantine not in ("raise", "keep"):
         raise InvalidArgumentError("quarantine", quarantine, "'raise' or 'keep'")
-    counters = CountersInMemory(_flattened(declarations), now, seed, faults or _NO_FAULTS)
+    counters = CountersInMemory(_flattened(declarations), now, seed, faults or Faults())
     yield counters
     if quarantine == "raise":
         counters.require_all_counted()

@@ -35,11 +35,9 @@ class OwnItems:
         return self._call("get_item", request)
 
     def _call(self, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        typed = {
-            name: _typed(value) if name in ("Item", "Key", "ExpressionAttributeValues") else value
-            for name, value in request.items()
-        }
-        answer = getattr(self._client, method)(TableName=self.name, **typed)
+        plain = {name: request[name] for name in ("Item", "Key", "ExpressionAttributeValues") if name in request}
+        typed = {name: _typed(values) for name, values in plain.items()}
+        answer = getattr(self._client, method)(TableName=self.name, **{**request, **typed})
         return {name: _plain(value) if name in ("Item", "Attributes") else value for name, value in answer.items()}
 
 

@@ -7,18 +7,9 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-
-class ConditionalCheckFailedException(ClientError):  # noqa: N818
-    """As the client's ``exceptions`` name it."""
-
-
-class TransactionCanceledException(ClientError):  # noqa: N818
-    """As the client's ``exceptions`` name it."""
-
-
-EXCEPTIONS: Final = SimpleNamespace(
-    **{kind.__name__: kind for kind in (ConditionalCheckFailedException, TransactionCanceledException)}
-)
+_NAMES: Final = ("ConditionalCheckFailedException", "TransactionCanceledException")
+EXCEPTIONS: Final = SimpleNamespace(**{name: type(name, (ClientError,), {}) for name in _NAMES})
+"""Those that the client's ``exceptions`` name."""
 
 
 def failure(operation: str, code: str, message: str = "injected", **more: Any) -> ClientError:

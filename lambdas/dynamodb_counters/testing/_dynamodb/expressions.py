@@ -19,9 +19,8 @@ from dynamodb_counters.testing._dynamodb.typed_values import (
     stored,
 )
 
-EXPRESSIONS: Final = (
-    *("ConditionExpression", "UpdateExpression", "KeyConditionExpression"),
-    *("FilterExpression", "ProjectionExpression"),
+EXPRESSIONS: Final = tuple(
+    f"{kind}Expression" for kind in ("Condition", "Update", "KeyCondition", "Filter", "Projection")
 )
 """The parameters that hold one."""
 

@@ -12,12 +12,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from dynamodb_counters._items.item_sizes import item_bytes
-from dynamodb_counters.testing._dynamodb.client_errors import (
-    EXCEPTIONS,
-    ConditionalCheckFailedException,
-    failure,
-    raise_first,
-)
+from dynamodb_counters.testing._dynamodb.client_errors import EXCEPTIONS, failure, raise_first
 from dynamodb_counters.testing._dynamodb.expressions import EXPRESSIONS, Placeholders, compile_condition, used
 from dynamodb_counters.testing._dynamodb.memory_partitions import Attempt, Key, Table, answer, attempt, read_units
 from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
@@ -102,10 +97,7 @@ class MemoryDynamoDB:
             found = [table.find("BatchGetItem", key) for key in asked["Keys"]]
             consistent = asked.get("ConsistentRead", False)
             self._consume(sum(read_units([item or {}], consistent=consistent) for item in found))
-        return {
-            "Responses": {name: _projected(asked, [item for item in found if item])},
-            "UnprocessedKeys": {},
-        }
+        return {"Responses": {name: _projected(asked, [item for item in found if item])}, "UnprocessedKeys": {}}
 
     def batch_execute_statement(self, *, Statements: list[dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
         """INSERTs only."""
@@ -166,7 +158,7 @@ class MemoryDynamoDB:
         try:
             with self._lock:
                 self._execute("PutItem", [("Put", put)])
-        except ConditionalCheckFailedException:
+        except self.exceptions.ConditionalCheckFailedException:
             return {"Error": {"Code": "DuplicateItem", "Message": "Duplicate primary key exists in table"}}
         except ClientError as error:
             return {"Error": {"Code": "ValidationError", "Message": str(error)}}
@@ -211,12 +203,10 @@ class MemoryTable(MemoryDynamoDB):
         name: str = "counters",
         *,
         indexes: Mapping[str, tuple[str, str]] | None = None,
-        keys: tuple[str, ...] = ("pk", "sk"),
-        ttl: str = "ttl",
     ) -> None:
         super().__init__(clock)
         self.name = name
-        self._only = self.create(name, *keys, seed=seed, shards=shards, ttl=ttl)
+        self._only = self.create(name, "pk", "sk", seed=seed, shards=shards)
         self._only.indexes |= indexes or {}
         self.stream = self._only.stream
 

@@ -71,9 +71,8 @@ def check(operation: str, request: Mapping[str, Any]) -> None:
         raise NotImplementedError(f"{operation} with {', '.join(more)} is not known in memory")
     for name, value in request.items():
         if value not in (getattr(shape.members[name], "enum", None) or (value,)):
-            raise failure(
-                operation, "ValidationException", f"invalid {name}={value!r}: expected one of the enum's values"
-            )
+            problem = f"invalid {name}={value!r}: expected one of the enum's values"
+            raise failure(operation, "ValidationException", problem)
     for part in _parts(operation, request):
         if problem := _problem(operation, part):
             raise failure(operation, "ValidationException", problem)
