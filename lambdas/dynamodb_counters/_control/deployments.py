@@ -119,11 +119,8 @@ class Deployments:
         takes_over: bool = True,
         always_reads: bool = False,
     ) -> None:
-        self._table = table
-        self._aggregator = aggregator
-        self._source = source
-        self._takes_over = takes_over
-        self._always_reads = always_reads or not takes_over
+        self._table, self._aggregator, self._source = table, aggregator, source
+        self._takes_over, self._always_reads = takes_over, always_reads or not takes_over
         self._declared, self._declared_id = declarations, deployment_id(declarations)
         self._own = without_attributes(declarations)
         own = tuple(map(definition, self._own))
@@ -180,10 +177,8 @@ class Deployments:
 
     def log(self, plan: Plan, shard: str, changes: Sequence[Change], cuts: Cuts, quarantine: Quarantine) -> float:
         """Log changes for the runs that are open, before they are counted; return the write units."""
-        return sum(
-            self._logs.write(run, plan, shard, changes, cuts.of_runs[run.id], quarantine=quarantine)
-            for run in self._runs
-        )
+        write, of_runs = self._logs.write, cuts.of_runs
+        return sum(write(run, plan, shard, changes, of_runs[run.id], quarantine=quarantine) for run in self._runs)
 
     def awaited(self, images: Iterable[Unfoldable]) -> list[Unfoldable]:
         """The images that wait for something, for that alone: not for what a completed backfill has replaced.
@@ -310,14 +305,9 @@ class Deployments:
                 "DEPLOYMENTS"
             )
 
-    def _attributes(self, last_number: int) -> dict[str, Any]:
-        """Attributes of the control's item about the aggregator and the generations."""
-        values = {
-            DECLARED: self._declared_id,
-            NUMBERED: last_number,
-            SOURCE: self._source,
-            AGGREGATOR: self._aggregator,
-        }
+    def _attributes(self, last: int) -> dict[str, Any]:
+        """Attributes of the control's item about the aggregator and the generations, with the last one's number."""
+        values = {DECLARED: self._declared_id, NUMBERED: last, SOURCE: self._source, AGGREGATOR: self._aggregator}
         return typed_values({name: value for name, value in values.items() if value})
 
     def _statuses(self, seen: Control, new: Merged, era: Era) -> dict[str, Status]:

@@ -24,9 +24,7 @@ class BucketCopies:
     """An on-failure bucket, by its name."""
 
     def __init__(self, client: Any, bucket: str, wanted: Wanted) -> None:
-        self._client = client
-        self._bucket = bucket
-        self._wanted = wanted
+        self._client, self._bucket, self._wanted = client, bucket, wanted
 
     def sweep(self, *, writes: bool) -> int:
         """Take the events' records out of the objects; return how many events were found."""

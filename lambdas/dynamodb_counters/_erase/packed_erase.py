@@ -40,8 +40,7 @@ class PackedEvents:
     """The chunks of the wanted events' declaration."""
 
     def __init__(self, table: Table, wanted: Wanted) -> None:
-        self._table = table
-        self._wanted = wanted
+        self._table, self._wanted = table, wanted
         self._identity = EventIdentity(wanted.event)
         self._prefix = f"{PACK_PREFIX}{wanted.event.name}#"
 

@@ -19,8 +19,7 @@ class EventItems:
     """The table's items of the wanted events."""
 
     def __init__(self, table: Table, wanted: Wanted) -> None:
-        self._table = table
-        self._wanted = wanted
+        self._table, self._wanted = table, wanted
 
     def sweep(self, *, keeps_counts: bool, writes: bool) -> int:
         """Delete them, as expired ones if their counts are kept; return how many there were."""

@@ -45,8 +45,7 @@ class QuarantineCopies:
     """The quarantine of one table."""
 
     def __init__(self, table: Table, wanted: Wanted) -> None:
-        self._table = table
-        self._wanted = wanted
+        self._table, self._wanted = table, wanted
 
     def drop(self) -> int:
         """Have entries wait no more that hold nothing but events; return how many of these were dropped."""

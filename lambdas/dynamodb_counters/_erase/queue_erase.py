@@ -26,9 +26,7 @@ class QueueCopies:
     """A queue of events, waiting or dead letters, by its URL."""
 
     def __init__(self, client: Any, url: str, wanted: Wanted, wait_seconds: int = 2) -> None:
-        self._client = client
-        self._url = url
-        self._wanted = wanted
+        self._client, self._url, self._wanted = client, url, wanted
         self._wait_seconds = wait_seconds
         """A short poll asks some of SQS's servers, a long one all."""
 

@@ -24,9 +24,7 @@ class Queues:
     """The queue and its dead-letter queue, by URL."""
 
     def __init__(self, table: Table, urls: Mapping[Target, str], longest_request: float = LONGEST_REQUEST) -> None:
-        self._table = table
-        self._urls = urls
-        self._longest_request = longest_request
+        self._table, self._urls, self._longest_request = table, urls, longest_request
 
     @cached_property
     def _sqs(self) -> SQSClient:

@@ -73,19 +73,17 @@ def accept_many(
     return [outcomes[index] for index in range(len(outcomes))]
 
 
-def _settle(
-    table: Table, event: Event, groups: list[list[dict[str, Any]]], conflicts: Conflicts
-) -> list[list[Outcome]]:
-    """Insert groups of items that share a key; return the outcomes of each group."""
+def _settle(table: Table, event: Event, alike: list[list[dict[str, Any]]], conflicts: Conflicts) -> list[list[Outcome]]:
+    """Insert items, given together with those of their key; return the outcomes of each key."""
     if event.version is not None:
         # PartiQL cannot say "unless newer": one call per item, and the versions of a key one after the other.
-        return table.each(lambda items: [insert(table, event, item) for item in items], groups)
-    first = insert_many(table, event, [items[0] for items in groups])
+        return table.each(lambda items: [insert(table, event, item) for item in items], alike)
+    first = insert_many(table, event, [items[0] for items in alike])
     if conflicts == "read" and table.bulk == "partiql":
-        first = _compared(table, event, [items[0] for items in groups], first)
+        first = _compared(table, event, [items[0] for items in alike], first)
     return [
         [outcome, *(_repeated(table, event, items[0], outcome, item) for item in items[1:])]
-        for outcome, items in zip(first, groups, strict=True)
+        for outcome, items in zip(first, alike, strict=True)
     ]
 
 

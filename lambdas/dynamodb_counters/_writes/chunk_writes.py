@@ -198,11 +198,10 @@ class _Writing:
         self._next = None
 
     def _refuse(self, write: _Write, number: int) -> None:
-        outcome = Outcome(
-            OutcomeStatus.REJECTED, f"expected an event of at most {_MAX_EVENT_BYTES // 1024} KB, compressed"
-        )
-        if number % (MAX_NUMBER + 1) == MAX_NUMBER:
-            outcome = Outcome(OutcomeStatus.FAILED, f"its bucket has {MAX_NUMBER:,} chunks already")
+        outcome = Outcome(OutcomeStatus.FAILED, f"its bucket has {MAX_NUMBER:,} chunks already")
+        if number % (MAX_NUMBER + 1) != MAX_NUMBER:
+            most = f"{_MAX_EVENT_BYTES // 1024} KB"
+            outcome = Outcome(OutcomeStatus.REJECTED, f"expected an event of at most {most}, compressed")
         for entry in write.entries:
             entry.outcome = outcome
         # Later writes may build on it.

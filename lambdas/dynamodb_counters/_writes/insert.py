@@ -58,11 +58,8 @@ def insert_many(table: Table, event: Event, items: Sequence[dict[str, Any]]) -> 
     if table.bulk == "put":
         return table.each(lambda item: insert(table, event, item), items)
     chunks = [items[start : start + _STATEMENTS_PER_CALL] for start in range(0, len(items), _STATEMENTS_PER_CALL)]
-    return [
-        outcome
-        for outcomes in table.each(lambda chunk: _insert_chunk(table, event, chunk), chunks)
-        for outcome in outcomes
-    ]
+    found = table.each(lambda chunk: _insert_chunk(table, event, chunk), chunks)
+    return [outcome for outcomes in found for outcome in outcomes]
 
 
 def _insert_chunk(table: Table, event: Event, items: Sequence[dict[str, Any]]) -> list[Outcome]:
@@ -76,9 +73,8 @@ def _insert_chunk(table: Table, event: Event, items: Sequence[dict[str, Any]]) -
             pending.append(index)
     for _ in table.tries() if pending else ():
         try:
-            answers = table.client.batch_execute_statement(Statements=[statements[index] for index in pending])[
-                "Responses"
-            ]
+            tried = [statements[index] for index in pending]
+            answers = table.client.batch_execute_statement(Statements=tried)["Responses"]
         except (ClientError, BotoCoreError) as error:
             if not isinstance(error, ClientError) or error.response["Error"]["Code"] not in _REFUSED:
                 for index in pending:
@@ -109,10 +105,8 @@ def failed(error: Exception) -> Outcome:
     if not isinstance(error, ClientError):
         return Outcome(OutcomeStatus.FAILED, f"{type(error).__name__}: {error}")
     response: Any = error.response
-    reasons = [reason.get("Code", "None") for reason in response.get("CancellationReasons", ())]
-    return Outcome(
-        OutcomeStatus.FAILED, ": ".join([_reason(response["Error"]), *([", ".join(reasons)] if reasons else [])])
-    )
+    codes = ", ".join(reason.get("Code", "None") for reason in response.get("CancellationReasons", ()))
+    return Outcome(OutcomeStatus.FAILED, ": ".join(filter(None, (_reason(response["Error"]), codes))))
 
 
 def _outcome_of(raised: ClientError | None, error: Mapping[str, Any]) -> Outcome:

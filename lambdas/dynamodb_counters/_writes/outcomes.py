@@ -190,6 +190,5 @@ def require_taken(outcome: Outcome, retry: str = "send the event again") -> Outc
 
 def rejection(outcome: Outcome, before: str = "", after: str = "") -> RejectedEventError:
     error = outcome.error or InvalidArgumentError("values", None, str(outcome.reason))
-    return RejectedEventError(
-        error.argument, error.value, error.expected, f"{before}{outcome.error or outcome.reason}{after}"
-    )
+    text = f"{before}{outcome.error or outcome.reason}{after}"
+    return RejectedEventError(error.argument, error.value, error.expected, text)
