@@ -133,10 +133,8 @@ def _run(emulator: Emulator, app: App, command: Sequence[str], progress: Callabl
     finally:
         status = supervisor.stop(process)
     if status:
-        reason = next((line.strip() for line in reversed(lines) if _CULPRIT.fullmatch(line.strip())), "")
-        raise CdkError(
-            f"`cdk {command[0]}` ended with status {status}" + (f": {reason}" if reason else ""), lines[-_TAIL_LINES:]
-        )
+        reason = next((f": {line.strip()}" for line in reversed(lines) if _CULPRIT.fullmatch(line.strip())), "")
+        raise CdkError(f"`cdk {command[0]}` ended with status {status}{reason}", lines[-_TAIL_LINES:])
 
 
 def _environment(emulator: Emulator) -> dict[str, str]:

@@ -89,12 +89,9 @@ class Emulator:
 
     def client(self, service: str) -> Any:
         """Create a client of an emulated service for many threads, independent of this user's AWS configuration."""
-        nothing = (None, None, None, None)
-        no_file = (None, None, _NOWHERE, None)
-        session = botocore.session.Session(
-            session_vars={"profile": nothing, "config_file": no_file, "credentials_file": no_file}
-        )
-        return session.create_client(
+        nothing, no_file = (None, None, None, None), (None, None, _NOWHERE, None)
+        variables = {"profile": nothing, "config_file": no_file, "credentials_file": no_file}
+        return botocore.session.Session(session_vars=variables).create_client(
             service,
             region_name=self.region,
             endpoint_url=self.endpoint_url,

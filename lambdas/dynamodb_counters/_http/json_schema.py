@@ -97,16 +97,14 @@ def _require_enforced(schema: Mapping[str, Any]) -> None:
         for keyword, value in part.items():
             if _DESCRIBING.fullmatch(keyword):
                 continue
-            refused = f"{place}/{_escaped(keyword)}"
+            where = f"{place}/{_escaped(keyword)}"
             if keyword not in enforced and not {_WITH_OTHERS.get(keyword)} & enforced & part.keys():
-                raise InvalidArgumentError("schema", refused, f"a keyword of {draft}: this one would not be enforced")
+                raise InvalidArgumentError("schema", where, f"a keyword of {draft}: this one would not be enforced")
             if "$ref" in part and keyword != "$ref":
-                raise InvalidArgumentError(
-                    "schema", refused, "nothing next to $ref: it would not be enforced; use allOf"
-                )
+                raise InvalidArgumentError("schema", where, "nothing next to $ref: it would not be enforced; use allOf")
             if keyword == "format" and value not in formats:
                 known = ", ".join(sorted(formats))
-                raise InvalidArgumentError("schema", refused, f"one of {known}: {value!r} would not be enforced")
+                raise InvalidArgumentError("schema", where, f"one of {known}: {value!r} would not be enforced")
 
 
 def _parts(place: str, schema: object) -> Iterator[tuple[str, Mapping[str, Any]]]:

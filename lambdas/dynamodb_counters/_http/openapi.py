@@ -146,9 +146,8 @@ def _window_paths(window: Window) -> Json:
         f"{base}/series": _get(f"Counts of {name} by step", f"series_{name}", fields, OPTIONS["series"], series),
     }
     if window.retention is None:
-        paths[f"{base}/closed"] = _get(
-            f"Last closed periods of {name}", f"closed_{name}", fields, OPTIONS["closed"], closed
-        )
+        summary = f"Last closed periods of {name}"
+        paths[f"{base}/closed"] = _get(summary, f"closed_{name}", fields, OPTIONS["closed"], closed)
     longest = min(window.longest or MAX_DURATION, MAX_DURATION)
     defaults = {"last": min(DEFAULT_LAST, longest), "step": min(DEFAULT_STEP, longest)}
     for operation in (path["get"] for path in paths.values()):
@@ -292,8 +291,6 @@ def _post_batch(counted: list[Declaration]) -> Json:
 
 def _responses(schema: Json, *more_errors: str) -> Json:
     success = {"description": "Success", "content": {"application/json": {"schema": schema}}}
-    problem = {
-        "description": "Problem details (RFC 9457)",
-        "content": {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-    }
+    content = {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    problem = {"description": "Problem details (RFC 9457)", "content": content}
     return {"200": success, **dict.fromkeys(("400", *more_errors, "503"), problem)}

@@ -25,12 +25,7 @@ class ProblemError(CountersError):
 
     @property
     def body(self) -> dict[str, Any]:
-        problem = {
-            "type": "about:blank",
-            "title": self.status.phrase,
-            "status": int(self.status),
-            "detail": str(self),
-        }
+        problem = {"type": "about:blank", "title": self.status.phrase, "status": int(self.status), "detail": str(self)}
         return problem | {"errors": self.errors} if self.errors else problem
 
 

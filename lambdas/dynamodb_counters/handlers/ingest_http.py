@@ -72,13 +72,12 @@ def _post_events() -> Response[str]:
         messages = queue_messages(texts)
     # Some messages may be in the queue already; their events become duplicates, which are not counted.
     detail = "the events could not be queued; resend all of them"
-    attribute: MessageAttributeValueTypeDef = {"DataType": "Number", "StringValue": str(int(now))}
+    taken: MessageAttributeValueTypeDef = {"DataType": "Number", "StringValue": str(int(now))}
+    told = {"taken": taken}
     try:
         with time_limit(app.lambda_context.get_remaining_time_in_millis() / 1000, detail):
             for message in messages:
-                config.sqs.send_message(
-                    QueueUrl=config.queue_url, MessageBody=message, MessageAttributes={"taken": attribute}
-                )
+                config.sqs.send_message(QueueUrl=config.queue_url, MessageBody=message, MessageAttributes=told)
     except (BotoCoreError, ClientError) as error:
         logger.exception("the queue refused a message")
         raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, detail) from error
