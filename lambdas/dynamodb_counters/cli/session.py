@@ -155,19 +155,17 @@ class Session:
             advance(0)
             yield advance
 
-    def _new_client(self, service: str) -> Any:
+    def _new_client(self, name: str) -> Any:
         config = Config(
             max_pool_connections=CONCURRENCY,
             connect_timeout=3,
             read_timeout=20,
             # A shard of a stream takes five requests per second, and is read as fast as it goes.
-            retries={"mode": "standard", "total_max_attempts": 10 if service == "dynamodbstreams" else 4},
+            retries={"mode": "standard", "total_max_attempts": 10 if name == "dynamodbstreams" else 4},
         )
         session = AwsSession(profile=self.profile)
         try:
-            return session.create_client(
-                service, region_name=self.region, endpoint_url=self.endpoint_url, config=config
-            )
+            return session.create_client(name, region_name=self.region, endpoint_url=self.endpoint_url, config=config)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
 

@@ -101,9 +101,7 @@ def _told(worked: Worked, filled: list[str], whole: dict[str, float], work: Back
         entries.append(f"{_entries(lacking)} {wait} could not be counted")
     lines = [f"{', '.join(filled)}: counted all there is, in {span(worked.seconds)}"]
     lines[0] += f"; {number(worked.items)} items scanned, {number(round(worked.units))} units"
-    lines += [
-        f"{name}: whole back to {moment_text(since)}; earlier events may have expired" for name, since in whole.items()
-    ]
+    lines += [f"{name}: whole back to {moment_text(at)}; earlier events may have expired" for name, at in whole.items()]
     return [*lines, *entries, "Readers use these counts within a minute."]
 
 

@@ -196,10 +196,8 @@ def _quarantine(quarantine: Facts) -> RenderableType:
 def _queues(queues: list[Facts]) -> RenderableType:
     shown = grid("queue", "messages", "in flight", numbers=("messages", "in flight"))
     for one in queues:
-        name = one["queue"].rsplit("/", 1)[-1]
-        shown.add_row(
-            name, Text(number(one["messages"]), WARNING if one["messages"] else GOOD), number(one["in_flight"])
-        )
+        waiting = Text(number(one["messages"]), WARNING if one["messages"] else GOOD)
+        shown.add_row(one["queue"].rsplit("/", 1)[-1], waiting, number(one["in_flight"]))
     return shown
 
 

@@ -20,13 +20,7 @@ from dynamodb_counters.cli.show.formats import number
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @shared
 def drop(
-    session: Session,
-    names: tuple[str, ...],
-    *,
-    units_per_second: float | None,
-    segments: int,
-    dry_run: bool,
-    yes: bool,
+    session: Session, names: tuple[str, ...], *, units_per_second: float | None, segments: int, dry_run: bool, yes: bool
 ) -> int:
     """Delete items of counts that a backfill has replaced two days ago, or earlier.
 

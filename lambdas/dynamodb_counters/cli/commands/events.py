@@ -46,10 +46,8 @@ def events(
     """
     event = session.find(Event, name)
     values = fields_of(attributes, None, needed=event.packed._tenants if event.packed else event._pk_template.fields)
-    found = session.counters.events(
-        event, values, start=since, end=until, time=time, after=after, consistent=consistent
-    )
-    listed = list(found if everything else islice(found, limit + 1))
+    read = session.counters.events(event, values, start=since, end=until, time=time, after=after, consistent=consistent)
+    listed = list(read if everything else islice(read, limit + 1))
     page = listed if everything else listed[:limit]
     has_more = len(listed) > len(page)
     following = event._sk_template.render(page[-1]) if has_more and event.packed is None else None

@@ -81,10 +81,8 @@ def list_entries(session: Session, wanted: Wanted, *, state: str, limit: int) ->
     shown = grid(*columns, numbers=("age",), keep=("id", "state"))
     for entry in found[:limit]:
         age = "-" if entry.created is None else span(now - entry.created)
-        names = ", ".join(entry.names) or "all"
-        shown.add_row(
-            entry.id, age, *([entry.state] if said else []), names, entry.item_key, reason_text(entry.kept.reason)
-        )
+        about = (", ".join(entry.names) or "all", entry.item_key, reason_text(entry.kept.reason))
+        shown.add_row(entry.id, age, *([entry.state] if said else []), *about)
     rest = f", {len(found) - limit:,} more than shown" if len(found) > limit else ""
     total = Text(f"{number(len(found))} {'entry' if len(found) == 1 else 'entries'}{rest}", QUIET)
     session.emit({"entries": [entry.document() for entry in found]}, Lines(shown, total) if found else total)

@@ -181,9 +181,8 @@ def _continued(fresh: Progress, kept: Path) -> Progress:
     except (ValueError, TypeError, AttributeError):
         is_same = False
     if not is_same:
-        raise click.UsageError(
-            f"{str(kept)!r} is of another replay or damaged: --restart starts over, --progress names another"
-        )
+        hint = "--restart starts over, --progress names another"
+        raise click.UsageError(f"{str(kept)!r} is of another replay or damaged: {hint}")
     return known
 
 

@@ -57,9 +57,8 @@ def restore(session: Session, stream: str, *, at: datetime | None, dry_run: bool
     table, streams = session.table, session.client("dynamodbstreams")
     described = table.client.describe_table(TableName=table.name)["Table"]
     if described.get("StreamSpecification", {}).get("StreamViewType") != "NEW_AND_OLD_IMAGES":
-        raise RestoreError(
-            "the table has no stream of new and old images: enable it first, so that changes of groups are seen"
-        )
+        hint = "enable it first, so that changes of groups are seen"
+        raise RestoreError(f"the table has no stream of new and old images: {hint}")
     own = described["LatestStreamArn"]
     if own == stream:
         raise RestoreError("the stream is the table's own: name the stream of the table it was restored from")

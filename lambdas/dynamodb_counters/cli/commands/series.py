@@ -71,9 +71,8 @@ def series(
     }
     chart, merged = bar_chart([Point(one.start, float(one.count)) for one in found], session.out.width, zone)
     each = span(step * merged) if isinstance(step, timedelta) else f"{merged} {step}"
-    head = Text.assemble(
-        (f"{name} {group_text(values)}".rstrip(), HEADING), (f"  {number(total)} in all, {each} per bar", QUIET)
-    )
+    title = f"{name} {group_text(values)}".rstrip()
+    head = Text.assemble((title, HEADING), (f"  {number(total)} in all, {each} per bar", QUIET))
     foot = Text(f"{moment_text(found[0].start, zone)} to {moment_text(found[-1].end, zone)}", QUIET)
     session.emit(document, Lines(head, "", *chart, "", foot))
 

@@ -27,11 +27,7 @@ def verifying(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the arguments of a verification."""
     for option in (
         click.option(
-            "--sample",
-            type=Rate(1),
-            default=1.0,
-            show_default=True,
-            help="Share of the groups that are compared.",
+            "--sample", type=Rate(1), default=1.0, show_default=True, help="Share of the groups that are compared."
         ),
         with_manner,
         click.argument("names", nargs=-1, metavar="[NAME]…"),

@@ -100,9 +100,8 @@ def _time_axis(bars: Sequence[Point], pitch: int, room: int, tz: tzinfo) -> tupl
     step = max((after - before).total_seconds() for before, after in pairwise(local)) if len(local) > 1 else DAY
     form = "%H:%M:%S" if step < MINUTE else "%H:%M" if step < DAY else "%b %d" if step < 28 * DAY else "%Y-%m"
     length = len(local[0].strftime(form))
-    spacing = next(
-        (one for one in (*_SPACINGS, *_LONG_SPACINGS) if one >= step and one / step * pitch >= length + 2), math.inf
-    )
+    fitting = (one for one in (*_SPACINGS, *_LONG_SPACINGS) if one >= step and one / step * pitch >= length + 2)
+    spacing = next(fitting, math.inf)
     round_ones = [place for place, when in enumerate(local) if _is_round(when, spacing, local[0])]
     # No step begins at a round time where the zone is half an hour off: then every step may get a label.
     free = 0

@@ -69,13 +69,8 @@ def shown(load: Workload, prices: PriceList, found: Sequence[Bill]) -> Renderabl
     designs = grid("dollars per month", "exact", "at most/s", *figures, numbers=("at most/s", *figures))
     for bill in found:
         units = f"{sum(each.writes for each in bill.units.values()):.4f}"
-        designs.add_row(
-            bill.title,
-            "yes" if bill.exact else "no",
-            _most(bill.ceiling()),
-            units,
-            *_sums(_COLUMNS, bill.dollars),
-        )
+        exact = "yes" if bill.exact else "no"
+        designs.add_row(bill.title, exact, _most(bill.ceiling()), units, *_sums(_COLUMNS, bill.dollars))
     stages = grid(f"units per event, {found[0].title}", "write", "read", numbers=("write", "read"))
     for name, stage in found[0].units.items():
         stages.add_row(name, f"{stage.writes:.6f}", f"{stage.reads:.6f}")
