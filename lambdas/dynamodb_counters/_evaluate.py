@@ -14,7 +14,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, changes_of, inserted
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.conversions import plain_value
-from dynamodb_counters._items.decimals import format_number, parse_number
+from dynamodb_counters._items.decimals import format_number
 from dynamodb_counters._items.table_schema import TYPE, is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -84,6 +84,7 @@ def _refusal(found: Unfoldable) -> InvalidArgumentError:
 
 def _images(items: Iterable[tuple[Event | Items, Mapping[str, Any]]], now: float | None) -> list[Image]:
     # Imported here: they bring boto3, which nothing else in this module needs.
+    from dynamodb_counters._writes.conflicts import is_newer  # noqa: PLC0415
     from dynamodb_counters._writes.event_items import typed_item  # noqa: PLC0415
     from dynamodb_counters._writes.packed_accept import refusal  # noqa: PLC0415
 
@@ -94,8 +95,8 @@ def _images(items: Iterable[tuple[Event | Items, Mapping[str, Any]]], now: float
             refused = refusal(source, image, now) if source.packed is not None else None
             if refused is not None:
                 raise refused.error or ValueError(refused.reason)
-            key = identity(image)
-            if key not in different or (source.version and _is_newer(image, different[key], source.version)):
+            key, version = identity(image), source.version
+            if key not in different or (version and is_newer(image[version], different[key][version])):
                 different[key] = image
         else:
             image = typed_item(None, values)
@@ -103,14 +104,6 @@ def _images(items: Iterable[tuple[Event | Items, Mapping[str, Any]]], now: float
             place = tuple(repr(image.get(name)) for name in names if name is not None)
             different[place if repr(None) not in place else index] = image
     return list(different.values())
-
-
-def _is_newer(image: Image, other: Image, version: str) -> bool:
-    """Result of DynamoDB's ``#version < :version``: false where the types differ."""
-    [(kind, one)], [(other_kind, another)] = image[version].items(), other[version].items()
-    if kind == other_kind == "N":
-        return parse_number(another) < parse_number(one)
-    return bool(kind == other_kind and another < one)
 
 
 def _image(delta: Delta) -> Image:

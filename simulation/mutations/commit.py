@@ -376,12 +376,12 @@ COMMIT: Final = r"""
 
 == _recovery/restored_images.py
 * a catch-up takes what had been counted for long for a gap
-- for image in (*found, *left)]
-+ for image in left or found]
+- for image in (*found, *left))
++ for image in left or found)
 ? ../unit/recovery/test_restored_images.py::test_changes_between_that_had_been_counted_for_long_may_be_missing
 * a catch-up takes changes that it has not read for a gap
-- for image in (*found, *left)]
-+ for image in found or left]
+- for image in (*found, *left))
++ for image in found or left)
 ? ../unit/recovery/test_restored_images.py::test_a_copy_before_changes_that_were_not_read_is_placed_by_the_one_before
 
 == _control/run_logs.py

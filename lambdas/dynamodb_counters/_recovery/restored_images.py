@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations.groups import identity
 from dynamodb_counters._fold.records import NEW, OLD, Record, created_of
+from dynamodb_counters._writes.conflicts import is_same
 
 _APPROXIMATELY: Final = 2.0
 """Seconds by which a record's time of creation, itself in whole seconds, may differ from that of the copy."""
@@ -64,8 +64,7 @@ def compare(chains: Mapping[ItemKey, list[Record]], copied: Images, at: float | 
     places: dict[ItemKey, list[int]] = {}
     until = math.inf
     for key, chain in chains.items():
-        item = _comparable(copied[key])
-        places[key] = matches = [index for index in range(len(chain) + 1) if item in _images_at(chain, index)]
+        places[key] = matches = [index for index in range(len(chain) + 1) if _shows(chain, index, copied[key])]
         if not matches:
             found.unknown.append(key)
             continue
@@ -91,30 +90,11 @@ def compare(chains: Mapping[ItemKey, list[Record]], copied: Images, at: float | 
     return found
 
 
-def _images_at(chain: list[Record], index: int) -> list[Any]:
-    """Images of the item before a record of its chain: the one that the record found, and the one that the last left.
+def _shows(chain: list[Record], index: int, item: Mapping[str, Any] | None) -> bool:
+    """Whether this was the item before a record of its chain: the record found it, or the last one left it.
 
-    They differ where records between the two are not here: long counted, or later than what was read.
+    The two differ where records between them are not here: long counted, or later than what was read.
     """
     found = [record["dynamodb"].get(OLD) for record in chain[index : index + 1]]
     left = [record["dynamodb"].get(NEW) for record in chain[max(index - 1, 0) : index]]
-    return [_comparable(image) for image in (*found, *left)]
-
-
-def _comparable(value: Any) -> Any:
-    """An image with numbers by value and sets without order."""
-    if isinstance(value, Mapping):
-        return {name: _typed(name, part) for name, part in value.items()}
-    return value
-
-
-def _typed(name: str, value: Any) -> Any:
-    if name == "N" and isinstance(value, str):
-        return Decimal(value)
-    if name in ("SS", "BS") and isinstance(value, list | tuple | set | frozenset):
-        return frozenset(value)
-    if name == "NS" and isinstance(value, list | tuple | set | frozenset):
-        return frozenset(map(Decimal, value))
-    if name == "L" and isinstance(value, list):
-        return [_comparable(part) for part in value]
-    return _comparable(value)
+    return any(image == item or (image and item and is_same({"M": image}, {"M": item})) for image in (*found, *left))

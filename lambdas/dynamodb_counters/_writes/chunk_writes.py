@@ -11,13 +11,12 @@ from uuid import uuid4
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._items.attributes import Image, TypedValue
+from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.chunks import MAX_NUMBER, Row, encode_chunk
-from dynamodb_counters._items.decimals import parse_number
 from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters._table import Table, time_left
 from dynamodb_counters._writes.chunk_log import GONE, BucketHoleError, ChunkLog, EventErasedError, LogKey
-from dynamodb_counters._writes.conflicts import repetition
+from dynamodb_counters._writes.conflicts import is_newer, repetition
 from dynamodb_counters._writes.insert import failed
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus
 from dynamodb_counters.errors import MalformedImageError
@@ -251,7 +250,7 @@ class _Writing:
             return [], True
         # An event that was accepted before versions were declared has none, and stands.
         known = before.rows[-1].values.get(version) if before is not None else log.versions.get(digest)
-        if known is None or not _is_newer(entry.values[version], known):
+        if known is None or not is_newer(entry.values[version], known):
             return [], True
         return [Row("-", held()), Row("+", entry.values)], True
 
@@ -277,10 +276,3 @@ class _Writing:
         assert best is not None
         self._guess = best[0]
         return best
-
-
-def _is_newer(one: TypedValue, other: TypedValue) -> bool:
-    """Whether a version is greater, as DynamoDB compares: strings with strings, numbers with numbers."""
-    if "S" in one and "S" in other:
-        return bool(one["S"] > other["S"])
-    return "N" in one and "N" in other and parse_number(one["N"]) > parse_number(other["N"])

@@ -20,7 +20,7 @@ def repetition(event: Event, image: Image, stored: Image) -> Outcome:
     An older version of the event is a repetition: it is what came late of a source that corrects itself.
     """
     version = event.version
-    if version is not None and not (version in stored and _is_same(image[version], stored[version])):
+    if version is not None and not (version in stored and is_same(image[version], stored[version])):
         return DUPLICATE
     different = differing(event, image, stored)
     if not different:
@@ -33,14 +33,22 @@ def differing(event: Event, image: Image, other: Image) -> list[str]:
     """The names of the attributes in which two events of one key differ, whatever the table has added to them."""
     # In a key, 1 and "1" are the same.
     names = sorted(name for name in image.keys() | other.keys() if not is_reserved(name) and name not in event.fields)
-    return [name for name in names if not _is_same(image.get(name, {}), other.get(name, {}))]
+    return [name for name in names if not is_same(image.get(name, {}), other.get(name, {}))]
+
+
+def is_newer(one: TypedValue, other: TypedValue) -> bool:
+    """Whether a version is greater, as DynamoDB compares: strings with strings, numbers with numbers."""
+    if "S" in one and "S" in other:
+        return bool(one["S"] > other["S"])
+    return "N" in one and "N" in other and parse_number(one["N"]) > parse_number(other["N"])
 
 
 def listed(names: list[str]) -> str:
     return ", ".join(map(repr, names[:_MOST_NAMES])) + (", …" if len(names) > _MOST_NAMES else "")
 
 
-def _is_same(one: TypedValue, other: TypedValue) -> bool:
+def is_same(one: TypedValue, other: TypedValue) -> bool:
+    """Whether typed values are equal, numbers by value and sets without order."""
     if one == other or one.keys() != other.keys():
         return one == other
     [(kind, content)] = one.items()
@@ -50,9 +58,9 @@ def _is_same(one: TypedValue, other: TypedValue) -> bool:
             # DynamoDB keeps 1.50 as 1.5.
             return parse_number(content) == parse_number(known)
         case "L":
-            return len(content) == len(known) and all(map(_is_same, content, known))
+            return len(content) == len(known) and all(map(is_same, content, known))
         case "M":
-            return content.keys() == known.keys() and all(_is_same(part, known[name]) for name, part in content.items())
+            return content.keys() == known.keys() and all(is_same(part, known[name]) for name, part in content.items())
         case "B" | "SS" | "NS" | "BS":
             return bool(plain_value(one) == plain_value(other))
     return False
