@@ -113,6 +113,17 @@ class Table:
             return False
         return True
 
+    def write_together(self, writes: Sequence[Any]) -> bool:
+        """Write several items at once, on conditions; return whether all of these held."""
+        try:
+            self.client.transact_write_items(TransactItems=writes)
+        except self.client.exceptions.TransactionCanceledException as error:
+            reasons = [reason.get("Code") for reason in error.response.get("CancellationReasons", ())]
+            if "ConditionalCheckFailed" not in reasons:
+                raise
+            return False
+        return True
+
     @cached_property
     def pool(self) -> ThreadPoolExecutor:
         """Threads for requests that run side by side."""

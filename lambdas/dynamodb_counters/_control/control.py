@@ -177,15 +177,7 @@ def write_control(
     known = {deployment_id(part): declared_item(part) for part in passing}
     known |= {deployment_id(part): deployment_item(part) for part in deployments}
     puts += [{"TableName": table.name, "Item": item} for item in known.values()]
-    client = table.client
-    try:
-        client.transact_write_items(TransactItems=[*({"Put": put} for put in puts), *also])  # type: ignore[list-item]
-    except client.exceptions.TransactionCanceledException as error:
-        codes = [reason.get("Code") for reason in error.response["CancellationReasons"]]
-        if "ConditionalCheckFailed" not in codes:
-            raise
-        return None
-    return new
+    return new if table.write_together([*({"Put": put} for put in puts), *also]) else None
 
 
 def close_runs(table: Table) -> None:

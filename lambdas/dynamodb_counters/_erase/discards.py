@@ -114,18 +114,10 @@ class Discards:
         return None
 
     def _write(self, *entries: Quarantined, mark: dict[str, Any] | None = None) -> bool:
-        client = self._table.client
         updates = [state_request(self._table, stored_key(entry), WAITING, DISCARDED) for entry in entries]
-        writes: list[Any] = [{"Update": update} for update in [*updates, *([mark] if mark else [])]]
-        try:
-            client.transact_write_items(TransactItems=writes)
-        except client.exceptions.TransactionCanceledException as error:
-            reasons = [reason.get("Code") for reason in error.response.get("CancellationReasons", ())]
-            if "ConditionalCheckFailed" not in reasons:
-                raise
-            return False
-        self._done.update(entry.key for entry in entries)
-        return True
+        done = self._table.write_together([{"Update": update} for update in [*updates, *([mark] if mark else [])]])
+        self._done.update(entry.key for entry in entries if done)
+        return done
 
 
 def _image(entry: Quarantined) -> tuple[str, Image | None]:

@@ -98,14 +98,11 @@ class QuotaCalls:
 
     def _write(self, period: QuotaPeriod, lease: str, change: Mapping[str, Any], units: int) -> bool:
         """Change a lease and its period together; False if others came first, or it is unknown."""
-        client: Any = self._table.client
         one = {"TableName": self._table.name, "Key": self._key(period, lease), **change}
         both = [one, reservation(self._table, self._quota, self._key(period), period, units)]
         try:
-            client.transact_write_items(TransactItems=[{"Update": update} for update in both])
+            return self._table.write_together([{"Update": update} for update in both])
         except (ClientError, BotoCoreError) as error:
-            reasons: Any = error.response.get("CancellationReasons", []) if isinstance(error, ClientError) else []
-            if not may_pass(error) and "ConditionalCheckFailed" not in [reason.get("Code") for reason in reasons]:
+            if not may_pass(error):
                 raise
             return False
-        return True
