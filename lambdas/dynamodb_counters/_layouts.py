@@ -166,13 +166,7 @@ class Layouts:
         raise LayoutError(f"the layout of {event.name!r} changes all the time")
 
     def _held(self, event: Event) -> Agreed | None:
-        found = self._table.client.query(
-            TableName=self._table.name,
-            KeyConditionExpression=f"{PK} = :pk AND {SK} = :sk",
-            ExpressionAttributeValues={":pk": {"S": PACK_PREFIX + event.name}, ":sk": {"S": LAYOUT}},
-            ConsistentRead=True,
-        )
-        for item in found["Items"]:
+        for item in self._table.partition(PACK_PREFIX + event.name, LAYOUT):
             retentions = tuple(
                 (-math.inf if since is None else since, math.inf if retention is None else retention)
                 for since, retention in json.loads(item[_RETENTIONS]["S"])
