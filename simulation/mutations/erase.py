@@ -10,6 +10,10 @@ ERASE: Final = r"""
 - given_up = sum(bucket.sweep(writes=drops) for bucket in self._buckets)
 + given_up = sum(bucket.sweep(writes=writes) for bucket in self._buckets)
 ? test_erase_waiting.py::test_without_consent_an_object_that_comes_meanwhile_stays
+* pages that a run still reads are erased
+- if run in is_open or table.clock() < written + HOUR:
++ if False:
+? test_erase.py::test_pages_of_runs_go_once_no_run_reads_them
 
 == _erase/quarantine_erase.py
 * an entry that waits is erased without a discard
@@ -28,10 +32,4 @@ ERASE: Final = r"""
 - state == PROVISIONAL and bool(read_control(self._table).runs)
 + False
 ? test_erase_waiting.py::test_an_entry_of_a_backfill_that_goes_on_stays_until_that_is_over
-
-== _erase/run_pages.py
-* pages that a run still reads are erased
-- if run in is_open or table.clock() < written + HOUR:
-+ if False:
-? test_erase.py::test_pages_of_runs_go_once_no_run_reads_them
 """

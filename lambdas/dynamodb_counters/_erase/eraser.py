@@ -8,14 +8,17 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from botocore.session import get_session
 
+from dynamodb_counters._control.control import read_control
+from dynamodb_counters._control.run_items import KEPT, RUN_SK_PREFIX, page_partitions
 from dynamodb_counters._erase.bucket_erase import BucketCopies
 from dynamodb_counters._erase.matching import Wanted
 from dynamodb_counters._erase.packed_erase import PackedEvents
 from dynamodb_counters._erase.plain_erase import EventItems
 from dynamodb_counters._erase.quarantine_erase import QuarantineCopies
 from dynamodb_counters._erase.queue_erase import QueueCopies
-from dynamodb_counters._erase.run_pages import sweep_pages
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SK, TTL
 from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import EraseError, InvalidArgumentError
 
 CountsOfErased: TypeAlias = Literal["keep", "take_back"]
@@ -115,7 +118,7 @@ class Eraser:
         events = self._items.sweep(keeps_counts=keeps_counts, writes=writes)
         packed = self._chunks.sweep(keeps_counts=keeps_counts, writes=writes)
         in_quarantine = self._quarantine.sweep(writes=writes, drops=drops)
-        pages, runs = sweep_pages(self._table, writes=writes)
+        pages, runs = _sweep_pages(self._table, writes=writes)
         return Erased(
             events=events,
             packed=packed,
@@ -128,6 +131,26 @@ class Eraser:
             runs=runs,
             left=in_quarantine.left + given_up * (not drops) if writes else 0,
         )
+
+
+def _sweep_pages(table: Table, *, writes: bool) -> tuple[int, int]:
+    """Delete the pages of runs that are over, which name groups; return how many, and of how many runs pages stay."""
+    found = staying = 0
+    runs = list(table.partition(CHECKPOINT_PREFIX, RUN_SK_PREFIX))
+    is_open = {run.id for run in read_control(table).runs}
+    for item in runs:
+        run = item[SK]["S"].removeprefix(RUN_SK_PREFIX)
+        parts = page_partitions(run, item)
+        keys = [key for pk in parts for key in table.partition(pk, ProjectionExpression=f"{PK}, {SK}")]
+        # A process that has not heard of the end writes and reads pages still.
+        written = float(item[TTL]["N"]) - KEPT
+        if run in is_open or table.clock() < written + HOUR:
+            staying += bool(keys)
+            continue
+        found += len(keys)
+        if writes:
+            table.each(lambda key: table.client.delete_item(TableName=table.name, Key=key), keys)
+    return found, staying
 
 
 def _texts(argument: str, texts: object) -> list[str]:
