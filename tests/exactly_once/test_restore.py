@@ -12,7 +12,7 @@ from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._quarantine.quarantine_items import Quarantined
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
-from dynamodb_counters._recovery.catch_up import CatchUp
+from dynamodb_counters._recovery.catch_up import CatchUp, has_caught_up
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.errors import CommitError
@@ -99,7 +99,7 @@ def restore(world: World, copied_table: Copy, at: float | None) -> None:
         try:
             told = None if has_history(copied_table) else declarations(world.specs)
             catch_up = CatchUp(table, original, own, "old", declarations=told, at=at)  # type: ignore[arg-type]
-            if catch_up.is_done():
+            if has_caught_up(table, "old"):
                 return
             catch_up.count(catch_up.find())
         except Crashed:

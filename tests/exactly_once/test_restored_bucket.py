@@ -13,7 +13,7 @@ from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined
-from dynamodb_counters._recovery.catch_up import CatchUp
+from dynamodb_counters._recovery.catch_up import CatchUp, has_caught_up
 from dynamodb_counters._recovery.given_up import GivenUp
 from dynamodb_counters._recovery.redrive_bucket import redrive_bucket
 from dynamodb_counters._table import Table
@@ -126,8 +126,9 @@ def _restore(world: World, restored: Copy, at: float) -> None:
         original: Any = Reader(world.backend.stream)
         own: Any = Reader(restored.stream)
         try:
-            catch_up = CatchUp(world.table(restored, calls), original, own, world.backend.stream.arn, at=at)
-            if catch_up.is_done():
+            table, stream = world.table(restored, calls), world.backend.stream.arn
+            catch_up = CatchUp(table, original, own, stream, at=at)
+            if has_caught_up(table, stream):
                 return
             catch_up.count(catch_up.find())
         except Crashed:

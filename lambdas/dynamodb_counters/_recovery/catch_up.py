@@ -103,9 +103,6 @@ class CatchUp:
         self._source = read_control(table).source or None
         self._deployments = Deployments(table, self._declarations, takes_over=False)
 
-    def is_done(self) -> bool:
-        return has_caught_up(self._table, self._stream)
-
     def find(self) -> Uncounted:
         """Records to be counted; RestoreError if these cannot be determined."""
         read_from = self._table.clock() - CAUGHT_UP_WITHIN

@@ -11,7 +11,7 @@ from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._items.watermarks import shard_digest
-from dynamodb_counters._recovery.catch_up import CatchUp
+from dynamodb_counters._recovery.catch_up import CatchUp, has_caught_up
 from dynamodb_counters._recovery.catch_up import deliver as redeliver
 from dynamodb_counters._recovery.restored_images import key_of
 from dynamodb_counters._table import Table
@@ -261,9 +261,9 @@ def test_afterwards_another_aggregator_may_take_over() -> None:
     with pytest.raises(CheckpointError):
         new.handle({"shardId": "shardId-1", "Records": [record]})
     work = catch_up(bench, copy)
-    assert not work.is_done()
+    assert not has_caught_up(table(copy), "arn")
     work.count(work.find())
-    assert work.is_done()
+    assert has_caught_up(table(copy), "arn")
     assert new.handle({"shardId": "shardId-1", "Records": [record]}).takeover
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import click
 
-from dynamodb_counters._recovery.catch_up import CatchUp
+from dynamodb_counters._recovery.catch_up import CatchUp, has_caught_up
 from dynamodb_counters._recovery.stream_reader import StreamReader
 from dynamodb_counters.cli.arguments import moment
 from dynamodb_counters.cli.session import Session, shared
@@ -78,7 +78,7 @@ def restore(session: Session, stream: str, *, at: datetime | None, dry_run: bool
         declarations=session.declarations if session.declared else None,
         at=restored_at.timestamp() if restored_at else None,
     )
-    done = Restored(status, done=catch_up.is_done())
+    done = Restored(status, done=has_caught_up(table, stream))
     if not done.done:
         uncounted = catch_up.find()
         done.read = uncounted.read
