@@ -9,15 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters.testing._dynamodb.typed_values import (
-    InvalidValueError,
-    Item,
-    Value,
-    add,
-    comparable,
-    parse,
-    stored,
-)
+from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, Item, Value, add, comparable, stored
 
 EXPRESSIONS: Final = tuple(
     f"{kind}Expression" for kind in ("Condition", "Update", "KeyCondition", "Filter", "Projection")
@@ -214,8 +206,8 @@ class _Parser:
 def require_update(request: Mapping[str, Any]) -> None:
     """Refuse an update for what it says, whatever item it meets."""
     given = Placeholders.of(request)
-    for number in (value["N"] for value in given.values.values() if "N" in value):
-        parse(number)
+    for value in given.values.values():
+        stored(value)
     names = [name for name, _ in _changes(request, given)]
     if len(set(names)) < len(names):
         raise InvalidValueError("Invalid UpdateExpression: Two document paths overlap with each other")
