@@ -64,7 +64,6 @@ class App:
 
     @property
     def options(self) -> list[str]:
-        """The CLI's."""
         values = [word for name, value in self.context.items() for word in ("--context", f"{name}={value}")]
         return [*(("--app", self.command) if self.command else ()), *values]
 

@@ -121,7 +121,6 @@ class Discards:
 
 
 def _image(entry: Quarantined) -> tuple[str, Image | None]:
-    """Which image an entry holds, and the image."""
     change = entry.content.get("dynamodb")
     for name in (NEW, OLD):
         image = change.get(name) if isinstance(change, Mapping) else None

@@ -44,7 +44,6 @@ def well_formed(event: object) -> dict[str, Any]:
 
 
 def body_text(event: Mapping[str, Any], max_bytes: int) -> str:
-    """Decode the body of an event."""
     headers = {name.lower(): value for name, value in event["headers"].items()}
     content_type = str(headers.get("content-type", "")).partition(";")[0].strip().lower()
     if content_type not in _CONTENT_TYPES:

@@ -20,11 +20,7 @@ CONTENT_SECURITY_POLICY: Final = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
-_CONTENT_TYPES: Final = {
-    ".css": "text/css; charset=utf-8",
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-}
+_KINDS: Final = {".css": "css", ".html": "html", ".js": "javascript"}
 FILES: Final = frozenset(
     {"beacon.js", "chart.js", "formats.js", "index.html", "page.css", "page.js", "uplot.css", "uplot.js"}
 )
@@ -46,4 +42,5 @@ def page_response(name: str, if_none_match: str | None) -> Response[str]:
     if name == SETTINGS:
         return etag_response(json.dumps(json.loads(settings)), JSON, headers, if_none_match)
     file = DIRECTORY / name
-    return etag_response(file.read_text(encoding="utf-8"), _CONTENT_TYPES[file.suffix], headers, if_none_match)
+    kind = f"text/{_KINDS[file.suffix]}; charset=utf-8"
+    return etag_response(file.read_text(encoding="utf-8"), kind, headers, if_none_match)

@@ -127,7 +127,6 @@ class KeyTemplate:
 
 @lru_cache(maxsize=1024)
 def key_template(text: str, max_bytes: int, argument: str) -> KeyTemplate:
-    """The `KeyTemplate` of a text, built once per process."""
     return KeyTemplate(text, max_bytes, argument)
 
 
