@@ -98,6 +98,7 @@ _REKEYED: Final = Advice(
     "count twice what comes again",
     "keep the event's old keys",
 )
+_KEPT_ELSEWHERE: Final = replace(_ADVICE["keep"], does="begins in new items", counts=_ADVICE["new"].counts)
 _NAMED: Final = "; named {former}, which is removed, it would go on with those counts"
 _EVENT: Final = Advice("changed", "holds for events that come from the deployment on", "as before")
 _KEPT_LONGER: Final = Advice(
@@ -134,6 +135,8 @@ def advice(merged: Merged, name: str, *, first: bool = False) -> Advice:
         if change.kind == "new":
             follows = replace(follows, title=f"new, {follows.title}", counts=found.counts)
         found = follows
+    elif change.kind == "keep" and change.before and change.after and _keys(change.before) != _keys(change.after):
+        found = _KEPT_ELSEWHERE
     event = _rekeyed(change)
     if event and change.kind in ("unchanged", "adjusted"):
         found = _REKEYED
@@ -221,8 +224,12 @@ def _former_name(merged: Merged, change: Change) -> str:
 
 
 def _is_alike(one: Declaration, two: Declaration) -> bool:
-    keys = [(each._pk_template.text, each._sk_template.text) for each in (one, two)]
-    return same_meaning(one, two) or (type(one) is type(two) and keys[0] == keys[1])
+    return same_meaning(one, two) or (type(one) is type(two) and _keys(one) == _keys(two))
+
+
+def _keys(declaration: Declaration) -> tuple[str, str, bool]:
+    pages = isinstance(declaration, Aggregate) and declaration.pages
+    return declaration._pk_template.text, declaration._sk_template.text, pages
 
 
 def _changed_root(merged: Merged, declaration: Declaration | None) -> str:

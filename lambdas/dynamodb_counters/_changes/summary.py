@@ -32,8 +32,8 @@ def summarized(parts: Iterable[Declaration | Event]) -> dict[str, Words]:
     >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", views=Count())
     >>> summarized([views])["views"]  # doctest: +NORMALIZE_WHITESPACE
     {'counts': 'event view', 'where': 'all', 'keeps': {'views': 'count'}, 'per': 'url', 'key': 'URL#{url} / STATISTICS',
-    'ranked': 'no', 'write shards': '1', 'groups of an item': 'at most 1000', 'expired items': 'stay counted',
-    'on change': 'backfill'}
+    'ranked': 'no', 'write shards': '1', 'in pages': 'no', 'groups of an item': 'at most 1000',
+    'expired items': 'stay counted', 'on change': 'backfill'}
     """
     found: dict[str, Words] = {}
     for part in parts:
@@ -80,6 +80,7 @@ def _aggregate_words(aggregate: Aggregate) -> Words:
     return {
         "ranked": "no" if ranking is None else f"by {ranking.measure} on {ranking.leaderboard}{spread}",
         "write shards": str(aggregate.write_shards),
+        "in pages": "yes" if aggregate.pages else "no",
         "groups of an item": f"at most {aggregate.max_groups}",
         # Few have a retention, so it is not shown at its default.
         **({} if aggregate.retention is None else {"retention": length_words(aggregate.retention)}),

@@ -111,6 +111,8 @@ def _details(declaration: Declaration) -> Iterator[str]:
             yield f"ranked by {declaration.ranking.measure}"
         if declaration.write_shards > 1:
             yield f"on {declaration.write_shards} write shards"
+        if declaration.pages:
+            yield "in pages"
         if declaration.retention is not None:
             yield f"kept {length_words(declaration.retention)}"
         return

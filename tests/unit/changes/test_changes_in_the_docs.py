@@ -78,6 +78,7 @@ class Row:
 
 _BIG_SHOPS = _shops(where=BIG)
 _MOVED = _shops(sk="MOVED")
+_EACH = _shops(pk="SHOPS", sk="{shop}")
 
 ROWS = [
     Row("Another filter", (SHOPS,), (_BIG_SHOPS,)),
@@ -90,6 +91,9 @@ ROWS = [
     Row("Another measure added", (_shops(measures={"taken": Sum("price")}),), (_shops(measures={"taken": Sum("price"), "sales": Count()}),)),
     Row("Another group: other fields in the key", (SHOPS,), (_shops(pk="SHOP#{shop}#{buyer}"),)),
     Row("Other keys, same fields", (SHOPS,), (_MOVED,)),
+    Row("The same with `on_change=\"keep\"`", (SHOPS,), (_shops(sk="MOVED", on_change="keep"),)),
+    Row("`pages=True`, or an item per group again", (_EACH,), (replace(_EACH, pages=True),)),
+    Row("The same with `on_change=\"keep\"`", (_EACH,), (replace(_EACH, pages=True, on_change="keep"),)),
     Row("Other `write_shards`", (SHOPS,), (_shops(write_shards=4),)),
     Row("A ranking added, or by another measure", (SHOPS,), (_shops(ranking=Ranking(measure="sales", leaderboard="SHOPS")),)),
     Row("Another `on_expiry`", (SHOPS,), (_shops(on_expiry="subtract"),)),

@@ -80,6 +80,20 @@ def test_groups_that_expire_in_words() -> None:
     assert words_of(daily) == "event view by url, at:day: views (count), kept 31 days"
 
 
+def test_groups_in_pages_in_words() -> None:
+    paged = Aggregate("views", _VIEW, by="url", pages=True)
+    assert words_of(paged) == "event view by url: views (count), in pages"
+    assert differences(merged((paged,), (replace(paged, pages=False),)).changes["views"]) == [("in pages", "no", "yes")]
+
+
+@pytest.mark.parametrize("changes", [{"pages": True}, {"sk": "OTHER#{url}"}], ids=["pages", "keys"])
+def test_new_items_of_a_definition_that_is_kept_are_said_to_begin_from_nothing(changes: dict[str, Any]) -> None:
+    before = replace(_VIEWS, sk="{url}")
+    advised = advice(merged((replace(before, on_change="keep", **changes),), (before,)), "views")
+    assert (advised.title, advised.does) == ("changed, in place", "begins in new items")
+    assert advised.counts == "lack what is there already; correcting or deleting that lowers them"
+
+
 _CHANGES: list[tuple[Declaration, dict[str, Any]]] = [
     (_VIEWS, {"source": replace(_VIEW, name="visit")}),
     (_VIEWS, {"source": Items("view", where=Attr("url").exists())}),
@@ -102,6 +116,8 @@ _CHANGES: list[tuple[Declaration, dict[str, Any]]] = [
     (_VIEWS, {"where": Attr("bytes").gt(1)}),
     (_VIEWS, {"on_expiry": "subtract"}),
     (_VIEWS, {"write_shards": 2}),
+    (_VIEWS, {"sk": "OTHER#{url}"}),
+    (_VIEWS, {"sk": "OTHER#{url}", "pages": True}),
     (_VIEWS, {"ranking": Ranking(measure="views", leaderboard="URLS")}),
     (_VIEWS, {"ranking": Ranking(measure="views", leaderboard="URLS", write_shards=2)}),
     (_VIEWS, {"max_groups": 7}),
