@@ -9,14 +9,17 @@ import argparse
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, ClassVar, Final, NamedTuple
 
 from benchmarks import cost, flushing, invocations, month, packing, partitions, windows, workloads
-from benchmarks.databases import READ_PRICE, MemoryDatabase
+from benchmarks.databases import READ_PRICE, TABLE, MemoryDatabase
 from benchmarks.designs import DESIGNS
-from benchmarks.designs.ours import PACKED_VIEW, Ours, OursOnThree, PackedEvents
+from benchmarks.designs.ours import PACKED_VIEW, VIEW, Ours, OursOnThree, PackedEvents
 from benchmarks.partitions import cadence
+from benchmarks.queue_and_stream import Stream
 from demo.examples.blog.traffic import View
+from dynamodb_counters import Aggregate
 from dynamodb_counters._cost.batches import SHARD_LIFETIME, Batches
 from dynamodb_counters._cost.counted_items import Counted, updates_of
 from dynamodb_counters._cost.invocations import invocations as runs_of
@@ -86,9 +89,15 @@ class _Packed(PackedEvents):
     records_per_batch: ClassVar[int] = 20
 
 
+class _InPages(Ours):
+    declarations = (Aggregate("views", VIEW, by="url", pages=True),)
+
+
 def compare(sizes: Sizes) -> Iterator[Compared]:
     yield from _designs(sizes)
     yield from _packed(sizes)
+    for batch in (1_000, 100):
+        yield _in_pages(2_000, batch)
     for number in sizes.partitions:
         yield from _partitions(number, sizes.days)
         yield from _rare(number, sizes.tail_days)
@@ -120,6 +129,22 @@ def _designs(sizes: Sizes) -> Iterator[Compared]:
     steady = cost.steady(Ours, views, sizes.batch)["write_units"]
     own = _steady(sizes.batch)
     yield Compared("hot, while events come", "all", 1 + _writes(count_units((Counted(_PAGES, 1.0),), own, 1)), steady)
+
+
+def _in_pages(groups: int, batch: int, events: int = 10_000) -> Compared:
+    """Pages that a first delivery has made are counted in once more, many of their groups at once or few."""
+    design, written = _InPages(database := MemoryDatabase()), 0.0
+    stream, views = Stream(database, TABLE, batch), workloads.long_tail(events, groups)
+    for client in ("first", "second"):
+        design.accept([view._replace(client=f"{client} {view.client}") for view in views])
+        written = database.usage.writes
+        stream.drain(design.aggregate)
+    urls = {view.url for view in views}
+    # The text of a group, its mark and its number.
+    counted = Counted(len(urls), pages=True, group_bytes=fmean(map(len, urls)) + 4)
+    model = _writes(count_units((counted,), Batches(batch, per_shard=events / batch), 1))
+    setting = f"{len(urls):,} groups in pages, {batch:,} events a batch"
+    return Compared(setting, "count", model, (database.usage.writes - written) / events)
 
 
 def _own(

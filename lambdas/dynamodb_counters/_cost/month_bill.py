@@ -16,7 +16,7 @@ from dynamodb_counters._cost.dollars import Price, added, doors, dynamodb, funct
 from dynamodb_counters._cost.functions import Function
 from dynamodb_counters._cost.invocations import invocations
 from dynamodb_counters._cost.known_units import KNOWN, KnownDesign
-from dynamodb_counters._cost.own_units import READS_PER_LOOK, Stage, checkpoint_reads, updates_per_batch
+from dynamodb_counters._cost.own_units import READS_PER_LOOK, Stage, checkpoint_reads, count_units, updates_per_batch
 from dynamodb_counters._cost.workload_settings import Workload
 from dynamodb_counters._timeline.times import DAY
 
@@ -49,6 +49,19 @@ def bills(load: Workload, price: Price) -> list[Bill]:
     """Bills of this design, then of the known ones with the same door, function settings, logs and traces."""
     own = [load] if load.packed is None else [load, load.unpacked()]
     return [*(_own(each, price) for each in own), *(_known(load, known, price) for known in KNOWN)]
+
+
+def in_pages(load: Workload, price: Price) -> list[tuple[int, float, float]]:
+    """Groups of each aggregate that may have pages; dollars per month to count it alone, in items and in pages."""
+    shards = load.shards()
+
+    def dollars(counted: Counted) -> float:
+        counting = count_units([counted], load.batches(shards), load.feeding(shards))
+        writes = load.rate * sum(stage.writes for stage in counting.values())
+        return dynamodb(writes, 0.0, 0.0, price)["DynamoDB writes"]
+
+    may = [one for one in load.counted if not one.ranked and not one.tiers and one.write_shards == 1]
+    return [(one.groups, dollars(one), dollars(replace(one, pages=True))) for one in may]
 
 
 def _own(load: Workload, price: Price) -> Bill:

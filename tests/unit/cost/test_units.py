@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,31 @@ def test_an_update_costs_by_the_shards_that_feed_its_item() -> None:
     assert per_update == {1: 1.0, 16: 1.0, 64: 2.0, 256: 8.0}
     own = updates_of(Counted(1, scattered=False), batches, 256)
     assert own.writes == own.number
+
+
+@pytest.mark.parametrize(
+    ("groups", "events", "pages"),
+    [
+        # Up to 4 units each, as updates touch many of their groups: 250 fit.
+        (900, 10_000, [4]),
+        # One unit each, as updates touch few: 60 groups at most.
+        (100_000, 1_000, range(750, 990)),
+        # As many as groups.
+        (1_000_000, 10, [10]),
+    ],
+)
+def test_a_batch_touches_the_pages_of_its_groups(groups: int, events: int, pages: Sequence[int]) -> None:
+    found = updates_of(Counted(groups, pages=True, group_bytes=16), Batches(events), 1)
+    assert round(found.number) in pages
+    if len(pages) > 1:
+        assert found.writes == found.number
+
+
+def test_every_shard_feeds_a_page_whatever_its_groups_are() -> None:
+    batches = Batches.gathered(100.0, 1.0, 1000)
+    one, other = (updates_of(Counted(5000, scattered=either, pages=True), batches, 64) for either in (True, False))
+    assert one.writes / one.number == pytest.approx(other.writes / other.number)
+    assert one.writes / one.number > 2
 
 
 def test_a_checkpoint_moves_every_hundred_items_or_at_the_end_of_a_window() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
@@ -15,7 +16,7 @@ import click
 from dynamodb_counters._cost.chunk_sizes import ChunkSizes
 from dynamodb_counters._cost.counted_items import Counted
 from dynamodb_counters._cost.dollars import idle
-from dynamodb_counters._cost.month_bill import bills
+from dynamodb_counters._cost.month_bill import bills, in_pages
 from dynamodb_counters._cost.price_list import PriceList
 from dynamodb_counters._cost.workload_settings import Door, Workload
 from dynamodb_counters._declarations.aggregates import MAX_WRITE_SHARDS
@@ -69,6 +70,7 @@ def tiers_of(text: str) -> tuple[Tier, ...]:
 @click.option("--window", "tiers", multiple=True, type=tiers_of, metavar="PRECISION/LENGTH", help="Such as 1m/24h.")
 @click.option("--skew", default=0.0, type=within(0, 3), help="Zipf exponent: 1 if the n-th group has 1/n of the first.")
 @click.option("--own-key", is_flag=True, help="Groups are the events' partition keys: one shard feeds each.")
+@click.option("--group-bytes", default=30.0, type=within(1, 2000), help="A group in a page: its text, its numbers.")
 @click.option("--ranked", is_flag=True, help="The first aggregate has a leaderboard.")
 @click.option(
     "--write-shards",
@@ -109,8 +111,8 @@ def cost(session: Session, **given: Any) -> None:
     prices = price_list(given.pop("prices"))
     load = workload(**given)
     if load.rate:
-        found = bills(load, prices.of)
-        session.emit(costs.document(load, prices, found), costs.shown(load, prices, found))
+        found = load, prices, bills(load, prices.of), in_pages(load, prices.of)
+        session.emit(costs.document(*found), costs.shown(*found))
     else:
         fixed = idle(load, prices.of)
         session.emit(costs.idle_document(prices, fixed), costs.idle_shown(prices, fixed))
@@ -123,6 +125,7 @@ def workload(
     tiers: Sequence[tuple[Tier, ...]],
     skew: float,
     own_key: bool,
+    group_bytes: float,
     ranked: bool,
     write_shards: int,
     event_bytes: float | None,
@@ -132,11 +135,12 @@ def workload(
 ) -> Workload:
     """The workload that the options describe."""
     measured, sizes = (200.0, None) if sample is None else sampled(sample)
+    usual = Counted(1, skew, scattered=not own_key, group_bytes=group_bytes)
     counted = [
-        Counted(int(number), skew, ranked=ranked and place == 0, scattered=not own_key, write_shards=write_shards)
+        replace(usual, groups=int(number), ranked=ranked and place == 0, write_shards=write_shards)
         for place, number in enumerate(groups)
     ]
-    counted += [Counted(int(groups[0]), skew, tiers=each, scattered=not own_key) for each in tiers]
+    counted += [replace(usual, groups=int(groups[0]), tiers=each) for each in tiers]
     return Workload(
         rate=rate,
         counted=tuple(counted),

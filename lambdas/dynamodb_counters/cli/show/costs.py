@@ -15,6 +15,10 @@ from dynamodb_counters._cost.workload_settings import Workload
 from dynamodb_counters.cli.show.formats import grid, number
 
 _Columns = Mapping[str, tuple[str, ...]]
+_Paged = Sequence[tuple[int, float, float]]
+
+_WORTH: Final = 0.9
+"""Pages are recommended where they cost at most this share of items."""
 
 _COLUMNS: Final[_Columns] = {
     "DynamoDB": ("DynamoDB writes", "DynamoDB reads", "DynamoDB storage"),
@@ -39,7 +43,7 @@ _IDLE: Final[_Columns] = {
 }
 
 
-def document(load: Workload, prices: PriceList, found: Sequence[Bill]) -> dict[str, Any]:
+def document(load: Workload, prices: PriceList, found: Sequence[Bill], paged: _Paged) -> dict[str, Any]:
     """The bills, for JSON."""
     shards = load.shards()
     batches = load.batches(shards)
@@ -60,11 +64,12 @@ def document(load: Workload, prices: PriceList, found: Sequence[Bill]) -> dict[s
             }
             for bill in found
         ],
+        "pages": [{"groups": groups, "items": items, "pages": pages} for groups, items, pages in paged],
     }
 
 
-def shown(load: Workload, prices: PriceList, found: Sequence[Bill]) -> RenderableType:
-    """The bills, the units of the first one, and its ceiling."""
+def shown(load: Workload, prices: PriceList, found: Sequence[Bill], paged: _Paged) -> RenderableType:
+    """The bills, the units of the first one, its ceiling, and what pages would save."""
     figures = ("units", *_COLUMNS, "total")
     designs = grid("dollars per month", "exact", "at most/s", *figures, numbers=("at most/s", *figures))
     for bill in found:
@@ -80,7 +85,13 @@ def shown(load: Workload, prices: PriceList, found: Sequence[Bill]) -> Renderabl
         f"{shards} shards; a batch of {batches.events:,.0f} events every {batches.seconds:.3g} s in each that has any; "
         f"prices of {prices.date}, {prices.region}"
     )
-    return Group(designs, "", stages, "", told, limited(found[0].ceiling(), load.rate))
+    choices = grid("counting, dollars per month", "items", "pages", "cheaper", numbers=("items", "pages"))
+    for groups, items, pages in paged:
+        times = f"pages=True, {items / pages:.1f} times"
+        cheaper = times if pages < _WORTH * items else f"items: pages gain nothing ({pages / items:.2f})"
+        choices.add_row(f"{groups:,} groups", _dollars(items), _dollars(pages), cheaper)
+    chosen: list[RenderableType] = [choices, ""] if paged else []
+    return Group(designs, "", stages, "", *chosen, told, limited(found[0].ceiling(), load.rate))
 
 
 def _at_most(found: Ceiling | None) -> dict[str, Any] | None:

@@ -29,6 +29,20 @@ def test_all_designs_with_their_dollars() -> None:
     assert max(map(len, shown.splitlines())) <= 100
 
 
+def test_pages_are_recommended_where_they_are_cheaper() -> None:
+    arguments = ("cost", "--rate=100", "--gather=30", "--groups=1000", "--groups=1000000", "--window=1m/24h")
+    few, many = run(*arguments, "--json").document["pages"]
+    assert (few["groups"], many["groups"]) == (1000, 1_000_000)
+    assert few["pages"] < few["items"] / 5
+    assert many["pages"] == pytest.approx(many["items"], rel=0.1)
+    lines = run(*arguments).out.splitlines()
+    assert any(line.startswith("1,000 groups") and "pages=True, " in line for line in lines)
+    assert any(line.startswith("1,000,000 groups") and "items: pages gain nothing (0.9" in line for line in lines)
+    longer = run(*arguments, "--group-bytes=100", "--json").document["pages"][0]
+    assert longer["pages"] > 1.5 * few["pages"]
+    assert "counting, dollars" not in run("cost", "--rate=1", "--ranked").out
+
+
 def test_the_ceiling_names_its_bottleneck_and_the_setting_that_moves_it() -> None:
     arguments = ("cost", "--rate=3190", "--groups=1", "--own-key")
     most = run(*arguments, "--json").document["designs"][0]["at_most"]
