@@ -17,6 +17,7 @@ from cdk_dynamodb_counters._table_schemas import table_schema
 from dynamodb_counters._declarations import Aggregate, Event, Items, require_consistent
 from dynamodb_counters._declarations.codec import MAX_ENVIRONMENT_BYTES
 from dynamodb_counters._declarations.table_keys import OURS
+from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.table_schema import RANKING_INDEX
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -58,6 +59,30 @@ def warn_if_uncounted(
             )
 
     check_at_synth(scope, warn)
+
+
+def warn_if_pages_gain_nothing(scope: Construct, registration: Registration, batch_size: float | None) -> None:
+    """Warn at synth of aggregates of which a batch touches no more groups than pages, however many groups there are."""
+
+    def warn() -> None:
+        declared = (each for each in registration.declarations if isinstance(each, Aggregate))
+        if names := ", ".join(repr(each.name) for each in declared if _has_one_group_per_page(each, batch_size)):
+            Annotations.of(scope).add_warning_v2(
+                "dynamodb-counters:pagesGainNothing",
+                f"Pages of {names} gain nothing: a batch has one group of each, as batch_size is 1, or as groups that "
+                "share pages differ in their time alone. Leave out pages=True, or acknowledge this if old events come.",
+            )
+
+    check_at_synth(scope, warn)
+
+
+def _has_one_group_per_page(aggregate: Aggregate, batch_size: float | None) -> bool:
+    source = aggregate.source
+    if not aggregate.pages or isinstance(source, Aggregate):
+        return False
+    is_packed = isinstance(source, Event) and source.packed is not None
+    is_one = batch_size == 1 and not is_packed and not any("[]" in field for field in aggregate.fields)
+    return is_one or all(map(tier_of, aggregate._sk_template.fields))
 
 
 def second_mapping(function: lambda_.Function) -> str | None:

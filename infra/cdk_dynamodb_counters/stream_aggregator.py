@@ -46,6 +46,7 @@ from cdk_dynamodb_counters._validations import (
     missing_ranking_index,
     oversized_batch,
     second_mapping,
+    warn_if_pages_gain_nothing,
 )
 from cdk_dynamodb_counters._verifying import build_verifier
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
@@ -220,6 +221,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         check_at_synth(self, lambda: incomplete_declarations(self._registration))
         check_at_synth(self, lambda: missing_ranking_index(self._registration))
         check_at_synth(self, lambda: misnamed_keys(self._registration, source_table) or second_mapping(self._function))
+        warn_if_pages_gain_nothing(self, self._registration, batch_size)
         if batch_size is not None:
             check_at_synth(self, lambda: oversized_batch(self._registration, batch_size))
 

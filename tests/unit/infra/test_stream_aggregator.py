@@ -10,6 +10,7 @@ import pytest
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
+from aws_cdk.assertions import Annotations, Match
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
 from dynamodb_counters._changes.summary import summarized
@@ -176,3 +177,25 @@ def test_a_second_mapping_of_the_function_is_refused_at_synth(stack: Stack, coun
     )
     with pytest.raises(RuntimeError, match="the function has another event source mapping, 'Again', and records"):
         synthesized(stack)
+
+
+def test_pages_that_gain_nothing_are_a_warning(stack: Stack, counters: DedupCounterTable) -> None:
+    def declared(name: str, by: str | list[str], source: Any = VIEW, *, pages: bool = True) -> Aggregate:
+        return Aggregate(name, source, by=by, pages=pages)
+
+    dated = declared("dated", "time:day")
+    paths = declared("paths", "url")
+    others = [
+        declared("items", "time:day", pages=False),
+        declared("packed", "url", PACKED),
+        declared("both", "url", paths),
+    ]
+    several = [declared("url-and-day", ["url", "time:day"]), declared("tags", "tags[]")]
+    build(StreamAggregator, stack, table=counters, aggregates=[dated, paths, *others, *several], batch_size=1)
+    other = new_stack()
+    table = DedupCounterTable(other, "Counters")
+    StreamAggregator(other, "Aggregator", table=table, aggregates=[dated, paths, *several])
+
+    for each, names in ((stack, "'dated', 'paths', 'url-and-day'"), (other, "'dated'")):
+        [found] = Annotations.from_stack(each).find_warning("*", Match.string_like_regexp("gain nothing"))
+        assert str(found.entry.data).startswith(f"Pages of {names} gain nothing: ")
