@@ -12,8 +12,11 @@ from typing import Final
 
 from drawing import INNER, LEFT, RIGHT, arrow, box, picture, rule, text, write
 
-from dynamodb_counters import Quota
+from dynamodb_counters import Aggregate, Event, Quota
 from dynamodb_counters._assumptions import CLOCKS, FRESH, RUN_OPEN_AFTER, SETTLED_AFTER
+from dynamodb_counters._declarations.groups import typed_key
+from dynamodb_counters._fold.page_layout import Page, PageLayout
+from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._timeline.times import MINUTE
 
 
@@ -191,6 +194,36 @@ def tenants() -> str:
     return picture(label, 408, shapes)
 
 
+def pages() -> str:
+    """Groups as items, the same in a page, and the page after its split."""
+    views = Aggregate("views", Event("view", key=("url", "time")), by="url", pages=True)
+    layout, watermark = PageLayout(views), "watermark 92"
+    counts = {"/": 7, "/a": 3, "/b": 1, "/d": 9}
+    numbers = {"=" + url: {"N": str(number)} for url, number in counts.items()}
+    page = {**typed_key(layout.key(Page(views.pk))), **numbers}
+    shapes = [text(LEFT, 26, "an item per group"), text(RIGHT, 26, f"{len(counts)} write units", "b bad", anchor="end")]
+    for index, (url, number) in enumerate(counts.items()):
+        shapes.append(box(LEFT + 121 * index, 38, 117, 78, "plain", url, f"views {number}", watermark))
+    shapes += [text(LEFT, 150, "a page"), text(RIGHT, 150, "1 write unit", "b good", anchor="end")]
+    shapes.append(box(LEFT, 162, INNER, 78, "table", *_page(page), watermark))
+    shapes += [
+        text(LEFT, 276, "Too large: one transaction moves half of its groups, by the"),
+        text(LEFT, 298, "first bit of their hash, and copies the watermark."),
+    ]
+    for left, half in zip((LEFT, 256), layout.halves(page), strict=True):
+        shapes += [box(left, 314, 234, 78, "good", *_page(half), watermark)]
+    label = (
+        "Four groups as four items, each with a watermark, cost four write units. In one page, with one watermark, "
+        "they cost one. A page that has become too large splits: half of the groups move to a new page, with a copy of "
+        "the watermark."
+    )
+    return picture(label, 404, shapes)
+
+
+def _page(image: Image) -> tuple[str, str]:
+    return image["sk"]["S"], ",  ".join(f"{name} {image[name]['N']}" for name in image if name.startswith("="))
+
+
 _PICTURES: Final = {
     "redelivery": redelivery,
     "change": change,
@@ -198,6 +231,7 @@ _PICTURES: Final = {
     "quota": quota,
     "correction": correction,
     "tenants": tenants,
+    "pages": pages,
 }
 
 if __name__ == "__main__":

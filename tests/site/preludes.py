@@ -47,6 +47,9 @@ from datetime import UTC, datetime, timedelta
 from dynamodb_counters import Counters, Event, Packed
 counters = Counters(table_name)
 """,
+    "pages.md": """
+from dynamodb_counters import Aggregate, Distinct, Event, Packed
+""",
     "windows.md": """
 from datetime import UTC, datetime, timedelta
 from dynamodb_counters import Counters, Distinct, Event, Window

@@ -83,6 +83,7 @@ _SHARED_WITH_CONSTRUCTS = (
     "_assumptions",
     "_declarations",
     "_changes.summary",
+    "_items.derived_fields",
     "_items.table_schema",
     "_timeline.cost_estimate",
     "_http.json_schema",
