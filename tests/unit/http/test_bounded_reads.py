@@ -16,6 +16,7 @@ from botocore.exceptions import BotoCoreError, ConnectTimeoutError
 from dynamodb_counters import Aggregate, Count, Counters, Ranking, Window
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._control.statuses import generations_key
+from dynamodb_counters._fold.page_layout import hash_of
 from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES
 from dynamodb_counters._http.parameters import MAX_QUERY_BYTES, Position
 from dynamodb_counters._http.resources import CountResources
@@ -41,7 +42,8 @@ QUARTER = Window(
 )
 FINE = Window("fine", VIEW, pk="F#{url}", time="time", precision=timedelta(seconds=1), tiers=("minute",))
 PLAIN = Window("plain", VIEW, pk="P#{url}", time="time")
-SERVED = (CLIENTS, SPREAD, QUARTER, FINE, PLAIN)
+PAGED = Aggregate("paged", VIEW, pk="PAGED#{url}", sk="{clientId}", measures={"n": Count()}, pages=True)
+SERVED = (CLIENTS, PAGED, SPREAD, QUARTER, FINE, PLAIN)
 Values = dict[str, Any]
 
 
@@ -88,6 +90,20 @@ def test_groups_come_page_by_page_in_the_order_of_their_keys(monkeypatch: pytest
 
     assert [len(page) for page in found] == [100, 100, 55]
     assert sorted(group["values"]["clientId"] for page in found for group in page) == names
+    assert {group["measures"]["n"] for page in found for group in page} == {1}
+
+
+def test_groups_in_pages_come_in_the_order_of_their_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = sorted([*(f"c{number}" for number in range(450)), "", "#", "é", "x" * 1500])
+    client = counted(*map(view, names), view("other", "/other"))
+    serve(monkeypatch, client)
+    assert sum(item["sk"]["S"].startswith("PAGE#paged#") for item in client.items()) > 1
+
+    found = list(pages("/v1/aggregates/paged/groups", "groups", url="/", limit=100))
+    listed = [group["values"]["clientId"] for page in found for group in page]
+
+    assert [len(page) for page in found] == [100, 100, 100, 100, 54]
+    assert listed == sorted(names, key=lambda name: hash_of(PAGED._sk_template.render_texts([name])))
     assert {group["measures"]["n"] for page in found for group in page} == {1}
 
 
