@@ -54,7 +54,7 @@ class Meter(MeteredClient):
         self.housekeeping, self.reads = Counter[str](), Counter[str]()
 
     def _sent(self, name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
-        kind, usage = _kind(name, request), self._table.usage
+        kind, usage = purpose(name, request), self._table.usage
         counts = name == "update_item" and kind == "items"
         label = self._label(*(request["Key"][key]["S"] for key in ("pk", "sk"))) if counts else None
         old, before = self._find(request) if label else None, copy(usage)
@@ -98,7 +98,7 @@ def watermark_bytes(item: Mapping[str, Any]) -> list[int]:
     return [item_bytes({name: value}) for name, value in item.items() if name.startswith(_WATERMARK)]
 
 
-def _kind(name: str, request: Mapping[str, Any]) -> str:
+def purpose(name: str, request: Mapping[str, Any]) -> str:
     """Purpose of a request: control items are known by their partition."""
     if name == "batch_get_item":
         return "pruning"

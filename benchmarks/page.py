@@ -9,7 +9,7 @@ from typing import Any, Final
 from benchmarks.designs import DESIGNS
 from benchmarks.figures import bars, lines
 from benchmarks.goals import NOT_MET
-from benchmarks.tables import PACKED, TITLES, Report, Row, packed_tables, tables
+from benchmarks.tables import PACKED, PAGED, TITLES, Report, Row, packed_tables, paged_tables, tables
 
 _NOTES: Final = Path(__file__).with_name("notes.md")
 _MONTHLY_INTERVAL: Final = 5
@@ -30,8 +30,8 @@ def write(report: Report, folder: Path) -> None:
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name, svg in _figures(report).items():
         (folder / "figures" / f"benchmark-{name}.svg").write_text(svg)
-    packed = packed_tables(report)
-    sections = [_section(title, rows) for title, rows in tables(report).items() if title not in packed]
+    packed, paged = packed_tables(report), paged_tables(report)
+    sections = [_section(title, rows) for title, rows in tables(report).items() if title not in packed | paged]
     missed = [name for name, goal in report["goals"].items() if not goal["met"]]
     machine = [f"- {name}: {value}" for name, value in report["machine"].items()]
     parts = [
@@ -46,6 +46,9 @@ def write(report: Report, folder: Path) -> None:
         "## Packed events",
         *map(_picture, ("packed", "months")),
         *(_section(title.removeprefix(PACKED), rows, level=3) for title, rows in packed.items()),
+        "## Groups in pages",
+        _picture("pages"),
+        *(_section(title.removeprefix(PAGED), rows, level=3) for title, rows in paged.items()),
         "## Growth and scale",
         *map(_picture, ("growth", "rate", "lag")),
         _NOTES.read_text().strip(),
@@ -88,6 +91,7 @@ def _figures(report: Report) -> dict[str, str]:
         sizes[name] = [(size, each) for size, _ in sizes["hot"]]
     month = f"A month's bill, flushed every {_MONTHLY_INTERVAL} s"
     return {
+        "pages": _by_groups(report["page_growth"]),
         "packed": lines("Units to accept an event", "events per chunk", "units", sizes),
         "months": lines(month, "events/s", "dollars", _monthly(report["flushing"])),
         "cost": bars("Write units per event, hot workload", units, ""),
@@ -96,6 +100,18 @@ def _figures(report: Report) -> dict[str, str]:
         "lag": by_rate("lag_seconds", "lag, s"),
         "growth": lines("CPU time of a batch", "records", "ms", growth),
     }
+
+
+def _by_groups(found: Mapping[str, Any]) -> str:
+    named = {
+        "units per event, pages": "pages",
+        "units per event, items": "items",
+        "units per read": "page_known",
+        "bytes per group": "bytes_per_group",
+        "requests per listing": "listing_requests",
+    }
+    series = {name: [(float(size), each[key]) for size, each in found.items()] for name, key in named.items()}
+    return lines("Groups in pages, 6,400 events a batch", "groups", "units, bytes, requests", series)
 
 
 def _monthly(found: Mapping[str, Any]) -> dict[str, list[tuple[float, float]]]:

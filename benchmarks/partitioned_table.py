@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from benchmarks.metering import Label, Meter
@@ -13,7 +13,7 @@ from dynamodb_counters import Aggregate, Count, Event, Ranking, Sum, Window
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes.accept import accept
+from dynamodb_counters._writes.accept import accept, accept_many
 from dynamodb_counters.testing._counting import OneByOne
 from simulation.clock import VirtualClock
 from simulation.metered_table import MeteredTable
@@ -87,6 +87,10 @@ class PartitionedTable:
     def accept(self, event: Event, values: Mapping[str, Any]) -> None:
         """Accept an event, whose record comes to the partition that its key belongs to."""
         assert accept(self._table, event, values).status == "accepted"
+
+    def accept_all(self, event: Event, events: Sequence[Mapping[str, Any]]) -> None:
+        """Accept events in one call."""
+        assert {outcome.status for outcome in accept_many(self._table, event, events)} == {"accepted"}
 
     def score(self, partition: int, player: str, points: int) -> None:
         values = {"player": {"S": player}, "points": {"N": str(points)}}

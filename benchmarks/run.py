@@ -8,7 +8,7 @@ import re
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -23,6 +23,9 @@ from benchmarks import (
     latency,
     leaderboard,
     packing,
+    page_growth,
+    page_shards,
+    pages,
     partitions,
     reads,
     scale,
@@ -32,7 +35,7 @@ from benchmarks import (
 )
 from benchmarks.databases import EngineDatabase, MemoryDatabase
 from benchmarks.designs import DESIGNS
-from benchmarks.designs.ours import Ours, OursOnThree, PackedEvents, PackedOnThree, PackedOnThreeAtOnce
+from benchmarks.designs.ours import Ours, OursOnThree, PackedEvents, PackedOnThree, PackedOnThreeAtOnce, PagedOnThree
 from benchmarks.goals import goals
 from simulation.engines import EngineUnavailableError, dynamodb_local
 from simulation.engines.dynamodb_local import DynamoDBLocal
@@ -72,11 +75,15 @@ class Sizes:
     replayed_hours: int = 24
     logged: int | None = None
     read: int = 20_000
+    paged_groups: tuple[int, ...] = (10, 1_000, 100_000, 1_000_000, 10_000_000)
+    paged_partitions: tuple[int, ...] = (4, 16, 64, 256)
+    rare_partitions: tuple[int, ...] = (4, 16, 100)
 
 
-TINY: Final = Sizes(
+_TINY: Final = Sizes(
     200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, 256, 640, (1_000,), (1,), 3.0, 1, 1, (4,), 0.1, 1, 2, 1, 500, 500
 )
+TINY: Final = replace(_TINY, paged_groups=(10, 1_000), paged_partitions=(4,), rare_partitions=(4,))
 """Just enough to show that everything runs."""
 
 
@@ -145,6 +152,15 @@ def _sections(sizes: Sizes, say: Say, *, with_engine: bool) -> Iterator[Section]
             "packing": lambda _: packing.measure(sizes.packed),
             "writers": lambda _: packing.measure_writers(sizes.packed),
             "flushing": lambda _: flushing.measure(sizes.packed),
+        },
+    )
+    yield (
+        "groups in pages",
+        {
+            "pages": lambda _: pages.measure(sizes.packed, sizes.rounds, sizes.logged),
+            "page_growth": lambda _: page_growth.measure(sizes.paged_groups),
+            "page_shards": lambda _: page_shards.measure(sizes.paged_partitions),
+            "rare_batches": lambda _: page_shards.rare(sizes.rare_partitions, sizes.days),
         },
     )
     yield (
@@ -219,7 +235,8 @@ def measure_engine(engine: DynamoDBLocal, events: int, report: Report) -> dict[s
     views = workloads.hot(events)
     found: dict[str, Any] = {"designs": {design.name: cost.on_engine(engine, design, views, 100) for design in DESIGNS}}
     if workloads.LOG.exists():
-        found["designs"]["packed_log"] = cost.on_engine(engine, PackedOnThree, workloads.log()[: 4 * events], 100)
+        for name, design in (("packed_log", PackedOnThree), ("paged_log", PagedOnThree)):
+            found["designs"][name] = cost.on_engine(engine, design, workloads.log()[: 4 * events], 100)
     report["latency"] = latency.measure(engine, events)
     with EngineDatabase(engine) as database:
         report["windows"]["engine"] = windows.measure(database, 10)

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 from benchmarks.bill import LINES
 from benchmarks.designs import DESIGNS
 from benchmarks.packing import CALL
+from benchmarks.pages import LEFT_OVER
 from dynamodb_counters._cost.functions import GB_PER_CPU
 
 Row: TypeAlias = Sequence[Any]
@@ -16,6 +17,8 @@ Report: TypeAlias = Mapping[str, Any]
 
 PACKED: Final = "Packed: "
 """Before headings that do not stand below that of packed events."""
+
+PAGED: Final = "Pages: "
 
 TITLES: Final = {design.name: design.title for design in DESIGNS}
 _LOG: Final = "log_three_aggregates_"
@@ -52,6 +55,7 @@ def tables(report: Report) -> Tables:
         "Goals": _table(("name",), report["goals"], _same("value", "goal", "met")),
         **_of_cost(report),
         **packed_tables(report),
+        **paged_tables(report),
         **_of_partitions(report),
         **_of_bill(report),
         **_of_times(report),
@@ -78,7 +82,8 @@ def _of_cost(report: Report) -> Tables:
     if "latency" in report:
         found["Latency on DynamoDB Local"] = _table(("call",), report["latency"], _LATENCY)
     if "designs" in report["engine"]:
-        titles = TITLES | {"packed_log": "this: packed, three aggregates of the log"}
+        log = "three aggregates of the log"
+        titles = TITLES | {"packed_log": f"this: packed, {log}", "paged_log": f"this: packed, {log} in pages"}
         found["DynamoDB Local and the rule"] = [
             ("design", "write units: engine", "rule", "read units: engine", "rule", "calls: engine", "rule", "exact"),
             *((titles[name], *each.values()) for name, each in report["engine"]["designs"].items()),
@@ -117,6 +122,57 @@ def packed_tables(report: Report) -> Tables:
         ],
         f"{PACKED}units and dollars per month": list(_months(report["flushing"])),
         f"{PACKED}CPU, microseconds per event": _across("step", _spaced(report["chunk_cpu"])),
+    }
+    return found
+
+
+def paged_tables(report: Report) -> Tables:
+    pages, growth = report["pages"], {int(groups): each for groups, each in report["page_growth"].items()}
+    found: Tables = {}
+    if "log" in pages:
+        log = {name: {**each, **pages["cpu"].get(name, {})} for name, each in pages["log"].items()}
+        columns = {
+            "units per event": "units",
+            "of which counting": "counting",
+            "units a month later": "later",
+            "requests to count": "calls",
+            "CPU to count, microseconds": "microseconds",
+        }
+        found[f"{PAGED}real log, three aggregates"] = [
+            ("counting by", *columns),
+            *((name, *(each.get(key) for key in columns.values())) for name, each in log.items()),
+        ]
+        found[f"{PAGED}distinct members of the log"] = _table(
+            ("members, kept as",), pages["distinct"], {"units per event": "units", "requests to count": "calls"}
+        )
+        reads = {"read units": "units", "requests": "calls", "pages": "pages"}
+        found[f"{PAGED}reads"] = [
+            ("question", *reads),
+            *((name, *(each.get(key) for key in reads.values())) for name, each in pages["reads"].items()),
+        ]
+        found[f"{PAGED}units per event of counting, by what for"] = _table(
+            ("groups",), pages["left_over"], {name: name for name in LEFT_OVER}
+        )
+    found |= {
+        f"{PAGED}a hot counter": _table(
+            ("counters",), {int(groups): each for groups, each in pages["hot"].items()}, _same("items", "pages")
+        ),
+        f"{PAGED}units per event of counting, by the number of groups": _table(
+            ("groups",),
+            growth,
+            _same("items", "pages", "groups_per_page", "bytes_per_group")
+            | {"largest page, bytes": "largest"}
+            | {"read units, page known": "page_known", "page not known": "page_not_known"}
+            | {"requests of a listing": "listing_requests"},
+        ),
+        f"{PAGED}units per event of counting, by the table's partitions": [
+            ("partitions", *next(iter(report["page_shards"].values()))),
+            *((int(number), *each.values()) for number, each in report["page_shards"].items()),
+        ],
+        f"{PAGED}units per batch of a shard that has one every ten minutes": [
+            ("partitions", *(name.replace("_", " ") for name in next(iter(report["rare_batches"].values())))),
+            *((int(number), *each.values()) for number, each in report["rare_batches"].items()),
+        ],
     }
     return found
 

@@ -14,6 +14,8 @@ from demo.examples.blog.traffic import View
 from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration, Packed
+from dynamodb_counters._declarations.groups import values_of
+from dynamodb_counters._fold.item_layout import group_items
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept_many
 
@@ -80,4 +82,21 @@ class PackedOnThree(PackedEvents):
 
 
 class PackedOnThreeAtOnce(PackedOnThree):
+    records_per_batch = 10_000
+
+
+class PagedOnThree(PackedOnThree):
+    """Groups in pages; the site is one group, which has no page."""
+
+    views = Aggregate("views", PACKED_VIEW, by="url", views=Count(), pages=True)
+    visitors = Aggregate("visitors", PACKED_VIEW, by="clientId", requests=Count(), pages=True)
+    declarations = (views, visitors, replace(SITE, source=PACKED_VIEW))
+
+    def counts(self) -> dict[str, int]:
+        items = [item for item in self.database.items(TABLE) if "_v" in item and item["_type"]["S"] == "views"]
+        groups = [group for item in items for group in group_items(self.views, item)]
+        return {values_of(self.views, group)["url"]: int(group["views"]["N"]) for group in groups}  # type: ignore[index]
+
+
+class PagedOnThreeAtOnce(PagedOnThree):
     records_per_batch = 10_000
