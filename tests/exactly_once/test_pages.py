@@ -29,7 +29,8 @@ from dynamodb_counters import (
 from dynamodb_counters._commit.page_splits import LARGE
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._declarations.groups import Group
-from dynamodb_counters._fold.page_layout import is_full
+from dynamodb_counters._fold.item_layout import ItemLayout
+from dynamodb_counters._fold.page_layout import BITS, is_full
 from dynamodb_counters._items.item_sizes import WRITE_UNIT_BYTES, item_bytes, write_units
 from dynamodb_counters._items.table_schema import PAGE_PREFIX
 from dynamodb_counters._pages import PageLevels
@@ -349,3 +350,20 @@ def test_pages_that_expire_one_by_one_keep_no_one_waiting() -> None:
             assert {group.values["url"] for _, group in client.scan(views)} == {each["url"] for each in events} - lost
         counters.accept_many(VIEW, [{**each, "client": "later"} for each in events])
         assert {each["url"] for each in events if counters.get(views, url=each["url"])["views"] == 1} == lost
+
+
+def test_a_lost_page_splits_before_a_batch_with_more_groups_than_it_can_hold() -> None:
+    views = Aggregate("views", VIEW, by="url", pages=True)
+    bench = Workbench([views])
+    urls = [f"/{number}" for number in range(6000)]
+    bench.counters.accept_many(VIEW, [{**_event(random.Random(1), 1), "url": url} for url in urls[:2000]])
+    bench.deliver(bench.records())
+    page = next(item for item in bench.table.items() if item["sk"]["S"] == f"{PAGE_PREFIX}views#8")
+    first, level = 1 << BITS - 1, int(page["_level"]["N"])
+    bench.table.delete_item(TableName=bench.table.name, Key={name: page[name] for name in ("pk", "sk")})
+    layout, counted = ItemLayout(views), len(bench.records())
+    inside = [url for url in urls[2000:] if first <= layout.address((url,))[1] < first + (1 << BITS - level)]
+    bench.counters.accept_many(VIEW, [{**_event(random.Random(1), 1), "url": url} for url in inside])
+    bench.deliver(bench.records()[counted:])
+    assert len(inside) > 200
+    assert {bench.counters.get(views, url=url)["views"] for url in inside} == {1}

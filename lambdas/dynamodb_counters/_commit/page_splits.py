@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._declarations.groups import Key, typed_key
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, Page, is_full
-from dynamodb_counters._items.table_schema import PK, SK, VERSION
+from dynamodb_counters._items.table_schema import LEVEL, PK, SK, VERSION
 from dynamodb_counters._pages import PageLevels
 from dynamodb_counters._table import Table
 
@@ -60,7 +60,9 @@ class PageSplits:
         item = self._read(layout, page)
         if self._levels.learn(layout.name, page, item):
             key = self._key(layout, page)
-            item = item or {**key, **layout.attributes(group, {PK: page.pk, SK: key[SK]["S"]})}
+            attributes = layout.attributes(group, {PK: page.pk, SK: key[SK]["S"]})
+            # A page that is lost is of a level.
+            item = item or {**key, **attributes, LEVEL: {"N": str(page.level)}}
             self._divide(layout, item, min(_MOST_HALVINGS, math.ceil(math.log2(parts))))
 
     def _split(self, layout: ItemLayout, page: Page, item: Mapping[str, Any], units: float, least: float) -> float:
