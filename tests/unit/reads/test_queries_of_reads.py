@@ -60,7 +60,7 @@ def counters(queries: list[dict[str, Any]]) -> Counters:
 def _of_bookkeeping(request: dict[str, Any]) -> bool:
     """Closed periods, and layouts."""
     values = request.get("ExpressionAttributeValues") or {":pk": request["Key"]["pk"]}
-    return values[":pk"]["S"].startswith(CHECKPOINT_PREFIX) or values.get(":sk") == {"S": LAYOUT}
+    return values[":pk"]["S"].startswith(CHECKPOINT_PREFIX) or values.get(":prefix") == {"S": LAYOUT}
 
 
 @pytest.mark.parametrize("consistent", [True, False])
