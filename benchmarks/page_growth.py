@@ -1,4 +1,4 @@
-"""Groups in pages beside an item per group, by the number of groups."""
+"""Price of pages and of an item per group by the number of groups."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WRITTEN: Final = 10_000
 """The most groups that come by their events; more are put into pages as these would hold them."""
 
 _SHOWN: Final = 100_000
-"""The most groups that are put. Of more, the first pages are there, and get their share of the events."""
+"""The most groups that are put: where there are more, the first pages have them, and get their share of the events."""
 
 
 def measure(numbers: tuple[int, ...]) -> dict[str, dict[str, float]]:

@@ -1,4 +1,4 @@
-"""Groups in pages beside an item per group, by the table's partitions; and shards with a batch now and then."""
+"""Price of pages and of an item per group by the table's partitions; and shards with a batch now and then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups in pages beside an item per group: the real log, a hot counter, distinct members, reads, CPU time."""
+"""Price of pages and of an item per group: the real log, a hot counter, distinct members, reads, CPU time."""
 
 from __future__ import annotations
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import page_growth, page_shards, pages
+from benchmarks.databases import MemoryDatabase
 from benchmarks.designs.ours import PackedOnThree, PagedOnThree
-from benchmarks.workloads import hot
+from benchmarks.queue_and_stream import deliver
+from benchmarks.workloads import hot, truth
 
 
 def test_groups_that_are_put_cost_and_read_like_groups_that_came_by_events(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,13 +40,12 @@ def test_pages_cost_a_fraction_of_items_where_a_batch_has_many_groups() -> None:
 
 
 def test_counts_in_pages_are_exact() -> None:
-    counting = PagedOnThree(pages.MemoryDatabase())
-    views = hot(500, 100)
-    pages.deliver(counting, counting.database, views, 100)  # type: ignore[arg-type]
-    assert counting.counts() == dict(pages.workloads.truth(views))
+    counting, views = PagedOnThree(database := MemoryDatabase()), hot(500, 100)
+    deliver(counting, database, views, 100)
+    assert counting.counts() == truth(views)
 
 
-def test_what_is_left_over_and_the_updates_are_all_that_counting_takes() -> None:
+def test_every_unit_of_counting_has_a_purpose() -> None:
     views = hot(1_000, 200)
     found = pages._left_over(views)["groups come"]
     assert found["splits"] > 0
