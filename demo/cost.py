@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamodb_counters._cost.counted_items import INDEX_UNITS
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._items.item_sizes import item_bytes, write_units
-from dynamodb_counters._items.table_schema import CHUNK, LEADERBOARD
+from dynamodb_counters._items.table_schema import LEADERBOARD, TYPE
+from dynamodb_counters._recovery.stream_reader import StreamReader
 from dynamodb_counters.testing._dynamodb.memory_partitions import read_units
 
 _PARAMETERS: Final = "demo_parameters"
+INDEX: Final = "index of "
 _TAKEN: Final = "DuplicateItem"
 _ATTRIBUTE: Final = re.compile(r"'((?:[^']|'')+)':\?")
 _CONDITION_FAILED: Final = "ConditionalCheckFailedException"
@@ -22,25 +27,18 @@ _CONDITION_FAILED: Final = "ConditionalCheckFailedException"
 class Meter:
     """Adds up the units of one DynamoDB client's inserts and queries, by the sizes of the items.
 
-    An insert whose condition fails costs as much as a successful one. `item_units` is what writing each of the `items`
-    read once would cost, its move in the ranking index included. Use a client of its own for each thing to be measured.
+    An insert whose condition fails costs as much as a successful one. Use a client of its own for each thing to be
+    measured.
     """
 
     def __init__(self, client: Any) -> None:
         self.write_units = 0.0
         self.read_units = 0.0
         self.queries = 0
-        self.items = 0
-        self.item_units = 0.0
         # Clients are shared among threads, and += is not atomic.
         self._lock = threading.Lock()
         client.meta.events.register("before-parameter-build.dynamodb", self._before)
         client.meta.events.register("after-call.dynamodb", self._after)
-
-    @property
-    def units_per_item(self) -> float:
-        """Average write units of an update of one of the items read."""
-        return self.item_units / self.items if self.items else 1.0
 
     @property
     def units_per_query(self) -> float:
@@ -64,19 +62,6 @@ class Meter:
             elif model.name == "Query":
                 self.queries += 1
                 self.read_units += read_units(parsed["Items"], consistent=params.get("ConsistentRead", False))
-                if "IndexName" not in params:
-                    self._weigh(parsed["Items"])
-            elif model.name == "BatchGetItem":
-                for found in parsed["Responses"].values():
-                    self._weigh(found)
-
-    def _weigh(self, items: Sequence[Mapping[str, Any]]) -> None:
-        # Chunks of events are read, too, but counts are what an update writes.
-        items = [item for item in items if CHUNK not in item]
-        self.items += len(items)
-        self.item_units += sum(write_units(item_bytes(item)) for item in items)
-        # An update of a ranked item changes its score.
-        self.item_units += sum(INDEX_UNITS for item in items if LEADERBOARD in item)
 
 
 def _inserted(statement: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,45 +70,57 @@ def _inserted(statement: Mapping[str, Any]) -> dict[str, Any]:
     return dict(zip(names, statement["Parameters"], strict=True))
 
 
+def units_written(streams: Any, stream: str) -> Counter[str]:
+    """Write units of all changes in a stream, by the type of their items; those of the index, by `INDEX` and type."""
+    reader, units = StreamReader(streams, stream, sleep=lambda _: None), Counter[str]()
+    for shard in reader.shards():
+        for record in reader.records(shard):
+            old, new = (record["dynamodb"].get(name) for name in ("OldImage", "NewImage"))
+            images = [image for image in (old, new) if image]
+            # Two pages are put in a transaction.
+            changed = max(write_units(item_bytes(image)) for image in images) * (1 + is_split(old, new))
+            kind = images[-1].get(TYPE, {}).get("S", "")
+            units[kind] += int(changed)
+            if LEADERBOARD in images[-1]:
+                units[INDEX + kind] += int(INDEX_UNITS)
+    return units
+
+
 @dataclass(frozen=True)
 class Costs:
-    """Write units per event sent and per distinct event, None where not measured; read units per window query.
+    """Write units per event sent to accept it, and per distinct event by aggregate or window; read units per query.
 
     `metrics` are the sums of what the aggregator reports of itself; `accept_reads` the read units per event sent.
     """
 
-    accept: float | None
-    aggregate: float | None
+    accept: float
+    counted: Mapping[str, float]
     window: float
     metrics: Mapping[str, float]
     accept_reads: float = 0.0
 
-    def section(self) -> dict[str, float | None]:
-        return {"accept": self.accept, "aggregate": self.aggregate}
+    def aggregate(self, declared: Iterable[Declaration]) -> float:
+        """Write units per distinct event of some aggregates and windows, without the index."""
+        return round(sum(self.counted.get(each.name, 0.0) for each in declared), 4)
 
-    def line(self, digits: int) -> str:
-        accept, aggregate = (
-            "unknown" if value is None else f"{value:.{digits}f}" for value in (self.accept, self.aggregate)
-        )
-        return f"{accept} to accept a view sent, {aggregate} to aggregate a distinct one"
+    def index(self, declared: Iterable[Declaration]) -> float:
+        """Those of the ranking index."""
+        return round(sum(self.counted.get(INDEX + each.name, 0.0) for each in declared), 4)
 
 
 @dataclass(frozen=True)
 class Bill:
-    """The meters on an example's clients, and the metrics of its aggregator."""
+    """The meters on an example's clients, the metrics of its aggregator, and what its table's stream comes to."""
 
     accepting: Meter
     reading: Meter
     metrics: Callable[[], Mapping[str, float]]
+    written: Callable[[], Mapping[str, float]]
 
     def costs(self, sent: int, distinct: int) -> Costs:
         """Divide the units measured so far among the events."""
         if not sent:
-            return Costs(0.0, 0.0, self.reading.units_per_query, {})
-        metrics, aggregate = self.metrics(), None
-        if metrics:
-            # A refused update costs as much as a successful one.
-            updates = metrics.get("ItemsUpdated", 0) + metrics.get("AlreadyCounted", 0)
-            aggregate = round(updates * self.reading.units_per_item / distinct, 4)
+            return Costs(0.0, {}, self.reading.units_per_query, {})
+        counted = {name: units / distinct for name, units in self.written().items()}
         accept, reads = (round(units / sent, 4) for units in (self.accepting.write_units, self.accepting.read_units))
-        return Costs(accept, aggregate, self.reading.units_per_query, metrics, reads)
+        return Costs(accept, counted, self.reading.units_per_query, self.metrics(), reads)

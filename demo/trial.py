@@ -35,8 +35,8 @@ class Trial:
         repeated = Repeated()
         repeated.watch(writing)
         writer, reader = Counters(table, client=writing), Counters(table, client=reading)
-        metrics = partial(deployment.metrics, example.stack)
-        bill = Bill(Meter(writing), Meter(reading), metrics) if example.leading else None
+        later = (partial(of, example.stack) for of in (deployment.metrics, deployment.written))
+        bill = Bill(Meter(writing), Meter(reading), *later) if example.leading else None
         return cls(example, writer, reader, bill, repeated)
 
     def send(self, progress: Progress) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from demo.cost import units_written
 from demo.platform.aggregators import metric_sums
 from demo.terminal import Progress
 from dynamodb_counters._dev import cdk
@@ -44,6 +46,11 @@ class Deployment:
             for stack, outputs in self.outputs.items()
             if "ApiId" in outputs
         }
+
+    def written(self, stack: str) -> Counter[str]:
+        """Write units of all changes of a stack's table, by type."""
+        table = self.emulator.client("dynamodb").describe_table(TableName=self.table(stack))["Table"]
+        return units_written(self.emulator.client("dynamodbstreams"), table["LatestStreamArn"])
 
     def metrics(self, stack: str) -> dict[str, float]:
         """The sums of a stack's aggregator metrics, read until they no longer change; empty when it logged none."""

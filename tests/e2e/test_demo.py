@@ -180,7 +180,7 @@ def _check_packed(report: dict[str, Any]) -> None:
     assert packed["events_read_back"] == len(_VIEWS)
     assert 0 < report["write_units_per_event_packed"]["accept"] < plain["accept"]
     # How many batches there are, and so updates, depends on when a busy machine delivers them.
-    assert report["write_units_per_event_packed"]["aggregate"] > 0
+    assert all(units > 0 for units in report["write_units_per_event_packed"].values())
 
 
 def _check_leaderboard(found: dict[str, Any]) -> None:

@@ -111,8 +111,17 @@ class Blog(Example):
             f"visitors               {len(finding.found['requests']):,}",
             f"lines not understood   {self.unparsable_lines:,}",
             f"read units             {finding.measured.window:.2f} per window query",
-            f"write units            {finding.measured.line(2)}",
+            f"write units            {self.price(finding, 2)}",
         ]
+
+    def price(self, finding: Finding, digits: int) -> str:
+        accept, aggregate = self.units(finding).values()
+        return f"{accept:.{digits}f} to accept a view sent, {aggregate:.{digits}f} to aggregate a distinct one"
+
+    def units(self, finding: Finding) -> dict[str, float]:
+        """Write units per event."""
+        costs, counted = finding.measured, self.declared[1:]
+        return {"accept": costs.accept, "aggregate": costs.aggregate(counted) + costs.index(counted)}
 
     def section(self, finding: Finding) -> dict[str, Any]:
         costs = finding.measured
@@ -125,7 +134,7 @@ class Blog(Example):
             "site_views": finding.found["all views"]["the site"],
             "visitors": finding.found["requests"],
             "rolling_24h": {**finding.reading.covered.section(), "counts": finding.found["views in 24 h"]},
-            "write_units_per_event": costs.section(),
+            "write_units_per_event": self.units(finding),
             "window_read_units": costs.window,
         }
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
+from demo.check.readback import read_groups
 from demo.example import Finding, Numbers, Reading
 from demo.examples.blog.example import Blog, Declared
 from demo.terminal import Progress
 from dynamodb_counters import Counters
-from examples.packed.declarations import ROLLING, SITE, VIEW, VIEWS, VISITORS
+from examples.packed.declarations import ROLLING, SITE, VIEW, VIEWS, VIEWS_IN_PAGES, VISITORS, VISITORS_IN_PAGES
+
+_BOTH_WAYS: Final = {"in items": (VIEWS, VISITORS), "in pages": (VIEWS_IN_PAGES, VISITORS_IN_PAGES)}
+"""Aggregates of many groups: by url, by visitor."""
 
 
 @dataclass(frozen=True)
@@ -24,19 +28,29 @@ class Packed(Blog):
     def read(self, counters: Counters, progress: Progress) -> Reading:
         reading = super().read(counters, progress)
         events = Counter(str(event["url"]) for event in counters.events(VIEW))
-        return Reading({**reading.counts, "events": events}, reading.interval)
+        paged = {
+            "views in pages": read_groups(counters, VIEWS_IN_PAGES, "url", self.truth.counts),
+            "requests in pages": read_groups(counters, VISITORS_IN_PAGES, "clientId", self.truth.visitors),
+        }
+        return Reading({**reading.counts, **paged, "events": events}, reading.interval)
 
     def expected(self, reading: Reading) -> Numbers:
-        return {**super().expected(reading), "events": self.truth.counts}
+        paged = {"views in pages": self.truth.counts, "requests in pages": self.truth.visitors}
+        return {**super().expected(reading), **paged, "events": self.truth.counts}
 
     def lines(self, finding: Finding) -> Sequence[str]:
         costs = finding.measured
-        return [f"    packed             {costs.line(4)}; {costs.accept_reads:.4f} read units to accept"]
+        prices = [(name, [costs.aggregate([one]) for one in both]) for name, both in _BOTH_WAYS.items()]
+        return [
+            f"    packed             {self.price(finding, 4)}; {costs.accept_reads:.4f} read units to accept",
+            *(f"    {name:<19}{url:.4f} by url, {visitor:.4f} by visitor" for name, (url, visitor) in prices),
+        ]
 
     def section(self, finding: Finding) -> dict[str, Any]:
         found = finding.found
         return {
-            "write_units_per_event_packed": finding.measured.section(),
+            "write_units_per_event_packed": self.units(finding)
+            | {name.replace(" ", "_"): finding.measured.aggregate(both) for name, both in _BOTH_WAYS.items()},
             "packed": {
                 "events_sent": finding.account.sent,
                 "distinct_events": self.truth.total,

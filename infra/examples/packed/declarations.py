@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from dynamodb_counters import Event, Packed
+from dynamodb_counters import Aggregate, Event, Packed
 from examples.blog import declarations as blog
 
 VIEW: Final = Event(
@@ -22,3 +22,7 @@ VIEWS: Final = replace(blog.VIEWS, source=VIEW)
 SITE: Final = replace(blog.SITE, source=VIEW)
 VISITORS: Final = replace(blog.VISITORS, source=VIEW)
 ROLLING: Final = replace(blog.ROLLING, source=VIEW)
+
+VIEWS_IN_PAGES: Final = Aggregate("views-in-pages", VIEW, by="url", pages=True)
+VISITORS_IN_PAGES: Final = Aggregate("visitors-in-pages", VIEW, by="clientId", pages=True)
+"""The same once more in pages, to compare: a batch touches many of both."""

@@ -20,7 +20,7 @@ BLOG = Blog([View("/a", NOW.isoformat(), "c")] * 2, NOW)
 SITE = finding(
     BLOG,
     {"all views": {"the site": 1}, "views": {"/a": 1}, "requests": {"c": 1}, "views in 24 h": {"/a": 1}},
-    costs=Costs(1.0, 2.0, 0.5, {}),
+    costs=Costs(1.0, {"views": 2.0}, 0.5, {}),
 )
 PAGES = Pages(
     Deliveries([Page("/a"), Page("/a")]), Deliveries([Visit("/a", "ann"), Visit("/b", "ann")], [Visit("/b", "ann")])
