@@ -11,9 +11,9 @@ from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
-from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._table import Table
 from simulation.pairs.cuts import Image
+from simulation.pairs.held import held_groups
 from simulation.pairs.subjects import Group, Parts, signature
 from simulation.pairs.truth import Groups, Truth, nonzero
 from simulation.schedules.backend import Backend
@@ -68,14 +68,11 @@ def _read(
     for item in backend.items():
         if item.get("_type", {}).get("S") != current.name:
             continue
-        if isinstance(current, Aggregate):
-            values = values_of(current, item)
-            assert values is not None
-            known.add(tuple(values[name] for name in current.fields))
-            held.setdefault(tuple(values[name] for name in current.fields), {})["_score"] = Decimal(
-                item.get("_score", {"N": "0"})["N"]
-            )
-        else:
+        for one in held_groups(current, item) if isinstance(current, Aggregate) else ():
+            assert not one.declaration.pages or one.group not in held, f"{one.place} lies in two pages"
+            known.add(one.group)
+            held.setdefault(one.group, {})["_score"] = Decimal(item.get("_score", {"N": "0"})["N"])
+        if isinstance(current, Window):
             known.add(_hour_of(current, item))
     found: Groups = {}
     for group in known:

@@ -44,35 +44,55 @@ def _wider(family: Family) -> Family:
     return (*family, [Subject(declared, lambda values: [((), parts) for _, parts in first.counted(values)])])
 
 
+def _paged(variant: Sequence[Subject], **changes: Any) -> Sequence[Subject]:
+    """A variant with the groups in pages, where a sort key has a field."""
+    made: dict[str, Any] = {}
+    for subject in variant:
+        one: Any = subject.declaration
+        source = made.get(one.source.name, one.source)
+        made[one.name] = replace(one, source=source, pages=bool(one._sk_template.fields), **changes)
+    return [replace(subject, declaration=made[subject.declaration.name]) for subject in variant]
+
+
 def _varied(family: Family, **changes: Any) -> Family:
     """The same family, declared a little otherwise."""
     return tuple([replace(part, declaration=replace(part.declaration, **changes)) for part in row] for row in family)
 
 
-_KEPT: Final = _wider(_with_mended(OTHERS["kept"], "weight"))
+def _with_pages(family: Family, *variants: int) -> Family:
+    """A family with more variants: some of the others, in pages."""
+    return (*family, *(_paged(family[variant]) for variant in variants))
+
+
+_KEPT: Final = _with_pages(_wider(_with_mended(OTHERS["kept"], "weight")), 0, 2)
+_TAPS: Final = _with_pages(OTHERS["taps"], 0, 1)
+_ORDERS: Final = _with_pages(OTHERS["orders"], 0, 1, 3)
 
 FAMILIES: Final[Mapping[str, Family]] = {
-    **{name: OTHERS[name] for name in ("orders", "bins", "busy", "ranked", "tags", "per_client", "pace", "tapped")},
+    **{name: OTHERS[name] for name in ("bins", "busy", "ranked", "pace", "tapped")},
+    "orders": _ORDERS,
+    "tags": (*OTHERS["tags"], _paged(OTHERS["tags"][0], pk="TAGS", sk="TAG#{tags[]}")),
+    "per_client": _with_pages(OTHERS["per_client"], 0, 2),
     "kept": _KEPT,
     "visitors": _varied(_KEPT, name="visitors"),
     "tallied": _varied(_KEPT, name="tallied", pk="TALLIED", on_expiry="tally"),
     "soon": _varied(OTHERS["pace"], name="soon", pk="SOON#{page}", future_tolerance=timedelta(minutes=5)),
-    "live": _with_mended(OTHERS["live"], "weight"),
-    "taps": OTHERS["taps"],
-    "presses": _varied(OTHERS["taps"], name="presses"),
-    "purchases": _varied(OTHERS["orders"], name="purchases"),
-    "held": OTHERS["held"],
+    "live": _with_pages(_with_mended(OTHERS["live"], "weight"), 0, 2),
+    "taps": _TAPS,
+    "presses": _varied(_TAPS, name="presses"),
+    "purchases": _varied(_ORDERS, name="purchases"),
+    "held": _with_pages(OTHERS["held"], 0, 1),
 }
 
 MENDED: Final[Mapping[str, Sequence[int]]] = {
-    "kept": (2, 3),
-    "visitors": (2, 3),
-    "tallied": (2, 3),
-    "live": (2,),
+    "kept": (2, 3, 5),
+    "visitors": (2, 3, 5),
+    "tallied": (2, 3, 5),
+    "live": (2, 4),
     "soon": (0,),
-    "taps": (1,),
-    "presses": (1,),
-    "held": (1,),
+    "taps": (1, 3),
+    "presses": (1, 3),
+    "held": (1, 3),
     "pace": (0,),
     "tapped": (0,),
 }

@@ -46,6 +46,8 @@ ZOMBIES: Final = "zombies"
 REDELIVERED: Final = "redeliveries"
 ATTRIBUTES: Final = "attributes of events changed"
 DERIVED: Final = "derived fields and defaults"
+PAGED: Final = "groups in pages"
+PAGE_SPLIT: Final = "page splits"
 
 FEATURES: Final = (
     PLAIN,
@@ -84,6 +86,8 @@ FEATURES: Final = (
     ZOMBIES,
     REDELIVERED,
     DERIVED,
+    PAGED,
+    PAGE_SPLIT,
 )
 
 Pair = tuple[str, str]
@@ -109,6 +113,8 @@ REASONS: Final[Mapping[Pair, str]] = {
     (FOREIGN, ERASED_KEPT): "erasure finds events, not items of other code",
     (FOREIGN, ERASED_BACK): "erasure finds events, not items of other code",
     (FOREIGN, ATTRIBUTES): "items of other code have no declared attributes",
+    (CLOSED, PAGED): "a window has no pages",
+    (CLOSED, PAGE_SPLIT): "a window has no pages",
 }
 """Why no schedule can cover a pair."""
 

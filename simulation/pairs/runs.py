@@ -15,13 +15,13 @@ from dynamodb_counters._backfill.repair import Difference
 from dynamodb_counters._backfill.verification import COUNTED_MEANWHILE, GONE_MEANWHILE, Verification
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._declarations import Aggregate
-from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._items.table_schema import SCORE, TALLY_PREFIX
 from dynamodb_counters.errors import BackfillError
 from simulation.faults.actors import Crashed
 from simulation.pairs import features
 from simulation.pairs.calls import Runner
 from simulation.pairs.engine import Act, Engine
+from simulation.pairs.held import HeldGroup, held_groups
 from simulation.pairs.subjects import Parts
 from simulation.pairs.truth import Truth, nonzero, ranked
 
@@ -233,52 +233,56 @@ class Verifying:
         """Change a group that readers use, other than by an event; in the end perhaps delete its item."""
         engine, draw = self._engine, self._engine.rng
         truth = Truth(engine.backend, engine.ledger)
-        held = [item for item in self._held(truth) if _place(truth, item) not in self._blocked]
+        held = [one for one in self._held(truth) if one.place not in self._blocked]
         if self._forces:
-            held = [item for item in held if engine.forced.concerns([item["_type"]["S"]])] or held
+            held = [one for one in held if engine.forced.concerns([one.declaration.name])] or held
         if not held:
             return
         self._spoils -= 1
-        item = draw.choice(held)
-        place, declaration = _place(truth, item), _declared(truth, item)
-        is_sure = engine.calm and not truth.may_have_expired(declaration.name)
+        chosen = draw.choice(held)
+        item, declaration = chosen.item, chosen.declaration
+        is_sure = engine.calm and not declaration.pages and not truth.may_have_expired(declaration.name)
         if is_sure and draw.random() < 0.5 and not any(name.startswith(TALLY_PREFIX) for name in item):
             # With it go its watermarks: a first repair may miss some, a second one must not.
-            engine.backend.client.delete_item(TableName=engine.backend.name, Key=_key(item))
-            engine.ledger.lost.add(place)
+            engine.backend.client.delete_item(TableName=engine.backend.name, Key=chosen.key)
+            engine.ledger.lost.add(chosen.place)
             engine.reached[LOST] += 1
-            names = (*declaration._attributes, SCORE)
-            changed = {name: -Decimal(item[name]["N"]) for name in names if name in item}
+            changed = {name: -Decimal(item[held]["N"]) for name, held in chosen.names.items() if held in item}
         else:
             changed = self._change(declaration)
-            self._update(item, "ADD", {name: {"N": str(number)} for name, number in changed.items()})
-        engine.ledger.spoil(place, changed)
+            self._update(chosen, "ADD", {name: {"N": str(number)} for name, number in changed.items()})
+        engine.ledger.spoil(chosen.place, changed)
 
     def block(self) -> None:
         """Have deltas of a group wait that no aggregate counts: for a while, its item can take none."""
         engine, draw = self._engine, self._engine.rng
         truth = Truth(engine.backend, engine.ledger)
         looked_at = {each.source.name for each in truth.folded.values()}
-        held = [item for item in self._held(truth) if item["_type"]["S"] not in looked_at]
+        held = [one for one in self._held(truth) if one.declaration.name not in looked_at]
         if not held:
             return
-        item = draw.choice(held)
-        self._blocked.add(_place(truth, item))
+        chosen = draw.choice(held)
+        self._blocked.add(chosen.place)
         engine.reached[BLOCKED] += 1
-        taken = {name: item[name] for name in _declared(truth, item)._attributes if name in item}
-        self._update(item, "SET", {name: {"S": "taken"} for name in taken})
+        names = [name for name in chosen.declaration._attributes if chosen.names[name] in chosen.item]
+        taken = {name: chosen.item[chosen.names[name]] for name in names}
+        self._update(chosen, "SET", {name: {"S": "taken"} for name in taken})
         for _ in range(draw.randint(5, 15)):
             self._changes.write()
         engine.go()
-        self._update(item, "SET", taken)
+        if chosen.declaration.pages:
+            # It may lie in another page by now.
+            [chosen] = [one for one in self._held(truth) if one.place == chosen.place]
+        self._update(chosen, "SET", taken)
 
-    def _held(self, truth: Truth) -> list[dict[str, Any]]:
-        """The items of groups that readers use, in a fixed order."""
-        items = [dict(item) for item in self._engine.backend.items()]
-        held = [item for item in items if item.get("_type", {}).get("S", "") in truth.read_names()]
-        held = [item for item in held if isinstance(truth.folded[item["_type"]["S"]], Aggregate)]
-        held = [item for item in held if any(name in item for name in _declared(truth, item)._attributes)]
-        return sorted(held, key=lambda item: (item["pk"]["S"], item["sk"]["S"]))
+    def _held(self, truth: Truth) -> list[HeldGroup]:
+        """The groups that readers use, as items hold them, in a fixed order."""
+        held: list[HeldGroup] = []
+        for item in sorted(self._engine.backend.items(), key=lambda item: (item["pk"]["S"], item["sk"]["S"])):
+            declaration = truth.folded.get(item.get("_type", {}).get("S", ""))
+            if isinstance(declaration, Aggregate) and declaration.name in truth.read_names():
+                held += [one for one in held_groups(declaration, dict(item)) if one.is_counted]
+        return held
 
     def _change(self, declaration: Aggregate) -> Parts:
         """Parts to add to a group: one or more measures, and what it is ranked by, or that alone."""
@@ -288,13 +292,13 @@ class Verifying:
         known = draw.sample(declaration._attributes, draw.randint(1, len(declaration._attributes)))
         return ranked(declaration, {name: Decimal(draw.choice((-3, -1, 1, 2))) for name in known})
 
-    def _update(self, item: Mapping[str, Any], verb: str, values: Mapping[str, Any]) -> None:
+    def _update(self, held: HeldGroup, verb: str, values: Mapping[str, Any]) -> None:
         between = " = " if verb == "SET" else " "
         self._engine.backend.client.update_item(
             TableName=self._engine.backend.name,
-            Key=_key(item),
+            Key=held.key,
             UpdateExpression=f"{verb} " + ", ".join(f"#n{index}{between}:n{index}" for index in range(len(values))),
-            ExpressionAttributeNames={f"#n{index}": name for index, name in enumerate(values)},
+            ExpressionAttributeNames={f"#n{index}": held.names[name] for index, name in enumerate(values)},
             ExpressionAttributeValues={f":n{index}": value for index, value in enumerate(values.values())},
         )
 
@@ -363,20 +367,3 @@ def _may_be(each: Difference, truth: Truth, name: str, *, is_blocked: bool) -> b
 
 def _missing(each: Difference) -> Parts:
     return {name: Decimal(number) for name, number in each.missing.items()}
-
-
-def _declared(truth: Truth, item: Mapping[str, Any]) -> Aggregate:
-    declaration = truth.folded[item["_type"]["S"]]
-    assert isinstance(declaration, Aggregate)
-    return declaration
-
-
-def _place(truth: Truth, item: Mapping[str, Any]) -> Place:
-    declaration = _declared(truth, item)
-    values = values_of(declaration, item)
-    assert values is not None
-    return declaration.name, tuple(values[field] for field in declaration.fields)
-
-
-def _key(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {"pk": item["pk"], "sk": item["sk"]}

@@ -14,13 +14,14 @@ from simulation.pairs.audit import audit
 from simulation.pairs.calls import Runner
 from simulation.pairs.copies import Restoring
 from simulation.pairs.engine import NEAR, Engine
+from simulation.pairs.held import PAGE
 from simulation.pairs.operators import Billing, Direct, Erasing, GivingUp, Housekeeper, Quarantine, Sharing
 from simulation.pairs.runs import SETTLED, Changes, Verifying
 from simulation.pairs.truth import Truth
 from simulation.pairs.writers import Writers
 from simulation.schedules import coverage
 from simulation.schedules.backend import MakeBackend, MemoryBackend
-from simulation.schedules.housekeeping import housekeeping, seeded
+from simulation.schedules.housekeeping import housekeeping, narrow_pages, seeded
 
 _GIVES_UP: Final = 0.1
 _BLOCKS: Final = 0.3
@@ -73,15 +74,17 @@ class PairSchedule:
             engine.actors.append(GivingUp(engine))
         self._eager = engine.rng.random() < 0.5
         self._small = engine.rng.random() < 0.3
+        self._groups = engine.rng.choice((1, 2, 3))
 
     def run(self) -> PairOutcome:
         engine = self._engine
-        with housekeeping(eager=self._eager), seeded(engine.rng, small=self._small):
+        with housekeeping(eager=self._eager), seeded(engine.rng, small=self._small), narrow_pages(self._groups):
             try:
                 self._run()
             finally:
                 end_suspended()
         self._note_faults()
+        self._note_pages()
         engine.backend.drop()
         pairs = features.pairs(engine.happened)
         happened = Counter(engine.happened.keys())
@@ -167,6 +170,14 @@ class PairSchedule:
             image = record["dynamodb"].get("NewImage") or {}
             if image.get("_type") == {"S": "quarantine"}:
                 self._engine.note(features.QUARANTINED, image.get("names", {}).get("SS", features.EVERYTHING))
+
+    def _note_pages(self) -> None:
+        for _, record in self._engine.backend.history():
+            old, new = (record["dynamodb"].get(name) or {} for name in ("OldImage", "NewImage"))
+            if "sk" in new and new["sk"]["S"].startswith(PAGE):
+                self._engine.note(features.PAGED, [new["_type"]["S"]])
+                if new.get("_level") != old.get("_level"):
+                    self._engine.note(features.PAGE_SPLIT, [new["_type"]["S"]])
 
     def _note_faults(self) -> None:
         told = {

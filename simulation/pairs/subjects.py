@@ -304,4 +304,5 @@ def signature(declaration: Declaration) -> tuple[Any, ...]:
         return name, seen, declaration.pk, declaration.time, repr(declaration.measure), repr(declaration.where)
     sk = declaration.sk.removesuffix(f"##~{generation}")
     measures = sorted((key, repr(measure)) for key, measure in declaration.measures.items())
-    return name, seen, declaration.pk, sk, repr(measures), repr(declaration.where), declaration.on_expiry
+    counted = declaration.pk, sk, repr(measures), repr(declaration.where), declaration.on_expiry
+    return name, seen, *counted, declaration.pages

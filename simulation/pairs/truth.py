@@ -33,6 +33,7 @@ from simulation.oracle.specs import UNCOUNTABLE
 from simulation.oracle.truth import is_expiry
 from simulation.pairs.cuts import Cuts, Image
 from simulation.pairs.declared import subject_of
+from simulation.pairs.held import PAGE, held_groups
 from simulation.pairs.ledger import Ledger
 from simulation.pairs.subjects import ORDER, Group, Parts, Values
 from simulation.schedules.backend import Backend
@@ -201,9 +202,11 @@ class Truth(Cuts):
 
     def _add_direct(self, groups: defaultdict[Group, Parts], declaration: Aggregate) -> None:
         for (name, (pk, sk)), parts in self._ledger.direct.items():
-            group = _group(declaration, pk, sk) if name == base_name(declaration.name) else None
-            if group is not None:
-                _add_all(groups, [(group, {n: v for n, v in parts.items() if n in declaration._attributes})], 1)
+            if name != base_name(declaration.name):
+                continue
+            for group, names in _named(declaration, pk, sk, parts):
+                counted = {measure: parts[held] for measure, held in names.items() if held in parts}
+                _add_all(groups, [(group, counted)], 1)
 
     def _add_gone(self, groups: defaultdict[Group, Parts], name: str, until: str) -> None:
         """Add what was erased with its counts kept, and what has expired where that is tallied."""
@@ -368,6 +371,16 @@ def _add_all(groups: defaultdict[Group, Parts], added: Iterable[tuple[Group, Par
         held = groups[group]
         for name, part in parts.items():
             held[name] = held.get(name, Decimal(0)) + sign * part
+
+
+def _named(declaration: Aggregate, pk: str, sk: str, parts: Iterable[str]) -> Iterable[tuple[Group, Mapping[str, str]]]:
+    """The groups of an item with such attributes, if it is of this generation, and what their measures are called."""
+    if declaration.pages:
+        image = {"pk": {"S": pk}, "sk": {"S": sk}, **dict.fromkeys(parts)}
+        is_own = sk.startswith(f"{PAGE}{declaration.name}#")
+        return [(one.group, one.names) for one in held_groups(declaration, image)] if is_own else []
+    group = _group(declaration, pk, sk)
+    return [] if group is None else [(group, {name: name for name in declaration._attributes})]
 
 
 def _group(declaration: Aggregate, pk: str, sk: str) -> Group | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept, accept_many, retract
 from dynamodb_counters._writes.record_once import record_once
@@ -121,7 +122,11 @@ class Writers:
             self._call(lambda table: retract(table, VISIT, values), features.RETRACTED, VISIT.name)
 
     def _record_once(self) -> None:
-        declared = [each for each in self._engine.deployments.declared if each.source == VISIT]
+        declared = [
+            each
+            for each in self._engine.deployments.declared
+            if each.source == VISIT and not (isinstance(each, Aggregate) and each.pages)
+        ]
         values = self._some_visit()
 
         def work(table: Table) -> bool:

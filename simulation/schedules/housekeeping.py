@@ -12,9 +12,14 @@ from unittest.mock import patch
 from uuid import UUID
 
 from dynamodb_counters._backfill import backfill, baseline, log_tail, verification
-from dynamodb_counters._commit import checkpoints, pruning
+from dynamodb_counters._commit import checkpoints, commit, page_splits, pruning
+from dynamodb_counters._commit.page_splits import PageSplits
 from dynamodb_counters._control import run_logs
 from dynamodb_counters._erase import packed_erase
+from dynamodb_counters._fold import updates
+from dynamodb_counters._fold.item_layout import ItemLayout
+from dynamodb_counters._fold.page_layout import Page, texts_of
+from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._writes import chunk_writes, packed_accept, update_conditions
 
 _EAGER: Final = (
@@ -47,7 +52,27 @@ def seeded(rng: random.Random, *, small: bool) -> Iterator[None]:
         yield
 
 
-def _changed(changes: Iterable[tuple[ModuleType, str, Any]]) -> ExitStack:
+@contextmanager
+def narrow_pages(groups: int) -> Iterator[None]:
+    """Have a page split once it holds more groups, and make room for as few at a time."""
+    grown = PageSplits.grown
+
+    def looked_at(self: PageSplits, layout: ItemLayout, page: Page, _: float, item: Image | None, __: int) -> float:
+        self._seen.clear()
+        return grown(self, layout, page, 2.0, item, 1)
+
+    with _changed(
+        [
+            (page_splits, "is_full", lambda image, _: len(texts_of(image)) > groups),
+            (PageSplits, "grown", looked_at),
+            (updates, "_MOST_ADDED", 4 * groups),
+            (commit, "_MOST_ENTRIES", groups),
+        ]
+    ):
+        yield
+
+
+def _changed(changes: Iterable[tuple[object, str, Any]]) -> ExitStack:
     stack = ExitStack()
     for module, name, value in changes:
         stack.enter_context(patch.object(module, name, value))

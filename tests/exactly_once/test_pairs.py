@@ -28,7 +28,7 @@ from simulation.pairs.schedule import PairSchedule, WrongPairError, check
 from simulation.pairs.truth import kept_of
 from simulation.schedules.local_table import DatedLocalBackend
 
-FIRST = (2, 60)
+FIRST = (2, 80)
 CHUNK = 20
 """From each first seed on, so many schedules come across all that `OFTEN` names."""
 FORCED = 12
@@ -39,6 +39,7 @@ OFTEN = {features.QUARANTINED: 2, features.REDRIVEN: 1, features.BACKFILLED: 5, 
 OFTEN |= {features.ONCE: 10, features.EXPIRED: 5, features.LEASES: 10, features.SPLIT: 5, features.ZOMBIES: 5}
 OFTEN |= {features.INCREMENTED: 10, features.RESET: 3, features.ERASED_KEPT: 3, features.ERASED_BACK: 1}
 OFTEN |= {features.REDEFINED: 3, features.ADDED: 1, features.REPAIRED: 2, features.RESTORED: 3}
+OFTEN |= {features.PAGED: 10, features.PAGE_SPLIT: 5}
 OFTEN |= {runs.LEFT: 1, runs.RESUMED: 1, runs.BLOCKED: 1, runs.LOST: 1, NEAR: 1}
 """How often twenty schedules come across it, at least."""
 

@@ -1,0 +1,56 @@
+"""Groups as items hold them: one by itself, or many in a page, read by the documented layout alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dynamodb_counters._declarations import Aggregate
+from dynamodb_counters._declarations.groups import values_of
+from dynamodb_counters._items.escaping import unescape
+from simulation.pairs.subjects import Group
+
+Image = Mapping[str, Any]
+
+PAGE: Final = "PAGE#"
+_DIGIT: Final = len("#~0")
+
+
+@dataclass(frozen=True)
+class HeldGroup:
+    """A group in an item; `names` are those that its measures' attributes have there."""
+
+    declaration: Aggregate
+    group: Group
+    item: Image
+    names: Mapping[str, str]
+
+    @property
+    def place(self) -> tuple[str, Group]:
+        return self.declaration.name, self.group
+
+    @property
+    def key(self) -> dict[str, Any]:
+        return {"pk": self.item["pk"], "sk": self.item["sk"]}
+
+    @property
+    def is_counted(self) -> bool:
+        return any(name in self.item for name in self.names.values())
+
+
+def held_groups(declaration: Aggregate, item: Image) -> Iterator[HeldGroup]:
+    """The groups of an item of a declaration."""
+    if not declaration.pages:
+        values = values_of(declaration, item)
+        assert values is not None
+        group = tuple(values[field] for field in declaration.fields)
+        yield HeldGroup(declaration, group, item, {name: name for name in (*declaration._attributes, "_score")})
+        return
+    for text in [name[1:] for name in item if name.startswith("=")]:
+        values = declaration._pk_template.parse(item["pk"]["S"][:-_DIGIT])
+        values |= zip(declaration._sk_template.fields, map(unescape, text.split("#")), strict=True)
+        group = tuple(values[field] for field in declaration.fields)
+        marks = ["", *(chr(ord("a") + index) for index in range(1, len(declaration._attributes)))]
+        names = [f"{mark}={text}" for mark in marks]
+        yield HeldGroup(declaration, group, item, dict(zip(declaration._attributes, names, strict=True)))
