@@ -49,6 +49,11 @@ BACKFILL: Final = r"""
 + or generation_number(declaration.name) >= number
 ? test_tally.py::test_a_complete_backfill_voids_a_later_one_of_the_same_name
 
+* parts of a baseline are the same record to pages
+- first, last = padded(str(part * step + 1)), padded(str((part + 1) * step))
++ first, last = padded("1"), padded(str(step))
+? test_page_guards.py::test_each_part_of_a_baseline_is_added_once
+
 == _backfill/baseline.py
 * the last one of an item's images counts
 - or place < found[change.digest][0]
@@ -111,6 +116,10 @@ BACKFILL: Final = r"""
 - condition = "attribute_not_exists(#repaired)"
 + condition = "(attribute_not_exists(#repaired) OR attribute_exists(#repaired))"
 ? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
+* a repair goes no further than a page that has split
+- elsewhere += item.deltas
++ pass
+? test_page_guards.py::test_a_repair_finds_the_groups_wherever_they_lie
 * a repair of a measure repairs what groups are ranked by
 - item.deltas[0].measures.setdefault(SCORE, 0)
 + pass

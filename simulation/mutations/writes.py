@@ -143,6 +143,36 @@ WRITES: Final = r"""
 + for each, number in () if each != SCORE}
 ? test_tally.py::test_a_reset_survives_a_redefinition
 
+== _writes/record_once.py
+* a transaction counts groups in pages as items
+- if not isinstance(each, Aggregate) or not each.pages)
++ )
+? test_pages.py::test_a_transaction_leaves_to_the_stream_what_readers_still_find_in_pages
+
+== _writes/increments.py
+* an increment is sent to another page although its answer was lost
+- if place.is_right(item_of(refusal)) or not is_new(item_of(refusal), nonce):
++ if place.is_right(item_of(refusal)):
+? test_page_guards.py::test_an_increment_whose_answer_was_lost_is_not_sent_to_another_page_as_a_new_one
+
+== _pages.py
+* a page is taken for lost by what was guessed of another
+- >= born and (name, page.pk, before) not in self._guessed:
++ >= born:
+? test_page_guards.py::test_a_page_is_lost_only_by_the_word_of_the_page_that_it_has_split_off_from
+* a page that has not split off yet has no groups
+- return False
+-         self._note(name, page.pk, 0, 0)
++ return True
++         self._note(name, page.pk, 0, 0)
+? test_page_guards.py::test_a_reader_that_guesses_wrong_asks_on
+
+== _reads/page_reads.py
+* a reader takes a page of any level for the right one
+- if place.is_right(item):
++ if place.is_right(item) or True:
+? test_page_guards.py::test_a_reader_that_guesses_wrong_asks_on
+
 == _writes/leases.py
 * a call between two periods counts in the first alone
 - for holding in current:
