@@ -223,8 +223,8 @@ COMMIT: Final = r"""
 + "ConditionExpression": "#version = :version OR attribute_exists(#version)",
 ? test_page_guards.py::test_a_page_keeps_what_it_counts_while_another_process_splits_it
 * a page splits in two requests
-- client.transact_write_items(TransactItems=puts)
-+ [client.put_item(**each["Put"]) for each in puts]
+- if not self._table.write_together(puts):
++ if not all(self._table.write("put_item", **each["Put"]) for each in puts):
 ? test_page_guards.py::test_a_process_that_dies_while_a_page_splits_leaves_no_half
 
 == _control/statuses.py

@@ -49,13 +49,13 @@ class Pages:
     def scanned(self) -> Iterator[ScannedItem]:
         """Each item that contributed when it was read, or would have."""
         for segment in range(self.segments):
-            for page in self._query(scan_key(self.run.id, segment, 0)[PK]):
+            for page in self.table.partition(scan_key(self.run.id, segment, 0)[PK]["S"]):
                 yield from unpack_scanned(page[ROWS]["B"])
 
     def logged(self) -> Iterator[tuple[str, LoggedChange]]:
         """Each logged change with its shard, some of them repeatedly; parents before children."""
         for shard in sorted(self.lineage.parents, key=self.lineage.depth):
-            for page in self._query(log_key(self.run.id, shard)[PK]):
+            for page in self.table.partition(log_key(self.run.id, shard)[PK]["S"]):
                 for change in unpack_log(page[ROWS]["B"]):
                     yield shard, change
 
@@ -66,16 +66,6 @@ class Pages:
             if change.sequence > through.get(shard, ""):
                 yield shard, change
                 through[shard] = change.sequence
-
-    def _query(self, pk: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-        pages = self.table.client.get_paginator("query").paginate(
-            TableName=self.table.name,
-            KeyConditionExpression=f"{PK} = :pk",
-            ExpressionAttributeValues={":pk": pk},
-            ConsistentRead=True,
-        )
-        for page in pages:
-            yield from page["Items"]
 
 
 class TooManyError(Exception):

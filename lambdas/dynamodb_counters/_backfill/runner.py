@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -289,17 +288,13 @@ class Runner(ABC):
 
     def _write(self, state: State, phase: str) -> bool:
         """Write the run's item if it is in a phase still."""
-        client = self.table.client
-        with suppress(client.exceptions.ConditionalCheckFailedException):
-            client.put_item(
-                TableName=self.table.name,
-                Item=self._item(state),
-                ConditionExpression="#phase = :phase",
-                ExpressionAttributeNames={"#phase": "phase"},
-                ExpressionAttributeValues={":phase": {"S": phase}},
-            )
-            return True
-        return False
+        return self.table.write(
+            "put_item",
+            Item=self._item(state),
+            ConditionExpression="#phase = :phase",
+            ExpressionAttributeNames={"#phase": "phase"},
+            ExpressionAttributeValues={":phase": {"S": phase}},
+        )
 
     def _enter(self, state: State, before: str, phase: str) -> None:
         """Go from one phase to another, unless another process has brought the run further."""

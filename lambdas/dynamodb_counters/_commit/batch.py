@@ -77,7 +77,7 @@ class Report:
         self.skipped += done.skipped
         self.quarantined += done.quarantined
         self.write_units += done.write_units
-        self.touched += done.touched
+        self.touched += done.updated + done.skipped
         self.late += late
         self.overtaken += len(done.overtaken)
 
@@ -197,7 +197,7 @@ class Aggregator:
             report.skipped_types += folded.skipped_types
             done = self._committer.commit(folded.deltas, replace(part, changes=counted))
             report.add(done, folded.late)
-            touched = done.touched - done.skipped + kept + done.unguarded * WORTH_A_WRITE
+            touched = done.updated + kept + done.unguarded * WORTH_A_WRITE
             if touched and book.moves and self._client.has_time():
                 report.write_units += self._checkpoints.committed(
                     book.name, counted[-1].sequence, counted[-1].created or 0.0, touched, deadline

@@ -225,11 +225,7 @@ class Checkpoints:
 
     def _put(self, item: dict[str, Any], spoiled: Mapping[str, Any] = MappingProxyType({})) -> bool:
         """Put an item that is not there, or is as it was when found to be spoiled; return whether it was."""
-        try:
-            self._table.client.put_item(**put_as_seen(self._table.name, item, spoiled, spoiled))
-        except self._table.client.exceptions.ConditionalCheckFailedException:
-            return False
-        return True
+        return self._table.write("put_item", **put_as_seen(self._table.name, item, spoiled, spoiled))
 
     def _write(
         self,

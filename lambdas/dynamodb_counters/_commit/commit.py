@@ -92,10 +92,6 @@ class Committed:
     overtaken: set[str] = field(default_factory=set)
     """Records that Lambda gave up on and that an item refuses because it has applied later ones."""
 
-    @property
-    def touched(self) -> int:
-        return self.updated + self.skipped
-
     def skip(self, part: Part, refs: Sequence[GroupRef], applied_through: str) -> None:
         """An item had been brought as far by an earlier delivery."""
         self.skipped += 1

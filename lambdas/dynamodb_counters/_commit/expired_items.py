@@ -30,31 +30,23 @@ class ExpiredItems:
                 self._noted[name] = until
 
     def _write(self, name: str, until: float) -> None:
-        client = self._table.client
         known = {} if math.isinf(until) else {_UNTIL: round(until)}
         item = bookkeeping_item(bookkeeping_key(_PREFIX + name), known)
-        put: Any = {"TableName": self._table.name, "Item": item}
+        put: Any = {"Item": item}
         if known:
             put |= {
                 "ConditionExpression": f"attribute_not_exists({PK}) OR #until < :until",
                 "ExpressionAttributeNames": {"#until": _UNTIL},
                 "ExpressionAttributeValues": {":until": item[_UNTIL]},
             }
-        try:
-            client.put_item(**put)
-        except client.exceptions.ConditionalCheckFailedException:
-            # Another process has noted as much.
-            return
+        # If it is refused, another process has noted as much.
+        self._table.write("put_item", **put)
 
 
 def read_expired(table: Table) -> dict[str, float]:
     """Notes of any process."""
-    query: dict[str, Any] = {
-        "KeyConditionExpression": f"{PK} = :pk AND begins_with({SK}, :prefix)",
-        "ExpressionAttributeValues": {":pk": {"S": CHECKPOINT_PREFIX}, ":prefix": {"S": _PREFIX}},
-    }
-    pages = table.client.get_paginator("query").paginate(TableName=table.name, ConsistentRead=True, **query)
-    return {item[SK]["S"].removeprefix(_PREFIX): _until(item) for page in pages for item in page["Items"]}
+    found = table.partition(CHECKPOINT_PREFIX, _PREFIX)
+    return {item[SK]["S"].removeprefix(_PREFIX): _until(item) for item in found}
 
 
 def _until(item: Mapping[str, Any]) -> float:

@@ -74,15 +74,11 @@ def joined(deltas: Sequence[Delta], levels: PageLevels) -> list[ItemDelta]:
             found[-1].deltas.append(delta)
             continue
         page, held = levels.locate(layout.name, pk, number), [delta]
-        while found and (before := found[-1]).page is not None and _is_within(before, page, layout):
+        while last is not None and last.pk == pk and last.first >= page.first:
             held = [*found.pop().deltas, *held]
+            last = found[-1].page if found and found[-1].layout.name == layout.name else None
         found.append(ItemDelta(held, page))
     return found
-
-
-def _is_within(before: ItemDelta, page: Page, layout: ItemLayout) -> bool:
-    known = before.page
-    return known is not None and (before.layout.name, known.pk) == (layout.name, page.pk) and known.first >= page.first
 
 
 def _digest(ref: tuple[str, object]) -> str:

@@ -50,16 +50,16 @@ class PageSplits:
             self._seen[place] = most
             return 0.0
         with suppress(ClientError, BotoCoreError, TimeoutError):
-            spent = self._split(layout, page, item or self._read(layout, page), units, least)
+            spent = self._split(layout, page, item or self._table.read_item(self._key(layout, page)), units, least)
             self._seen[place] = 1.0 if spent else units
             return spent
         return 0.0
 
     def make_room(self, layout: ItemLayout, page: Page, group: GroupKey, parts: float) -> None:
         """Split a page of which a batch touches so many times the groups of one request, one `group` among them."""
-        item = self._read(layout, page)
+        key = self._key(layout, page)
+        item = self._table.read_item(key)
         if self._levels.learn(layout.name, page, item):
-            key = self._key(layout, page)
             attributes = layout.attributes(group, {PK: page.pk, SK: key[SK]["S"]})
             # A page that is lost is of a level.
             item = item or {**key, **attributes, LEVEL: {"N": str(page.level)}}
@@ -96,20 +96,12 @@ class PageSplits:
             {"Put": {"TableName": self._table.name, "Item": half, **condition}}
             for half, condition in zip(halves, (is_as_read, *[{}] * (len(halves) - 1)), strict=True)
         ]
-        client = self._table.client
-        try:
-            client.transact_write_items(TransactItems=puts)
-        except client.exceptions.TransactionCanceledException:
+        if not self._table.write_together(puts):
             return []
-        found: list[tuple[Page, Mapping[str, Any]]] = [
-            (half_page, half) for half in halves if (half_page := layout.pages.page_of(half)) is not None
-        ]
+        found = [(half_page, half) for half in halves if (half_page := layout.pages.page_of(half))]
         for half_page, half in found:
             self._levels.learn(layout.name, half_page, half)
         return found
-
-    def _read(self, layout: ItemLayout, page: Page) -> dict[str, Any]:
-        return self._table.read_item(self._key(layout, page))
 
     def _key(self, layout: ItemLayout, page: Page) -> Key:
         assert layout.pages is not None

@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._commit.checkpoints import Checkpoints
 from dynamodb_counters._items.item_sizes import item_bytes, write_units
-from dynamodb_counters._items.table_schema import PK, SK, WATERMARK_PREFIX
+from dynamodb_counters._items.table_schema import PK, SK, VERSION, WATERMARK_PREFIX
 from dynamodb_counters._items.watermarks import sequence_of
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import MINUTE
@@ -82,7 +82,8 @@ class Pruner:
 
 def _saves_a_unit(item: Mapping[str, Any], watermarks: Mapping[str, Any]) -> bool:
     """Whether an item that is at its next write unit, or nearly, would be a unit smaller without the watermarks."""
-    if len(watermarks) < PRUNED_AT:
+    # A page that is too large splits, and never grows together again.
+    if len(watermarks) < (1 if VERSION in item else PRUNED_AT):
         return False
     size = item_bytes(item)
     return write_units(size + _SPARE_BYTES) > write_units(size - item_bytes(watermarks))

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.attribute_types import described, fields_of
-from dynamodb_counters._declarations.checks import require_choice
+from dynamodb_counters._declarations.checks import require_bool, require_choice
 from dynamodb_counters._declarations.frozen import Frozen
 from dynamodb_counters._items.decimals import Number, require_storable
 from dynamodb_counters._items.table_schema import is_reserved
@@ -84,8 +84,7 @@ class Attribute:
             allowed = "str, int, Decimal, float, bool, bytes, datetime, date, UUID, an Enum or Literal, list, dict or"
             raise InvalidArgumentError("type", self.type, f"{allowed} object; a dataclass, TypedDict or pydantic model")
         self._take(found)
-        if not isinstance(self.required, bool):
-            raise InvalidArgumentError("required", self.required, "True or False")
+        require_bool("required", self.required)
         if self.format is not None:
             require_choice("format", self.format, FORMATS)
         try:

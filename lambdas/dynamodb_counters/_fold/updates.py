@@ -55,15 +55,11 @@ class Update:
         self._added = typed_numbers(measures)
         self._set: dict[str, Mapping[str, Any]] = layout.attributes(group, self.key)
         self._below: dict[str, Mapping[str, Any]] = {}
+        self.requests = 1.0
         if layout.ranking is not None:
             # Only a repair treats it apart from its measure.
             score = measures.get(SCORE, measures.get(layout.ranking.measure, 0))
             self._added[SCORE] = typed_number(score)
-
-    @property
-    def requests(self) -> float:
-        """How many requests it takes."""
-        return 1.0
 
     def set(self, name: str, value: Mapping[str, Any]) -> None:
         self._set[name] = value
@@ -106,15 +102,12 @@ class PageUpdate(Update):
         # A group's first number is there even if it is 0: its name is the group's text.
         self._added = {name: typed_number(number) for name, number in added.items()}
         self.added: Mapping[str, Number] = added
+        self.requests = max(len(added) / _MOST_ADDED, sum(map(len, added)) / _MOST_CHARACTERS)
         # All groups of a page agree in these.
         self._set = layout.attributes(next(iter(groups)), {**self.key, PK: page.pk})
         if page.is_lost:
             self._set[LEVEL] = {"N": str(page.level)}
         self._below = {}
-
-    @property
-    def requests(self) -> float:
-        return max(len(self.added) / _MOST_ADDED, sum(map(len, self.added)) / _MOST_CHARACTERS)
 
     def request(self, table_name: str) -> dict[str, Any]:
         request = super().request(table_name)

@@ -167,9 +167,7 @@ def close_period(table: Table, asked: Asked, named: tuple[str, str]) -> Statemen
     )
     numbers = {"count": statement.count, "adjustment": statement.adjustment, "through": through}
     item |= {name: typed_number(number) for name, number in numbers.items()}
-    try:
-        table.client.put_item(TableName=table.name, Item=item, ConditionExpression=f"attribute_not_exists({PK})")
-    except table.client.exceptions.ConditionalCheckFailedException:
+    if not table.write("put_item", Item=item, ConditionExpression=f"attribute_not_exists({PK})"):
         # Another process has closed it first, or another period; or this one has, and the answer was lost.
         return close_period(table, asked, named)
     return _statement(item)
