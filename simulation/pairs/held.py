@@ -35,6 +35,11 @@ class HeldGroup:
         return {"pk": self.item["pk"], "sk": self.item["sk"]}
 
     @property
+    def measures(self) -> list[str]:
+        """The attributes of measures that it has."""
+        return [name for name in self.declaration._attributes if self.names[name] in self.item]
+
+    @property
     def is_counted(self) -> bool:
         return any(name in self.item for name in self.names.values())
 

@@ -258,14 +258,13 @@ class Verifying:
         engine, draw = self._engine, self._engine.rng
         truth = Truth(engine.backend, engine.ledger)
         looked_at = {each.source.name for each in truth.folded.values()}
-        held = [one for one in self._held(truth) if one.declaration.name not in looked_at]
+        held = [one for one in self._held(truth) if one.declaration.name not in looked_at and one.measures]
         if not held:
             return
         chosen = draw.choice(held)
         self._blocked.add(chosen.place)
         engine.reached[BLOCKED] += 1
-        names = [name for name in chosen.declaration._attributes if chosen.names[name] in chosen.item]
-        taken = {name: chosen.item[chosen.names[name]] for name in names}
+        taken = {name: chosen.item[chosen.names[name]] for name in chosen.measures}
         self._update(chosen, "SET", {name: {"S": "taken"} for name in taken})
         for _ in range(draw.randint(5, 15)):
             self._changes.write()
