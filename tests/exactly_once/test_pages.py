@@ -339,8 +339,9 @@ def test_half_of_a_split_that_was_restored_stops_nothing(missing: str) -> None:
 
 def test_pages_that_expire_one_by_one_keep_no_one_waiting() -> None:
     views = Aggregate("views", VIEW, by="url", pages=True)
+    over = Aggregate("over", views, urls=Count(), views=Sum("views"))
     events = [{**_event(random.Random(1), 1), "url": f"/{n}"} for n in range(600)]
-    with counters_in_memory([views], now=START) as counters:
+    with counters_in_memory([views, over], now=START) as counters:
         counters.accept_many(VIEW, events)
         gone = max(_pages(counters), key=lambda page: str(page["sk"]["S"]))
         counters.client.delete_item(TableName=counters.table_name, Key={name: gone[name] for name in ("pk", "sk")})
@@ -350,6 +351,7 @@ def test_pages_that_expire_one_by_one_keep_no_one_waiting() -> None:
             assert {group.values["url"] for _, group in client.scan(views)} == {each["url"] for each in events} - lost
         counters.accept_many(VIEW, [{**each, "client": "later"} for each in events])
         assert {each["url"] for each in events if counters.get(views, url=each["url"])["views"] == 1} == lost
+        assert counters.get(over).measures == {"urls": 600, "views": 1200 - len(lost)}
 
 
 def test_a_lost_page_splits_before_a_batch_with_more_groups_than_it_can_hold() -> None:
@@ -367,3 +369,27 @@ def test_a_lost_page_splits_before_a_batch_with_more_groups_than_it_can_hold() -
     bench.deliver(bench.records()[counted:])
     assert len(inside) > 200
     assert {bench.counters.get(views, url=url)["views"] for url in inside} == {1}
+
+
+def test_a_reader_asks_strongly_only_once_a_page_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    views = Aggregate("views", VIEW, by="url", pages=True)
+    asked: list[tuple[bool, bool]] = []
+    with counters_in_memory([views], now=START) as counters:
+        counters.accept_many(VIEW, [{**_event(random.Random(1), 1), "url": f"/{n}"} for n in range(1000)])
+        get = counters._memory.get_item
+
+        def noted(**request: Any) -> Any:
+            answer = get(**request)
+            if "PAGE#" in request["Key"]["sk"]["S"]:
+                asked.append((request["ConsistentRead"], "Item" in answer))
+            return answer
+
+        monkeypatch.setattr(counters._memory, "get_item", noted)
+        guessed = 0
+        for number in range(0, 1000, 17):
+            asked.clear()
+            Counters(counters.table_name, client=counters.client).get(views, url=f"/{number}")
+            missing = [not found for _, found in asked]
+            assert [strongly for strongly, _ in asked] == [any(missing[:index]) for index in range(len(asked))]
+            guessed += len(asked) > 1
+    assert guessed

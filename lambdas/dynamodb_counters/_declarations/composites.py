@@ -121,7 +121,7 @@ class Distinct:
             distinct=Count(),
             where=Attr("items").ge(1),
             on_change=self.on_change,
-            pages=self.pages and bool(key_template(self.sk, MAX_SK_BYTES, "sk").fields),
+            pages=self.pages if key_template(self.sk, MAX_SK_BYTES, "sk").fields else False,
         )
 
     @property
@@ -246,7 +246,7 @@ class Hierarchy:
                 on_expiry=self.on_expiry,
                 max_groups=self.max_groups,
                 on_change=self.on_change,
-                pages=self.pages and bool(key_template(sk, MAX_SK_BYTES, "sk").fields),
+                pages=self.pages if key_template(sk, MAX_SK_BYTES, "sk").fields else False,
             )
             for level, sk in self._templates.items()
         )

@@ -151,10 +151,13 @@ def is_full(image: Image, least: float = 1.0) -> bool:
 
 
 def is_split(old: Image | None, new: Image | None) -> bool:
-    """Whether a change of an item is half of a split, which moves groups and counts nothing."""
+    """Whether a change of an item is half of a split, which moves groups and counts nothing.
+
+    A new page that an update has created, as one that was lost is, has no update before it.
+    """
     if new is None or LEVEL not in new or TYPE not in new or not new[SK]["S"].startswith(PAGE_PREFIX):
         return False
-    return level_of(new) > (0 if old is None else level_of(old))
+    return new.get(VERSION) != {"N": "1"} if old is None else level_of(new) > level_of(old)
 
 
 def _common(image: Image) -> dict[str, Mapping[str, Any]]:

@@ -18,7 +18,6 @@ from dynamodb_counters._table import Table
 
 _END: Final = 1 << BITS
 
-
 Wanted: TypeAlias = tuple[ItemLayout, GroupKey]
 """A group that is wanted."""
 
@@ -44,8 +43,6 @@ def _paged(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> list[
             consistent |= not item
             if place.is_right(item):
                 shown[index] = place.shown(item)
-            else:
-                consistent = True
     return [shown[index] for index in range(len(wanted))]
 
 
