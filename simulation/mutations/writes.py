@@ -127,8 +127,9 @@ WRITES: Final = r"""
 + "attribute_exists(#r) OR attribute_not_exists(#r)",
 ? test_lost_answers.py
 * a reset deletes the group's item
-- taken = [_take(table, layout, group, key, measures) for key in keys]
-+ taken = [table.client.delete_item(TableName=table.name, Key=k, ReturnValues='ALL_OLD')['Attributes'] for k in keys]
+- taken = [_take(table, layout, group, key, measures) for key in layout.keys(group)]
++ taken = [table.client.delete_item(TableName=table.name, Key=k, ReturnValues='ALL_OLD')['Attributes']
++         for k in layout.keys(group)]
 ? test_mechanisms.py::test_a_reset_does_not_forget_what_was_counted
 * anybody changes a group whose retention is over
 - if not is_open:

@@ -13,7 +13,8 @@ from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.shards import Shard
 from dynamodb_counters._backfill.state import SCANNING, WAITING, Progress, State
 from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._declarations.groups import group_keys
+from dynamodb_counters._declarations.groups import group_key
+from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR
 from dynamodb_counters.errors import BackfillError
@@ -196,7 +197,7 @@ def test_a_table_whose_stream_is_older_than_what_it_shows_is_not_whole(hours: fl
 
 
 def spoil(bench: Workbench, declaration: Aggregate, measure: str, by: int, **values: str) -> None:
-    [key] = group_keys(declaration, values)
+    [key] = ItemLayout(declaration).keys(group_key(declaration, values))
     bench.table.update_item(
         TableName=bench.table.name,
         Key=key,

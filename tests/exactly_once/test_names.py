@@ -13,7 +13,8 @@ from dynamodb_counters import Aggregate, Attr, Count, Event, InvalidArgumentErro
 from dynamodb_counters._backfill.dropping import Dropping
 from dynamodb_counters._control.statuses import generations_key
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._declarations.groups import group_keys
+from dynamodb_counters._declarations.groups import group_key
+from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import BackfillError, RejectedEventError, UnavailableError
 from tests.exactly_once.test_backfill import Live, fill, read
@@ -218,7 +219,7 @@ def test_the_keys_of_what_is_gone_are_taken_whatever_its_name() -> None:
     market.deploy(replace(SHOPS, name="other", pk="OTHER#{shop}"), replace(STORES, measures={"n": Sum("id")}))
     market.sell("a")
     assert market.counts(STORES) == [7, 0, 0]
-    [key] = group_keys(SHOPS, {"shop": "a"})
+    [key] = ItemLayout(SHOPS).keys(group_key(SHOPS, {"shop": "a"}))
     assert spoiled_free(market, key) == {"N": "2"}
 
 
@@ -260,7 +261,7 @@ def test_a_direct_count_in_a_name_that_is_counted_no_more_stays_with_it() -> Non
     assert market.bench.counters.record_once(SALE, {"id": 99, "shop": "d"}, [SHOPS]).is_accepted
     market.deliver()
     market.backfill()
-    assert spoiled_free(market, group_keys(SHOPS, {"shop": "d"})[0]) == {"N": "2"}
+    assert spoiled_free(market, ItemLayout(SHOPS).keys(group_key(SHOPS, {"shop": "d"}))[0]) == {"N": "2"}
     assert read(market.bench, STORES, shop="d") == ({"n": 1}, True)
 
 

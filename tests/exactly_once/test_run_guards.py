@@ -19,7 +19,8 @@ from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._control.control import read_control, write_control
 from dynamodb_counters._control.run_items import Run
 from dynamodb_counters._control.run_logs import RunLogs
-from dynamodb_counters._declarations.groups import group_keys
+from dynamodb_counters._declarations.groups import group_key
+from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.table_schema import PK, SK
@@ -192,7 +193,7 @@ def test_records_that_a_checkpoint_covers_need_no_watermark(bench: Workbench, mo
             if records:
                 bench.deliver(records, shard)
                 bench.end_window(records, shard)
-        [key] = group_keys(REVENUE, {"customer": "ann"})
+        [key] = ItemLayout(REVENUE).keys(group_key(REVENUE, {"customer": "ann"}))
         item = bench.table.get_item(TableName=bench.table.name, Key=key)["Item"]
         pruned = {name: value for name, value in item.items() if not name.startswith("_w")}
         bench.table.put_item(TableName=bench.table.name, Item=pruned)

@@ -13,7 +13,8 @@ from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._control.deployment_items import deployment_id, history_key, read_history
 from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
-from dynamodb_counters._declarations.groups import group_keys
+from dynamodb_counters._declarations.groups import group_key
+from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CountersError
 from simulation.aws.sigv4 import LANDING_SECONDS, SKEW_SECONDS
@@ -37,7 +38,7 @@ def _sell(bench: Workbench, number: int, **values: Any) -> None:
 
 def _counts(bench: Workbench, *aggregates: Aggregate) -> list[int]:
     """Counts under the keys of each: readers use those of the last deployment."""
-    keys = [group_keys(aggregate, {})[0] for aggregate in aggregates]
+    keys = [ItemLayout(aggregate).keys(group_key(aggregate, {}))[0] for aggregate in aggregates]
     items = [bench.table.get_item(TableName=bench.table.name, Key=key).get("Item", {}) for key in keys]
     return [int(item.get("n", {"N": "0"})["N"]) for item in items]
 

@@ -12,7 +12,8 @@ from dynamodb_counters import Aggregate, Average, Count, Event, Histogram, Ranki
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._commit.expired_items import ExpiredItems, read_expired
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._declarations.groups import group_keys
+from dynamodb_counters._declarations.groups import group_key
+from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._timeline.times import DAY
 from tests.exactly_once.test_backfill import Live, spoil
 from tests.exactly_once.test_run_commands import Counters, Person, lines
@@ -62,7 +63,7 @@ class Site(Live):
         assert self.bench.table.expire()
 
     def lose(self, declaration: Aggregate, **values: str) -> None:
-        [key] = group_keys(declaration, values)
+        [key] = ItemLayout(declaration).keys(group_key(declaration, values))
         self.bench.table.delete_item(TableName=self.bench.table.name, Key=key)
 
     def found(self) -> list[tuple[str, dict[str, Any]]]:

@@ -141,17 +141,6 @@ def group_key(aggregate: Aggregate, values: Mapping[str, object]) -> tuple[str, 
     return tuple(key_text(name, values[name]) for name in aggregate.fields)
 
 
-def group_keys(aggregate: Aggregate, values: Mapping[str, object]) -> list[Key]:
-    """The keys of a group's items: one per write shard."""
-    return [
-        {
-            PK: {"S": aggregate._pk_template.render({**values, WRITE_SHARD_FIELD: shard})},
-            SK: {"S": aggregate._sk_template.render(values)},
-        }
-        for shard in range(aggregate.write_shards)
-    ]
-
-
 def typed_key(key: Mapping[str, str]) -> Key:
     return {PK: {"S": key[PK]}, SK: {"S": key[SK]}}
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from dynamodb_counters._assumptions import GROUP_KEPT, WIDE_MARGIN
 from dynamodb_counters._declarations import BUCKET_FIELD, TIER_FIELD, WRITE_SHARD_FIELD, Aggregate, Declaration, Window
-from dynamodb_counters._declarations.groups import values_of
+from dynamodb_counters._declarations.groups import Key, typed_key, values_of
 from dynamodb_counters._fold.page_layout import PageLayout, hash_of
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.derived_fields import tier_of
@@ -62,11 +62,11 @@ class ItemLayout:
         """The texts by which a group differs from others in its page."""
         return [group[index] for index in self._sk_indexes]
 
-    def keys(self, group: GroupKey) -> list[dict[str, str]]:
+    def keys(self, group: GroupKey) -> list[Key]:
         """Keys of all items that a group may have."""
         texts = self._texts(group)
         each = [(*texts, str(shard)) for shard in range(self._shards)] if self._shards > 1 else [texts]
-        return list(map(self._rendered, each))
+        return [typed_key(self._rendered(texts)) for texts in each]
 
     def _rendered(self, texts: Sequence[str]) -> dict[str, str]:
         pk = self._pk.render_texts([texts[index] for index in self._pk_indexes])

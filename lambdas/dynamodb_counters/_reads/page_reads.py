@@ -24,7 +24,7 @@ Wanted: TypeAlias = tuple[ItemLayout, GroupKey]
 
 def read_items(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> list[list[Image]]:
     """The items of groups as far as they are there; of a group in a page that is there, what would be its item."""
-    keys = [[] if layout.pages else [*map(typed_key, layout.keys(group))] for layout, group in wanted]
+    keys = [[] if layout.pages else layout.keys(group) for layout, group in wanted]
     plain = [key for some in keys for key in some]
     found = get_items(table, plain, consistent=consistent) if plain else {}
     shown = iter(_paged(table, [each for each in wanted if each[0].pages], consistent=consistent))

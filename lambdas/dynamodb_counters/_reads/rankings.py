@@ -9,8 +9,9 @@ from itertools import islice
 
 from dynamodb_counters._control.statuses import Standing
 from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate, Ranking
-from dynamodb_counters._declarations.groups import given, group_keys, identity, values_of
+from dynamodb_counters._declarations.groups import given, group_key, identity, values_of
 from dynamodb_counters._declarations.kinds import require_aggregate
+from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._items.decimals import Number, parse_number, whole
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
 from dynamodb_counters._reads.table_reads import Item, current, get_items
@@ -111,7 +112,7 @@ class RankingReads:
         values, table = given(values, fields), self._table
         kept, standing = current(table, aggregate, values)
         ranking = _ranking(kept)
-        [key] = group_keys(kept, values)
+        [key] = ItemLayout(kept).keys(group_key(kept, values))
         item = table.client.get_item(TableName=table.name, Key=key).get("Item")
         if item is None or SCORE not in item:
             return []

@@ -9,13 +9,12 @@ from typing import Any, Final, TypeAlias
 from dynamodb_counters._assumptions import TRIES
 from dynamodb_counters._control.statuses import Statuses
 from dynamodb_counters._declarations import Aggregate, Count, Sum
-from dynamodb_counters._declarations.groups import Key, group_keys, group_of, require_fields
+from dynamodb_counters._declarations.groups import Key, group_key, group_of, require_fields
 from dynamodb_counters._declarations.kinds import require_aggregate
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, require_storable_group
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._items.conversions import converted
 from dynamodb_counters._items.decimals import EXACT, Number, parse_number, require_storable
-from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.table_schema import LAST_RESET, SCORE, TALLY_PREFIX
 from dynamodb_counters._pages import Place
 from dynamodb_counters._table import Table
@@ -43,10 +42,7 @@ def increment(table: Table, aggregate: Aggregate, values: Mapping[str, object], 
     added = _by_measure(aggregate, amount)
     declared, aggregate = aggregate, Statuses.of_table(table).counted(aggregate)
     require_fields(declared.name, [(one, one.fields) for one in (declared, aggregate)], values)
-    missing = [name for name in aggregate.fields if name not in values]
-    if missing:
-        raise InvalidArgumentError("values", dict(values), f"values for {', '.join(aggregate.fields)}")
-    group = tuple(key_text(name, values[name]) for name in aggregate.fields)
+    group = group_key(aggregate, values)
     try:
         require_storable_group(group)
     except MalformedImageError as error:
@@ -90,9 +86,8 @@ def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> d
     _require_open(layout, values, table.clock())
     watch_for_lost_answers(table)
     measures = [*aggregate._attributes, *([SCORE] if aggregate.ranking is not None else [])]
-    keys = group_keys(aggregate, values)
-    group = tuple(key_text(name, values[name]) for name in aggregate.fields)
-    taken = [_take(table, layout, group, key, measures) for key in keys]
+    group = group_key(aggregate, values)
+    taken = [_take(table, layout, group, key, measures) for key in layout.keys(group)]
     return dict(group_of(aggregate, values, taken).measures)
 
 
