@@ -44,6 +44,10 @@ class HeldGroup:
         return any(name in self.item for name in self.names.values())
 
 
+def is_page(item: Image) -> bool:
+    return bool("_type" in item and item["sk"]["S"].startswith(f"{PAGE}{item['_type']['S']}#"))
+
+
 def held_groups(declaration: Aggregate, item: Image) -> Iterator[HeldGroup]:
     """The groups of an item of a declaration."""
     if not declaration.pages:

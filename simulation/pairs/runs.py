@@ -21,7 +21,7 @@ from simulation.faults.actors import Crashed
 from simulation.pairs import features
 from simulation.pairs.calls import Runner
 from simulation.pairs.engine import Act, Engine
-from simulation.pairs.held import HeldGroup, held_groups
+from simulation.pairs.held import HeldGroup, held_groups, is_page
 from simulation.pairs.subjects import Parts
 from simulation.pairs.truth import Truth, nonzero, ranked
 
@@ -35,6 +35,7 @@ _TRIES: Final = 3
 _MOST_TRIES: Final = 4
 
 LOST: Final = "item of a group deleted"
+LOST_PAGE: Final = "page deleted"
 BLOCKED: Final = "group that takes no deltas for a while"
 LEFT: Final = "runner left behind goes on"
 RESUMED: Final = "run resumed by its name"
@@ -241,17 +242,28 @@ class Verifying:
         self._spoils -= 1
         chosen = draw.choice(held)
         item, declaration = chosen.item, chosen.declaration
-        is_sure = engine.calm and not declaration.pages and not truth.may_have_expired(declaration.name)
-        if is_sure and draw.random() < 0.5 and not any(name.startswith(TALLY_PREFIX) for name in item):
+        together = list(held_groups(declaration, item))
+        is_sure = engine.calm and not truth.may_have_expired(declaration.name) and self._may_go(item)
+        if is_sure and draw.random() < 0.5 and not self._blocked.intersection(one.place for one in together):
             # With it go its watermarks: a first repair may miss some, a second one must not.
             engine.backend.client.delete_item(TableName=engine.backend.name, Key=chosen.key)
-            engine.ledger.lost.add(chosen.place)
-            engine.reached[LOST] += 1
-            changed = {name: -Decimal(item[held]["N"]) for name, held in chosen.names.items() if held in item}
-        else:
-            changed = self._change(declaration)
-            self._update(chosen, "ADD", {name: {"N": str(number)} for name, number in changed.items()})
+            engine.reached[LOST_PAGE if declaration.pages else LOST] += 1
+            for one in together:
+                engine.ledger.lost.add(one.place)
+                gone = {name: -Decimal(item[held]["N"]) for name, held in one.names.items() if held in item}
+                engine.ledger.spoil(one.place, gone)
+            return
+        changed = self._change(declaration)
+        self._update(chosen, "ADD", {name: {"N": str(number)} for name, number in changed.items()})
         engine.ledger.spoil(chosen.place, changed)
+
+    def _may_go(self, item: Mapping[str, Any]) -> bool:
+        """Whether an item has no tallies, and no page has split off from it."""
+        if not is_page(item):
+            return not any(name.startswith(TALLY_PREFIX) for name in item)
+        first = int(item["sk"]["S"].rpartition("#")[2].ljust(16, "0"), 16)
+        level, born = int(item.get("_level", {"N": "0"})["N"]), 65 - (first & -first).bit_length() if first else 0
+        return level == born and not any(name[1:2] == "=" and name[0].isupper() for name in item)
 
     def block(self) -> None:
         """Have deltas of a group wait that no aggregate counts: for a while, its item can take none."""

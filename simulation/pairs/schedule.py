@@ -14,7 +14,7 @@ from simulation.pairs.audit import audit
 from simulation.pairs.calls import Runner
 from simulation.pairs.copies import Restoring
 from simulation.pairs.engine import NEAR, Engine
-from simulation.pairs.held import PAGE
+from simulation.pairs.held import is_page
 from simulation.pairs.operators import Billing, Direct, Erasing, GivingUp, Housekeeper, Quarantine, Sharing
 from simulation.pairs.runs import SETTLED, Changes, Verifying
 from simulation.pairs.truth import Truth
@@ -174,7 +174,7 @@ class PairSchedule:
     def _note_pages(self) -> None:
         for _, record in self._engine.backend.history():
             old, new = (record["dynamodb"].get(name) or {} for name in ("OldImage", "NewImage"))
-            if "sk" in new and new["sk"]["S"].startswith(PAGE):
+            if is_page(new):
                 self._engine.note(features.PAGED, [new["_type"]["S"]])
                 if new.get("_level") != old.get("_level"):
                     self._engine.note(features.PAGE_SPLIT, [new["_type"]["S"]])
