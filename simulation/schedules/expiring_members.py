@@ -45,6 +45,10 @@ VISITORS: Final = Distinct(
     retention=timedelta(days=_RETENTION),
 )
 
+PAGED: Final = Distinct(
+    "visitors", VIEW, by=("at:day", "site"), member="client", retention=timedelta(days=_RETENTION), pages=True
+)
+
 _Member = tuple[str, str, str]
 """Site, day, client."""
 
@@ -57,8 +61,9 @@ class _Part:
 class ExpiringMembers:
     """One schedule; its seed decides everything."""
 
-    def __init__(self, seed: int, steps: int = 90) -> None:
+    def __init__(self, seed: int, steps: int = 90, *, pages: bool = False) -> None:
         self._seed, self._steps = seed, steps
+        self._visitors = PAGED if pages else VISITORS
         self._random = rng = random.Random(seed)
         self._backend = backend = MemoryBackend(rng)
         self._clock = backend.clock
@@ -66,7 +71,7 @@ class ExpiringMembers:
         one_by_one(self._counters._table)
         self._faults = FaultPlan(rng, rng.choice((0.0, 0.03, 0.1)), 200)
         self._sleepy = rng.random() < 0.5
-        self._function = Function(backend, rng, self._faults, [_Part(part) for part in VISITORS._parts])
+        self._function = Function(backend, rng, self._faults, [_Part(part) for part in self._visitors._parts])
         settings = replace(drawn(rng, MAX_AGE), retention_seconds=math.inf)
         self._deliveries = Deliveries(backend, rng, self._faults, self._function, settings)
         self._events: list[dict[str, Any]] = []
@@ -116,7 +121,7 @@ class ExpiringMembers:
 
     def _expire(self) -> None:
         gone = self._backend.expire(self._random.choice((1, 5, 10**6)))
-        self._reached[EXPIRED] += sum(item["_type"]["S"] == VISITORS._members.name for item in gone)
+        self._reached[EXPIRED] += sum(item["_type"]["S"] == self._visitors._members.name for item in gone)
 
     def _count(self) -> None:
         """Deliver for a while, with all that goes wrong."""
@@ -173,7 +178,7 @@ class ExpiringMembers:
             certain, told = sum(counts[member] >= 1 for member in here - uncertain), len(here & uncertain)
             # A member that came and went may have only one of both in quarantine.
             least, most = certain - told, certain + told
-            found = self._counters.get(VISITORS.total, {"site": site, "at:day": day}).measures["distinct"]
+            found = self._counters.get(self._visitors.total, {"site": site, "at:day": day}).measures["distinct"]
             if not least <= found <= most:
                 yield f"{site} {day}: {found} visitors, expected {least} to {most}"
 
@@ -196,5 +201,19 @@ def _members_of(record: Record, *, in_time: bool) -> Iterator[tuple[_Member, int
             if not in_time or change["ApproximateCreationDateTime"] < end + _RETENTION * DAY:
                 yield (image["site"]["S"], day.isoformat(), image["client"]["S"]), sign
         elif kind == VISITORS._members.name and not in_time:
-            [_, day_text, _, client] = image["sk"]["S"].split("#")
-            yield (image["pk"]["S"].removeprefix("SITE#"), day_text, client), sign
+            other = change.get("OldImage" if sign > 0 else "NewImage") or {}
+            yield from ((member, sign) for member in _members_in(image, other))
+
+
+def _members_in(image: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[_Member]:
+    """The member of an item, or those of a page that differ from another image of it."""
+    parts = image["sk"]["S"].split("#")
+    if parts[0] == "PAGE":
+        day = image["pk"]["S"].split("#")[1]
+        changed = [name for name, value in image.items() if name.startswith("=") and value != other.get(name)]
+        yield from ((site, day, client) for site, client in (name[1:].split("#") for name in changed))
+    elif parts[0] == "VISITORS":
+        yield image["pk"]["S"].removeprefix("SITE#"), parts[1], parts[3]
+    else:
+        # A group of a page, as the quarantine holds it.
+        yield parts[1], image["pk"]["S"].split("#")[1], parts[3]

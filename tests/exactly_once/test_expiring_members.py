@@ -24,7 +24,6 @@ from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import Stream, backfill, fill, spoil, verify
 from tests.exactly_once.test_run_commands import Counters as Commands
 
-SEEDS = range(40)
 VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")
 VISITORS = Distinct("visitors", VIEW, pk="SITE", sk="VISITORS#{at:day}", member="client", retention=timedelta(days=2))
 VIEWS = Aggregate("views", VIEW, pk="SITE", sk="VIEWS", measures={"views": Count()})
@@ -34,11 +33,12 @@ CLOSED = datetime(2026, 11, 23, tzinfo=UTC).timestamp()
 GONE = CLOSED + 3 * DAY
 
 
-def test_every_number_is_exact_whatever_expires_and_comes_late() -> None:
+@pytest.mark.parametrize("pages", [False, True], ids=["items", "pages"])
+def test_every_number_is_exact_whatever_expires_and_comes_late(*, pages: bool) -> None:
     reached: Counter[str] = Counter()
-    for seed in SEEDS:
-        outcome = ExpiringMembers(seed).run()
-        assert outcome.wrong == [], f"ExpiringMembers({seed}).run()"
+    for seed in range(60 if pages else 40):
+        outcome = ExpiringMembers(seed, pages=pages).run()
+        assert outcome.wrong == [], f"ExpiringMembers({seed}, pages={pages}).run()"
         reached += outcome.reached + outcome.faults
     wanted = {
         schedule.EXPIRED: 100,
