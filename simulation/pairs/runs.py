@@ -322,13 +322,15 @@ class Verifying:
             # Another process has ended its run, or there is no group.
             return
         truth = Truth(engine.backend, engine.ledger)
-        verified = truth.names_of(runner.run)
+        # A backfill that another process has ended may have replaced a generation meanwhile.
+        verified = [name for name in truth.names_of(runner.run) if name in truth.folded]
         engine.note(features.VERIFIED, verified)
         engine.reached["groups verified: compared"] += work.compared
-        judged = {(each.ref, each.verdict, each.reason) for each in work.differences}
+        differences = [each for each in work.differences if each.ref[0] in truth.folded]
+        judged = {(each.ref, each.verdict, each.reason) for each in differences}
         engine.reached.update(f"groups verified: {verdict} {reason}".strip() for _, verdict, reason in judged)
         told: defaultdict[Place, list[Difference]] = defaultdict(list)
-        for each in work.differences:
+        for each in differences:
             told[each.ref[0], truth.group_of(truth.folded[each.ref[0]], dict(each.group))].append(each)
         # A run that shards split in waiting begins again, and may so begin after records were lost.
         if not engine.deliveries.lost_at(work._cut_at):
@@ -339,7 +341,7 @@ class Verifying:
         if refused:
             engine.wrong.append(f"verification: {refused} groups could not be repaired")
         if done:
-            engine.note(features.REPAIRED, {each.ref[0] for each in work.differences if each.verdict == "drift"})
+            engine.note(features.REPAIRED, {each.ref[0] for each in differences if each.verdict == "drift"})
         for place, some in told.items():
             for each in some if isinstance(truth.folded[place[0]], Aggregate) else ():
                 engine.ledger.spoil(place, _missing(each) if each.verdict == "drift" else {})
