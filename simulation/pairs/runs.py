@@ -15,7 +15,7 @@ from dynamodb_counters._backfill.repair import Difference
 from dynamodb_counters._backfill.verification import COUNTED_MEANWHILE, GONE_MEANWHILE, Verification
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._declarations import Aggregate
-from dynamodb_counters._items.table_schema import SCORE, TALLY_PREFIX
+from dynamodb_counters._items.table_schema import SCORE, TALLY_PREFIX, VERSION
 from dynamodb_counters.errors import BackfillError
 from simulation.faults.actors import Crashed
 from simulation.pairs import features
@@ -305,12 +305,19 @@ class Verifying:
 
     def _update(self, held: HeldGroup, verb: str, values: Mapping[str, Any]) -> None:
         between = " = " if verb == "SET" else " "
+        changes = ", ".join(f"#n{index}{between}:n{index}" for index in range(len(values)))
+        # Or a split that has read the page before would take the change back.
+        version = {"#v": VERSION} if held.declaration.pages else {}
+        values_by_name = {f":n{index}": value for index, value in enumerate(values.values())}
         self._engine.backend.client.update_item(
             TableName=self._engine.backend.name,
             Key=held.key,
-            UpdateExpression=f"{verb} " + ", ".join(f"#n{index}{between}:n{index}" for index in range(len(values))),
-            ExpressionAttributeNames={f"#n{index}": held.names[name] for index, name in enumerate(values)},
-            ExpressionAttributeValues={f":n{index}": value for index, value in enumerate(values.values())},
+            UpdateExpression=f"{verb} {changes}" + (f"{',' if verb == 'ADD' else ' ADD'} #v :one" if version else ""),
+            ExpressionAttributeNames={
+                **{f"#n{index}": held.names[name] for index, name in enumerate(values)},
+                **version,
+            },
+            ExpressionAttributeValues={**values_by_name, **({":one": {"N": "1"}} if version else {})},
         )
 
     def ended(self, runner: Runner) -> None:
