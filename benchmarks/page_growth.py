@@ -127,6 +127,6 @@ class _Counting:
                 counters.get(self.declared, url=url)
             found[name] = since(before, self.database.usage).reads / len(some)
         before = copy(self.database.usage)
-        listed = walk(self._design.table, self.declared, self.declared.pk, consistent=False)
+        listed = walk(self._design.table, self.declared, {}, consistent=False)
         assert sum(1 for _ in islice(listed, len(urls))) == len(urls)
         return {**found, "listing_requests": shares * since(before, self.database.usage).calls}

@@ -16,6 +16,7 @@ from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
 from cdk_dynamodb_counters._table_schemas import table_schema
 from dynamodb_counters._declarations import Aggregate, Event, Items, require_consistent
 from dynamodb_counters._declarations.codec import MAX_ENVIRONMENT_BYTES
+from dynamodb_counters._declarations.kinds import read_by
 from dynamodb_counters._declarations.table_keys import OURS
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.table_schema import RANKING_INDEX
@@ -78,7 +79,7 @@ def warn_if_pages_gain_nothing(scope: Construct, registration: Registration, bat
 
 def _has_one_group_per_page(aggregate: Aggregate, batch_size: float | None) -> bool:
     source = aggregate.source
-    if not aggregate.pages or isinstance(source, Aggregate):
+    if not aggregate.pages or isinstance(source, Aggregate) or aggregate._shelved or read_by(aggregate) != "get":
         return False
     is_packed = isinstance(source, Event) and source.packed is not None
     is_one = batch_size == 1 and not is_packed and not any("[]" in field for field in aggregate.fields)

@@ -33,12 +33,9 @@ from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.function_options import FunctionOptions, options_of
 from cdk_dynamodb_counters.live_page import LivePage
 from dynamodb_counters._declarations import (
-    Aggregate,
     Declarable,
     Declaration,
-    Distinct,
     Event,
-    Hierarchy,
     Quota,
     Window,
     flatten,
@@ -59,7 +56,7 @@ class CounterApi(Observed, HttpMetrics):
         Parent construct, and id within it.
     table : DedupCounterTable
         The table.
-    shown : sequence of Aggregate, Window, Distinct or Hierarchy
+    shown : sequence of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes
         Declarations that clients may read, defined as they are counted; nothing else is served. With `quotas`, there
         may be none.
     events : sequence of Event, optional
@@ -237,9 +234,9 @@ class CounterApi(Observed, HttpMetrics):
 
 
 def _require_shown(shown: Sequence[Declarable], *, is_empty_allowed: bool) -> tuple[Declaration, ...]:
-    allowed = "a list of Aggregate, Window, Distinct or Hierarchy"
+    allowed = "a list of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes"
     for declared in require_sequence("shown", shown, allowed):
-        if not isinstance(declared, Aggregate | Window | Distinct | Hierarchy):
+        if not isinstance(declared, Declarable):
             raise InvalidArgumentError("shown", declared, allowed)
     declarations = flatten(shown)
     if not declarations and not is_empty_allowed:

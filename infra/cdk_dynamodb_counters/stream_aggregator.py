@@ -51,7 +51,7 @@ from cdk_dynamodb_counters._validations import (
 from cdk_dynamodb_counters._verifying import build_verifier
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.function_options import FunctionOptions, options_of
-from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy
+from dynamodb_counters._declarations import Aggregate, Composite
 from dynamodb_counters._items.table_schema import RANKING_INDEX
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -69,7 +69,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         Another table, whose items `Items` declarations count, by its stream of new and old images: a `TableV2`, a
         `Table`, or an import with a stream ARN; an import by ARN may be of another account. Nothing is written to it.
         Default: `Items` lie in the table itself.
-    aggregates : sequence of Aggregate, Distinct or Hierarchy, optional
+    aggregates : sequence of Aggregate, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes, optional
         What to keep current; `add_aggregate` and `WindowedCounter` add more. Default: none.
     service_name : str, optional
         Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
@@ -117,7 +117,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         *,
         table: DedupCounterTable,
         source_table: dynamodb.ITable | None = None,
-        aggregates: Sequence[Aggregate | Distinct | Hierarchy] = (),
+        aggregates: Sequence[Aggregate | Composite] = (),
         service_name: str | None = None,
         batch_size: int | None = None,
         max_batching_window: Duration | None = None,
@@ -225,12 +225,12 @@ class StreamAggregator(Observed, AggregatorMetrics):
         if batch_size is not None:
             check_at_synth(self, lambda: oversized_batch(self._registration, batch_size))
 
-    def add_aggregate(self, *aggregates: Aggregate | Distinct | Hierarchy) -> None:
+    def add_aggregate(self, *aggregates: Aggregate | Composite) -> None:
         """Declare more aggregates of the table.
 
         Parameters
         ----------
-        *aggregates : Aggregate, Distinct or Hierarchy
+        *aggregates : Aggregate, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes
             What to keep current.
 
         Raises
@@ -272,7 +272,8 @@ class StreamAggregator(Observed, AggregatorMetrics):
 
 
 def _require_aggregates(aggregates: object) -> None:
-    for aggregate in require_sequence("aggregates", aggregates, "a list of Aggregate, Distinct or Hierarchy"):
-        if not isinstance(aggregate, Aggregate | Distinct | Hierarchy):
-            allowed = "an Aggregate, Distinct or Hierarchy; declare a Window with WindowedCounter"
+    kinds = "Aggregate, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes"
+    for aggregate in require_sequence("aggregates", aggregates, f"a list of {kinds}"):
+        if not isinstance(aggregate, Aggregate | Composite):
+            allowed = f"an {kinds}; declare a Window with WindowedCounter"
             raise InvalidArgumentError("aggregates", aggregate, allowed)

@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dynamodb_counters._counters import Counters as Counters
+    from dynamodb_counters._declarations import ActiveMembers as ActiveMembers
     from dynamodb_counters._declarations import Aggregate as Aggregate
     from dynamodb_counters._declarations import Average as Average
     from dynamodb_counters._declarations import Count as Count
     from dynamodb_counters._declarations import Distinct as Distinct
     from dynamodb_counters._declarations import Event as Event
+    from dynamodb_counters._declarations import Extremes as Extremes
     from dynamodb_counters._declarations import Hierarchy as Hierarchy
     from dynamodb_counters._declarations import Histogram as Histogram
     from dynamodb_counters._declarations import Items as Items
     from dynamodb_counters._declarations import Packed as Packed
+    from dynamodb_counters._declarations import Percentiles as Percentiles
     from dynamodb_counters._declarations import Quota as Quota
     from dynamodb_counters._declarations import Ranking as Ranking
     from dynamodb_counters._declarations import Sum as Sum
+    from dynamodb_counters._declarations import TimeWeighted as TimeWeighted
     from dynamodb_counters._declarations import Window as Window
     from dynamodb_counters._declarations.event_attributes import Attribute as Attribute
     from dynamodb_counters._declarations.groups import Group as Group
@@ -32,8 +36,14 @@ if TYPE_CHECKING:
     from dynamodb_counters._items.conditions import Attr as Attr
     from dynamodb_counters._items.conditions import Condition as Condition
     from dynamodb_counters._quarantine.quarantine_items import Quarantined as Quarantined
+    from dynamodb_counters._reads.active_reads import ActiveReader as ActiveReader
+    from dynamodb_counters._reads.active_reads import Growth as Growth
+    from dynamodb_counters._reads.distributions import Distribution as Distribution
+    from dynamodb_counters._reads.distributions import DistributionReader as DistributionReader
+    from dynamodb_counters._reads.extreme_reads import Extreme as Extreme
     from dynamodb_counters._reads.rankings import Ranked as Ranked
     from dynamodb_counters._reads.window_counts import Comparison as Comparison
+    from dynamodb_counters._reads.window_counts import Integral as Integral
     from dynamodb_counters._reads.window_counts import Statement as Statement
     from dynamodb_counters._reads.window_counts import WindowCount as WindowCount
     from dynamodb_counters._reads.window_reader import WindowReader as WindowReader
@@ -53,14 +63,18 @@ if TYPE_CHECKING:
 _NAMES = {
     "_counters": "Counters",
     "_declarations.event_attributes": "Attribute",
-    "_declarations": "Aggregate Average Count Distinct Event Hierarchy Histogram Items Packed Quota Ranking Sum Window",
+    "_declarations": "ActiveMembers Aggregate Average Count Distinct Event Extremes Hierarchy Histogram Items "
+    "Packed Percentiles Quota Ranking Sum TimeWeighted Window",
     "_declarations.groups": "Group",
     "_declarations.table_keys": "TableKeys",
     "_erase.eraser": "Erased",
     "_evaluate": "evaluate",
     "_items.conditions": "Attr Condition",
+    "_reads.active_reads": "ActiveReader Growth",
+    "_reads.distributions": "Distribution DistributionReader",
+    "_reads.extreme_reads": "Extreme",
     "_reads.rankings": "Ranked",
-    "_reads.window_counts": "Comparison Statement WindowCount",
+    "_reads.window_counts": "Comparison Integral Statement WindowCount",
     "_reads.window_reader": "WindowReader",
     "_quarantine.quarantine_items": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes OutcomeStatus",

@@ -13,7 +13,10 @@ from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Unco
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._quarantine import redrive_entries
 from dynamodb_counters._quarantine.quarantine_items import Quarantined
+from dynamodb_counters._reads.active_reads import ActiveReads
+from dynamodb_counters._reads.distributions import DistributionReads
 from dynamodb_counters._reads.event_reads import EventReads
+from dynamodb_counters._reads.extreme_reads import ExtremeReads
 from dynamodb_counters._reads.group_reads import GroupReads
 from dynamodb_counters._reads.rankings import RankingReads
 from dynamodb_counters._reads.window_reads import WindowReads
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
-class Counters(EventReads, GroupReads, RankingReads, WindowReads):
+class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupReads, RankingReads, WindowReads):
     """Events and counts of one table.
 
     Parameters

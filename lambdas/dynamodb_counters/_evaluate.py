@@ -29,7 +29,7 @@ def evaluate(
 
     Parameters
     ----------
-    declared : iterable of Aggregate, Window, Distinct or Hierarchy
+    declared : iterable of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes
         Declarations to count by.
     items : iterable of (Event or Items, mapping)
         Source and attributes of each item, in the order in which they are written. Among several events with one

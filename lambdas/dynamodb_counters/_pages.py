@@ -33,19 +33,19 @@ class PageLevels:
         found: PageLevels = table.remembered.setdefault("pages", cls())
         return found
 
-    def locate(self, name: str, pk: str, number: int) -> Page:
+    def locate(self, name: str, shelf: str, number: int) -> Page:
         """The page in which a hash lies as far as is known; an unknown level is taken to be the latest one met."""
-        known, first, least = self._known.get((name, pk), {}), 0, 0
+        known, first, least = self._known.get((name, shelf), {}), 0, 0
         while True:
             level = known.get(first)
-            guess = max(least, self._latest.get((name, pk), 0)) if level is None else level
+            guess = max(least, self._latest.get((name, shelf), 0)) if level is None else level
             home = _first(number, guess)
             if home == first or (level is None and home not in known):
                 # Pages differ by few levels: one that is known may hold it all the same.
                 levels = range(max(least, guess - 2), guess + 3) if level is None else ()
                 guess = max([each for each in levels if known.get(_first(number, each)) == each], default=guess)
                 home = _first(number, guess)
-                return Page(pk, home, guess, (name, pk, home) in self._lost)
+                return Page(shelf, home, guess, (name, shelf, home) in self._lost)
             if level is not None:
                 # On to the page that split off before the hashes part.
                 least = BITS + 1 - (number ^ first).bit_length()
@@ -61,29 +61,29 @@ class PageLevels:
         expired, or a restore lacks it: the next update creates it.
         """
         if item:
-            self._lost.discard((name, page.pk, page.first))
-            self._note(name, page.pk, page.first, level_of(item))
+            self._lost.discard((name, page.shelf, page.first))
+            self._note(name, page.shelf, page.first, level_of(item))
             return level_of(item) == page.level
         if page.first:
-            born, known = _born(page.first), self._known.get((name, page.pk), {})
+            born, known = _born(page.first), self._known.get((name, page.shelf), {})
             before = _first(page.first, born - 1)
             known.pop(page.first, None)
-            if known.get(before, 0) >= born and (name, page.pk, before) not in self._guessed:
-                self._lost.add((name, page.pk, page.first))
+            if known.get(before, 0) >= born and (name, page.shelf, before) not in self._guessed:
+                self._lost.add((name, page.shelf, page.first))
                 return page.is_lost
             # Its groups are still with the page that it is to split off from, of whatever level.
-            self._note(name, page.pk, before, born - 1, is_guess=True)
+            self._note(name, page.shelf, before, born - 1, is_guess=True)
             return False
-        self._note(name, page.pk, 0, 0)
+        self._note(name, page.shelf, 0, 0)
         return page.level == 0
 
-    def _note(self, name: str, pk: str, first: int, level: int, *, is_guess: bool = False) -> None:
+    def _note(self, name: str, shelf: str, first: int, level: int, *, is_guess: bool = False) -> None:
         if self._size >= _MOST_KNOWN:
             self.__init__()  # type: ignore[misc]
-        known = self._known.setdefault((name, pk), {})
+        known = self._known.setdefault((name, shelf), {})
         self._size += first not in known
-        known[first] = self._latest[name, pk] = level
-        (self._guessed.add if is_guess else self._guessed.discard)((name, pk, first))
+        known[first] = self._latest[name, shelf] = level
+        (self._guessed.add if is_guess else self._guessed.discard)((name, shelf, first))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dynamodb_counters._declarations import Aggregate, Declaration
+from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._fold.item_layout import GroupKey
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import Number, parse_number
@@ -15,7 +15,10 @@ from dynamodb_counters._timeline.tiers import BY_LETTER, TOTAL
 
 def counted(declaration: Declaration, group: GroupKey, items: list[Image]) -> dict[str, Number]:
     """Numbers that a group's items have counted without their tallies, by attribute."""
-    names = declaration._attributes if isinstance(declaration, Aggregate) else (TOTAL, *BY_LETTER[group[-2]].slots)
+    names: Iterable[str] = declaration._attributes
+    if isinstance(declaration, Window):
+        slots = (TOTAL, *BY_LETTER[group[-2]].slots)
+        names = [attribute for slot in slots for attribute in declaration.measure._attributes(slot)]
     sums: dict[str, Number] = {}
     for item in items:
         for name in names:

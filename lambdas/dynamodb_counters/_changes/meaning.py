@@ -43,7 +43,9 @@ def _items(source: Items) -> Any:
 def _meaning(declaration: Declaration, *, limits: bool) -> Any:
     plain = generation(declaration, 0)
     skipped = {"name", "source", "on_change", "_carries", "tiers", *(() if limits else _LIMITS)}
-    parts = {each.name: _plain(getattr(plain, each.name)) for each in fields(plain) if each.name not in skipped}
+    # Without defaults: an argument that a later version adds changes the meaning of nothing.
+    told = [(each, getattr(plain, each.name)) for each in fields(plain) if each.name not in skipped]
+    parts = {each.name: _plain(value) for each, value in told if value != each.default}
     if isinstance(plain, Window):
         parts["tiers"] = tuple(tier.name for tier in plain._kept_tiers)
     source = plain.source

@@ -10,7 +10,7 @@ from typing import Final
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.generations import base_name
-from dynamodb_counters._declarations.measures import Count, Histogram, Measure, Sum
+from dynamodb_counters._declarations.measures import Count, Histogram, Measure, Sum, TimeWeighted
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.decimals import format_number
@@ -46,7 +46,7 @@ def source_words(source: Event | Items | Aggregate) -> str:
     return f"{'event' if isinstance(source, Event) else 'aggregate'} {base_name(source.name)}"
 
 
-def measure_words(measure: Measure, name: str = "") -> str:
+def measure_words(measure: Measure | TimeWeighted, name: str = "") -> str:
     """How a measure counts; its attribute, unless that is its name."""
     if isinstance(measure, Count):
         return "count"
@@ -57,7 +57,7 @@ def measure_words(measure: Measure, name: str = "") -> str:
         return f"sum{of}" + (f", at most {measure.cap} each" if measure.cap is not None else "")
     if isinstance(measure, Histogram):
         return f"histogram{of}, {measure._kind.replace('_', ' ')} {', '.join(map(str, measure._bins))}"
-    return f"average{of}"
+    return f"level{of}" if isinstance(measure, TimeWeighted) else f"average{of}"
 
 
 def condition_words(condition: Condition) -> str:

@@ -33,6 +33,7 @@ from botocore.exceptions import ClientError
 
 from dynamodb_counters._commit.checkpoint_items import Checkpoint
 from dynamodb_counters._commit.checkpoints import Checkpoints
+from dynamodb_counters._commit.extreme_deltas import BestValues
 from dynamodb_counters._commit.item_deltas import ItemDelta, joined, place_of
 from dynamodb_counters._commit.page_splits import PageSplits
 from dynamodb_counters._commit.pruning import Pruner
@@ -120,12 +121,13 @@ class Committer:
         self._pruner = pruner
         self._levels = PageLevels.of_table(table)
         self._splits = PageSplits(table)
+        self._best = BestValues.of_table(table)
 
     def commit(self, deltas: Sequence[Delta], part: Part) -> Committed:
         """Write the deltas of a part; `CommitError` means that some are not written: deliver the batch again."""
         done = Committed()
         failures: dict[GroupRef, Exception] = {}
-        ordered = sorted(deltas, key=place_of)
+        ordered = sorted(self._best.needed(deltas), key=place_of)
         left = self._after_progress(ordered, part, done) if part.checkpoint.progress else ordered
         while left:
             applied_through: dict[GroupRef, str] = {}
@@ -151,6 +153,7 @@ class Committer:
         if failures:
             self._remember(ordered, failures, part)
             raise CommitError(list(failures.values()))
+        self._best.learn(ordered)
         return done
 
     def _joined(self, deltas: Sequence[Delta], failures: dict[GroupRef, Exception]) -> list[ItemDelta]:
@@ -245,7 +248,8 @@ class Committer:
     def _quarantine_deltas(self, item: ItemDelta, unfit: Sequence[Delta], part: Part, reason: str) -> _Answer:
         """Move the watermark without some deltas, and these to quarantine, in one transaction."""
         if len(unfit) > _MOST_ENTRIES:
-            return self._make_room(item)
+            is_whole = item.layout.pages is not None and item.layout.pages.is_whole
+            return self._quarantine_each(item, part, reason) if is_whole else self._make_room(item)
         move: Any = _guarded(self._table.name, item.update(part.watermark.shard, unfit), item, part.watermark)
         puts: Any = [
             {

@@ -52,8 +52,8 @@ def place_of(delta: Delta) -> str:
     """Orders the groups of a batch the same way in every delivery: those that share a page side by side."""
     layout = delta.layout
     if layout.pages is not None:
-        pk, number = layout.address(delta.group)
-        return f"{_digest((layout.name, pk))}{number:016x}"
+        shelf, number = layout.address(delta.group)
+        return f"{_digest((layout.name, shelf))}{number:016x}"
     return _digest(delta.ref)
 
 
@@ -68,13 +68,13 @@ def joined(deltas: Sequence[Delta], levels: PageLevels) -> list[ItemDelta]:
         if layout.pages is None:
             found.append(ItemDelta([delta]))
             continue
-        pk, number = layout.address(delta.group)
+        shelf, number = layout.address(delta.group)
         last = found[-1].page if found and found[-1].layout.name == layout.name else None
-        if last is not None and last.pk == pk and number < last.end:
+        if last is not None and last.shelf == shelf and number < last.end:
             found[-1].deltas.append(delta)
             continue
-        page, held = levels.locate(layout.name, pk, number), [delta]
-        while last is not None and last.pk == pk and last.first >= page.first:
+        page, held = levels.locate(layout.name, shelf, number), [delta]
+        while last is not None and last.shelf == shelf and last.first >= page.first:
             held = [*found.pop().deltas, *held]
             last = found[-1].page if found and found[-1].layout.name == layout.name else None
         found.append(ItemDelta(held, page))

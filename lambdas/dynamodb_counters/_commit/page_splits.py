@@ -42,7 +42,9 @@ class PageSplits:
 
         The page is read if `item` is not what the update has returned of it. A later update tries again if this fails.
         """
-        place = (page.pk, f"{layout.name}{page.first}")
+        if layout.pages is None or layout.pages.is_whole:
+            return 0.0
+        place = (page.shelf, f"{layout.name}{page.first}")
         least = LARGE if groups > _FEW else 1.0
         if len(self._seen) >= _MOST_REMEMBERED:
             self._seen.clear()

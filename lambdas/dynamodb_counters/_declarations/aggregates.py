@@ -29,6 +29,7 @@ from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, is
 from dynamodb_counters.errors import InvalidArgumentError
 
 OnExpiry: TypeAlias = Literal["keep", "subtract", "tally"]
+Only: TypeAlias = Literal["largest", "smallest"]
 OnChange: TypeAlias = Literal["backfill", "keep", "fail"]
 ON_CHANGE: Final = ("backfill", "keep", "fail")
 ON_EXPIRY: Final = ("keep", "subtract", "tally")
@@ -51,6 +52,9 @@ MAX_PAGED_ATTRIBUTES: Final = 26
 
 PARTITION_MARK: Final = "#~"
 """Comes before the digit in which the partition keys of pages end."""
+
+GAP: Final = "gap"
+"""How many units of time ago a member was active before, at most the longest span: a field of those in pages."""
 
 WRITE_SHARD_FIELD: Final = "_shard"
 """The partition key field that the runtime fills in with the number of a write shard."""
@@ -171,6 +175,12 @@ class Aggregate:
     pages: bool = field(default=False, repr=False)
     _carries: Aggregate | None = field(default=None, repr=False)
     """Set by a backfill: the generation before, whose tallies this one carries on."""
+    _shelved: int = field(default=0, repr=False)
+    """The number of the first fields of `sk` that groups have in common which share pages."""
+    _only: Only | None = field(default=None, repr=False)
+    """Set by `Extremes`: the only value that counts of those with one partition key."""
+    _longest: int = field(default=0, repr=False)
+    """Set by `ActiveMembers`: over how many buckets its pages look back, which therefore never split."""
 
     __repr__ = shown
 
@@ -192,6 +202,9 @@ class Aggregate:
         retention: timedelta | None = None,
         pages: bool = False,
         _carries: Aggregate | None = None,
+        _shelved: int = 0,
+        _only: Only | None = None,
+        _longest: int = 0,
         **named: Measure,
     ) -> None:
         require_name(name, generations=True)
@@ -242,6 +255,16 @@ class Aggregate:
     def _sk_template(self) -> KeyTemplate:
         return key_template(self.sk, MAX_SK_BYTES, "sk")
 
+    @property
+    def _shelf_key(self) -> str:
+        """The part of a page's sort key that says which groups share it."""
+        return "".join(f"{{{field}}}#" for field in self._sk_template.fields[: self._shelved])
+
+    @cached_property
+    def _listed_by(self) -> tuple[str, ...]:
+        """The fields of groups that are listed together."""
+        return (*self._pk_template.fields, *self._sk_template.fields[: self._shelved])
+
     @cached_property
     def fields(self) -> tuple[str, ...]:
         """The attributes that make up a group, in the order of the key."""
@@ -284,7 +307,8 @@ class Aggregate:
         if source.write_shards > 1:
             raise InvalidArgumentError("source", source.name, "an aggregate with write_shards=1")
         for name, argument in said.items():
-            self._require_among(argument, [name], source.fields, "fields")
+            fields = (*source.fields, GAP) if source._longest else source.fields
+            self._require_among(argument, [name], fields, "fields")
         self._require_among("measures", self._measured, source._attributes, "measures")
         for measure in self.measures.values():
             if not isinstance(measure, Count) and measure.default is not None:
@@ -318,10 +342,10 @@ class Aggregate:
             raise InvalidArgumentError("ranking", self.ranking, "None with pages: the index ranks items")
         if self.write_shards > 1:
             raise InvalidArgumentError("write_shards", self.write_shards, "1 with pages: a group is in one")
-        if not self._sk_template.fields:
+        if not self._sk_template.fields[self._shelved :]:
             raise InvalidArgumentError("sk", self.sk, "a field by which the groups of a page differ")
         if len(self._attributes) > MAX_PAGED_ATTRIBUTES:
             allowed = f"at most {MAX_PAGED_ATTRIBUTES} attributes in total with pages"
             raise InvalidArgumentError("measures", list(self.measures), allowed)
-        if self.retention is not None and not any(map(tier_of, self._pk_template.fields)):
+        if self.retention is not None and not any(map(tier_of, self._listed_by)):
             raise InvalidArgumentError("pk", self.pk, "the time of the retention, as a page expires as a whole")

@@ -8,13 +8,12 @@ from typing import Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.attribute_values import expectation, has_text
 from dynamodb_counters._declarations.event_attributes import Attribute
-from dynamodb_counters._declarations.measures import Count, Measure
+from dynamodb_counters._declarations.measures import Count, Measure, TimeWeighted
 from dynamodb_counters._items.attributes import LIST_MARK
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.decimals import Number
-from dynamodb_counters._items.derived_fields import parts_of
+from dynamodb_counters._items.derived_fields import ORDER, is_time, parts_of
 from dynamodb_counters._items.table_schema import is_reserved
-from dynamodb_counters._timeline.tiers import BY_NAME
 from dynamodb_counters.errors import InvalidArgumentError
 
 Kind: TypeAlias = Literal["a number", "a string or number", "a time"]
@@ -43,10 +42,12 @@ class KnownAttributes:
         """Refuse fields of a key that are no attributes, have no text, or may be missing."""
         for name in names:
             path, derived, default = parts_of(name)
-            kind: Kind = "a time" if derived in BY_NAME else "a number" if derived else "a string or number"
+            kind: Kind = (
+                "a string or number" if derived in ("", ORDER) else "a time" if is_time(derived) else "a number"
+            )
             self.require(argument, name, kind, where, path=path, default=default, way=repr(f"{name}?none"))
 
-    def require_measure(self, argument: str, measure: Measure, where: Condition | None) -> None:
+    def require_measure(self, argument: str, measure: Measure | TimeWeighted, where: Condition | None) -> None:
         """Refuse to measure an attribute that is no number, or may be missing."""
         if not isinstance(measure, Count):
             self.require(argument, measure.attribute, "a number", where, default=measure.default, way="default=0")

@@ -12,6 +12,7 @@ from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.key_templates import key_template
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, QUARANTINE, RESERVED_PREFIX, is_reserved
+from dynamodb_counters._timeline.tiers import DAYS, HOURS, MINUTES, Tier
 from dynamodb_counters.errors import InvalidArgumentError
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -76,6 +77,14 @@ def require_duration(argument: str, value: object, *, zero: bool = False) -> Non
         return
     if not isinstance(value, timedelta) or value < timedelta(0) or (not zero and value < timedelta(seconds=1)):
         raise InvalidArgumentError(argument, value, f"a timedelta of {'0' if zero else '1 second'} or more, or None")
+
+
+def require_precision(precision: object) -> Tier:
+    """The tier whose buckets are a precision; refuses others than 1 minute, hour or day."""
+    for tier in (MINUTES, HOURS, DAYS):
+        if precision == timedelta(seconds=tier.seconds):
+            return tier
+    raise InvalidArgumentError("precision", precision, "1 minute, 1 hour or 1 day")
 
 
 def require_retention(retention: object, fields: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from dynamodb_counters._declarations.aggregates import Aggregate, Ranking
 from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.event_attributes import Attribute
-from dynamodb_counters._declarations.measures import MEASURES
+from dynamodb_counters._declarations.measures import MEASURES, TimeWeighted
 from dynamodb_counters._declarations.packed import Packed
 from dynamodb_counters._declarations.quotas import Quota
 from dynamodb_counters._declarations.sources import Event, Items
@@ -34,7 +34,10 @@ _PLAIN_CHARACTERS: Final = 1000
 _COMPRESSED: Final = base64.b85encode(b"BZh9").decode()
 """The beginning of compressed text, as no JSON begins."""
 
-_KINDS: Final = (*MEASURES, Aggregate, Attribute, Condition, Event, Items, Packed, Quota, Ranking, TableKeys, Window)
+_KINDS: Final = (
+    *(*MEASURES, TimeWeighted),
+    *(Aggregate, Attribute, Condition, Event, Items, Packed, Quota, Ranking, TableKeys, Window),
+)
 _TYPES: Final[dict[str, type]] = {kind.__name__: kind for kind in _KINDS}
 
 _ATTRIBUTE_TYPES: Final = (str, int, Decimal, bool, bytes, list, dict, object)

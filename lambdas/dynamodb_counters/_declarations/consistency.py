@@ -6,10 +6,13 @@ from collections.abc import Iterable
 from itertools import combinations, product
 from typing import Final, TypeAlias
 
+from dynamodb_counters._declarations.active_members import ActiveMembers
 from dynamodb_counters._declarations.aggregates import PARTITION_MARK, Aggregate
 from dynamodb_counters._declarations.checks import require_name
 from dynamodb_counters._declarations.composites import Distinct, Hierarchy
+from dynamodb_counters._declarations.extremes import Extremes
 from dynamodb_counters._declarations.generations import generation_number
+from dynamodb_counters._declarations.percentiles import Percentiles
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
@@ -43,15 +46,16 @@ Declaration: TypeAlias = Aggregate | Window
 
 _Key: TypeAlias = tuple[KeyTemplate, KeyTemplate]
 
-Declarable: TypeAlias = Declaration | Distinct | Hierarchy
+Composite: TypeAlias = Distinct | Hierarchy | Percentiles | ActiveMembers | Extremes
+"""Declarations made of several, or of some that users do not see."""
+
+Declarable: TypeAlias = Declaration | Composite
 """Declarations that a table takes."""
 
 
 def flatten(declared: Iterable[Declarable]) -> tuple[Declaration, ...]:
     """The aggregates and windows that declarations of users consist of, in order; refuses names of generations."""
-    parts = tuple(
-        part for each in declared for part in (each._parts if isinstance(each, Distinct | Hierarchy) else (each,))
-    )
+    parts = tuple(part for each in declared for part in (each._parts if isinstance(each, Composite) else (each,)))
     for part in parts:
         named: Declaration | Event | Items = part
         while isinstance(named, Aggregate | Window):
@@ -102,7 +106,7 @@ def _keys(part: Declaration | Event) -> list[_Key]:
     """Templates of the keys that its items have: partition and sort key."""
     own = [(part._pk_template, part._sk_template)]
     if isinstance(part, Aggregate) and part.pages:
-        pk, sk = f"{part.pk}{PARTITION_MARK}{{partition}}", f"{PAGE_PREFIX}{part.name}#{{page}}"
+        pk, sk = f"{part.pk}{PARTITION_MARK}{{partition}}", f"{PAGE_PREFIX}{part.name}#{part._shelf_key}{{page}}"
         return [(key_template(pk, MAX_PK_BYTES, "pk"), key_template(sk, MAX_SK_BYTES, "sk"))]
     if not isinstance(part, Event) or part.packed is None:
         return own

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import localcontext
 from typing import Any, TypeAlias
 
-from dynamodb_counters._declarations.aggregates import WRITE_SHARD_FIELD, Aggregate
+from dynamodb_counters._declarations.aggregates import GAP, WRITE_SHARD_FIELD, Aggregate
 from dynamodb_counters._declarations.generations import root_of
 from dynamodb_counters._declarations.sources import Event
 from dynamodb_counters._declarations.windows import Window
@@ -114,7 +114,8 @@ def _require_text(declared: Aggregate | Window, field: str, text: str) -> None:
     if expected is not None:
         raise InvalidArgumentError(field, text, expected)
     path, derived, default = parts_of(field)
-    if derived or text == default:
+    is_gap = field == GAP and isinstance(declared.source, Aggregate) and declared.source._longest > 0
+    if derived or text == default or is_gap:
         return
     source = root_of(declared)
     if isinstance(source, Event):

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
+from dynamodb_counters._declarations.active_members import ActiveMembers
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.composites import Distinct, Hierarchy
+from dynamodb_counters._declarations.extremes import Extremes
+from dynamodb_counters._declarations.percentiles import Percentiles
 from dynamodb_counters._declarations.quotas import Quota
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
+from dynamodb_counters._items.derived_fields import LOG, ORDER, parts_of
 from dynamodb_counters.errors import InvalidArgumentError
 
 _ADVICE: Final[dict[type, tuple[str, str]]] = {
     Window: ("a Window", "use window()"),
     Distinct: ("a Distinct", "use get(), or its `total`"),
+    Percentiles: ("Percentiles", "use distribution() or, with a `time`, distributions()"),
+    ActiveMembers: ("ActiveMembers", "use active()"),
+    Extremes: ("Extremes", "use largest() or smallest()"),
     Hierarchy: ("a Hierarchy", "use its level(…), or partition()"),
     Event: ("an Event", "declare an Aggregate over it, or use events()"),
     Items: ("Items", "declare an Aggregate over them"),
@@ -21,6 +28,24 @@ _ADVICE: Final[dict[type, tuple[str, str]]] = {
     Quota: ("a Quota", "use leases()"),
     str: ("a name", "pass the declaration itself"),
 }
+
+
+Read: TypeAlias = Literal["get", "active", "distribution", "distributions", "extremes"]
+
+
+def read_by(aggregate: Aggregate) -> Read:
+    """The read that understands the groups of an aggregate, by what its sort key ends in.
+
+    >>> request = Event("request", key="id")
+    >>> [read_by(each) for each in Percentiles("latency", request, attribute="ms")._parts]
+    ['distribution']
+    """
+    source, derived = aggregate.source, [parts_of(field)[1] for field in aggregate._sk_template.fields]
+    if isinstance(source, Aggregate) and source._longest:
+        return "active"
+    if any(name.startswith(LOG) for name in derived):
+        return "distributions" if aggregate._shelved else "distribution"
+    return "extremes" if ORDER in derived else "get"
 
 
 def require_aggregate(declared: object, argument: str = "aggregate") -> None:
@@ -36,6 +61,31 @@ def require_aggregate(declared: object, argument: str = "aggregate") -> None:
 
 def require_window(declared: object, argument: str = "window") -> None:
     _require(declared, Window, argument)
+
+
+def require_active_members(declared: object, argument: str = "members") -> None:
+    _require(declared, ActiveMembers, argument)
+
+
+def require_extremes(declared: object, argument: str = "extremes") -> None:
+    _require(declared, Extremes, argument)
+
+
+def require_percentiles(declared: object, *, timed: bool) -> None:
+    """Refuse all but Percentiles, and those without a `time` or with one."""
+    _require(declared, Percentiles, "percentiles")
+    assert isinstance(declared, Percentiles)
+    if (declared.time is not None) != timed:
+        allowed = (
+            "Percentiles with a `time`; use distribution()" if timed else "those without a `time`; use distributions()"
+        )
+        raise InvalidArgumentError("percentiles", declared.name, allowed)
+
+
+def require_retractable(event: Event) -> None:
+    """Refuse an event that is never taken back."""
+    if event.append_only:
+        raise InvalidArgumentError("event", event.name, "one without append_only=True, which is never taken back")
 
 
 def require_event(declared: object, argument: str = "event") -> None:

@@ -18,6 +18,9 @@ from dynamodb_counters.errors import InvalidArgumentError
 MAX_BINS: Final = 100
 """Most bins of a histogram."""
 
+MOMENT: Final = ".t"
+"""Ends the attribute that holds changes of a level times the seconds since their bucket began."""
+
 _DIVISION: Final = Context(prec=38)  # as many digits as DynamoDB keeps
 
 
@@ -178,7 +181,35 @@ class Histogram:
         return range(after) if self._kind == "at_least" else range(after - is_one, after)
 
 
-def _require_attribute(measure: Sum | Average | Histogram) -> None:
+@dataclass(frozen=True, slots=True)
+class TimeWeighted:
+    """A level that changes, such as seats or gigabytes in use: its value at any time, and its sum over time.
+
+    The measure of a `Window` without a retention: each event says by how much the level changes, and when. It keeps the
+    sum of the changes and that of the changes times their moments; GB-hours and seat-days come of these two.
+
+    Parameters
+    ----------
+    attribute, default
+        As in `Sum`: the change, below 0 if the level falls.
+
+    Examples
+    --------
+    >>> TimeWeighted("seats").attribute
+    'seats'
+    """
+
+    attribute: str
+    default: Number | None = None
+
+    def __post_init__(self) -> None:
+        _require_attribute(self)
+
+    def _attributes(self, name: str) -> tuple[str, ...]:
+        return (name, name + MOMENT)
+
+
+def _require_attribute(measure: Sum | Average | Histogram | TimeWeighted) -> None:
     require_attribute("attribute", measure.attribute)
     if measure.default is not None:
         require_storable("default", measure.default)

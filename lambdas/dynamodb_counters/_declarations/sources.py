@@ -9,7 +9,13 @@ from functools import cached_property
 from typing import Any, cast
 
 from dynamodb_counters._declarations.attribute_checks import KnownAttributes
-from dynamodb_counters._declarations.checks import require_duration, require_key, require_name, require_where
+from dynamodb_counters._declarations.checks import (
+    require_bool,
+    require_duration,
+    require_key,
+    require_name,
+    require_where,
+)
 from dynamodb_counters._declarations.default_keys import Fields, fields_instead, named_key
 from dynamodb_counters._declarations.event_attributes import Attribute, AttributeTypes, attributes_of, json_schema
 from dynamodb_counters._declarations.frozen import shown
@@ -42,6 +48,8 @@ class Event:
     packed : Packed or None, optional
         Keeps many events in one item, at a fraction of a write unit each. Events older than the retention are refused
         then. Default None: an item per event.
+    append_only : bool, optional
+        Whether its events are never corrected or taken back, which `retract` then refuses. Default False.
     attributes : mapping of str to type or Attribute, optional
         What its attributes must be; or a dataclass, TypedDict or pydantic model that says so. An event that does not
         fit is rejected, whoever sends it, and a declaration may name no other attribute. Events may have more. Default
@@ -66,6 +74,7 @@ class Event:
     retention: timedelta | None = None
     version: str | None = None
     packed: Packed | None = None
+    append_only: bool = field(default=False, repr=False)
     attributes: AttributeTypes | None = field(default=None, hash=False, repr=False)
 
     __repr__ = shown
@@ -83,6 +92,9 @@ class Event:
         require_duration("retention", self.retention)
         if self.version is not None and (not isinstance(self.version, str) or is_reserved(self.version)):
             raise InvalidArgumentError("version", self.version, "an attribute that is not reserved, or None")
+        require_bool("append_only", self.append_only)
+        if self.append_only and self.version is not None:
+            raise InvalidArgumentError("version", self.version, "None for an event that is append_only")
         self._require_packable()
         if self.attributes is not None:
             object.__setattr__(self, "attributes", attributes_of(self.attributes))

@@ -17,7 +17,7 @@ from dynamodb_counters._declarations.checks import (
     require_where,
 )
 from dynamodb_counters._declarations.default_keys import Fields, fields_instead, named_key
-from dynamodb_counters._declarations.measures import Count, Sum
+from dynamodb_counters._declarations.measures import Count, Sum, TimeWeighted
 from dynamodb_counters._declarations.member_paths import require_no_member
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.attributes import LIST_MARK
@@ -37,6 +37,9 @@ BUCKET_FIELD: Final = "_bucket"
 """The sort key field that the runtime fills in with the start of a bucket."""
 
 _DAY: Final = timedelta(days=1)
+_YEARS: Final = timedelta(days=3650)
+"""A level is the sum of all changes before, so there must be buckets that cover these."""
+
 _PRECISIONS: Final = tuple(timedelta(seconds=tier.slot_seconds) for tier in TIERS)
 
 
@@ -61,7 +64,7 @@ class Window:
         Attribute that holds the event's time: ISO 8601 with an offset, or epoch seconds or milliseconds.
     retention : timedelta or None, optional
         How long a bucket is kept after its end. Default None: for good.
-    measure : Count or Sum, optional
+    measure : Count, Sum or TimeWeighted, optional
         Number to keep. Default ``Count()``.
     where, on_expiry
         As in `Aggregate`.
@@ -73,7 +76,8 @@ class Window:
         1 second, minute, hour or day: windows start and end on such a unit. Default 1 minute.
     longest : timedelta, optional
         The longest window that is read regularly. Longer ones within the retention work too but read more items.
-        Default 24 hours, or the retention if that is shorter.
+        Default 24 hours, or the retention if that is shorter; 10 years of a `TimeWeighted`, as all that was before
+        makes its level.
     tiers : tuple of {"minute", "hour", "day", "month"}, optional
         The buckets to keep, finest first. Default: those that cost least. Set it to keep the tiers of a window that has
         already counted when `longest` changes: other tiers wait for a backfill, or, with ``on_change="keep"``, lack
@@ -95,7 +99,7 @@ class Window:
     pk: str = ""
     time: str
     retention: timedelta | None = None
-    measure: Count | Sum = field(default_factory=Count)
+    measure: Count | Sum | TimeWeighted = field(default_factory=Count)
     where: Condition | None = None
     late: Late = "drop"
     future_tolerance: timedelta | None = timedelta(minutes=15)
@@ -121,10 +125,7 @@ class Window:
         if any(LIST_MARK in name for name in self.fields):
             raise InvalidArgumentError(said, given, "fields that are not lists; an Aggregate counts each member")
         require_attribute("time", self.time)
-        if not isinstance(self.measure, Count | Sum):
-            raise InvalidArgumentError("measure", self.measure, "Count() or Sum('attribute')")
-        if isinstance(self.measure, Sum):
-            require_no_member("measure", [self.measure.attribute])
+        self._require_measure()
         require_no_member("time", [self.time])
         require_no_member("where", self.where._attributes if self.where is not None else ())
         require_duration("retention", self.retention)
@@ -152,7 +153,8 @@ class Window:
         """The longest window its tiers are chosen for."""
         if self.longest is not None:
             return self.longest
-        return max(self.precision, min(_DAY, self.retention or _DAY))
+        usual = _YEARS if isinstance(self.measure, TimeWeighted) else _DAY
+        return max(self.precision, min(usual, self.retention or usual))
 
     @property
     def _unit(self) -> int:
@@ -169,7 +171,8 @@ class Window:
     @cached_property
     def _attributes(self) -> tuple[str, ...]:
         """The attributes that hold the counts of a bucket."""
-        return tuple(dict.fromkeys((TOTAL, *(slot for tier in self._kept_tiers for slot in tier.slots))))
+        names = dict.fromkeys((TOTAL, *(slot for tier in self._kept_tiers for slot in tier.slots)))
+        return tuple(attribute for name in names for attribute in self.measure._attributes(name))
 
     @property
     def cost_estimate(self) -> CostEstimate:
@@ -188,6 +191,18 @@ class Window:
     def fields(self) -> tuple[str, ...]:
         """The attributes that make up a group, in the order of the key."""
         return self._pk_template.fields
+
+    def _require_measure(self) -> None:
+        if not isinstance(self.measure, Count | Sum | TimeWeighted):
+            raise InvalidArgumentError(
+                "measure", self.measure, "Count(), Sum('attribute') or TimeWeighted('attribute')"
+            )
+        if isinstance(self.measure, TimeWeighted) and self.retention is not None:
+            raise InvalidArgumentError(
+                "retention", self.retention, "None: a level is the sum of all changes there were"
+            )
+        if not isinstance(self.measure, Count):
+            require_no_member("measure", [self.measure.attribute])
 
     def _require_tiers(self) -> None:
         if self.tiers is None:

@@ -10,6 +10,7 @@ from botocore.session import get_session
 
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._control.run_items import KEPT, RUN_SK_PREFIX, page_partitions
+from dynamodb_counters._declarations.kinds import require_retractable
 from dynamodb_counters._erase.bucket_erase import BucketCopies
 from dynamodb_counters._erase.matching import Wanted
 from dynamodb_counters._erase.packed_erase import PackedEvents
@@ -81,6 +82,7 @@ class Eraser:
         s3: Any = None,
     ) -> None:
         wanted = Wanted(event, values)
+        self._event = wanted.event
         self._items = EventItems(table, wanted)
         self._chunks = PackedEvents(table, wanted)
         self._quarantine = QuarantineCopies(table, wanted)
@@ -99,6 +101,8 @@ class Eraser:
         """Erase; a run that ended halfway is completed by the next."""
         _require_one_of("counts", counts, CountsOfErased)
         _require_one_of("uncounted", uncounted, Uncounted)
+        if counts == "take_back":
+            require_retractable(self._event)
         if uncounted == "refuse":
             waiting = self._quarantine.sweep(writes=False).waiting + sum(b.sweep(writes=False) for b in self._buckets)
             if waiting:

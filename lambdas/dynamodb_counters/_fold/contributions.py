@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 from typing import Final, TypeAlias
 
-from dynamodb_counters._declarations import Aggregate, Average, Count, Histogram, Measure, Window
+from dynamodb_counters._declarations import Aggregate, Average, Count, Histogram, Measure, TimeWeighted, Window
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._items.attributes import LIST_MARK, Image, number_reader, text_reader, texts_reader
 from dynamodb_counters._items.conditions import Predicate, compile_condition
@@ -175,7 +175,7 @@ def _compile_measures(declaration: Aggregate, *, literal: bool) -> Callable[[Ima
     return lambda image: tuple([pair for numbers_of in compiled for pair in numbers_of(image) if pair[1]])
 
 
-def compile_measure(name: str, measure: Measure, *, literal: bool = False) -> Callable[[Image], Numbers]:
+def compile_measure(name: str, measure: Measure | TimeWeighted, *, literal: bool = False) -> Callable[[Image], Numbers]:
     attributes = measure._attributes(name)
     if isinstance(measure, Count):
         return lambda _: ((name, 1),)
@@ -186,7 +186,7 @@ def compile_measure(name: str, measure: Measure, *, literal: bool = False) -> Ca
     if isinstance(measure, Histogram):
         histogram = measure
         return lambda image: tuple([(attributes[index], 1) for index in histogram._bin_indexes(read(image))])
-    cap = measure.cap
+    cap = None if isinstance(measure, TimeWeighted) else measure.cap
     if cap is None:
         return lambda image: ((name, read(image)),)
     most = cap

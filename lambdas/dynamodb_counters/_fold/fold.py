@@ -103,6 +103,10 @@ class _Folding:
             else:
                 reason = "the record holds no image: the stream must carry new and old ones, and huge ones are not kept"
                 self._folded.unfoldable.append(Unfoldable(change.sequence, NEW, change.record, reason))
+        if any(layout.only is not None for layout, _, _ in minus) and not is_erasure(change.record):
+            names = tuple(sorted({layout.name for layout, _, _ in minus if layout.only is not None}))
+            self._unfoldable(change, OLD, "its event is append_only, and was taken back", names)
+            minus = [each for each in minus if each[0].only is None]
         if plus:
             self._add_to_deltas(1, plus, change.sequence)
         if minus:

@@ -37,6 +37,10 @@ class ItemLayout:
         self._names = (*declaration.fields, *((TIER_FIELD, BUCKET_FIELD) if self._window else ()))
         self._shards = 1 if isinstance(declaration, Window) else declaration.write_shards
         self.pages = PageLayout(declaration) if isinstance(declaration, Aggregate) and declaration.pages else None
+        self.only: Callable[[str, str], str] | None = None
+        """Of two sort keys, the one that stays: of values of which only the largest or the smallest counts."""
+        if isinstance(declaration, Aggregate) and declaration._only is not None:
+            self.only = max if declaration._only == "largest" else min
         self.closing_time: Callable[[GroupKey], float] | None = None
         """From when on nothing counts in a group of an aggregate with a retention, in seconds since 1970."""
         if isinstance(declaration, Aggregate) and declaration.retention is not None:
@@ -54,13 +58,15 @@ class ItemLayout:
         return self._rendered(texts)
 
     def address(self, group: GroupKey) -> tuple[str, int]:
-        """Where a group of pages lies: the partition key of its pages, and its hash."""
+        """Where a group of pages lies: the shelf of its pages, and its hash."""
+        assert self.pages is not None
         key = self._rendered(group)
-        return key[PK], hash_of(key[SK])
+        return self.pages.shelf(key[PK], [group[index] for index in self._sk_indexes]), hash_of(key[SK])
 
-    def page_texts(self, group: GroupKey) -> list[str]:
+    def page_texts(self, group: GroupKey) -> Sequence[str]:
         """The texts by which a group differs from others in its page."""
-        return [group[index] for index in self._sk_indexes]
+        assert self.pages is not None
+        return self.pages.texts([group[index] for index in self._sk_indexes])
 
     def keys(self, group: GroupKey) -> list[Key]:
         """Keys of all items that a group may have."""

@@ -32,17 +32,32 @@ _SHORT: Final = 16
 
 _DIGEST: Final = "~"
 _MARK: Final = "="
+_SHELF: Final = "\0"
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: the partition key that its groups share, the first hash that lies in it, and its level."""
+    """A page: its shelf, the first hash that lies in it, and its level.
 
-    pk: str
+    A shelf is what groups that share pages have in common: their partition key, and after a NUL the texts of their
+    first sort key fields, if they share these, too.
+    """
+
+    shelf: str
     first: int = 0
     level: int = 0
     is_lost: bool = False
     """Whether it is not there, though the page that it has split off from says so: the next update creates it."""
+
+    @property
+    def pk(self) -> str:
+        """The partition key of its groups' items, if they had some."""
+        return self.shelf.partition(_SHELF)[0]
+
+    @property
+    def shared(self) -> str:
+        """The beginning of their sort keys that they share, escaped; "" if they share none."""
+        return self.shelf.partition(_SHELF)[2]
 
     @property
     def end(self) -> int:
@@ -57,6 +72,9 @@ class PageLayout:
         self.name = aggregate.name
         self._pk, self._sk = aggregate._pk_template, aggregate._sk_template
         self._prefix = f"{PAGE_PREFIX}{self.name}#"
+        self._shelved = aggregate._shelved
+        self.is_whole = aggregate._longest > 0
+        """Whether a page never splits: what counts it looks at all of its groups together."""
         self._marks = {aggregate._attributes[0]: _MARK}
         for index, name in enumerate(aggregate._attributes):
             self._marks.setdefault(name, chr(ord("a") + index) + _MARK)
@@ -64,15 +82,25 @@ class PageLayout:
 
     def key(self, page: Page) -> dict[str, str]:
         digits = f"{page.first:0{BITS // 4}x}"
-        return {PK: f"{page.pk}{PARTITION_MARK}{digits[0]}", SK: self._prefix + (digits.rstrip("0") or "0")}
+        sk = "#".join(filter(None, [page.shared, digits.rstrip("0") or "0"]))
+        return {PK: f"{page.pk}{PARTITION_MARK}{digits[0]}", SK: self._prefix + sk}
+
+    def shelf(self, pk: str, texts: Sequence[str]) -> str:
+        """The shelf of groups, by the partition key of their items and the texts of their sort keys."""
+        return _SHELF.join([pk, "#".join(map(escape, texts[: self._shelved]))]) if self._shelved else pk
+
+    def texts(self, texts: Sequence[str]) -> Sequence[str]:
+        """The texts by which a group differs from others in its page, of those of its sort key."""
+        return texts[self._shelved :]
 
     def page_of(self, image: Image) -> Page | None:
         """The page that an image is of; None if it is none."""
         sk = image[SK]["S"]
         if not sk.startswith(self._prefix):
             return None
-        first = int(sk.removeprefix(self._prefix).ljust(BITS // 4, "0"), 16)
-        return Page(image[PK]["S"][: -len(PARTITION_MARK) - 1], first, level_of(image))
+        shared, _, digits = sk.removeprefix(self._prefix).rpartition("#")
+        pk = image[PK]["S"][: -len(PARTITION_MARK) - 1]
+        return Page(f"{pk}{_SHELF}{shared}" if shared else pk, int(digits.ljust(BITS // 4, "0"), 16), level_of(image))
 
     def added(self, texts: Sequence[str], numbers: Mapping[str, Any]) -> dict[str, Any]:
         """Numbers of a group by the names of their attributes in a page; its first one is there even if it is 0."""
@@ -99,23 +127,25 @@ class PageLayout:
         page = self.page_of(image)
         assert page is not None
         bit = 1 << BITS - page.level - 1
-        stays, goes = dict(image), {**_common(image), **typed_key(self.key(Page(page.pk, page.first | bit)))}
+        stays, goes = dict(image), {**_common(image), **typed_key(self.key(Page(page.shelf, page.first | bit)))}
         for text in texts_of(image):
-            if hash_of(self._key_of(text)) & bit:
+            if hash_of(self._sk.render_texts(self._sk_texts(image, text))) & bit:
                 goes |= {name: stays.pop(name) for name in self._names(text) if name in stays}
         marks = {LEVEL: {"N": str(page.level + 1)}, VERSION: {"N": str(int(image.get(VERSION, {"N": "0"})["N"]) + 1)}}
         return stays | marks, goes | marks
 
     def _shown(self, image: Image, common: Image, text: str) -> Image:
-        texts = [unescape(part) for part in text.split("#")]
+        texts = self._sk_texts(image, text)
         key = self._sk.render_texts(texts)
         fields = dict(zip(self._sk.fields, texts, strict=True)) if is_hashed(key) else {}
         numbers = {name: image[held] for name in self._marks if (held := self._named(name, text)) in image}
         pk = image[PK]["S"][: -len(PARTITION_MARK) - 1]
         return {**common, **numbers, **{name: {"S": found} for name, found in {**fields, PK: pk, SK: key}.items()}}
 
-    def _key_of(self, text: str) -> str:
-        return self._sk.render_texts([unescape(part) for part in text.split("#")])
+    def _sk_texts(self, image: Image, text: str) -> list[str]:
+        """The texts of a group's sort key, by its page and its text in there."""
+        shared = image[SK]["S"].removeprefix(self._prefix).split("#")[: self._shelved]
+        return [unescape(part) for part in (*shared, *text.split("#"))]
 
     def _names(self, text: str) -> Iterable[str]:
         return [self._named(name, text) for name in self._marks]

@@ -11,6 +11,7 @@ from typing import Any, Final
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window, require_consistent
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.member_paths import member_list
+from dynamodb_counters._fold.active_pages import ActivePages, looked_back_at
 from dynamodb_counters._fold.chunk_contributions import ByColumns, compile_columns
 from dynamodb_counters._fold.contributions import UNFOLDABLE, Contribute, compile_aggregate, until_closed
 from dynamodb_counters._fold.foreign_items import show_foreign
@@ -94,7 +95,7 @@ class Plan:
                 self._untyped.setdefault(source.name, _of_items(source)).programs.append(program)
                 continue
             over = source if isinstance(source, Aggregate) else None
-            made = Source() if over is None else Source(show=_as_source(over), pages=ItemLayout(over).pages)
+            made = Source() if over is None else Source(show=_as_source(over), pages=_pages(over))
             [counted] = self._by_type.setdefault(source.name, (made,))
             counted.programs.append(program)
             if isinstance(source, Event):
@@ -148,6 +149,11 @@ def _carries(declarations: Iterable[Declaration]) -> dict[str, list[tuple[ItemLa
     return found
 
 
+def _pages(aggregate: Aggregate) -> PageLayout | None:
+    """How those that count groups in pages see these."""
+    return ActivePages(aggregate) if aggregate._longest else ItemLayout(aggregate).pages
+
+
 def _carried(layout: ItemLayout, carry: Carry) -> Source:
     before = layout.declaration._carries
     assert before is not None
@@ -177,6 +183,8 @@ def _of_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
         contribute = compile_aggregate(layout, declaration)
     else:
         contribute = compile_members(layout, declaration, members)
+    if declaration._longest:
+        contribute = looked_back_at(contribute, declaration)
     return contribute if declaration.retention is None else until_closed(layout, contribute)
 
 

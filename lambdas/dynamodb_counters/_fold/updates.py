@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
@@ -17,18 +18,20 @@ _Names: TypeAlias = tuple[str, ...]
 _MOST_ADDED: Final = 200
 """Most attributes of a page that one request changes: its expression has at most 4 KB."""
 
+_DIGITS: Final = string.digits + string.ascii_letters
+
 _MOST_CHARACTERS: Final = 3 * WRITE_UNIT_BYTES
 """Longest names of these together: to split their page after the update costs more than before it."""
 
 
 def _expressions(to_set: _Names, to_add: _Names, below: _Names) -> tuple[dict[str, Any], _Names]:
     """Expressions and the placeholders of their values."""
-    names: dict[str, str] = {name: f"#n{index}" for index, name in enumerate(dict.fromkeys(to_set + to_add + below))}
-    values = tuple(f":v{index}" for index in range(len(to_set) + len(to_add) + len(below)))
+    names: dict[str, str] = {name: f"#n{_short(i)}" for i, name in enumerate(dict.fromkeys(to_set + to_add + below))}
+    values = tuple(f":v{_short(index)}" for index in range(len(to_set) + len(to_add) + len(below)))
     placeholders = iter(values)
     update = "SET " + ", ".join([f"{names[name]} = {next(placeholders)}" for name in to_set])
     if to_add:
-        update += " ADD " + ", ".join([f"{names[name]} {next(placeholders)}" for name in to_add])
+        update += " ADD " + ",".join([f"{names[name]} {next(placeholders)}" for name in to_add])
     arguments: dict[str, Any] = {
         "UpdateExpression": update,
         "ExpressionAttributeNames": {placeholder: name for name, placeholder in names.items()},
@@ -39,6 +42,15 @@ def _expressions(to_set: _Names, to_add: _Names, below: _Names) -> tuple[dict[st
         ]
         arguments["ConditionExpression"] = " AND ".join(conditions)
     return arguments, values
+
+
+def _short(index: int) -> str:
+    """A number as placeholders have it, short enough for those of a page that never splits."""
+    digits = ""
+    while index >= len(_DIGITS):
+        index, rest = divmod(index, len(_DIGITS))
+        digits = _DIGITS[rest] + digits
+    return _DIGITS[index] + digits
 
 
 _shared_expressions: Final = lru_cache(maxsize=1024)(_expressions)
@@ -102,7 +114,10 @@ class PageUpdate(Update):
         # A group's first number is there even if it is 0: its name is the group's text.
         self._added = {name: typed_number(number) for name, number in added.items()}
         self.added: Mapping[str, Number] = added
-        self.requests = max(len(added) / _MOST_ADDED, sum(map(len, added)) / _MOST_CHARACTERS)
+        # All that a page has that never splits fits into one.
+        self.requests = (
+            1 if layout.pages.is_whole else max(len(added) / _MOST_ADDED, sum(map(len, added)) / _MOST_CHARACTERS)
+        )
         # All groups of a page agree in these.
         self._set = layout.attributes(next(iter(groups)), {**self.key, PK: page.pk})
         if page.is_lost:

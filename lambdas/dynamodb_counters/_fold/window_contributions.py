@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dynamodb_counters._declarations import Window
+from dynamodb_counters._declarations import TimeWeighted, Window
+from dynamodb_counters._declarations.measures import MOMENT
 from dynamodb_counters._fold.contributions import (
     LATE,
     UNDATED,
     Contribute,
     Contribution,
+    Numbers,
     compile_group,
     compile_measure,
     compile_where,
@@ -25,6 +27,7 @@ def compile_window(layout: ItemLayout, declaration: Window) -> Contribute:
     holds = compile_where(declaration)
     group_of = compile_group(declaration.fields)
     numbers_of = compile_measure(TOTAL, declaration.measure)
+    is_weighted = isinstance(declaration.measure, TimeWeighted)
     find_time, time = reader(declaration.time), declaration.time
     tiers = declaration._kept_tiers
     is_late = _lateness(declaration)
@@ -35,17 +38,20 @@ def compile_window(layout: ItemLayout, declaration: Window) -> Contribute:
         [(_, number)] = numbers_of(image)
         if not number:
             return ()
-        moment = find_time(image)
-        if moment is None:
+        when = find_time(image)
+        if when is None:
             raise MalformedImageError(f"attribute {time!r} is missing")
-        seconds = event_seconds(moment)
+        seconds = event_seconds(when)
         if is_late(seconds, created):
             return LATE
         group = group_of(image)
         found = []
         for tier in tiers:
             bucket, slot = tier.locate(seconds)
-            found.append((layout, (*group, tier.letter, bucket), ((TOTAL, number), (slot, number))))
+            numbers: Numbers = ((TOTAL, number), (slot, number))
+            if is_weighted and (moment := number * (seconds - tier.start(bucket))):
+                numbers = (*numbers, (TOTAL + MOMENT, moment), (slot + MOMENT, moment))
+            found.append((layout, (*group, tier.letter, bucket), numbers))
         return tuple(found)
 
     return contribute

@@ -124,7 +124,7 @@ def _aggregate_paths(aggregate: Aggregate) -> Json:
     group = _object({"aggregate": _TEXT, "values": values, "measures": measures, **_STANDING})
     paths = {base: _get(f"One group of {name}", f"get_{name}", fields, OPTIONS["group"], group)}
     if aggregate.write_shards == 1:
-        summary, partition = f"All groups of {name} in one partition, page by page", aggregate._pk_template.fields
+        summary, partition = f"All groups of {name} in one partition, page by page", aggregate._listed_by
         groups = _object({"groups": _array(group), "next": _NEXT})
         paths[f"{base}/groups"] = _get(summary, f"groups_{name}", partition, OPTIONS["groups"], groups)
     if aggregate.ranking is not None:

@@ -87,7 +87,7 @@ class CountResources:
         aggregate = self._declared(name, Aggregate)
         if aggregate.write_shards > 1:
             raise bad_request(f"{name!r} is sharded over several partitions; request one group at a time")
-        fields = aggregate._pk_template.fields
+        fields = aggregate._listed_by
         parameters = QueryParameters.parse(query_string, fields, OPTIONS["groups"], bound)
         values, consistent = parameters.values(fields), parameters.consistent()
         groups = self._counters.scan(aggregate, values, after=parameters.after().sk, consistent=consistent)

@@ -16,9 +16,8 @@ from functools import lru_cache
 from string import Formatter
 from typing import Final
 
-from dynamodb_counters._items.derived_fields import derivation, parts_of
+from dynamodb_counters._items.derived_fields import derivation, is_time, parts_of
 from dynamodb_counters._items.escaping import UNSAFE, escape, key_text, unescape
-from dynamodb_counters._timeline.tiers import BY_NAME
 from dynamodb_counters.errors import InvalidArgumentError, UnparsableKeyError
 
 DELIMITER: Final = "#"
@@ -139,7 +138,7 @@ def is_field(name: str) -> bool:
     path, derived, _ = parts_of(name)
     is_known = not derived or derivation(derived) is not None
     # Members of a list have no marks of their own, and what is in them no times.
-    is_fit = name == path or "[]" not in path or not (path.endswith("[]") or derived in BY_NAME)
+    is_fit = name == path or "[]" not in path or not (path.endswith("[]") or is_time(derived))
     return _FIELD_NAME.fullmatch(name) is not None and is_known and is_fit
 
 

@@ -4,24 +4,54 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from decimal import localcontext
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from dynamodb_counters._control.statuses import Standing
 from dynamodb_counters._declarations import BUCKET_FIELD, Window
 from dynamodb_counters._items.decimals import EXACT, Number, read_number, whole
 from dynamodb_counters._items.table_schema import SK
 from dynamodb_counters._reads.table_reads import current, query
-from dynamodb_counters._reads.window_counts import WindowCount, add_up
+from dynamodb_counters._reads.window_counts import Integral, WindowCount, add_moments, add_up
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries, read_cost
 from dynamodb_counters._timeline.tiers import TOTAL
-from dynamodb_counters._timeline.times import utc
+from dynamodb_counters._timeline.times import FIRST_SECOND, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
 Values: TypeAlias = Mapping[str, object]
 Asked: TypeAlias = tuple[Window, Values, Interval]
 Buckets: TypeAlias = list[tuple[int, Mapping[str, Number]]]
+
+
+def integrate(table: Table, window: Window, values: Values, interval: Interval, *, consistent: bool) -> Integral:
+    """A level over an interval: its value at the beginning, and its sum over time."""
+    kept, standing = current(table, window, values)
+    pk, before = kept._pk_template.render(values), Interval(FIRST_SECOND, interval.start)
+    parts = [plan_queries(kept._kept_tiers, part) for part in (before, interval)]
+    queries = [span for spans in parts for span in spans]
+    found = table.each(lambda span: _buckets(table, kept, pk, span, consistent=consistent), queries)
+    with localcontext(EXACT):
+        changes = [add_up(span, buckets) for span, buckets in zip(queries, found, strict=True)]
+        moments = sum(add_moments(*each) for each in list(zip(queries, found, strict=True))[len(parts[0]) :])
+        opening, change = sum(changes[: len(parts[0])]), sum(changes[len(parts[0]) :])
+        value = opening * (interval.end - interval.start) + interval.end * change - moments
+        ends = utc(interval.start), utc(interval.end)
+        return Integral(whole(value), whole(opening), whole(opening + change), *ends, *standing)
+
+
+class Timed(Protocol):
+    """A declaration that counts by time, to units of so many seconds."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def retention(self) -> timedelta | None: ...
+
+    @property
+    def _unit(self) -> int: ...
 
 
 def count_intervals(table: Table, asked: Sequence[Asked], *, consistent: bool) -> list[WindowCount]:
@@ -74,14 +104,14 @@ def series_spans(window: Window, intervals: Sequence[Interval]) -> list[Span]:
     return separate if read_cost(separate) < read_cost([best]) else [best]
 
 
-def require_retained(window: Window, argument: str, start: float, now: float) -> None:
+def require_retained(timed: Timed, argument: str, start: float, now: float) -> None:
     """Refuse an interval of which part may be deleted already, or uncounted because it came late."""
-    if window.retention is None:
+    if timed.retention is None:
         return
     # An expired bucket may not be deleted yet, or a late redelivery may have written it again; it lies before this.
-    oldest = now - window.retention.total_seconds()
+    oldest = now - timed.retention.total_seconds()
     if start < oldest:
-        allowed = f"an interval that starts at {utc(oldest).isoformat()} or later; {window.name!r} retains no more"
+        allowed = f"an interval that starts at {utc(oldest).isoformat()} or later; {timed.name!r} retains no more"
         raise InvalidArgumentError(argument, f"from {utc(start).isoformat()}", allowed)
 
 
@@ -91,7 +121,8 @@ def _count(interval: Interval, numbers: Iterable[Number], standing: Standing) ->
 
 def _buckets(table: Table, window: Window, pk: str, span: Span, *, consistent: bool) -> Buckets:
     """The buckets that a span touches, in order."""
-    template, names = window._sk_template, (TOTAL, *span.tier.slots)
+    template, slots = window._sk_template, (TOTAL, *span.tier.slots)
+    names = [attribute for slot in slots for attribute in window.measure._attributes(slot)]
     first, last = (template.render_texts([span.tier.letter, span.tier.text(bucket)]) for bucket in span.buckets)
     return [
         (

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Final, TypeAlias
 
 from dynamodb_counters._control.statuses import Standing, Statuses
-from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy
+from dynamodb_counters._declarations import Aggregate, Composite, Distinct, Hierarchy
 from dynamodb_counters._declarations.groups import (
     Group,
     given,
@@ -133,7 +133,7 @@ class GroupReads:
         >>> counters.partition([RISK], region="emea")["risk-region"]  # doctest: +SKIP
         [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True, as_declared=True)]
         """
-        if isinstance(aggregates, Distinct | Hierarchy):
+        if isinstance(aggregates, Composite):
             raise InvalidArgumentError("aggregates", aggregates.name, "a sequence, of one declaration or several")
         if not isinstance(aggregates, Sequence):
             raise InvalidArgumentError("aggregates", aggregates, "a sequence of aggregates; for one, use scan()")
@@ -149,14 +149,14 @@ class GroupReads:
         if not shared or any(aggregate.write_shards > 1 for aggregate in kept):
             raise InvalidArgumentError("aggregates", names, "aggregates with one pk template and write_shards=1")
         values = given(values, fields)
-        require_fields(" and ".join(names), [(one, one._pk_template.fields) for one in (*declared, *kept)], values)
+        require_fields(" and ".join(names), [(one, one._listed_by) for one in (*declared, *kept)], values)
         read = [(name, one, statuses.standing(part)) for name, one, part in zip(names, kept, declared, strict=True)]
         found: dict[str, list[Group]] = {name: [] for name in names}
         apart = [each for each in read if each[1].pages]
         together = [each for each in read if not each[1].pages]
         listed = [self._paged(each, values, "", consistent) for each in apart]
         if together:
-            sort_keys = _sort_key_range([one for _, one, _ in together])
+            sort_keys = sort_key_range([one for _, one, _ in together])
             listed.append(self._groups(together, values, sort_keys, consistent))
         for _, name, group in chain.from_iterable(listed):
             found[name].append(group)
@@ -198,7 +198,7 @@ class GroupReads:
         """
         values = given(values, fields)
         require_aggregate(aggregate)
-        kept, standing = current(self._table, aggregate, values, lambda one: one._pk_template.fields)
+        kept, standing = current(self._table, aggregate, values, lambda one: one._listed_by)
         if kept.write_shards > 1:
             raise InvalidArgumentError("aggregate", kept.name, "an aggregate with write_shards=1")
         read = (aggregate.name, kept, standing)
@@ -206,7 +206,7 @@ class GroupReads:
             if after and not _PLACE.fullmatch(after):
                 raise InvalidArgumentError("after", after, f"a key with which a scan of {kept.name!r} came")
             return ((key, group) for key, _, group in self._paged(read, values, after, consistent))
-        first, last = _sort_key_range([kept])
+        first, last = sort_key_range([kept])
         if after and not first <= after <= last:
             raise InvalidArgumentError("after", after, f"a sort key of {kept.name!r}")
         found = self._groups([read], values, (after or first, last), consistent)
@@ -227,7 +227,7 @@ class GroupReads:
     ) -> Iterator[tuple[str, str, Group]]:
         """The same of a generation in pages."""
         name, kept, _ = read
-        for key, item in walk(self._table, kept, kept._pk_template.render(values), after=after, consistent=consistent):
+        for key, item in walk(self._table, kept, values, after=after, consistent=consistent):
             yield key, name, _shown(read, values, item)
 
 
@@ -242,7 +242,7 @@ def _aggregate(declared: Aggregate | Distinct) -> Aggregate:
     return aggregate
 
 
-def _sort_key_range(aggregates: Sequence[Aggregate]) -> tuple[str, str]:
+def sort_key_range(aggregates: Sequence[Aggregate]) -> tuple[str, str]:
     templates = [aggregate._sk_template for aggregate in aggregates]
     first = min(template.prefix for template in templates)
     # A template without fields has one item; keys that continue it, such as a Distinct's members, stay unread.

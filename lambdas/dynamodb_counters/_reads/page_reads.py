@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from dynamodb_counters._declarations import Aggregate
@@ -10,7 +10,7 @@ from dynamodb_counters._declarations.groups import identity, typed_key
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, Page, PageLayout, digest_of
 from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.escaping import LAST_CHARACTER
+from dynamodb_counters._items.escaping import LAST_CHARACTER, key_text
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._pages import PageLevels, Place
 from dynamodb_counters._reads.table_reads import get_items, query
@@ -47,30 +47,32 @@ def _paged(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> list[
 
 
 def walk(
-    table: Table, aggregate: Aggregate, pk: str, *, after: str = "", consistent: bool
+    table: Table, aggregate: Aggregate, values: Mapping[str, object], *, after: str = "", consistent: bool
 ) -> Iterator[tuple[str, Image]]:
-    """All groups of a partition in the order of their digests, which another walk can go on `after`.
+    """All groups of the shelf of some values in the order of their digests, which another walk can go on `after`.
 
     Pages follow each other without a gap. One that splits meanwhile is read whole before, or in two parts.
     """
     layout = ItemLayout(aggregate).pages
     assert layout is not None
+    shared = [key_text(name, values[name]) for name in aggregate._listed_by if name in aggregate._sk_template.fields]
+    shelf = layout.shelf(aggregate._pk_template.render(values), shared)
     place = int(after[: BITS // 4], 16) if after else 0
-    for page in _pages(table, layout, pk, place, consistent=consistent):
+    for page in _pages(table, layout, shelf, place, consistent=consistent):
         shown = {digest_of(item[SK]["S"]): item for item in layout.groups(page)}
         yield from sorted((digest, item) for digest, item in shown.items() if digest > after)
 
 
-def _pages(table: Table, layout: PageLayout, pk: str, place: int, *, consistent: bool) -> Iterator[Image]:
+def _pages(table: Table, layout: PageLayout, shelf: str, place: int, *, consistent: bool) -> Iterator[Image]:
     known = consistent
     while place < _END:
-        page, item = _page_at(table, layout, pk, place, consistent=known)
+        page, item = _page_at(table, layout, shelf, place, consistent=known)
         if item:
             yield item
         elif not page.is_lost:
             return
         place = page.end
-        key, last = layout.key(Page(pk, place % _END)), layout.key(Page(pk))[SK][:-1] + LAST_CHARACTER
+        key, last = layout.key(Page(shelf, place % _END)), layout.key(Page(shelf))[SK][:-1] + LAST_CHARACTER
         for item in query(table, key[PK], (key[SK], last), consistent=consistent) if place < _END else ():
             found = layout.page_of(item)
             if found is None or found.first > place:
@@ -82,11 +84,11 @@ def _pages(table: Table, layout: PageLayout, pk: str, place: int, *, consistent:
         known = True
 
 
-def _page_at(table: Table, layout: PageLayout, pk: str, number: int, *, consistent: bool) -> tuple[Page, Image]:
+def _page_at(table: Table, layout: PageLayout, shelf: str, number: int, *, consistent: bool) -> tuple[Page, Image]:
     """The page in which a hash lies; an empty one if there are none."""
     levels = PageLevels.of_table(table)
     while True:
-        page = levels.locate(layout.name, pk, number)
+        page = levels.locate(layout.name, shelf, number)
         key = typed_key(layout.key(page))
         item = get_items(table, [key], consistent=consistent).get(identity(key), {})
         if levels.learn(layout.name, page, item):

@@ -76,7 +76,7 @@ class RankingReads:
         >>> counters.top(PLAYERS, count=1)  # doctest: +SKIP
         [Ranked(values={'player': 'ann'}, score=12)]
         """
-        _require_positive("count", count)
+        require_positive("count", count)
         require_aggregate(aggregate)
         values = given(values, fields)
         kept, standing = current(self._table, aggregate, values, lambda one: _ranking(one)._template.fields[:-1])
@@ -107,7 +107,7 @@ class RankingReads:
         --------
         >>> counters.around(PLAYERS, player="ann", count=2)  # doctest: +SKIP
         """
-        _require_positive("count", count)
+        require_positive("count", count)
         require_aggregate(aggregate)
         values, table = given(values, fields), self._table
         kept, standing = current(table, aggregate, values)
@@ -172,6 +172,6 @@ def _ranking(aggregate: Aggregate) -> Ranking:
     return aggregate.ranking
 
 
-def _require_positive(argument: str, value: object) -> None:
+def require_positive(argument: str, value: object) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidArgumentError(argument, value, "an int of 1 or more")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from decimal import localcontext
+from datetime import datetime, timedelta
+from decimal import Context, Decimal, localcontext
+from typing import Final
 
+from dynamodb_counters._declarations.measures import MOMENT
 from dynamodb_counters._items.decimals import EXACT, Number, whole
 from dynamodb_counters._timeline.intervals import Span
 from dynamodb_counters._timeline.tiers import TOTAL
+from dynamodb_counters.errors import InvalidArgumentError
+
+_DIVISION: Final = Context(prec=38)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +111,63 @@ class Statement:
         """The amount to bill: `count` and `adjustment`."""
         with localcontext(EXACT):
             return whole(self.count + self.adjustment)
+
+
+@dataclass(frozen=True, slots=True)
+class Integral:
+    """A level over an interval of time.
+
+    Parameters
+    ----------
+    value : int or Decimal
+        The level times the seconds for which it held, added up: GB-seconds.
+    opening, closing : int or Decimal
+        The level at the start and at the end.
+    start, end : datetime
+        The interval in UTC, start included, end excluded.
+    complete, as_declared : bool, optional
+        As of a `Group`.
+
+    Examples
+    --------
+    >>> day = Integral(86_400, 1, 1, datetime(2026, 11, 20), datetime(2026, 11, 21))
+    >>> day.per(timedelta(hours=1)), day.average
+    (Decimal('24'), Decimal('1'))
+    """
+
+    value: Number
+    opening: Number
+    closing: Number
+    start: datetime
+    end: datetime
+    complete: bool = True
+    as_declared: bool = True
+
+    def per(self, unit: timedelta) -> Decimal:
+        """The value in units of time other than seconds, rounded to 38 digits: GB-hours, seat-days.
+
+        Parameters
+        ----------
+        unit : timedelta
+        """
+        if not isinstance(unit, timedelta) or unit <= timedelta(0):
+            raise InvalidArgumentError("unit", unit, "a timedelta above 0, such as timedelta(hours=1)")
+        microseconds = unit // timedelta(microseconds=1)
+        return _DIVISION.divide(Decimal(self.value) * 1_000_000, Decimal(microseconds))
+
+    @property
+    def average(self) -> Decimal:
+        """The level on average, weighted by time."""
+        return self.per(self.end - self.start)
+
+
+def add_moments(span: Span, buckets: Iterable[tuple[int, Mapping[str, Number]]]) -> Number:
+    """The sum of changes of a level times the moments of these, in seconds since 1970."""
+    found: Number = 0
+    for bucket, numbers in buckets:
+        held = {name.removesuffix(MOMENT): number for name, number in numbers.items() if name.endswith(MOMENT)}
+        found += add_up(span, [(bucket, held)]) + span.tier.start(bucket) * add_up(span, [(bucket, numbers)])
+    return found
 
 
 def add_up(span: Span, buckets: Iterable[tuple[int, Mapping[str, Number]]]) -> Number:

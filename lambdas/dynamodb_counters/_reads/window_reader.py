@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta, tzinfo
-from typing import TypedDict, Unpack
+from datetime import datetime, timedelta
+from typing import Unpack
 
+from dynamodb_counters._declarations import TimeWeighted, Window
 from dynamodb_counters._items.decimals import Number, require_storable
-from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, require_retained
+from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, integrate, require_retained
+from dynamodb_counters._reads.span_reader import Length, SpanReader, length_of, now_and_until
 from dynamodb_counters._reads.statements import BillingReader
-from dynamodb_counters._reads.window_counts import Comparison, WindowCount
-from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.calendars import PERIODS, Period, period_start, require_anchor, steps, time_zone
+from dynamodb_counters._reads.window_counts import Comparison, Integral, WindowCount
 from dynamodb_counters._timeline.intervals import Interval
-from dynamodb_counters._timeline.times import seconds_of
+from dynamodb_counters._timeline.times import FIRST_SECOND
 from dynamodb_counters.errors import InvalidArgumentError
 
 
-class Length(TypedDict, total=False):
-    """Length of a window as keyword arguments, which add up: ``hours=1, minutes=30``."""
-
-    weeks: float
-    days: float
-    hours: float
-    minutes: float
-    seconds: float
-
-
-class WindowReader(BillingReader):
+class WindowReader(SpanReader[WindowCount], BillingReader):
     """One group of a window, to be counted over spans of time. Made by `Counters.window`.
 
     Each call reads the table; all its Queries run at once. Every result states the interval it covers, which differs
@@ -40,47 +30,9 @@ class WindowReader(BillingReader):
     (7, 3)
     """
 
-    def last(
-        self,
-        length: timedelta | None = None,
-        /,
-        *,
-        as_of: datetime | None = None,
-        consistent: bool = False,
-        **parts: Unpack[Length],
-    ) -> WindowCount:
-        """Count events in a trailing span of time.
-
-        Parameters
-        ----------
-        length : timedelta, optional
-            Length of the span, in whole units of the window's precision, unless its parts say it.
-        as_of : datetime, optional
-            End of the span, with a time zone. Default: now.
-        consistent : bool, optional
-            Whether to read strongly consistently, at twice the read units. Default False.
-        weeks, days, hours, minutes, seconds : float, optional
-            Length of the span, instead of `length`.
-
-        Returns
-        -------
-        WindowCount
-            The count and the interval it covers.
-
-        Raises
-        ------
-        InvalidArgumentError
-            An argument is not allowed, or the window no longer retains all of the interval.
-
-        Examples
-        --------
-        >>> counters.window(JOBS, customer="c1").last(hours=24).count  # doctest: +SKIP
-        7
-        """
-        now, until = now_and_until(self._table, as_of)
-        interval = Interval.ending_at(until, length_of(length, parts), self._window._unit)
-        require_retained(self._window, "last", interval.start, now)
-        return self._count(interval, consistent=consistent)[0]
+    @property
+    def _timed(self) -> Window:
+        return self._window
 
     def compare(
         self,
@@ -107,7 +59,7 @@ class WindowReader(BillingReader):
         current = Interval.ending_at(until, length_of(length, parts), self._window._unit)
         previous = Interval(2 * current.start - current.end, current.start)
         require_retained(self._window, "last", previous.start, now)
-        before, after = self._count(previous, current, consistent=consistent)
+        before, after = self._counted([previous, current], consistent=consistent)
         return Comparison(after, before)
 
     def allow(
@@ -150,145 +102,56 @@ class WindowReader(BillingReader):
         # The bucket of the unit in which the span begins ends after that moment, so it is retained as long.
         require_retained(self._window, "last", until - span.total_seconds(), now)
         interval = Interval.covering(until, span, self._window._unit)
-        return self._count(interval, consistent=consistent)[0].count + n <= limit
+        return self._counted([interval], consistent=consistent)[0].count + n <= limit
 
-    def calendar(
-        self,
-        period: Period,
-        tz: str | tzinfo = "UTC",
-        *,
-        anchor: int = 1,
-        as_of: datetime | None = None,
-        consistent: bool = False,
-    ) -> WindowCount:
-        """Count the current local hour, day, week, month or year so far.
+    def integral(self, start: datetime, end: datetime, *, consistent: bool = False) -> Integral:
+        """Add up a level over time between two moments, of a window whose measure is `TimeWeighted`.
+
+        Reads the buckets of all that was before, too: a month each.
 
         Parameters
         ----------
-        period : {"hour", "day", "week", "month", "year"}
-            Weeks begin on Monday.
-        tz : str or tzinfo, optional
-            Time zone of the calendar: an IANA name such as ``"Europe/Berlin"``. Default ``"UTC"``.
-        anchor : int, optional
-            Day on which months begin, 1 to 31; the last day of a month that is shorter. Default 1.
-        as_of : datetime, optional
-            A moment in the period, up to which to count, with a time zone. Default: now.
-        consistent
-            As in `last`.
-
-        Returns
-        -------
-        WindowCount
-            The count and the interval it covers, which ends with the unit of precision that holds `as_of`.
+        start, end, consistent
+            As in `between`.
 
         Examples
         --------
-        >>> counters.window(JOBS, customer="c1").calendar("month", "Europe/Berlin").count  # doctest: +SKIP
-        31
+        >>> counters.window(STORAGE, customer="c1").integral(monday, tuesday).per(timedelta(hours=1))  # doctest: +SKIP
+        Decimal('1220.5')
         """
-        if period not in PERIODS:
-            raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, PERIODS)))
-        require_anchor(anchor, period)
-        now, until = now_and_until(self._table, as_of)
-        start, unit = period_start(period, until, time_zone(tz), anchor), self._window._unit
-        require_retained(self._window, "period", start, now)
+        self._require_level()
+        first, last = self._checked(start, end)
+        interval = Interval.around(first, last, self._window._unit)
+        return integrate(self._table, self._window, self._values, interval, consistent=consistent)
+
+    def level(self, at: datetime | None = None, *, consistent: bool = False) -> WindowCount:
+        """Read the level that holds at a moment, of a window whose measure is `TimeWeighted`.
+
+        Parameters
+        ----------
+        at : datetime, optional
+            The changes of the whole unit of precision that holds it count, too. Default: now.
+        consistent
+            As in `last`.
+
+        Examples
+        --------
+        >>> counters.window(SEATS, customer="c1").level(march_3).count  # doctest: +SKIP
+        17
+        """
+        self._require_level()
+        _, until = now_and_until(self._table, at)
+        unit = self._window._unit
         end = Interval.ending_at(until, timedelta(seconds=unit), unit).end
-        return self._count(Interval(start // unit * unit, end), consistent=consistent)[0]
+        return self._counted([Interval(FIRST_SECOND, end)], consistent=consistent)[0]
 
-    def today(
-        self, tz: str | tzinfo = "UTC", *, as_of: datetime | None = None, consistent: bool = False
-    ) -> WindowCount:
-        """Count the current local day so far: ``calendar("day", tz)``.
+    def _require_level(self) -> None:
+        if not isinstance(self._window.measure, TimeWeighted):
+            raise InvalidArgumentError("window", self._window.name, "one whose measure is TimeWeighted")
 
-        Parameters
-        ----------
-        tz, as_of, consistent
-            As in `calendar`.
-
-        Examples
-        --------
-        >>> counters.window(JOBS, customer="c1").today("Asia/Kathmandu").count  # doctest: +SKIP
-        3
-        """
-        return self.calendar("day", tz, as_of=as_of, consistent=consistent)
-
-    def between(self, start: datetime, end: datetime, *, consistent: bool = False) -> WindowCount:
-        """Count events between two moments.
-
-        Parameters
-        ----------
-        start, end : datetime
-            With a time zone, such as ``datetime(2026, 3, 29, tzinfo=ZoneInfo("Europe/Berlin"))``.
-        consistent
-            As in `last`.
-
-        Returns
-        -------
-        WindowCount
-            The count and the interval it covers: all units of precision that the requested one touches.
-
-        Examples
-        --------
-        >>> counters.window(JOBS, customer="c1").between(monday, tuesday).count  # doctest: +SKIP
-        5
-        """
-        first, last = self._checked(start, end)
-        return self._count(Interval.around(first, last, self._window._unit), consistent=consistent)[0]
-
-    def series(
-        self,
-        start: datetime,
-        end: datetime,
-        *,
-        step: timedelta | Period,
-        tz: str | tzinfo = "UTC",
-        anchor: int = 1,
-        consistent: bool = False,
-    ) -> list[WindowCount]:
-        """Count step by step, as for a plot: in order, without gaps or overlaps, 0 where nothing was counted.
-
-        Parameters
-        ----------
-        start, end : datetime
-            With a time zone.
-        step : timedelta or {"hour", "day", "week", "month", "year"}
-            Steps of a length from `start` on, in whole units of the window's precision; or periods of a local calendar,
-            the first and last of which are cut off at `start` and `end`.
-        tz, anchor, consistent
-            As in `calendar`.
-
-        Examples
-        --------
-        >>> counters.window(JOBS, customer="c1").series(monday, sunday, step="day")  # doctest: +SKIP
-        """
-        first, last = self._checked(start, end)
-        intervals = steps(first, last, step, time_zone(tz), self._window._unit, anchor=anchor)
-        return count_series(self._table, self._window, self._values, intervals, consistent=consistent)
-
-    def _count(self, *intervals: Interval, consistent: bool) -> Sequence[WindowCount]:
+    def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[WindowCount]:
         asked = [(self._window, self._values, interval) for interval in intervals]
         return count_intervals(self._table, asked, consistent=consistent)
 
-    def _checked(self, start: datetime, end: datetime) -> tuple[float, float]:
-        first, last = seconds_of("start", start), seconds_of("end", end)
-        if first >= last:
-            raise InvalidArgumentError("end", end, "a moment after start")
-        require_retained(self._window, "start", first, self._table.clock())
-        return first, last
-
-
-def now_and_until(table: Table, as_of: datetime | None) -> tuple[float, float]:
-    now = table.clock()
-    return now, now if as_of is None else seconds_of("as_of", as_of)
-
-
-def length_of(length: object, parts: Length) -> timedelta:
-    """Length of a span, by a timedelta or its parts; the precision of a window refuses what is no whole unit."""
-    if parts and length is None:
-        try:
-            return timedelta(**parts)
-        except (TypeError, ValueError, OverflowError):
-            length = dict(parts)
-    elif isinstance(length, timedelta) and not parts:
-        return length
-    raise InvalidArgumentError("last", length, "a timedelta, or its parts: weeks, days, hours, minutes, seconds")
+    def _series(self, intervals: Sequence[Interval], *, consistent: bool) -> list[WindowCount]:
+        return count_series(self._table, self._window, self._values, intervals, consistent=consistent)

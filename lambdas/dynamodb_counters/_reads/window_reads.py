@@ -10,8 +10,9 @@ from dynamodb_counters._declarations import Window
 from dynamodb_counters._declarations.groups import given
 from dynamodb_counters._declarations.kinds import require_window
 from dynamodb_counters._reads.bucket_queries import count_intervals, require_retained
+from dynamodb_counters._reads.span_reader import Length, length_of, now_and_until
 from dynamodb_counters._reads.window_counts import WindowCount
-from dynamodb_counters._reads.window_reader import Length, WindowReader, length_of, now_and_until
+from dynamodb_counters._reads.window_reader import WindowReader
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.intervals import Interval
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.groups import identity
-from dynamodb_counters._declarations.kinds import require_event
+from dynamodb_counters._declarations.kinds import require_event, require_retractable
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.conflicts import differing, repetition
@@ -114,6 +114,7 @@ def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
     """Delete an event; the stream takes back what it counted. Return whether there was such an event."""
     require_event(event)
     require_mapping(values)
+    require_retractable(event)
     if event.packed is not None and (was_there := retract_packed(table, event, values)) is not None:
         return was_there
     key = {PK: {"S": event._pk_template.render(values)}, SK: {"S": event._sk_template.render(values)}}

@@ -169,7 +169,7 @@ def counters_in_memory(
 
     Parameters
     ----------
-    declarations : iterable of Aggregate, Window, Distinct or Hierarchy
+    declarations : iterable of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes
         What to count.
     now : datetime, optional
         Where the clock begins, with a time zone. Default 2026-01-01T00:00Z.
@@ -219,7 +219,7 @@ def _flattened(declarations: Iterable[Declarable]) -> tuple[Declaration, ...]:
     try:
         return flatten(declarations)
     except (AttributeError, TypeError):
-        expected = "an iterable of Aggregate, Window, Distinct or Hierarchy"
+        expected = "an iterable of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes"
         raise InvalidArgumentError("declarations", declarations, expected) from None
 
 

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from dynamodb_counters import (
+    ActiveMembers,
     Aggregate,
     Attr,
     Attribute,
@@ -20,12 +21,16 @@ from dynamodb_counters import (
     Count,
     Distinct,
     Event,
+    Extremes,
     Hierarchy,
     Histogram,
     Items,
+    Percentiles,
     Ranking,
     Sum,
     TableKeys,
+    TimeWeighted,
+    Window,
 )
 from dynamodb_counters._declarations import flatten, require_consistent
 
@@ -118,6 +123,21 @@ WRONG = [
     Wrong("a time among the members that is to end a retention", lambda: Distinct("d", PATH, pk="D", sk="D", member="at:day", retention=timedelta(days=1)), "retention", "datetime.timedelta(days=1)", "None, or exactly one time that groups, such as at:day"),
     Wrong("a retention that is none", lambda: Distinct("d", PATH, pk="D", sk="D#{at:day}", member="player", retention=timedelta(0)), "retention", "datetime.timedelta(0)", "a timedelta of 1 second or more, or None"),
     Wrong("members that expire, and are subtracted", lambda: Distinct("d", PATH, pk="D", sk="D#{at:day}", member="player", on_expiry="subtract", retention=timedelta(days=1)), "on_expiry", "'subtract'", "'keep' with a retention: its counts stay"),
+    Wrong("percentiles of no error", lambda: Percentiles("p", PATH, attribute="ms", error=0), "error", "0", "a number from 0.001 to 0.5"),
+    Wrong("percentiles of an error that is none", lambda: Percentiles("p", PATH, attribute="ms", error=_any("1%")), "error", "'1%'", "a number from 0.001 to 0.5"),
+    Wrong("percentiles of groups", lambda: Percentiles("p", _any(PLAYERS), attribute="paths"), "source", "Aggregate('players', …)", "an Event or Items"),
+    Wrong("percentiles to the second", lambda: Percentiles("p", PATH, attribute="ms", time="at", precision=timedelta(seconds=1)), "precision", "datetime.timedelta(seconds=1)", "1 minute, 1 hour or 1 day"),
+    Wrong("percentiles of a group that is their time", lambda: Percentiles("p", PATH, by="at:hour", attribute="ms", time="at"), "by", "('at:hour',)", "fields other than 'at:hour', which the time is"),
+    Wrong("percentiles of a bookkeeping attribute", lambda: Percentiles("p", PATH, attribute="_ms"), "attribute", "'_ms'", "an attribute name that is not reserved (pk, sk, ttl, _…)"),
+    Wrong("active members of the group", lambda: ActiveMembers("m", PATH, by="player", member="player", time="at"), "member", "'player'", "an attribute other than 'gap' and those of `by`"),
+    Wrong("active members over a span that is too long", lambda: ActiveMembers("m", PATH, member="player", time="at", longest=timedelta(days=187)), "longest", "datetime.timedelta(days=187)", "1 to 186 times the precision, 1 day, 0:00:00"),
+    Wrong("active members over parts of a day", lambda: ActiveMembers("m", PATH, member="player", time="at", longest=timedelta(hours=36)), "longest", "datetime.timedelta(days=1, seconds=43200)", "1 to 186 times the precision, 1 day, 0:00:00"),
+    Wrong("active members of a day", lambda: ActiveMembers("m", PATH, by="at:day", member="player", time="at"), "by", "('at:day',)", "fields other than 'gap' and 'at:day'"),
+    Wrong("a level that forgets", lambda: Window("w", PATH, time="at", measure=TimeWeighted("seats"), retention=timedelta(days=9)), "retention", "datetime.timedelta(days=9)", "None: a level is the sum of all changes there were"),
+    Wrong("an aggregate of a level", _a(measures={"seats": _any(TimeWeighted("seats"))}), "measures", "TimeWeighted(attribute='seats', default=None)", "one of Count, Sum, Average, Histogram"),
+    Wrong("the only value of events that may be taken back", lambda: Extremes("x", PATH, attribute="ms", only="largest"), "only", "'largest'", "None, or an event with append_only=True whose expiry keeps counts"),
+    Wrong("the only value of an end that is none", lambda: Extremes("x", PATH, attribute="ms", only=_any("max")), "only", "'max'", "one of 'largest', 'smallest'"),
+    Wrong("versions of an event that is append-only", lambda: Event("e", key="id", version="revision", append_only=True), "version", "'revision'", "None for an event that is append_only"),
     Wrong("levels that are one text", lambda: Hierarchy("h", PATH, pk="H", levels=_any("TOTAL"), measures={"n": Count()}), "levels", "'TOTAL'", "sort key templates by name, or a tuple of them"),
     Wrong("a level whose name is none", lambda: Hierarchy("h", PATH, pk="H", levels={"by desk": "TOTAL"}, measures={"n": Count()}), "levels", "'by desk'", "names: a letter, then letters, digits, '-' or '_'"),
     Wrong("a level that is not there", lambda: Hierarchy("h", PATH, pk="H", levels={"all": "TOTAL"}, measures={"n": Count()}).level("desk"), "level", "'desk'", "one of 'all'"),

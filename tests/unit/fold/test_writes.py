@@ -84,7 +84,7 @@ def test_a_batch_writes_each_touched_bucket_once(window: Window, buckets: dict[s
 def test_total_and_slots_are_in_one_expression() -> None:
     [update] = _written(_JOBS, [_at(place, _NOW // _HOUR * _HOUR + second) for place, second in enumerate([0, 59, 60])])
     names, values = update["ExpressionAttributeNames"], update["ExpressionAttributeValues"]
-    added = dict(part.split() for part in update["UpdateExpression"].split(" ADD ")[1].split(", "))
+    added = dict(part.split() for part in update["UpdateExpression"].split(" ADD ")[1].split(","))
 
     assert {names[name]: values[value] for name, value in added.items()} == {
         "total": {"N": "3"},

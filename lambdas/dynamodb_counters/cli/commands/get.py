@@ -31,7 +31,7 @@ _BAR: Final = 40
 def get(session: Session, name: str, group: tuple[str, ...], *, limit: int, consistent: bool) -> None:
     """Read one group of the aggregate NAME; without the fields of its sort key, all groups of the partition."""
     aggregate = session.find(Aggregate, name)
-    values = fields_of(group, aggregate.fields, needed=aggregate._pk_template.fields)
+    values = fields_of(group, aggregate.fields, needed=aggregate._listed_by)
     if values.keys() == set(aggregate.fields):
         found = session.counters.get(aggregate, values, consistent=consistent)
         session.emit(group_json(name, found), pairs_of(found))

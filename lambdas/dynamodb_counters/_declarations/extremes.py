@@ -1,0 +1,105 @@
+"""Extremes: the largest and smallest values of a group, such as its latest event, by an index of values."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import timedelta
+
+from dynamodb_counters._declarations.aggregates import Aggregate, OnChange, OnExpiry, Only
+from dynamodb_counters._declarations.checks import require_attribute, require_choice, require_name
+from dynamodb_counters._declarations.default_keys import Fields, field_names, named_key
+from dynamodb_counters._declarations.frozen import shown
+from dynamodb_counters._declarations.measures import Count
+from dynamodb_counters._declarations.sources import Event, Items
+from dynamodb_counters._items.conditions import Condition
+from dynamodb_counters._items.derived_fields import ORDER
+from dynamodb_counters.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True, slots=True)
+class Extremes:
+    """The largest and smallest values of each group: maximum and minimum, first and latest, the ten slowest.
+
+    It counts the items of each value, in an item per value whose key is in the order of values. An item that is
+    corrected or deleted takes its value back. A batch writes an item per value that it touches.
+
+    Parameters
+    ----------
+    name : str
+        A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
+    source : Event or Items
+    by : str or sequence of str, optional
+        The fields that make up a group, as in `Aggregate`. Default: none, for one group of all.
+    attribute : str
+        A number, or a time in ISO 8601 with an offset; an item without it goes to quarantine.
+    show : str or sequence of str, optional
+        Fields that are read with a value, such as the URL of the latest view. Values that are equal are in the order of
+        these, so they are also what ties break by. Default: none.
+    only : {"largest", "smallest"}, optional
+        The only value that is asked for, of an event that is `append_only`: values that cannot be it any more are not
+        written. So a batch writes an item per group at most, and none where an earlier value stands. Default: all are
+        kept.
+    where, on_expiry, on_change
+        As in `Aggregate`.
+    retention : timedelta or None, optional
+        As in `Aggregate`, of a group with a time in `by`. Default None: for good.
+
+    Examples
+    --------
+    >>> view = Event("view", key=("url", "time", "client"))
+    >>> Extremes("latest", view, by="client", attribute="time", show="url").fields
+    ('client',)
+    """
+
+    name: str
+    source: Event | Items
+    _: KW_ONLY
+    by: Fields = ()
+    attribute: str
+    show: Fields = ()
+    only: Only | None = None
+    where: Condition | None = None
+    on_expiry: OnExpiry = "keep"
+    on_change: OnChange = "backfill"
+    retention: timedelta | None = field(default=None, repr=False)
+
+    __repr__ = shown
+
+    def __post_init__(self) -> None:
+        require_name(self.name)
+        if not isinstance(self.source, Event | Items):
+            raise InvalidArgumentError("source", self.source, "an Event or Items")
+        object.__setattr__(self, "by", field_names("by", self.by))
+        object.__setattr__(self, "show", field_names("show", self.show))
+        require_attribute("attribute", self.attribute)
+        if self.only is not None:
+            require_choice("only", self.only, ("largest", "smallest"))
+            if not isinstance(self.source, Event) or not self.source.append_only or self.on_expiry != "keep":
+                allowed = "None, or an event with append_only=True whose expiry keeps counts"
+                raise InvalidArgumentError("only", self.only, allowed)
+        _ = self._counted
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The attributes that make up a group."""
+        return tuple(self.by)
+
+    @property
+    def _counted(self) -> Aggregate:
+        """The aggregate that counts the items of each value."""
+        return Aggregate(
+            self.name,
+            self.source,
+            pk=named_key(self.name, self.fields),
+            sk=named_key(self.name, (f"{self.attribute}:{ORDER}", *self.show)),
+            measures={"items": Count()},
+            where=self.where,
+            on_expiry=self.on_expiry,
+            on_change=self.on_change,
+            retention=self.retention,
+            _only=self.only,
+        )
+
+    @property
+    def _parts(self) -> tuple[Aggregate, ...]:
+        return (self._counted,)

@@ -1,0 +1,129 @@
+"""Percentiles: how the values of a number are distributed, in bins of a relative error that is guaranteed."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import timedelta
+from decimal import Decimal
+from typing import Final
+
+from dynamodb_counters._declarations.aggregates import Aggregate, OnChange, OnExpiry
+from dynamodb_counters._declarations.checks import require_attribute, require_name, require_precision
+from dynamodb_counters._declarations.default_keys import Fields, field_names, named_key
+from dynamodb_counters._declarations.frozen import shown
+from dynamodb_counters._declarations.measures import Count
+from dynamodb_counters._declarations.sources import Event, Items
+from dynamodb_counters._items.conditions import Condition
+from dynamodb_counters._items.decimals import format_number
+from dynamodb_counters._items.derived_fields import LOG
+from dynamodb_counters._items.log_bins import LEAST_ERROR, MOST_ERROR
+from dynamodb_counters._timeline.tiers import Tier
+from dynamodb_counters.errors import InvalidArgumentError
+
+IN_BIN: Final = "values"
+"""The measure that counts the values of a bin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """How the values of a number are distributed in each group: percentiles with a relative error that is guaranteed.
+
+    It counts the values of each bin; bins grow with the values, so their number grows with the logarithm of these. All
+    bins of a group share a page, so a batch updates a group by one write of a unit up to some 100 bins. An item
+    that is corrected or deleted moves or leaves its bin.
+
+    Parameters
+    ----------
+    name : str
+        A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
+    source : Event or Items
+    by : str or sequence of str, optional
+        The fields that make up a group, as in `Aggregate`. Default: none, for one group of all.
+    attribute : str
+        A number attribute; an item without it goes to quarantine.
+    error : float or Decimal, optional
+        Largest relative error of a percentile, 0.001 to 0.5. Half of it doubles the bins. Default 0.01.
+    time : str, optional
+        Attribute that holds the event's time, for percentiles over spans of time and series. Default: none.
+    precision : timedelta, optional
+        With a `time`: 1 minute, hour or day. Each such unit has a distribution of its own; a span adds them up, and
+        reads them all. Default 1 hour.
+    where, on_expiry, max_groups, on_change
+        As in `Aggregate`.
+    retention : timedelta or None, optional
+        As in `Aggregate`: how long a group counts after the end of the time in its key, which is that of `time` if
+        given. Default None: for good.
+
+    Examples
+    --------
+    >>> request = Event("request", key="id")
+    >>> latency = Percentiles("latency", request, by="route", attribute="ms", error=0.02, time="at")
+    >>> latency.fields
+    ('route',)
+    """
+
+    name: str
+    source: Event | Items
+    _: KW_ONLY
+    by: Fields = ()
+    attribute: str
+    error: float | Decimal = 0.01
+    time: str | None = None
+    precision: timedelta = timedelta(hours=1)
+    where: Condition | None = None
+    on_expiry: OnExpiry = "keep"
+    max_groups: int = 1000
+    on_change: OnChange = "backfill"
+    retention: timedelta | None = field(default=None, repr=False)
+
+    __repr__ = shown
+
+    def __post_init__(self) -> None:
+        require_name(self.name)
+        if not isinstance(self.source, Event | Items):
+            raise InvalidArgumentError("source", self.source, "an Event or Items")
+        object.__setattr__(self, "by", field_names("by", self.by))
+        require_attribute("attribute", self.attribute)
+        is_number = isinstance(self.error, float | int | Decimal) and not isinstance(self.error, bool)
+        if not is_number or not LEAST_ERROR <= Decimal(str(self.error)) <= MOST_ERROR:
+            raise InvalidArgumentError("error", self.error, f"a number from {LEAST_ERROR} to {MOST_ERROR}")
+        if self.time is not None:
+            require_attribute("time", self.time)
+        require_precision(self.precision)
+        if self.time is not None and f"{self.time}:{self._tier.name}" in self.fields:
+            allowed = f"fields other than '{self.time}:{self._tier.name}', which the time is"
+            raise InvalidArgumentError("by", self.by, allowed)
+        _ = self._counted
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The attributes that make up a group."""
+        return tuple(self.by)
+
+    @property
+    def _tier(self) -> Tier:
+        return require_precision(self.precision)
+
+    @property
+    def _counted(self) -> Aggregate:
+        """The aggregate that counts the values of each bin, in a shelf of pages per group and unit of time."""
+        shelved = () if self.time is None else (f"{self.time}:{self._tier.name}",)
+        in_bin = f"{self.attribute}:{LOG}{format_number(Decimal(str(self.error)))}"
+        return Aggregate(
+            self.name,
+            self.source,
+            pk=named_key(self.name, self.fields),
+            sk=named_key(self.name, (*shelved, in_bin)),
+            measures={IN_BIN: Count()},
+            where=self.where,
+            on_expiry=self.on_expiry,
+            max_groups=self.max_groups,
+            on_change=self.on_change,
+            retention=self.retention,
+            pages=True,
+            _shelved=len(shelved),
+        )
+
+    @property
+    def _parts(self) -> tuple[Aggregate, ...]:
+        return (self._counted,)

@@ -1,0 +1,76 @@
+"""Pages of members that are active: their units of time, each shown with the gap to the one before. Pure.
+
+A unit that lies less than the longest span before the end of a page's stretch counts in the next page, too. So each
+page shows the gaps of its own units, and a change of it changes those of the units around: contribution of the new
+image less that of the old one, as for any other item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dynamodb_counters._declarations import Aggregate
+from dynamodb_counters._declarations.aggregates import GAP
+from dynamodb_counters._fold.contributions import LATE, Contribute, Contribution
+from dynamodb_counters._fold.page_layout import PageLayout
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.decimals import read_number
+from dynamodb_counters._items.derived_fields import parts_of, tier_of
+from dynamodb_counters._timeline.tiers import Tier
+
+
+class _Units:
+    """The units of time of an aggregate by member, and the stretches that they lie in."""
+
+    def __init__(self, members: Aggregate) -> None:
+        self.stretch_field, self.field = members.fields[-2:]
+        tier = tier_of(self.field)
+        assert tier is not None
+        self.tier: Tier = tier
+        self.stretch = int(parts_of(self.stretch_field)[1][:-1])
+        self.longest = members._longest
+
+
+def looked_back_at(contribute: Contribute, members: Aggregate) -> Contribute:
+    """The same contributions, and those to the next stretch that looks back at them."""
+    units = _Units(members)
+    tier, longest = units.tier, units.longest
+
+    def also(contribution: Contribution) -> Iterator[Contribution]:
+        layout, (*fields, stretch, unit), numbers = contribution
+        following = tier.parse(stretch) + units.stretch
+        yield contribution
+        if tier.parse(unit) > following - longest:
+            yield layout, (*fields, tier.text(following), unit), numbers
+
+    def contribute_to_both(image: Image, created: float | None) -> tuple[Contribution, ...]:
+        found = contribute(image, created)
+        return LATE if found is LATE else tuple([each for one in found for each in also(one)])
+
+    return contribute_to_both
+
+
+class ActivePages(PageLayout):
+    """The pages of members as those see them that count by gaps."""
+
+    def __init__(self, members: Aggregate) -> None:
+        super().__init__(members)
+        self._units = _Units(members)
+        [self._items] = members.measures
+
+    def groups(self, image: Image, unlike: Image | None = None) -> list[Image]:
+        """The units of a page's own stretch in which its member was active, each with its gap."""
+        del unlike  # The gap of a unit may differ though the unit does not.
+        units, found = self._units, dict[int, Image]()
+        for group in super().groups(image):
+            if read_number(group, self._items) > 0:
+                unit = self._sk.parse(group["sk"]["S"])
+                found[units.tier.parse(unit[units.field])] = group
+                begin = units.tier.parse(unit[units.stretch_field])
+        shown, before = list[Image](), None
+        for number, group in sorted(found.items()):
+            if number >= begin:
+                gap = units.longest if before is None else min(number - before, units.longest)
+                shown.append({**group, GAP: {"S": str(gap)}})
+            before = number
+        return shown

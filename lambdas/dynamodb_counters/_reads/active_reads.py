@@ -1,0 +1,188 @@
+"""Active members as they are read: over any span, as a rolling series, and how they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from dynamodb_counters._control.statuses import Standing
+from dynamodb_counters._declarations import ActiveMembers, Aggregate
+from dynamodb_counters._declarations.groups import given
+from dynamodb_counters._declarations.kinds import require_active_members
+from dynamodb_counters._items.decimals import Number
+from dynamodb_counters._reads.bucket_queries import Timed
+from dynamodb_counters._reads.span_reader import SpanReader
+from dynamodb_counters._reads.table_reads import current
+from dynamodb_counters._reads.unit_pages import ByUnit, numbers_by_unit, unit_of
+from dynamodb_counters._reads.window_counts import WindowCount
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.intervals import Interval
+from dynamodb_counters._timeline.times import utc
+from dynamodb_counters.errors import InvalidArgumentError
+
+_Gaps: TypeAlias = Mapping[int, Number]
+"""Members that are active in a unit, by how many units ago they were active before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The members that are active in a unit of time, by when they were active before.
+
+    Parameters
+    ----------
+    start, end : datetime
+        The unit in UTC, start included, end excluded.
+    retained : int
+        Active in the unit before, too.
+    returning : int
+        Not active in the unit before, but less than the longest span ago.
+    arrived : int
+        New, or not active for the longest span.
+
+    Examples
+    --------
+    >>> Growth(datetime(2026, 11, 20), datetime(2026, 11, 21), retained=60, returning=30, arrived=10).active
+    100
+    """
+
+    start: datetime
+    end: datetime
+    retained: Number
+    returning: Number
+    arrived: Number
+
+    @property
+    def active(self) -> Number:
+        """All members that are active in the unit."""
+        return self.retained + self.returning + self.arrived
+
+
+class ActiveReader(SpanReader[WindowCount]):
+    """One group of `ActiveMembers`: how many different members were active. Made by `Counters.active`.
+
+    Examples
+    --------
+    >>> users = counters.active(USERS, url="/")  # doctest: +SKIP
+    >>> users.last(days=30).count, users.today().count  # doctest: +SKIP
+    (1204, 97)
+    """
+
+    def __init__(self, table: Table, active: Aggregate, values: Mapping[str, object]) -> None:
+        self._table, self._active, self._values = table, active, values
+
+    @property
+    def _timed(self) -> Timed:
+        return ByUnit(self._active)
+
+    def rolling(
+        self, start: datetime, end: datetime, length: timedelta | None = None, /, *, consistent: bool = False
+    ) -> list[WindowCount]:
+        """Count the members of a trailing span for each unit of time, as for a plot: all by one Query.
+
+        Parameters
+        ----------
+        start, end : datetime
+            The units that the spans end with: all that the interval touches, with a time zone.
+        length : timedelta, optional
+            Length of each span. Default: the longest that is declared.
+        consistent
+            As in `last`.
+
+        Examples
+        --------
+        >>> [day.count for day in users.rolling(january, december, timedelta(days=30))]  # doctest: +SKIP
+        """
+        unit, around = self._timed._unit, self._around(start, end)
+        wanted = timedelta(seconds=unit * _longest(self._active)) if length is None else length
+        ends = range(around.start, around.end, unit)
+        return self._counted([Interval.ending_at(each, wanted, unit) for each in ends], consistent=consistent)
+
+    def growth(self, start: datetime, end: datetime, *, consistent: bool = False) -> list[Growth]:
+        """Divide the members of each unit of time by when they were active before, by one Query.
+
+        Parameters
+        ----------
+        start, end, consistent
+            As in `rolling`.
+
+        Examples
+        --------
+        >>> [day.arrived for day in users.growth(monday, sunday)]  # doctest: +SKIP
+        [12, 9, 7, 11, 5, 3, 8]
+        """
+        kept, _ = self._kept()
+        tier, around, longest = unit_of(kept), self._around(start, end), _longest(kept)
+        held, found = self._gaps(kept, around, consistent=consistent), []
+        for unit in range(tier.locate(around.start)[0], tier.locate(around.end - 1)[0] + 1):
+            gaps = held.get(unit, {})
+            arrived = gaps.get(longest, 0)
+            retained = gaps.get(1, 0) if longest > 1 else 0
+            ends = utc(tier.start(unit)), utc(tier.end(unit))
+            found.append(Growth(*ends, retained, sum(gaps.values()) - retained - arrived, arrived))
+        return found
+
+    def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[WindowCount]:
+        kept, standing = self._kept()
+        tier = unit_of(kept)
+        spans = [range(tier.locate(each.start)[0], tier.locate(each.end - 1)[0] + 1) for each in intervals]
+        for span in spans:
+            if len(span) > _longest(kept):
+                allowed = f"a span of at most {_longest(kept)} {tier.name}s, the longest of {self._active.name!r}"
+                raise InvalidArgumentError("length", f"{len(span)} {tier.name}s", allowed)
+        if not intervals:
+            return []
+        held = self._gaps(kept, Interval(intervals[0].start, intervals[-1].end), consistent=consistent)
+        return [
+            WindowCount(_active(held, span), utc(each.start), utc(each.end), *standing)
+            for span, each in zip(spans, intervals, strict=True)
+        ]
+
+    def _around(self, start: datetime, end: datetime) -> Interval:
+        return Interval.around(*self._checked(start, end), self._timed._unit)
+
+    def _kept(self) -> tuple[Aggregate, Standing]:
+        return current(self._table, self._active, self._values, lambda one: one._pk_template.fields)
+
+    def _gaps(self, kept: Aggregate, span: Interval, *, consistent: bool) -> dict[int, _Gaps]:
+        """The members of each unit of a span, by their gaps."""
+        units = numbers_by_unit(self._table, kept, self._values, span, consistent=consistent)
+        return {unit: {int(gap): count for gap, count in gaps.items()} for unit, gaps in units}
+
+
+class ActiveReads:
+    """Reads active members of one table. Part of `Counters`."""
+
+    _table: Table
+
+    def active(
+        self, members: ActiveMembers, values: Mapping[str, object] | None = None, /, **fields: object
+    ) -> ActiveReader:
+        """Return a reader of one group of active members; no request.
+
+        Parameters
+        ----------
+        members : ActiveMembers
+        values, **fields
+            The group, as in `get`.
+
+        Examples
+        --------
+        >>> counters.active(USERS, url="/").last(days=30).count  # doctest: +SKIP
+        1204
+        """
+        require_active_members(members)
+        return ActiveReader(self._table, members._active, given(values, fields))
+
+
+def _longest(kept: Aggregate) -> int:
+    """The longest span of a generation, in units."""
+    assert isinstance(kept.source, Aggregate)
+    return kept.source._longest
+
+
+def _active(gaps: Mapping[int, _Gaps], units: Iterable[int]) -> Number:
+    """The members of a span: each counts at the first unit of it at which it is active."""
+    first, count = min(units), 0
+    return sum((n for unit in units for gap, n in gaps.get(unit, {}).items() if gap > unit - first), count)

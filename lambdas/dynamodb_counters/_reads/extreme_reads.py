@@ -1,0 +1,140 @@
+"""Extremes as they are read: the first values of a group, from either end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Final
+
+from dynamodb_counters._declarations import Aggregate, Extremes
+from dynamodb_counters._declarations.groups import given, values_of
+from dynamodb_counters._declarations.kinds import require_extremes
+from dynamodb_counters._items.decimals import Number, read_number
+from dynamodb_counters._items.ordered_texts import value_of
+from dynamodb_counters._items.table_schema import TYPE
+from dynamodb_counters._reads.group_reads import sort_key_range
+from dynamodb_counters._reads.rankings import require_positive
+from dynamodb_counters._reads.table_reads import Item, current, query
+from dynamodb_counters._table import Table
+from dynamodb_counters.errors import InvalidArgumentError
+
+_AT_A_TIME: Final = 20
+"""Items that a Query reads: as much as fits into half a read unit. Values that no item has any more are passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """A value that is among the largest or smallest of its group.
+
+    Parameters
+    ----------
+    value : int, Decimal or datetime
+    items : int
+        How many items have the value, and what is shown with it.
+    shown : mapping of str to str
+        The fields that are shown with it.
+    complete, as_declared : bool, optional
+        As of a `Group`.
+
+    Examples
+    --------
+    >>> Extreme(812, 1, {"route": "/search"}).shown["route"]
+    '/search'
+    """
+
+    value: Number | datetime
+    items: Number
+    shown: Mapping[str, str]
+    complete: bool = True
+    as_declared: bool = True
+
+
+class ExtremeReads:
+    """Reads extremes of one table. Part of `Counters`."""
+
+    _table: Table
+
+    def largest(
+        self,
+        extremes: Extremes,
+        values: Mapping[str, object] | None = None,
+        /,
+        *,
+        count: int = 1,
+        consistent: bool = False,
+        **fields: object,
+    ) -> list[Extreme]:
+        """Read the largest values of a group, the largest first: one Query.
+
+        Parameters
+        ----------
+        extremes : Extremes
+        count : int, optional
+            Most values to return. Default 1.
+        values, consistent, **fields
+            As in `get`.
+
+        Examples
+        --------
+        >>> counters.largest(SLOWEST, route="/", count=3)[0].value  # doctest: +SKIP
+        812
+        """
+        return self._first(extremes, given(values, fields), count, consistent=consistent, forward=False)
+
+    def smallest(
+        self,
+        extremes: Extremes,
+        values: Mapping[str, object] | None = None,
+        /,
+        *,
+        count: int = 1,
+        consistent: bool = False,
+        **fields: object,
+    ) -> list[Extreme]:
+        """Read the smallest values of a group, the smallest first: one Query.
+
+        Parameters
+        ----------
+        extremes, count, values, consistent, **fields
+            As in `largest`.
+
+        Examples
+        --------
+        >>> counters.smallest(SEEN, client="c1")[0].value  # doctest: +SKIP
+        datetime.datetime(2026, 11, 20, 10, 30, tzinfo=datetime.timezone.utc)
+        """
+        return self._first(extremes, given(values, fields), count, consistent=consistent, forward=True)
+
+    def _first(
+        self, extremes: Extremes, values: Mapping[str, object], count: int, *, consistent: bool, forward: bool
+    ) -> list[Extreme]:
+        require_extremes(extremes)
+        require_positive("count", count)
+        return read_extremes(self._table, extremes._counted, values, count, consistent=consistent, forward=forward)
+
+
+def read_extremes(
+    table: Table, counted: Aggregate, values: Mapping[str, object], count: int, *, consistent: bool, forward: bool
+) -> list[Extreme]:
+    """The first values of a group from either end, by the aggregate that counts the items of each value."""
+    kept, standing = current(table, counted, values, lambda one: one._pk_template.fields)
+    if kept._only is not None and (forward != (kept._only == "smallest") or count > 1):
+        raise InvalidArgumentError("extremes", kept.name, f"one that does not keep only the {kept._only} value")
+    value, *shown = kept._sk_template.fields
+    found = []
+    items = value_items(table, kept, kept._pk_template.render(values), consistent=consistent, forward=forward)
+    for item in islice(items, count):
+        texts = values_of(kept, item) or {}
+        held = read_number(item, "items")
+        found.append(Extreme(value_of(texts[value]), held, {name: texts[name] for name in shown}, *standing))
+    return found
+
+
+def value_items(table: Table, kept: Aggregate, pk: str, *, consistent: bool, forward: bool) -> Iterator[Item]:
+    """The items of the values that there are, in the order of these, page by page as they are asked for."""
+    options = {"ScanIndexForward": forward, "PaginationConfig": {"PageSize": _AT_A_TIME}}
+    for item in query(table, pk, sort_key_range([kept]), consistent=consistent, **options):
+        if read_number(item, "items") > 0 and item[TYPE]["S"] == kept.name:
+            yield item
