@@ -10,7 +10,7 @@ from typing import Any
 from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Aggregate, Declaration, Window
+from dynamodb_counters._declarations import Aggregate, Declaration, TimeWeighted, Window
 from dynamodb_counters._table import Table
 from simulation.pairs.cuts import Image
 from simulation.pairs.held import held_groups
@@ -83,6 +83,10 @@ def _read(
             count = counters.window(declared, values).between(start, start + timedelta(hours=1), consistent=True)
             assert count.complete
             parts = {"total": Decimal(count.count)}
+            if isinstance(declared.measure, TimeWeighted):
+                level = counters.window(declared, values).integral(start, start + timedelta(hours=1), consistent=True)
+                held_for = level.opening * 3600 + (level.closing - level.opening) * 3600 - level.value
+                parts["total.t"] = Decimal(held_for)
         else:
             assert isinstance(declared, Aggregate)
             read = counters.get(declared, values, consistent=True)

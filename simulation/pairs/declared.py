@@ -16,6 +16,8 @@ from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._items.conditions import Attr
 from dynamodb_counters._items.derived_fields import parts_of
 from simulation.pairs import features
+from simulation.pairs.measured import MEASURED
+from simulation.pairs.measured import MENDED as MEASURED_MENDED
 from simulation.pairs.seldom import Forced
 from simulation.pairs.subjects import FAMILIES as OTHERS
 from simulation.pairs.subjects import Counted, Family, Subject, Values, signature
@@ -82,6 +84,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "presses": _varied(_TAPS, name="presses"),
     "purchases": _varied(_ORDERS, name="purchases"),
     "held": _with_pages(OTHERS["held"], 0, 1),
+    **{name: family for name, (_, family) in MEASURED.items()},
 }
 
 MENDED: Final[Mapping[str, Sequence[int]]] = {
@@ -95,6 +98,7 @@ MENDED: Final[Mapping[str, Sequence[int]]] = {
     "held": (1, 3),
     "pace": (0,),
     "tapped": (0,),
+    **MEASURED_MENDED,
 }
 """Variants that can count every event; of families that are not here, all can."""
 
@@ -106,7 +110,14 @@ _AT_TIMES: Final = {"visit": ("score",), "tap": ("code", "mode")}
 """Attributes that declarations have a default for, by event."""
 
 _RETURNED: Final = "a deployment before, once more"
-_NEW_NAMES: Final = {"kept": "visitors", "taps": "presses", "orders": "purchases"}
+_NEW_NAMES: Final = {
+    "kept": "visitors",
+    "taps": "presses",
+    "orders": "purchases",
+    "spread": "weights",
+    "users": "people",
+    "heaviest": "top",
+}
 _OTHER_NAME: Final = _NEW_NAMES | {new: old for old, new in _NEW_NAMES.items()}
 
 
@@ -139,7 +150,9 @@ class Deployments:
         self._forced = forced
         self.first = forced.changes()
         """Which changes come first."""
-        draw = rng.sample(sorted(FAMILIES.keys() - {*_NEW_NAMES.values(), *without}), rng.randint(3, 5))
+        named_at_first = FAMILIES.keys() - {*_NEW_NAMES.values(), *without}
+        draw = rng.sample(sorted(named_at_first - MEASURED.keys()), rng.randint(3, 5))
+        draw += rng.sample(sorted(named_at_first & MEASURED.keys()), rng.randint(1, 2))
         # Features concern these most.
         self._among = sorted({*draw, rng.choice(("kept", "live", "per_client")), rng.choice(("taps", "held"))})
         now = {

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations.composites import MEMBERS
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.faults.faulty_client import FaultPlan
@@ -17,6 +18,7 @@ from simulation.pairs import features
 from simulation.pairs.calls import Caller, Runner, Work
 from simulation.pairs.declared import Deployments
 from simulation.pairs.ledger import HeardClient, Ledger, Purpose
+from simulation.pairs.measured import MEASURED
 from simulation.pairs.seldom import Forced
 from simulation.schedules.backend import MakeBackend
 from simulation.schedules.deliveries import MAX_AGE, Deliveries, drawn
@@ -101,6 +103,9 @@ class Engine:
         self.happened[feature] |= {name.partition("~")[0] for name in names}
         if feature in (features.PLAIN, features.PACKED, features.FOREIGN):
             self.happened[features.DERIVED] |= self.deployments.deriving() & {*names}
+            for name in names:
+                if measured := MEASURED.get(name.removesuffix(MEMBERS)):
+                    self.happened[measured[0]].add(name)
 
     def table(self) -> Table:
         """The table as an onlooker reads it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement, product
 from typing import Final
 
 EVERYTHING: Final = frozenset({"*"})
@@ -48,6 +48,10 @@ ATTRIBUTES: Final = "attributes of events changed"
 DERIVED: Final = "derived fields and defaults"
 PAGED: Final = "groups in pages"
 PAGE_SPLIT: Final = "page splits"
+PERCENTILES: Final = "percentiles"
+ACTIVE: Final = "active members"
+LEVEL: Final = "levels over time"
+EXTREMES: Final = "extremes"
 
 FEATURES: Final = (
     PLAIN,
@@ -88,6 +92,10 @@ FEATURES: Final = (
     DERIVED,
     PAGED,
     PAGE_SPLIT,
+    PERCENTILES,
+    ACTIVE,
+    LEVEL,
+    EXTREMES,
 )
 
 Pair = tuple[str, str]
@@ -95,6 +103,7 @@ Pair = tuple[str, str]
 _ONE_SOURCE: Final = "a declaration counts one kind of source"
 _NO_WINDOW: Final = "a window, whose periods are closed, counts events here and takes no direct counts"
 _ELSEWHERE: Final = "windows are neither renamed nor spoiled here: test_closed_periods.py has both"
+_NOT_DIRECT: Final = "increments and resets take an Aggregate, whose groups are not bins, gaps or values"
 _NO_COPY: Final = "no copy is restored here once Lambda has given up on records: test_restored_bucket.py has both"
 
 REASONS: Final[Mapping[Pair, str]] = {
@@ -115,6 +124,16 @@ REASONS: Final[Mapping[Pair, str]] = {
     (FOREIGN, ATTRIBUTES): "items of other code have no declared attributes",
     (CLOSED, PAGED): "a window has no pages",
     (CLOSED, PAGE_SPLIT): "a window has no pages",
+    (PAGED, LEVEL): "a window has no pages",
+    (PAGE_SPLIT, LEVEL): "a window has no pages",
+    **dict.fromkeys(((PAGED, EXTREMES), (PAGE_SPLIT, EXTREMES)), "values in order are items of their own"),
+    **dict.fromkeys(product((CLOSED,), (PERCENTILES, ACTIVE, EXTREMES)), "only a window has periods"),
+    **dict.fromkeys(product((RENAMED, REPAIRED), (LEVEL,)), _ELSEWHERE),
+    **dict.fromkeys(product((INCREMENTED, RESET), (LEVEL,)), _NO_WINDOW),
+    **dict.fromkeys(product((INCREMENTED, RESET), (PERCENTILES, ACTIVE, EXTREMES)), _NOT_DIRECT),
+    **dict.fromkeys(product((ONCE,), (PERCENTILES, ACTIVE)), "record_once refuses what counts in pages"),
+    **dict.fromkeys(product((FOREIGN,), (ACTIVE, LEVEL)), "orders have no time here: test_active_members.py"),
+    **dict.fromkeys(combinations((PERCENTILES, ACTIVE, LEVEL, EXTREMES), 2), "a declaration has one such measure"),
 }
 """Why no schedule can cover a pair."""
 

@@ -56,9 +56,10 @@ def held_groups(declaration: Aggregate, item: Image) -> Iterator[HeldGroup]:
         group = tuple(values[field] for field in declaration.fields)
         yield HeldGroup(declaration, group, item, {name: name for name in (*declaration._attributes, "_score")})
         return
+    shelf = item["sk"]["S"].removeprefix(f"{PAGE}{declaration.name}#").split("#")[: declaration._shelved]
     for text in [name[1:] for name in item if name.startswith("=")]:
         values = declaration._pk_template.parse(item["pk"]["S"][:-_DIGIT])
-        values |= zip(declaration._sk_template.fields, map(unescape, text.split("#")), strict=True)
+        values |= zip(declaration._sk_template.fields, map(unescape, (*shelf, *text.split("#"))), strict=True)
         group = tuple(values[field] for field in declaration.fields)
         marks = ["", *(chr(ord("a") + index) for index in range(1, len(declaration._attributes)))]
         names = [f"{mark}={text}" for mark in marks]

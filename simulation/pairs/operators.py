@@ -29,6 +29,7 @@ from simulation.pairs import features
 from simulation.pairs.declared import takes_increments
 from simulation.pairs.engine import Act, Engine
 from simulation.pairs.ledger import Purpose
+from simulation.pairs.measured import is_measured
 from simulation.pairs.subjects import TAP, VISIT
 
 REFUSED: Final = "direct count in a name that is not counted yet"
@@ -65,7 +66,7 @@ class Direct:
         found = [
             each
             for each in self._engine.deployments.declared
-            if isinstance(each, Aggregate) and (takes_increments(each) or not adds)
+            if isinstance(each, Aggregate) and (takes_increments(each) or not adds) and not is_measured(each)
         ]
         forced = self._engine.forced
         found = [each for each in found if forced.concerns([each.name])] or found

@@ -16,7 +16,7 @@ from dynamodb_counters._backfill.verification import COUNTED_MEANWHILE, GONE_MEA
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._items.table_schema import SCORE, TALLY_PREFIX, VERSION
-from dynamodb_counters.errors import BackfillError
+from dynamodb_counters.errors import BackfillError, CommitError
 from simulation.faults.actors import Crashed
 from simulation.pairs import features
 from simulation.pairs.calls import Runner
@@ -186,7 +186,7 @@ class Changes:
                 engine.wrong.append(f"run {runner.run}: said to be complete, but is not")
             if isinstance(runner.work, Backfill):
                 engine.note(features.BACKFILLED, truth.names_of(runner.run))
-        elif isinstance(error, ClientError | BotoCoreError | Crashed):
+        elif isinstance(error, ClientError | BotoCoreError | CommitError | Crashed):
             self._go_on(runner)
         elif not isinstance(error, BackfillError):
             engine.wrong.append(f"run {runner.run}: {type(error).__name__}: {error}")

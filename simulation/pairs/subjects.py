@@ -50,6 +50,8 @@ class Subject:
 
     declaration: Declaration
     counted: Callable[[Values], Counted]
+    together: Callable[[Mapping[Group, Parts]], Counted] | None = None
+    """All that groups add which a declaration looks at together."""
 
 
 Family: TypeAlias = Sequence[Sequence[Subject]]

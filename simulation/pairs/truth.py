@@ -157,10 +157,14 @@ class Truth(Cuts):
         return {group: kept for group, parts in groups.items() if (kept := nonzero(parts))}
 
     def _add_groups(self, groups: defaultdict[Group, Parts], declaration: Declaration, below: Aggregate) -> None:
-        for group, parts in self.of(below).items():
+        subject, groups_below = subject_of(declaration), self.of(below)
+        if subject.together is not None:
+            _add_all(groups, subject.together(groups_below), 1)
+            return
+        for group, parts in groups_below.items():
             zero = dict.fromkeys(below._attributes, Decimal(0))
             values = {**zero, **parts, **dict(zip(below.fields, group, strict=True))}
-            _add_all(groups, subject_of(declaration).counted(values), 1)
+            _add_all(groups, subject.counted(values), 1)
 
     def _add_events(self, groups: defaultdict[Group, Parts], declaration: Declaration) -> None:
         """Add what items show, what has expired and is kept, less what waits."""
@@ -398,7 +402,7 @@ def _group(declaration: Aggregate, pk: str, sk: str) -> Group | None:
 def kept_of(before: Declaration, after: Declaration) -> set[str]:
     """The attributes whose tallies the next generation has a place for: other bins have none."""
     if not isinstance(before, Aggregate) or not isinstance(after, Aggregate):
-        return {"total"}
+        return {"total", "total.t"}
     known = {(name, tuple(measure._attributes(name))) for name, measure in before.measures.items()}
     places = [(name, tuple(measure._attributes(name))) for name, measure in after.measures.items()]
     return {attribute for place in places if place in known for attribute in place[1]}
