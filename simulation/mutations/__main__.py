@@ -35,7 +35,7 @@ def _run(tests: Sequence[str], mutation: Mutation | None = None) -> str:
     """Run tests on a copy of the project, mutated or as it is."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        for name in ("demo", "docs", "infra", "lambdas", "simulation", "tests"):
+        for name in ("benchmarks", "demo", "docs", "infra", "lambdas", "simulation", "tests"):
             shutil.copytree(_ROOT / name, root / name, ignore=_IGNORED)
         for name in ("LICENSE", "cdk.json", "pyproject.toml"):
             shutil.copy(_ROOT / name, root)

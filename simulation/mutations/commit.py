@@ -213,11 +213,15 @@ COMMIT: Final = r"""
 
 == _commit/item_deltas.py
 * a request holds the groups of a page that are thought to be in it
-- if last is not None and last.pk == pk and number < last.end:
+- if last is not None and last.shelf == shelf and number < last.end:
 + if False:
 ? test_page_guards.py::test_all_groups_of_a_batch_that_lie_in_a_page_are_in_one_request
 
 == _commit/page_splits.py
+* pages of members split
+- if layout.pages is None or layout.pages.is_whole:
++ if layout.pages is None:
+? test_measure_guards.py::test_a_member_that_is_active_on_many_days_keeps_one_page
 * a page splits as it was read, though it has counted since
 - "ConditionExpression": "#version = :version",
 + "ConditionExpression": "#version = :version OR attribute_exists(#version)",

@@ -21,6 +21,32 @@ FOLD: Final = r"""
 + goes_on = True
 ? test_names.py::test_a_name_that_comes_back_with_another_meaning_begins_in_items_of_its_own
 
+== _fold/active_pages.py
+* a stretch does not look back
+- if tier.parse(unit) > following - longest:
++ if False:
+? test_measure_guards.py::test_a_stretch_looks_back_for_less_than_the_longest_span
+* a stretch looks back for a unit less
+- > following - longest:
++ > following - longest + 1:
+? test_measure_guards.py::test_a_stretch_looks_back_for_less_than_the_longest_span
+* a stretch looks back for a unit more
+- > following - longest:
++ >= following - longest:
+? test_measure_guards.py::test_a_stretch_looks_back_for_less_than_the_longest_span
+* a gap is longer than the longest span
+- else min(number - before, units.longest)
++ else number - before
+? test_active_members.py::test_growth_divides_the_members_of_each_day
+* a unit whose items are all gone is active
+- if read_number(group, self._items) > 0:
++ if True:
+? test_active_members.py::test_any_span_has_as_many_members_as_are_active_in_it
+* a unit counts in each page that has it
+- if number >= begin:
++ if True:
+? test_active_members.py::test_any_span_has_as_many_members_as_are_active_in_it
+
 == _fold/chunk_contributions.py
 * rows that a chunk takes back are counted, by columns
 - or chunk.signs or
@@ -62,6 +88,10 @@ FOLD: Final = r"""
 ? test_page_guards.py::test_a_page_that_split_off_knows_what_its_groups_have_counted
 
 == _fold/updates.py
+* an update of a page that never splits is too large
+- 1 if layout.pages.is_whole else max(
++ max(
+? test_active_members.py::test_a_member_of_whom_a_chunk_has_a_whole_stretch_counts
 * a page takes an update for another level
 - own = f"({missing} OR {same})" if self._page.is_lost else same if self._page.level else missing
 + own = f"({missing} OR attribute_exists(#level){f' OR {same}' if self._page.level else ''})"
@@ -181,6 +211,18 @@ FOLD: Final = r"""
 - return {"N": format_number(value)}
 + return {"N": str(value) if isinstance(value, int) else str(value.normalize())}
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
+
+== _items/log_bins.py
+* a value goes into the bin that its logarithm is nearest to
+- while size > self._bound(index):
++ while False:
+? test_percentiles.py::test_the_bounds_of_bins_belong_to_the_lower_one
+
+== _fold/window_contributions.py
+* moments are counted from 1970 on
+- (moment := number * (seconds - tier.start(bucket))):
++ (moment := number * seconds):
+? test_time_weighted.py::test_a_level_and_its_integral_are_those_of_its_changes
 
 == _items/discard_marks.py
 * a mark holds for whatever its item shows later

@@ -158,14 +158,14 @@ WRITES: Final = r"""
 
 == _pages.py
 * a page is taken for lost by what was guessed of another
-- >= born and (name, page.pk, before) not in self._guessed:
+- >= born and (name, page.shelf, before) not in self._guessed:
 + >= born:
 ? test_page_guards.py::test_a_page_is_lost_only_by_the_word_of_the_page_that_it_has_split_off_from
 * a page that has not split off yet has no groups
 - return False
--         self._note(name, page.pk, 0, 0)
+-         self._note(name, page.shelf, 0, 0)
 + return True
-+         self._note(name, page.pk, 0, 0)
++         self._note(name, page.shelf, 0, 0)
 ? test_page_guards.py::test_a_reader_that_guesses_wrong_asks_on
 
 == _reads/page_reads.py
@@ -173,6 +173,32 @@ WRITES: Final = r"""
 - if place.is_right(item):
 + if place.is_right(item) or True:
 ? test_page_guards.py::test_a_reader_that_guesses_wrong_asks_on
+
+== _reads/unit_pages.py
+* a unit is read from its first page alone
+- if page.level:
++ if False:
+? test_measure_guards.py::test_a_unit_whose_page_has_split_is_read_whole
+* a unit is read once for each of its pages
+- if page is None or page.first:
++ if page is None:
+? test_measure_guards.py::test_a_unit_whose_page_has_split_is_read_whole
+
+== _reads/window_counts.py
+* moments are taken to be counted from 1970 on
+- + span.tier.start(bucket) * add_up(span, [(bucket, numbers)])
++
+? test_time_weighted.py::test_a_level_and_its_integral_are_those_of_its_changes
+
+== _reads/extreme_reads.py
+* a value that no item has any more is an extreme
+- if read_number(item, "items") > 0 and
++ if
+? test_extremes.py::test_extremes_are_those_of_the_events_there_are
+* values of another generation are extremes
+- and item[TYPE]["S"] == kept.name:
++ and True:
+? test_measure_guards.py::test_extremes_are_those_of_the_generation_that_is_read
 
 == _writes/leases.py
 * a call between two periods counts in the first alone
