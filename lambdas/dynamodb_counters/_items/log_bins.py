@@ -48,11 +48,9 @@ class LogBins:
         size = Decimal(value).copy_abs()
         if not size:
             return _ZERO
+        # The nearest bound is the bin's own or the one below it.
         index = round(math.log(size) / self._log)
-        while size > self._bound(index):
-            index += 1
-        while size <= self._bound(index - 1):
-            index -= 1
+        index += size > self._bound(index)
         return f"{_NEGATIVE if value < 0 else ''}{index}"
 
     def value_of(self, name: str) -> Decimal:
