@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 _ROOT: Final = Path(__file__).parents[2]
-DRAWN: Final = ("backfill", "change", "correction", "pages", "quota", "redelivery", "tenants", "windows")
+DRAWN: Final = ("backfill", "change", "correction", "gaps", "pages", "quota", "redelivery", "tenants", "windows")
 
 
 @pytest.mark.parametrize("program", ["pictures.py", "windows.py"])

@@ -1,0 +1,369 @@
+"""The table of docs/measures.md: each cell is derived by doing it.
+
+Results are compared with those of a table that has only ever seen the events that are left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import pytest
+
+from dynamodb_counters import (
+    ActiveMembers,
+    Aggregate,
+    Attr,
+    Average,
+    Count,
+    Counters,
+    Distinct,
+    Event,
+    Extremes,
+    Hierarchy,
+    Histogram,
+    Percentiles,
+    Ranking,
+    Sum,
+    TimeWeighted,
+    Window,
+    evaluate,
+)
+from dynamodb_counters._declarations import Declaration, flatten
+from dynamodb_counters._declarations.groups import group_of, values_of
+from dynamodb_counters._fold.item_layout import ItemLayout
+from dynamodb_counters._items.decimals import read_number
+from dynamodb_counters._items.table_schema import TYPE
+from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.testing import CountersInMemory, counters_in_memory
+from tests.exactly_once.test_backfill import Live, fill
+
+DAY: Final = timedelta(days=1)
+START: Final = datetime(2026, 11, 15, tzinfo=UTC)
+END: Final = START + 5 * DAY
+SALE: Final = Event("sale", key=("buyer", "id"), version="revision", retention=20 * DAY)
+OTHER: Final = Aggregate("others", SALE, by="id")
+
+Events: TypeAlias = list[dict[str, Any]]
+
+
+def _sale(number: int, day: int, amount: int, buyer: str = "ann", revision: int = 1) -> dict[str, Any]:
+    at = (START + day * DAY).isoformat()
+    return {"id": f"{number}", "buyer": buyer, "shop": "a", "at": at, "amount": amount, "revision": revision}
+
+
+SALES: Final = [_sale(1, 0, 3), _sale(2, 1, 90), _sale(3, 2, 7, "bob"), _sale(4, 4, 3), _sale(5, 4, 40, "cem")]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A measure: how it is declared, and how it is read."""
+
+    declare: Callable[..., Any]
+    read: Callable[[Counters, Any], Any]
+
+    def declared(self, **options: Any) -> list[Declaration]:
+        return [*flatten([self.declare(**options)])]
+
+    def of(self, events: Iterable[Mapping[str, Any]], **options: Any) -> Any:
+        """The result of a table that has seen these events alone."""
+        declared = self.declare(**options)
+        with counters_in_memory([declared], now=END) as counters:
+            counters.accept_many(SALE, [dict(each) for each in events])
+            return self.read(counters, declared)
+
+
+def _aggregate(*, by: str = "shop", ranking: Ranking | None = None, **measure: Any) -> Measured:
+    def declare(**options: Any) -> Aggregate:
+        return Aggregate("sales", SALE, by=by, measures=measure, ranking=ranking, **options)
+
+    def read(counters: Counters, declared: Aggregate) -> Any:
+        measures = dict(counters.get(declared, shop="a").measures)
+        if ranking is None:
+            return measures
+        return measures, [(each.values, each.score) for each in counters.top(declared, count=3) if each.score]
+
+    return Measured(declare, read)
+
+
+def _window(measure: Any, read: Callable[[Any], Any]) -> Measured:
+    def declare(**options: Any) -> Window:
+        return Window("sales", SALE, by="shop", time="at", measure=measure, longest=5 * DAY, **options)
+
+    return Measured(declare, lambda counters, declared: read(counters.window(declared, shop="a")))
+
+
+def _of(kind: Any, read: Callable[[Counters, Any], Any], **arguments: Any) -> Measured:
+    return Measured(lambda **options: kind("sales", SALE, **{"by": "shop", **arguments, **options}), read)
+
+
+def _extremes(counters: Counters, declared: Extremes) -> Any:
+    largest, smallest = counters.largest(declared, shop="a", count=9), counters.smallest(declared, shop="a", count=9)
+    return [[(each.value, each.items, each.shown) for each in found] for found in (largest, smallest)]
+
+
+def _active(counters: Counters, declared: ActiveMembers) -> Any:
+    users = counters.active(declared, shop="a")
+    rolling = [[each.count for each in users.rolling(START, END, length * DAY)] for length in (1, 2, 3)]
+    return rolling, [(each.retained, each.returning, each.arrived) for each in users.growth(START, END)]
+
+
+def _levels(counters: Counters, declared: Hierarchy) -> Any:
+    return [
+        dict(counters.get(declared.level(level), values).measures)
+        for level, values in (("shop", {"shop": "a"}), ("buyer", {"shop": "a", "buyer": "ann"}))
+    ]
+
+
+MEASURES: Final = {
+    "Count": _aggregate(sales=Count()),
+    "Sum": _aggregate(paid=Sum("amount")),
+    "Average": _aggregate(paid=Average("amount")),
+    "Histogram": _aggregate(paid=Histogram("amount", bounds=[0, 10, 50])),
+    "Ranking": _aggregate(sales=Count(), ranking=Ranking("sales", leaderboard="SHOPS")),
+    "Distinct": _of(Distinct, lambda counters, one: counters.get(one.total, shop="a")["distinct"], member="buyer"),
+    "Hierarchy": _of(Hierarchy, _levels, by=("shop", "buyer"), measures={"sales": Count(), "paid": Sum("amount")}),
+    "Window": _window(Sum("amount"), lambda window: [each.count for each in window.series(START, END, step=DAY)]),
+    "TimeWeighted": _window(
+        TimeWeighted("amount"), lambda window: (window.integral(START, END).value, window.integral(START, END).closing)
+    ),
+    "Percentiles": _of(
+        Percentiles, lambda counters, one: dict(counters.distribution(one, shop="a").bins), attribute="amount"
+    ),
+    "ActiveMembers": _of(ActiveMembers, _active, member="buyer", time="at", longest=3 * DAY),
+    "Extremes": _of(Extremes, _extremes, attribute="amount", show="id"),
+}
+
+
+def _same(measured: Measured, found: Any, events: Events, word: str = "exact", **options: Any) -> str:
+    wanted = measured.of(events, **options)
+    assert wanted != measured.of(SALES), "the operation changes nothing that is read"
+    return word if found == wanted else "wrong"
+
+
+def _asked(ask: Callable[[Any], str], measured: Measured) -> str:
+    """The answer to a call that takes a declaration, or the levels of one."""
+    declared = measured.declare()
+    try:
+        return ask(declared)
+    except InvalidArgumentError:
+        if isinstance(declared, Hierarchy):
+            return f"{ask(declared.level('shop'))} by level"
+        return "refused"
+
+
+def correction(measured: Measured) -> str:
+    declared, changed = measured.declare(), _sale(2, 3, 5, "ann", 2)
+    with counters_in_memory([declared], now=END) as counters:
+        counters.accept_many(SALE, SALES)
+        counters.accept(SALE, changed)
+        counters.retract(SALE, SALES[4])
+        found = measured.read(counters, declared)
+    return _same(measured, found, [SALES[0], SALES[2], SALES[3], changed])
+
+
+def _expired(measured: Measured, on_expiry: str) -> Any:
+    declared = measured.declare(on_expiry=on_expiry)
+    with counters_in_memory([declared], now=END) as counters:
+        counters.accept_many(SALE, SALES)
+        counters.clock.advance(30 * DAY)
+        return measured.read(counters, declared)
+
+
+def expiry_keep(measured: Measured) -> str:
+    return "kept" if _expired(measured, "keep") == measured.of(SALES) else "wrong"
+
+
+def expiry_subtract(measured: Measured) -> str:
+    return _same(measured, _expired(measured, "subtract"), [], "taken back")
+
+
+def evaluated(measured: Measured) -> str:
+    """Whether `evaluate` finds the groups that the table holds."""
+    declared = measured.declare()
+    with counters_in_memory([declared], now=END) as counters:
+        counters.accept_many(SALE, SALES)
+        held = {part.name: _groups(counters, part) for part in flatten([declared])}
+    found = {
+        name: {tuple(map(str, one.values.values())): dict(one.measures) for one in groups if any(one.measures.values())}
+        for name, groups in evaluate([declared], [(SALE, each) for each in SALES], now=END.timestamp()).items()
+    }
+    return "exact" if found == held else "wrong"
+
+
+def _groups(counters: CountersInMemory, part: Declaration) -> dict[tuple[str, ...], dict[str, Any]]:
+    scanned = counters.client.get_paginator("scan").paginate(TableName=counters.table_name)
+    items = [item for page in scanned for item in page["Items"] if item.get(TYPE) == {"S": part.name}]
+    if isinstance(part, Window):
+        keys = [("a", *part._sk_template.parse(item["sk"]["S"]).values()) for item in items]
+        return {
+            key: {name: read_number(item, name) for name in part._attributes if name in item}
+            for key, item in zip(keys, items, strict=True)
+        }
+    pages = ItemLayout(part).pages
+    groups = [group for item in items for group in (pages.groups(item) if pages else [item])]
+    found = {}
+    for group in groups:
+        values = values_of(part, group)
+        assert values is not None
+        measures = dict(group_of(part, values, [group]).measures)
+        if any(measures.values()):
+            found[tuple(values.values())] = measures
+    return found
+
+
+def _live(measured: Measured) -> Live:
+    live = Live(*measured.declared())
+    live.bench.counters.accept_many(SALE, SALES)
+    _deliver(live)
+    return live
+
+
+def _deliver(live: Live) -> None:
+    """Deliver events, and the groups that others look at."""
+    for _ in range(2):
+        live.stream.deliver()
+
+
+def _read(live: Live, measured: Measured, **options: Any) -> Any:
+    return measured.read(live.bench.counters, measured.declare(**options))
+
+
+def _spoiled(measured: Measured) -> tuple[Live, Any]:
+    """A table in which the first number of each item is wrong, and its verification."""
+    live = _live(measured)
+    assert not live.verify().differences
+    names = {part.name: part for part in measured.declared()}
+    for item in live.bench.table.items():
+        part = names.get(item.get(TYPE, {}).get("S", ""))
+        if part is None:
+            continue
+        pages = ItemLayout(part).pages if isinstance(part, Aggregate) else None
+        name = next(one for one in item if one.startswith("=")) if pages else part._attributes[0]
+        live.bench.table.update_item(
+            TableName=live.bench.table.name,
+            Key={"pk": item["pk"], "sk": item["sk"]},
+            UpdateExpression="ADD #n :five",
+            ExpressionAttributeNames={"#n": name},
+            ExpressionAttributeValues={":five": {"N": "5"}},
+        )
+    _deliver(live)
+    return live, live.verify()
+
+
+def verified(measured: Measured) -> str:
+    _, verification = _spoiled(measured)
+    return "exact" if verification.differences else "wrong"
+
+
+def repaired(measured: Measured) -> str:
+    live, verification = _spoiled(measured)
+    for _ in range(2):  # Aggregates over a group follow its repair.
+        verification.repair()
+        _deliver(live)
+        verification = live.verify()
+    return "exact" if not verification.differences and _read(live, measured) == measured.of(SALES) else "wrong"
+
+
+def backfilled(measured: Measured) -> str:
+    live = Live(OTHER)
+    live.bench.counters.accept_many(SALE, SALES)
+    live.stream.deliver()
+    live.bench.declare([OTHER, *measured.declared()])
+    fill(live.bench, live.stream)
+    return "exact" if _read(live, measured) == measured.of(SALES) else "wrong"
+
+
+def redefined(measured: Measured) -> str:
+    few = Attr("amount").lt(40)
+    live = _live(measured)
+    live.bench.declare(measured.declared(where=few))
+    before = _read(live, measured, where=few)
+    fill(live.bench, live.stream)
+    after = _same(measured, _read(live, measured, where=few), SALES, "waits", where=few)
+    return after if before == measured.of(SALES) else "wrong"
+
+
+def was_reset(measured: Measured) -> str:
+    with counters_in_memory([measured.declare()], now=END) as counters:
+        counters.accept_many(SALE, SALES)
+
+        def ask(declared: Any) -> str:
+            before = counters.reset(declared, shop="a")
+            now = counters.get(declared, shop="a").measures
+            zero = Counters(counters.table_name, client=counters.client).get(declared, shop="none").measures
+            return "exact" if before != now and now == zero else "wrong"
+
+        return _asked(ask, measured)
+
+
+def erased(measured: Measured) -> str:
+    declared, found = measured.declare(), {}
+    for counts in ("keep", "take_back"):
+        with counters_in_memory([declared], now=END) as counters:
+            counters.accept_many(SALE, SALES)
+            assert counters.erase(SALE, {"buyer": "ann"}, counts=counts).events == 3
+            found[counts] = measured.read(counters, declared)
+    rest = _same(measured, found["take_back"], [each for each in SALES if each["buyer"] != "ann"])
+    return rest if found["keep"] == measured.of(SALES) else "wrong"
+
+
+def in_pages(measured: Measured) -> str:
+    try:
+        found = measured.of(SALES, pages=True)
+    except InvalidArgumentError:
+        return "refused"
+    except TypeError:
+        paged = {isinstance(part, Aggregate) and part.pages for part in measured.declared()}
+        return "always" if paged == {True} else "refused"
+    return "exact" if found == measured.of(SALES) else "wrong"
+
+
+def recorded_once(measured: Measured) -> str:
+    def ask(declared: Any) -> str:
+        with counters_in_memory([measured.declare()], now=END) as counters:
+            for sale in SALES:
+                assert counters.record_once(SALE, sale, [declared]).status == "accepted"
+            return "exact" if measured.read(counters, measured.declare()) == measured.of(SALES) else "wrong"
+
+    return _asked(ask, measured)
+
+
+COLUMNS: Final[Mapping[str, Callable[[Measured], str]]] = {
+    "correction": correction,
+    "expiry, keep": expiry_keep,
+    "expiry, subtract": expiry_subtract,
+    "`evaluate`": evaluated,
+    "verify": verified,
+    "repair": repaired,
+    "backfill": backfilled,
+    "redefinition": redefined,
+    "`reset`": was_reset,
+    "erasure": erased,
+    "pages": in_pages,
+    "`record_once`": recorded_once,
+}
+
+
+def _table() -> dict[tuple[str, str], str]:
+    """The cells of the page by measure and column."""
+    text = (Path(__file__).parents[2] / "docs" / "measures.md").read_text(encoding="utf-8")
+    found = re.search(r"^\| measure \|.*?(?=\n\n)", text, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    [head, _, *rows] = [[cell.strip() for cell in line.strip("| ").split("|")] for line in found[0].splitlines()]
+    cells = {row[0].strip("`"): row[1:] for row in rows}
+    return {(name, column): cell for name, row in cells.items() for column, cell in zip(head[1:], row, strict=True)}
+
+
+def test_the_table_has_every_measure_and_column() -> None:
+    assert _table().keys() == {(name, column) for name in MEASURES for column in COLUMNS}
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("name", MEASURES)
+def test_a_cell_says_what_the_measure_does(name: str, column: str) -> None:
+    assert COLUMNS[column](MEASURES[name]) == _table()[name, column]
