@@ -66,7 +66,7 @@ def test_right_measures_have_no_differences() -> None:
 
 
 @pytest.mark.parametrize("name", [part.name for part in flatten(DECLARED)])
-def test_what_a_measure_lacks_is_found_and_repaired(name: str) -> None:
+def test_numbers_that_a_measure_lacks_are_found_and_repaired(name: str) -> None:
     bench = Workbench(flatten(DECLARED))
     bench.aggregator.handle({})
     stream = Stream(bench)

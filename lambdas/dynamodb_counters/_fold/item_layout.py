@@ -38,7 +38,7 @@ class ItemLayout:
         self._shards = 1 if isinstance(declaration, Window) else declaration.write_shards
         self.pages = PageLayout(declaration) if isinstance(declaration, Aggregate) and declaration.pages else None
         self.only: Callable[[str, str], str] | None = None
-        """Of two sort keys, the one that stays: of values of which only the largest or the smallest counts."""
+        """Chooses the sort key that stays, where only the largest or the smallest value counts."""
         if isinstance(declaration, Aggregate) and declaration._only is not None:
             self.only = max if declaration._only == "largest" else min
         self.closing_time: Callable[[GroupKey], float] | None = None
