@@ -17,7 +17,7 @@ from demo.examples.blog.traffic import View
 LOG: Final = Path(__file__).resolve().parents[2] / "shared" / "data" / "semicomplete_access.log"
 """A real log, where there is one next to the project."""
 
-_MORE: Final = re.compile(r'" (?P<status>\d+) (?P<bytes>\d+|-) "(?P<referrer>[^"]*)" "(?P<agent>[^"]*)')
+_MORE: Final = re.compile(r'" (?P<status>\d+) (?:\d+|-) "(?P<referrer>[^"]*)" "(?P<agent>[^"]*)')
 """Fields that the demo leaves out of a line of the Combined Log Format."""
 
 _JOB_HOURS: Final = 37
@@ -49,7 +49,7 @@ def long_tail(events: int, groups: int) -> list[View]:
 
 def log() -> list[View]:
     """The distinct views of the real log, in its order."""
-    return list(dict.fromkeys(view for view in read_log(LOG) if view is not None))
+    return list(dict.fromkeys(view._replace(size=None) for view in read_log(LOG) if view is not None))
 
 
 def log_in_full() -> list[dict[str, Any]]:
@@ -59,9 +59,9 @@ def log_in_full() -> list[dict[str, Any]]:
         for line in lines:
             view, more = parse_line(line.rstrip("\n")), _MORE.search(line)
             if view is not None and more is not None:
-                number = 0 if more["bytes"] == "-" else int(more["bytes"])
-                rest = {"status": int(more["status"]), "bytes": number, "referrer": more["referrer"]}
-                found.setdefault(tuple(view), {**view.as_event(), **rest, "agent": more["agent"]})
+                event = view._replace(size=view.size or 0).as_event()
+                rest = {"status": int(more["status"]), "referrer": more["referrer"], "agent": more["agent"]}
+                found.setdefault(view[:3], event | rest)
     return list(found.values())
 
 

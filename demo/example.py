@@ -15,8 +15,8 @@ from demo.sending.send import Account, Feed
 from demo.terminal import Progress, printable
 from dynamodb_counters import Counters
 
-Numbers: TypeAlias = Mapping[str, Mapping[str, int]]
-"""Counts by aggregate and group."""
+Numbers: TypeAlias = Mapping[str, Mapping[str, float]]
+"""Counts, or other measures, by aggregate and group."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Finding:
         return [f"{self.example.name}: {line}" for line in lines]
 
 
-def _differing(what: str, found: Mapping[str, int], expected: Mapping[str, int]) -> list[str]:
+def _differing(what: str, found: Mapping[str, float], expected: Mapping[str, float]) -> list[str]:
     return [
         f"{what} of {printable(name)}: {found.get(name, 0):,}, must be {expected.get(name, 0):,}"
         for name in sorted(expected.keys() | found.keys())
@@ -141,6 +141,6 @@ def _differing(what: str, found: Mapping[str, int], expected: Mapping[str, int])
     ]
 
 
-def highest(counts: Mapping[str, int], most: int) -> list[str]:
+def highest(counts: Mapping[str, float], most: int) -> list[str]:
     """The names with the highest counts, by name where counts are equal."""
     return sorted(counts, key=lambda name: (-counts[name], name))[:most]

@@ -140,6 +140,7 @@ def test_counts_are_exact_and_can_be_queried_until_ctrl_c(tmp_path: Path, log: P
         )
         assert "{'views': 901}" in answer.stdout
         assert "count=900" in answer.stdout
+        assert "count=9," in answer.stdout
 
         run.process.send_signal(signal.SIGINT)
 
@@ -163,6 +164,7 @@ def _check(report: dict[str, Any]) -> None:
     assert (rolling["from"], rolling["from_inclusive"]) == ("2015-05-19T10:31:00+00:00", True)
     assert rolling["as_of"] == "2015-05-20T10:31:00+00:00"
     assert rolling["counts"] == urls - Counter(target for _, _, target in _BEFORE_THE_WINDOW)
+    _check_measures(report["measures"])
     assert 0 < report["write_units_per_event"]["accept"] < 10
     assert 0 < report["write_units_per_event"]["aggregate"] < 40
     assert 0.5 <= report["window_read_units"] < 1
@@ -181,6 +183,19 @@ def _check_packed(report: dict[str, Any]) -> None:
     assert 0 < report["write_units_per_event_packed"]["accept"] < plain["accept"]
     # How many batches there are, and so updates, depends on when a busy machine delivers them.
     assert all(units > 0 for units in report["write_units_per_event_packed"].values())
+
+
+def _check_measures(found: dict[str, Any]) -> None:
+    clients = {day: {client for client, time, _ in _VIEWS if time.startswith(day)} for day in ("19", "20")}
+    on_the_day = {f"2015-05-{day}": len(each) for day, each in clients.items()}
+    both = {"2015-05-19": len(clients["19"]), "2015-05-20": len(clients["19"] | clients["20"])}
+
+    assert found["unique visitors, 1 days to"] == on_the_day
+    assert found["unique visitors, 7 days to"] == found["unique visitors, 30 days to"] == both
+    assert found["p95 of response sizes by day"].keys() == on_the_day.keys()
+    assert all(abs(size - 512) <= 5.12 for size in found["p95 of response sizes by day"].values())
+    assert found["latest view"].keys() == {client for client, _, _ in _VIEWS}
+    assert f"10.0.0.3 {_LONG}" in found["latest page"]
 
 
 def _check_leaderboard(found: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The blog example: views by url, of the site and in 24 hours, and requests by visitor."""
+"""The blog example: views by url, of the site and in 24 hours, requests by visitor, and measures that are no sums."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 from demo.check.readback import read_groups, read_rolling
 from demo.example import Example, Finding, Numbers, Reading, highest
 from demo.examples.blog.access_log import read_log
+from demo.examples.blog.measures import Measures
 from demo.examples.blog.traffic import View, blog_views
 from demo.examples.blog.truth import BlogTruth
 from demo.options import Setup
@@ -19,7 +20,7 @@ from demo.sending.deliveries import Deliveries, with_duplicates
 from demo.sending.send import Feed
 from demo.terminal import Progress, printable
 from dynamodb_counters import Aggregate, Counters, Event, Window
-from examples.blog.declarations import ROLLING, SITE, VIEW, VIEWS, VISITORS
+from examples.blog.declarations import ACTIVE, LATEST, ROLLING, SITE, SIZES, VIEW, VIEWS, VISITORS
 
 _SHOWN: Final = 10
 
@@ -32,6 +33,7 @@ class Declared(NamedTuple):
     site: Aggregate
     visitors: Aggregate
     rolling: Window
+    measures: Measures
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Blog(Example):
     """The blog, whose views may be replayed from a log."""
 
     leading: ClassVar[bool] = True
-    declared: ClassVar[Declared] = Declared(VIEW, VIEWS, SITE, VISITORS, ROLLING)
+    declared: ClassVar[Declared] = Declared(VIEW, VIEWS, SITE, VISITORS, ROLLING, Measures(ACTIVE, SIZES, LATEST))
     noun: ClassVar[str] = "views"
 
     views: Sequence[View]
@@ -86,6 +88,7 @@ class Blog(Example):
             "views": groups["url"],
             "requests": groups["clientId"],
             "views in 24 h": rolling,
+            **self.declared.measures.read(counters, self.truth),
         }
         return Reading(counts, interval)
 
@@ -95,6 +98,7 @@ class Blog(Example):
             "views": self.truth.counts,
             "requests": self.truth.visitors,
             "views in 24 h": self.truth.rolling(reading.covered),
+            **self.declared.measures.expected(self.truth, reading.counts),
         }
 
     def lines(self, finding: Finding) -> Sequence[str]:
@@ -107,11 +111,14 @@ class Blog(Example):
             *([f"{'':>21} … and {len(views) - len(top):,} more"] if len(views) > len(top) else []),
             f"{finding.found['all views']['the site']:>9,} {sum(last_day.values()):>10,}  the whole site",
             "",
+            *self.declared.measures.lines(finding.found),
+            "",
             f"last 24 h              from {_minute(start)} up to, not including, {_minute(end)} UTC",
             f"visitors               {len(finding.found['requests']):,}",
             f"lines not understood   {self.unparsable_lines:,}",
             f"read units             {finding.measured.window:.2f} per window query",
             f"write units            {self.price(finding, 2)}",
+            f"                       {self.declared.measures.price(finding.measured)}",
         ]
 
     def price(self, finding: Finding, digits: int) -> str:
@@ -120,7 +127,8 @@ class Blog(Example):
 
     def units(self, finding: Finding) -> dict[str, float]:
         """Write units per event."""
-        costs, counted = finding.measured, self.declared[1:]
+        costs, declared = finding.measured, self.declared
+        counted = (declared.views, declared.site, declared.visitors, declared.rolling)
         return {"accept": costs.accept, "aggregate": costs.aggregate(counted) + costs.index(counted)}
 
     def section(self, finding: Finding) -> dict[str, Any]:
@@ -134,22 +142,30 @@ class Blog(Example):
             "site_views": finding.found["all views"]["the site"],
             "visitors": finding.found["requests"],
             "rolling_24h": {**finding.reading.covered.section(), "counts": finding.found["views in 24 h"]},
+            "measures": self.measured(finding),
             "write_units_per_event": self.units(finding),
             "window_read_units": costs.window,
         }
 
+    def measured(self, finding: Finding) -> Numbers:
+        return {name: finding.found[name] for name in sorted(self.declared.measures.names() & finding.found.keys())}
+
     def queries(self, table: str) -> Sequence[str]:
         last = self.truth.last
         url = next(iter(highest(self.truth.counts, 1)), "/")
+        client = next(iter(highest(self.truth.visitors, 1)), "-")
         as_of = f"datetime.fromisoformat({last.isoformat()!r})" if last else "None"
         return [
             "from datetime import datetime",
             "from dynamodb_counters import Counters",
-            "from examples.blog.declarations import ROLLING, VIEWS",
+            "from examples.blog.declarations import ACTIVE, LATEST, ROLLING, SIZES, VIEWS",
             f"counters = Counters({table!r})",
             f"url = {url!r}",
             "print(counters.get(VIEWS, url=url).measures)",
             f"print(counters.window(ROLLING, url=url).last(hours=24, as_of={as_of}))",
+            f"print(counters.active(ACTIVE).last(days=30, as_of={as_of}))",
+            f"print(counters.distributions(SIZES).last(days=7, as_of={as_of}).p(0.95))",
+            f"print(counters.largest(LATEST, clientId={client!r}))",
         ]
 
 
@@ -165,10 +181,11 @@ def _sent(setup: Setup) -> tuple[Sequence[View], datetime, int]:
 
 
 def _replayed(log: Path, progress: Progress) -> tuple[list[View], int]:
-    views, line = [], 0
+    """The views of a log: those of the same url, time and client are the same view, as the first one is logged."""
+    views, line, first = [], 0, dict[tuple[str | int | None, ...], View]()
     for line, view in enumerate(read_log(log), start=1):
         if view is not None:
-            views.append(view)
+            views.append(first.setdefault(view[:3], view))
         if line % 10_000 == 0:
             progress.now_and_then(f"reading {log}: {line:,} lines")
     unparsable = line - len(views)

@@ -5,29 +5,33 @@ from __future__ import annotations
 import math
 import random
 from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 DEFAULT_VIEWS: Final = 3_400
 _PAGES: Final = 250
-_SPAN: Final = timedelta(hours=48)
+_SPAN: Final = timedelta(days=10)
 _NEW_VISITOR: Final = 0.35
+_NOT_MODIFIED: Final = 0.05
 
 
 class View(NamedTuple):
-    """A client viewed a url; `time` is ISO 8601 in UTC."""
+    """A client viewed a url; `time` is ISO 8601 in UTC, `size` that of the response in bytes, if there was a body."""
 
     url: str
     time: str
     client: str
+    size: int | None = None
 
-    def as_event(self) -> dict[str, str]:
-        return {"url": self.url, "time": self.time, "clientId": self.client}
+    def as_event(self) -> dict[str, Any]:
+        event = {"url": self.url, "time": self.time, "clientId": self.client}
+        return event if self.size is None else {**event, "bytes": self.size}
 
 
 def blog_views(rng: random.Random, end: datetime, count: int = DEFAULT_VIEWS) -> list[View]:
-    """Generate views of the two days before `end`, in order of time; the last one is at `end`.
+    """Generate views of the ten days before `end`, in order of time; the last one is at `end`.
 
     A few pages get most of the views (Zipf's law), afternoons are busier than nights, and frequent visitors return.
+    Sizes are log-normal; a response to a browser that has the page has none.
     """
     pages = [f"/blog/{2010 + rank % 15}/post-{rank}.html" for rank in range(1, _PAGES + 1)]
     popularity = [1 / rank for rank in range(1, _PAGES + 1)]
@@ -41,7 +45,8 @@ def blog_views(rng: random.Random, end: datetime, count: int = DEFAULT_VIEWS) ->
         visitor = rng.choice(visits) if visits and rng.random() > _NEW_VISITOR else _address(rng)
         visits.append(visitor)
         time = (end - age).astimezone(UTC).isoformat(timespec="seconds")
-        views.append(View(page, time, visitor))
+        size = None if rng.random() < _NOT_MODIFIED else round(rng.lognormvariate(9, 1.5))
+        views.append(View(page, time, visitor, size))
     return views
 
 

@@ -10,9 +10,21 @@ from typing import Any, ClassVar, Final
 from demo.check.readback import read_groups
 from demo.example import Finding, Numbers, Reading
 from demo.examples.blog.example import Blog, Declared
+from demo.examples.blog.measures import Measures
 from demo.terminal import Progress
 from dynamodb_counters import Counters
-from examples.packed.declarations import ROLLING, SITE, VIEW, VIEWS, VIEWS_IN_PAGES, VISITORS, VISITORS_IN_PAGES
+from examples.packed.declarations import (
+    ACTIVE,
+    LATEST,
+    ROLLING,
+    SITE,
+    SIZES,
+    VIEW,
+    VIEWS,
+    VIEWS_IN_PAGES,
+    VISITORS,
+    VISITORS_IN_PAGES,
+)
 
 _BOTH_WAYS: Final = {"in items": (VIEWS, VISITORS), "in pages": (VIEWS_IN_PAGES, VISITORS_IN_PAGES)}
 """Aggregates of many groups: by url, by visitor."""
@@ -22,7 +34,7 @@ _BOTH_WAYS: Final = {"in items": (VIEWS, VISITORS), "in pages": (VIEWS_IN_PAGES,
 class Packed(Blog):
     """Return the blog's deliveries, in the same order, to a table of its own."""
 
-    declared: ClassVar[Declared] = Declared(VIEW, VIEWS, SITE, VISITORS, ROLLING)
+    declared: ClassVar[Declared] = Declared(VIEW, VIEWS, SITE, VISITORS, ROLLING, Measures(ACTIVE, SIZES, LATEST))
     noun: ClassVar[str] = "packed views"
 
     def read(self, counters: Counters, progress: Progress) -> Reading:
@@ -44,6 +56,7 @@ class Packed(Blog):
         return [
             f"    packed             {self.price(finding, 4)}; {costs.accept_reads:.4f} read units to accept",
             *(f"    {name:<19}{url:.4f} by url, {visitor:.4f} by visitor" for name, (url, visitor) in prices),
+            f"    measures           {self.declared.measures.price(costs)}",
         ]
 
     def section(self, finding: Finding) -> dict[str, Any]:
@@ -60,6 +73,7 @@ class Packed(Blog):
                 "views": found["views"],
                 "site_views": found["all views"]["the site"],
                 "visitors": found["requests"],
+                "measures": self.measured(finding),
                 "rolling_24h": {**finding.reading.covered.section(), "counts": found["views in 24 h"]},
             },
         }

@@ -1,20 +1,34 @@
-"""Views of a blog, by url, by visitor and in the last 24 hours. Its design prescribes the keys, hence the templates."""
+"""Views of a blog: by url and visitor, in the last 24 hours, active visitors, response sizes, latest pages.
+
+Its design prescribes the keys, hence the templates.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Final
 
-from dynamodb_counters import Aggregate, Count, Event, Ranking, Window
+from dynamodb_counters import (
+    ActiveMembers,
+    Aggregate,
+    Attr,
+    Attribute,
+    Count,
+    Event,
+    Extremes,
+    Percentiles,
+    Ranking,
+    Window,
+)
 
 VIEW: Final = Event(
     "view",
     pk="URL#{url}",
     sk="T#{time}#CID#{clientId}",
     retention=timedelta(days=7),
-    attributes={"url": str, "time": datetime, "clientId": str},
+    attributes={"url": str, "time": datetime, "clientId": str, "bytes": Attribute(int, required=False, minimum=0)},
 )
-"""A client viewed a url. The same url, time and client again is the same view."""
+"""A client viewed a url, by a response of so many bytes. The same url, time and client again is the same view."""
 
 VIEW_SCHEMA: Final = {**VIEW.json_schema, "additionalProperties": False}
 """JSON Schema of a posted view: what strangers send has no other attributes."""
@@ -25,3 +39,12 @@ VISITORS: Final = Aggregate("visitors", VIEW, pk="CLIENT#{clientId}", sk="STATIS
 
 ROLLING: Final = Window("views_24h", VIEW, pk="URL#{url}", time="time", retention=None, future_tolerance=None)
 """Buckets never expire, so that a log of any age can be replayed and queried as of its own end."""
+
+ACTIVE: Final = ActiveMembers("active", VIEW, member="clientId", time="time")
+"""Unique visitors of any span of up to 30 days."""
+
+SIZES: Final = Percentiles(
+    "sizes", VIEW, attribute="bytes", time="time", precision=timedelta(days=1), where=Attr("bytes").exists()
+)
+LATEST: Final = Extremes("latest", VIEW, by="clientId", attribute="time", show="url")
+"""The page that each visitor viewed last."""

@@ -14,16 +14,17 @@ from cdk_dynamodb_counters import (
     StreamAggregator,
     WindowedCounter,
 )
-from examples.blog.declarations import ROLLING, SITE, VIEW, VIEW_SCHEMA, VIEWS, VISITORS
+from examples.blog.declarations import ACTIVE, LATEST, ROLLING, SITE, SIZES, VIEW, VIEW_SCHEMA, VIEWS, VISITORS
 
 
 class BlogStack(Stack):
-    """Views per url, of the site and in 24 hours, and requests per visitor; with a public API and a live page."""
+    """Views per url, of the site and in 24 hours, visitors, response sizes; with a public API and a live page."""
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
         super().__init__(scope, construct_id, description="Exact view counts of a blog on DynamoDB")
         counters = DedupCounterTable(self, "Counters", ranking_index=True)
         aggregator = StreamAggregator(self, "Aggregator", table=counters, aggregates=[VIEWS, SITE, VISITORS])
+        aggregator.add_aggregate(ACTIVE, SIZES, LATEST)
         WindowedCounter(self, "Rolling", table=counters, window=ROLLING)
         view = {"url": "{page}", "time": "{time}", "clientId": "{client}"}
         api = CounterApi(

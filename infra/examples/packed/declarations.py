@@ -14,6 +14,7 @@ VIEW: Final = Event(
     pk=blog.VIEW.pk,
     sk=blog.VIEW.sk,
     packed=Packed("time", bucket=timedelta(days=1), future_tolerance=None),
+    append_only=True,
     attributes=blog.VIEW.attributes,
 )
 """A client viewed a url. Without retention, so that a log of any age can be replayed."""
@@ -22,6 +23,9 @@ VIEWS: Final = replace(blog.VIEWS, source=VIEW)
 SITE: Final = replace(blog.SITE, source=VIEW)
 VISITORS: Final = replace(blog.VISITORS, source=VIEW)
 ROLLING: Final = replace(blog.ROLLING, source=VIEW)
+ACTIVE: Final = replace(blog.ACTIVE, source=VIEW)
+SIZES: Final = replace(blog.SIZES, source=VIEW)
+LATEST: Final = replace(blog.LATEST, source=VIEW, only="largest")
 
 VIEWS_IN_PAGES: Final = Aggregate("views-in-pages", VIEW, by="url", pages=True)
 VISITORS_IN_PAGES: Final = Aggregate("visitors-in-pages", VIEW, by="clientId", pages=True)

@@ -6,7 +6,17 @@ from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
-from examples.packed.declarations import ROLLING, SITE, VIEWS, VIEWS_IN_PAGES, VISITORS, VISITORS_IN_PAGES
+from examples.packed.declarations import (
+    ACTIVE,
+    LATEST,
+    ROLLING,
+    SITE,
+    SIZES,
+    VIEWS,
+    VIEWS_IN_PAGES,
+    VISITORS,
+    VISITORS_IN_PAGES,
+)
 
 
 class PackedStack(Stack):
@@ -16,7 +26,7 @@ class PackedStack(Stack):
         super().__init__(scope, construct_id, description="Exact view counts of a blog on DynamoDB, of packed views")
         counters = DedupCounterTable(self, "Counters", ranking_index=True)
         aggregator = StreamAggregator(self, "Aggregator", table=counters, aggregates=[VIEWS, SITE, VISITORS])
-        aggregator.add_aggregate(VIEWS_IN_PAGES, VISITORS_IN_PAGES)
+        aggregator.add_aggregate(VIEWS_IN_PAGES, VISITORS_IN_PAGES, ACTIVE, SIZES, LATEST)
         WindowedCounter(self, "Rolling", table=counters, window=ROLLING)
 
         CfnOutput(self, "TableName", value=counters.table_name)

@@ -19,7 +19,13 @@ from tests.unit.demo.fakes import NOW, finding
 BLOG = Blog([View("/a", NOW.isoformat(), "c")] * 2, NOW)
 SITE = finding(
     BLOG,
-    {"all views": {"the site": 1}, "views": {"/a": 1}, "requests": {"c": 1}, "views in 24 h": {"/a": 1}},
+    {
+        "all views": {"the site": 1},
+        "views": {"/a": 1},
+        "requests": {"c": 1},
+        "views in 24 h": {"/a": 1},
+        **BLOG.declared.measures.expected(BLOG.truth, {}),
+    },
     costs=Costs(1.0, {"views": 2.0}, 0.5, {}),
 )
 PAGES = Pages(

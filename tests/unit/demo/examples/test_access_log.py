@@ -13,7 +13,7 @@ from demo.examples.blog.traffic import View
 
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _COMBINED = '83.149.9.216 - - [17/May/2015:10:05:03 +0000] "GET /a.png HTTP/1.1" 200 203023 "http://b.c/" "Mozilla/5.0"'
-_VIEW = View("/a.png", "2015-05-17T10:05:03+00:00", "83.149.9.216")
+_VIEW = View("/a.png", "2015-05-17T10:05:03+00:00", "83.149.9.216", 203023)
 
 _text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"))
 # As a server writes it: quotes and backslashes escaped.
@@ -40,7 +40,7 @@ def test_logged_requests_are_read_back(
     line = f'{client} - {user} [{_stamp(time)}] "{method} {target}{version}" 200 512{tail}'
 
     expected = time.replace(microsecond=0).astimezone(UTC).isoformat()
-    assert parse_line(line) == View(target, expected, client)
+    assert parse_line(line) == View(target, expected, client, 512)
 
 
 @pytest.mark.parametrize("name", ["access.log", "access.log.gz"])

@@ -1,0 +1,119 @@
+"""Measures of the blog that are no sums: unique visitors of some days, percentiles of sizes, latest pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, time, timedelta
+from typing import Final, NamedTuple
+
+from demo.cost import Costs
+from demo.example import Numbers, highest
+from demo.examples.blog.truth import BlogTruth
+from demo.terminal import printable
+from dynamodb_counters import ActiveMembers, Counters, Extremes, Percentiles
+
+_DAY: Final = timedelta(days=1)
+_PERCENTS: Final = (50, 95, 99)
+_THREADS: Final = 8
+_SHOWN_DAYS: Final = 5
+
+_UNIQUE: Final = {days: f"unique visitors, {days} days to" for days in (1, 7, 30)}
+_SIZES: Final = {days: f"response sizes, {days} days" for days in (1, 7, 30)}
+_P95: Final = "p95 of response sizes by day"
+_LATEST: Final = "latest view"
+_PAGES: Final = "latest page"
+
+
+class Measures(NamedTuple):
+    """How visitors, sizes and latest pages are declared."""
+
+    active: ActiveMembers
+    sizes: Percentiles
+    latest: Extremes
+
+    def read(self, counters: Counters, truth: BlogTruth) -> Numbers:
+        """Read them of each day and of the last ones, and of each visitor."""
+        if not truth.days:
+            return {}
+        start, end = (datetime.combine(day, time(), UTC) for day in (truth.days[0], truth.days[-1] + _DAY))
+        active, sizes = counters.active(self.active), counters.distributions(self.sizes)
+        found: dict[str, dict[str, float]] = {}
+        for days, name in _UNIQUE.items():
+            counts = active.rolling(start, end, timedelta(days=days))
+            found[name] = {_day(count.end - _DAY): int(count.count) for count in counts}
+        for days, name in _SIZES.items():
+            spread = sizes.last(days=days, as_of=end - timedelta(seconds=1))
+            found[name] = _known({f"p{percent}": spread.p(percent / 100) for percent in _PERCENTS})
+        by_day = zip(truth.days, sizes.series(start, end, step="day"), strict=True)
+        found[_P95] = _known({str(day): spread.p(0.95) for day, spread in by_day})
+        with ThreadPoolExecutor(_THREADS) as pool:
+            latest = pool.map(lambda client: counters.largest(self.latest, clientId=client), truth.latest)
+            views = [(client, view) for client, views in zip(truth.latest, latest, strict=True) for view in views]
+        found[_LATEST] = {client: _seconds(view.value) for client, view in views}
+        found[_PAGES] = {f"{client} {view.shown['url']}": _seconds(view.value) for client, view in views}
+        return found
+
+    def expected(self, truth: BlogTruth, found: Numbers) -> Numbers:
+        """Return the numbers that must have been read; a percentile may differ by the declared error."""
+        if not truth.days:
+            return {}
+        error, today = float(self.sizes.error), truth.days[-1]
+        sizes = {
+            name: {f"p{percent}": truth.size(percent, today, days) for percent in _PERCENTS}
+            for days, name in _SIZES.items()
+        }
+        sizes[_P95] = {str(day): truth.size(95, day, 1) for day in truth.days}
+        viewed = {f"{client} {url}": moment.timestamp() for (client, url), moment in truth.viewed.items()}
+        return {
+            **{name: {str(day): truth.unique(day, days) for day in truth.days} for days, name in _UNIQUE.items()},
+            **{what: _within(error, found.get(what, {}), _known(exact)) for what, exact in sizes.items()},
+            _LATEST: {client: moment.timestamp() for client, moment in truth.latest.items()},
+            # Any of the pages that a client viewed in the same second may be named.
+            _PAGES: {name: viewed.get(name, 0) for name in found.get(_PAGES, {})},
+        }
+
+    def lines(self, found: Numbers) -> Sequence[str]:
+        """A table of the last days, and the page that was viewed last."""
+        if not found.keys() >= self.names():
+            return []
+        unique, days = [found[name] for name in _UNIQUE.values()], list(found[_UNIQUE[1]])[-_SHOWN_DAYS:]
+        return [
+            f"{'unique visitors':<16}{'on the day':>14}{'7 days to it':>14}{'30 days to it':>14}{'p95 of bytes':>14}",
+            *(
+                f"{day:<16}" + "".join(f"{counts.get(day, 0):>14,.0f}" for counts in (*unique, found[_P95]))
+                for day in days
+            ),
+            *(f"latest page            {printable(page)}" for page in highest(found[_PAGES], 1)),
+        ]
+
+    def price(self, costs: Costs) -> str:
+        """Return the write units that each takes per distinct view."""
+        active, sizes, latest = (costs.aggregate(declared._parts) for declared in self)
+        return f"{active:.4f} for unique visitors, {sizes:.4f} for sizes, {latest:.4f} for the latest page"
+
+    @classmethod
+    def names(cls) -> frozenset[str]:
+        return frozenset((*_UNIQUE.values(), *_SIZES.values(), _P95, _LATEST, _PAGES))
+
+
+def _day(moment: datetime) -> str:
+    return str(moment.date())
+
+
+def _seconds(value: object) -> float:
+    assert isinstance(value, datetime)
+    return value.timestamp()
+
+
+def _known(values: Mapping[str, object]) -> dict[str, float]:
+    """Those that are not None: there may be days without a size."""
+    return {name: float(str(value)) for name, value in values.items() if value is not None}
+
+
+def _within(error: float, found: Mapping[str, float], exact: Mapping[str, float]) -> dict[str, float]:
+    """The values that were found where they are near enough, else the exact ones."""
+    return {
+        name: found[name] if name in found and abs(found[name] - value) <= error * value else value
+        for name, value in exact.items()
+    }
