@@ -30,7 +30,10 @@ class Paginator:
     call: Callable[..., dict[str, Any]]
 
     def paginate(self, **request: Any) -> Iterator[dict[str, Any]]:
-        left = request.pop("PaginationConfig", {}).get("MaxItems")
+        config = request.pop("PaginationConfig", {})
+        left = config.get("MaxItems")
+        if config.get("PageSize"):
+            request["Limit"] = config["PageSize"]
         while True:
             page = self.call(**request)
             if left is not None:
