@@ -22,6 +22,7 @@ from benchmarks import (
     function_cpu,
     latency,
     leaderboard,
+    measures,
     packing,
     page_growth,
     page_shards,
@@ -78,12 +79,17 @@ class Sizes:
     paged_groups: tuple[int, ...] = (10, 1_000, 100_000, 1_000_000, 10_000_000)
     paged_partitions: tuple[int, ...] = (4, 16, 64, 256)
     rare_partitions: tuple[int, ...] = (4, 16, 100)
+    visitors: tuple[tuple[int, int], ...] = ((60, 300), (400, 30))
+    """Days, and members that are active on some of them."""
+    values: int = 5_000
 
 
 _TINY: Final = Sizes(
     200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, 256, 640, (1_000,), (1,), 3.0, 1, 1, (4,), 0.1, 1, 2, 1, 500, 500
 )
-TINY: Final = replace(_TINY, paged_groups=(10, 1_000), paged_partitions=(4,), rare_partitions=(4,))
+TINY: Final = replace(
+    _TINY, paged_groups=(10, 1_000), paged_partitions=(4,), rare_partitions=(4,), visitors=((31, 3),), values=200
+)
 """Just enough to show that everything runs."""
 
 
@@ -164,6 +170,10 @@ def _sections(sizes: Sizes, say: Say, *, with_engine: bool) -> Iterator[Section]
         },
     )
     yield (
+        "measures",
+        {"measures": lambda _: {"memory": measures.measure(MemoryDatabase(), sizes.visitors, sizes.values)}},
+    )
+    yield (
         "simulation",
         {
             "scale": lambda _: scale.measure(sizes.rates, sizes.groups, sizes.seconds),
@@ -240,6 +250,7 @@ def measure_engine(engine: DynamoDBLocal, events: int, report: Report) -> dict[s
     report["latency"] = latency.measure(engine, events)
     with EngineDatabase(engine) as database:
         report["windows"]["engine"] = windows.measure(database, 10)
+        report["measures"]["engine"] = measures.measure(database, ((31, 3),), events // 5)
     return found
 
 

@@ -45,6 +45,34 @@ _QUESTIONS: Final = {
     "read units, again": "units",
     "calls, again": "calls",
 }
+_MEASURES: Final = {
+    "unique": (
+        "Members of the last 30 days",
+        ("engine", "days", "kept as"),
+        {
+            "write units per member and day": "write_units",
+            "with checkpoints": "with_checkpoints",
+            "read units": "read_units",
+            "read units of each day's": "series_read_units",
+            "exact": "exact",
+        },
+    ),
+    "percentiles": (
+        "Percentiles of log-normal values",
+        ("engine", "spread", "kept as"),
+        {
+            "write units per value": "write_units",
+            "per batch and bucket": "units_per_bucket",
+            "read units": "read_units",
+            "error %": "error_percent",
+        },
+    ),
+    "extremes": (
+        "Largest value",
+        ("engine", "values come", "kept by"),
+        {"write units per value": "units_per_value", "read units": "read_units", "exact": "exact"},
+    ),
+}
 _LATENCY: Final = {"median, s": "p50", "to PutItem's": "p50_ratio", "99th percentile, to PutItem's": "p99_ratio"}
 _SECONDS: Final = {"CPU seconds": "cpu_seconds", "wall seconds": "wall_seconds"}
 
@@ -56,6 +84,7 @@ def tables(report: Report) -> Tables:
         **_of_cost(report),
         **packed_tables(report),
         **paged_tables(report),
+        **_of_measures(report),
         **_of_partitions(report),
         **_of_bill(report),
         **_of_times(report),
@@ -175,6 +204,13 @@ def paged_tables(report: Report) -> Tables:
         ],
     }
     return found
+
+
+def _of_measures(report: Report) -> Tables:
+    return {
+        title: _table(kinds, {engine: each[name] for engine, each in report["measures"].items()}, columns)
+        for name, (title, kinds, columns) in _MEASURES.items()
+    }
 
 
 def _months(found: Report) -> Iterator[Row]:

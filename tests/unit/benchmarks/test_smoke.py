@@ -24,7 +24,7 @@ def test_every_section_ends(report: dict[str, Any]) -> None:
 
 @pytest.mark.skipif(os.environ.get("ENGINES") != "all", reason="`make engines` runs it")
 def test_the_section_on_dynamodb_local_ends(dynamodb_local_engine: DynamoDBLocal) -> None:
-    report: dict[str, Any] = {"windows": {}}
+    report: dict[str, Any] = {"windows": {}, "measures": {}}
     found = measure_engine(dynamodb_local_engine, TINY.engine, report)
 
     assert all(design["exact"] for design in found["designs"].values())
