@@ -10,10 +10,12 @@ from typing import Final
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.generations import base_name
+from dynamodb_counters._declarations.kinds import Read, group_fields, read_by
 from dynamodb_counters._declarations.measures import Count, Histogram, Measure, Sum, TimeWeighted
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.decimals import format_number
+from dynamodb_counters._items.derived_fields import LOG, parts_of
 
 _COMPARED: Final = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "begins_with": "begins with"}
 """ASCII, because CloudFormation forgets other characters of a template's metadata."""
@@ -28,7 +30,11 @@ def words_of(declaration: Declaration) -> str:
     >>> words_of(Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", views=Count(), b=Sum("n")))
     'event view by url: views (count), b (sum of n)'
     """
-    by = f"by {', '.join(declaration.fields)}" if declaration.fields else "in total"
+    fields = group_fields(declaration)
+    if isinstance(declaration, Aggregate) and declaration._longest:
+        # Stretches of time are how it lies in the table.
+        fields = tuple(field for field in fields if field != declaration._sk_template.fields[0])
+    by = f"by {', '.join(fields)}" if fields else "in total"
     parts = [*_details(declaration)]
     if declaration.where is not None:
         parts.append(f"where {condition_words(declaration.where)}")
@@ -104,14 +110,16 @@ def _literal(value: str | int | Decimal | bool) -> str:
 
 
 def _details(declaration: Declaration) -> Iterator[str]:
+    if isinstance(declaration, Aggregate) and (read := read_by(declaration)) != "get":
+        yield _own_words(declaration, read)
     if isinstance(declaration, Aggregate):
-        for name, measure in declaration.measures.items():
+        for name, measure in declaration.measures.items() if read == "get" else ():
             yield f"{name} ({measure_words(measure, name)})"
         if declaration.ranking is not None:
             yield f"ranked by {declaration.ranking.measure}"
         if declaration.write_shards > 1:
             yield f"on {declaration.write_shards} write shards"
-        if declaration.pages:
+        if declaration.pages and read == "get":
             yield "in pages"
         if declaration.retention is not None:
             yield f"kept {length_words(declaration.retention)}"
@@ -120,3 +128,17 @@ def _details(declaration: Declaration) -> Iterator[str]:
     unit = length_words(declaration.precision).split()[-1]
     yield f"{measure_words(declaration.measure)} by {declaration.time} to the {unit} in {tiers}"
     yield f"kept {length_words(declaration.retention)}" if declaration.retention else "kept for good"
+
+
+def _own_words(aggregate: Aggregate, read: Read) -> str:
+    """The sums of an aggregate that only a read of its own understands."""
+    first, *others = aggregate._sk_template.fields
+    if read == "extremes":
+        only = f"only the {aggregate._only} of" if aggregate._only else "extremes of"
+        return f"{only} {parts_of(first)[0]}{' with ' if others else ''}{', '.join(others)}"
+    time, tier, _ = parts_of(first)
+    timed = f" by {time} to the {tier}" if aggregate._shelved else ""
+    if isinstance(aggregate.source, Aggregate):
+        return f"active members{timed}, spans up to {aggregate.source._longest} {tier}s"
+    path, derived, _ = parts_of(aggregate._sk_template.fields[-1])
+    return f"distribution of {path}, error {derived.removeprefix(LOG)}{timed}"

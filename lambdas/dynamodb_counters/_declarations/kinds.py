@@ -33,6 +33,10 @@ _ADVICE: Final[dict[type, tuple[str, str]]] = {
 Read: TypeAlias = Literal["get", "active", "distribution", "distributions", "extremes"]
 
 
+TIMED: Final = ("active", "distributions")
+"""Reads over spans of time."""
+
+
 def read_by(aggregate: Aggregate) -> Read:
     """The read that understands the groups of an aggregate, by what its sort key ends in.
 
@@ -46,6 +50,17 @@ def read_by(aggregate: Aggregate) -> Read:
     if any(name.startswith(LOG) for name in derived):
         return "distributions" if aggregate._shelved else "distribution"
     return "extremes" if ORDER in derived else "get"
+
+
+def group_fields(declared: Aggregate | Window) -> tuple[str, ...]:
+    """The fields by which a read names one group: of what only a read of its own understands, those of its partition.
+
+    >>> request = Event("request", key="id")
+    >>> [group_fields(each) for each in Extremes("slowest", request, by="route", attribute="ms")._parts]
+    [('route',)]
+    """
+    own = isinstance(declared, Aggregate) and read_by(declared) != "get"
+    return declared._pk_template.fields if own else declared.fields
 
 
 def require_aggregate(declared: object, argument: str = "aggregate") -> None:

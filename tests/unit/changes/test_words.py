@@ -11,24 +11,28 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import (
+    ActiveMembers,
     Aggregate,
     Attr,
     Average,
     Condition,
     Count,
     Event,
+    Extremes,
     Histogram,
     Items,
     Packed,
+    Percentiles,
     Ranking,
     Sum,
+    TimeWeighted,
     Window,
 )
 from dynamodb_counters._changes.change_words import advice, differences, event_differences, told
 from dynamodb_counters._changes.effective import merged
 from dynamodb_counters._changes.summary import aspects, summarized
 from dynamodb_counters._changes.words import condition_words, length_words, words_of
-from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations import Declarable, Declaration, flatten
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
@@ -84,6 +88,37 @@ def test_groups_in_pages_in_words() -> None:
     paged = Aggregate("views", _VIEW, by="url", pages=True)
     assert words_of(paged) == "event view by url: views (count), in pages"
     assert differences(merged((paged,), (replace(paged, pages=False),)).changes["views"]) == [("in pages", "no", "yes")]
+
+
+_GROWING = replace(_VIEW, append_only=True)
+_USERS = ActiveMembers("users", _VIEW, by="url", member="client", time="time")
+_SIZES = Percentiles("sizes", _VIEW, attribute="ms")
+_PACES = Percentiles("paces", _VIEW, by="url", attribute="ms", error=0.02, time="at", retention=timedelta(days=9))
+_LATEST = Extremes("latest", _VIEW, by="client", attribute="time", show=("url", "status"))
+_SLOWEST = Extremes("slowest", _GROWING, attribute="ms", only="largest")
+_SEATS = Window("seats", _VIEW, by="team", time="at", measure=TimeWeighted("seats"), retention=None)
+
+
+@pytest.mark.parametrize(
+    ("declared", "words"),
+    [
+        (_USERS._members, "event view by url, client, time:day: items (count), in pages"),
+        (_USERS, "aggregate users-members by url: active members by time to the day, spans up to 30 days"),
+        (_SIZES, "event view in total: distribution of ms, error 0.01"),
+        (_PACES, "event view by url: distribution of ms, error 0.02 by at to the hour, kept 9 days"),
+        (_LATEST, "event view by client: extremes of time with url, status"),
+        (_SLOWEST, "event view in total: only the largest of ms"),
+        (_SEATS, "event view by team: level of seats by at to the minute in hours and months, kept for good"),
+    ],
+    ids=["members", "active", "distribution", "distributions", "extremes", "largest", "level"],
+)
+def test_measures_beyond_sums_in_words(declared: Declarable, words: str) -> None:
+    assert words_of(flatten([declared])[-1]) == words
+
+
+def test_a_change_to_only_one_extreme_is_in_words() -> None:
+    one, two = (flatten([Extremes("slowest", _GROWING, attribute="ms", only=only)])[0] for only in (None, "largest"))
+    assert differences(merged((two,), (one,)).changes["slowest"]) == [("keeps only", "nothing", "the largest")]
 
 
 @pytest.mark.parametrize("changes", [{"pages": True}, {"sk": "OTHER#{url}"}], ids=["pages", "keys"])
@@ -156,6 +191,7 @@ def test_events_that_differ_read_differently() -> None:
                 {"sk": "AT#{time}"},
                 {"retention": timedelta(days=7)},
                 {"version": "at"},
+                {"append_only": True},
                 {"packed": packed},
                 {"packed": replace(packed, parts=4)},
                 {"packed": replace(packed, parts=4, partition_by="url")},

@@ -20,7 +20,10 @@ from dynamodb_counters._fold.page_layout import level_of, texts_of
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk
 from dynamodb_counters._items.conversions import plain_value
+from dynamodb_counters._items.derived_fields import LOG, ORDER, parts_of
 from dynamodb_counters._items.escaping import unescape
+from dynamodb_counters._items.log_bins import log_bins
+from dynamodb_counters._items.ordered_texts import value_of
 from dynamodb_counters._items.table_schema import (
     CHECKPOINT_PREFIX,
     CHUNK,
@@ -335,4 +338,12 @@ def _shard(item: Image) -> str:
 
 def _fields(declared: Aggregate | Window, item: Image) -> dict[str, str]:
     """The fields of a group; none if its item does not show them, as that of another declaration."""
-    return dict(zip(declared.fields, group_of_item(declared, item) or (), strict=False))
+    found = zip(declared.fields, group_of_item(declared, item) or (), strict=False)
+    return {name: _value(parts_of(name)[1], text) for name, text in found}
+
+
+def _value(derived: str, text: str) -> str:
+    """The value that the text of a bin, or one in the order of values, stands for; other texts are themselves."""
+    if derived.startswith(LOG):
+        return str(log_bins(Decimal(derived.removeprefix(LOG))).value_of(text))
+    return str(value_of(text)) if derived == ORDER else text

@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from dynamodb_counters import ActiveMembers, Event, Extremes, Percentiles
+from dynamodb_counters._declarations import Declarable
 from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters.testing import counters_in_memory
 from simulation.workbench import Workbench
 from tests.unit.cli.commands.test_quarantine import SALE, SHOPS
 from tests.unit.cli.in_process import Done, run
@@ -91,6 +94,34 @@ def test_a_chunks_rows_and_a_groups_watermarks_are_listed(written: dict[str, dic
     assert chunk["rows"][0]["values"]["clientId"]
     group = decode(tmp_path, printed(written["Group"])).out
     assert "watermark of the shard BoQ5bwk4LFsF: counted through 4421584500000000017450439" in group
+
+
+def test_groups_of_measures_beyond_sums_are_written_by_what_their_texts_stand_for(tmp_path: Path) -> None:
+    view = Event("view", key=("url", "time", "client"))
+    declared: list[Declarable] = [
+        ActiveMembers("users", view, by="url", member="client", time="time"),
+        Percentiles("paces", view, by="url", attribute="ms", time="time"),
+        Percentiles("sizes", view, attribute="ms"),
+        Extremes("slowest", view, by="url", attribute="ms", show="client"),
+    ]
+    with counters_in_memory(declared) as counters:
+        for client, ms in (("c1", 250), ("c2", 250), ("c2", -3)):
+            at = f"2026-11-20T10:30:{abs(ms) % 60:02}Z"
+            counters.accept(view, {"url": "/a#b", "time": at, "client": client, "ms": ms})
+        found = counters.client.scan(TableName=counters.table_name)["Items"]
+        items = [item for item in found if item["pk"]["S"].startswith(("users", "paces", "s"))]
+        done = decode(
+            tmp_path, printed(items), "--table", counters.table_name, client=counters.client, clock=counters.clock
+        )
+    assert done.code == 0, done.err
+    for line in (
+        "  url=/a#b time:day=2026-11-20 gap=30 active=2",
+        "  url=/a#b client=c2 time:342d=2026-03-08 time:day=2026-11-20 items=2",
+        "  url=/a#b time:hour=2026-11-20T10 ms:log0.01=250.787 values=2",
+        "  ms:log0.01=-2.97099 values=1",
+        "a group of the aggregate 'slowest', url=/a#b ms:order=250 client=c2: items=1",
+    ):
+        assert f"{line}\n" in done.out, done.out
 
 
 def test_a_groups_tally_is_shown(tmp_path: Path) -> None:
