@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Aggregate, Average, Declaration, Event, Histogram, Measure, Window
 from dynamodb_counters._declarations.event_attributes import json_schema
+from dynamodb_counters._declarations.kinds import Read, group_fields, read_by
 from dynamodb_counters._declarations.quotas import MOST_CALLS, Quota
 from dynamodb_counters._http.parameters import (
     DEFAULT_COUNT,
@@ -20,11 +21,14 @@ from dynamodb_counters._http.parameters import (
     MAX_LIMIT,
     MAX_STEPS,
     OPTIONS,
+    ORDERS,
+    SHARES,
     SPAN,
     leaderboard_fields,
 )
 from dynamodb_counters._http.problems import PROBLEM_JSON
 from dynamodb_counters._http.quota_resources import LEASE
+from dynamodb_counters._reads.unit_pages import ByUnit
 from dynamodb_counters._timeline.calendars import NAMED_PERIODS, PERIODS
 
 Json: TypeAlias = dict[str, Any]
@@ -44,7 +48,7 @@ _OPTIONS: Final[dict[str, tuple[str, Json]]] = {
         {"type": "string", "enum": ["true", "false"], "default": "false"},
     ),
     "count": (
-        "Maximum number of groups, or of closed periods",
+        "Maximum number of groups, values or closed periods",
         {**_FROM_ONE, "maximum": MAX_COUNT, "default": DEFAULT_COUNT},
     ),
     "start": ("First moment of the span, with a UTC offset", _TIME),
@@ -66,6 +70,8 @@ _OPTIONS: Final[dict[str, tuple[str, Json]]] = {
         f"Length of a step, or hour, day, week, month, year; at most {MAX_STEPS} steps, all whole",
         {"type": "string", "pattern": f"{_DURATION['pattern']}|^({'|'.join(PERIODS)})$"},
     ),
+    "p": ("Shares of the percentiles: 0.5 is the median, 1 the maximum", {**_TEXT, "pattern": f"^{SHARES}$"}),
+    "order": ("From which end", {"type": "string", "enum": list(ORDERS)}),
     "as_of": ("End of the window, with a UTC offset, in the years 1970 to 9998; default: now", _TIME),
 }
 """The description and the schema of each parameter that is no field."""
@@ -118,6 +124,8 @@ def openapi(
 
 
 def _aggregate_paths(aggregate: Aggregate) -> Json:
+    if (read := read_by(aggregate)) != "get":
+        return _own_paths(aggregate, read)
     name, base = aggregate.name, f"/v1/aggregates/{aggregate.name}"
     fields, values = aggregate.fields, _values(aggregate.fields)
     measures = _object({measure: _measure(kind) for measure, kind in aggregate.measures.items()})
@@ -148,7 +156,34 @@ def _window_paths(window: Window) -> Json:
     if window.retention is None:
         summary = f"Last closed periods of {name}"
         paths[f"{base}/closed"] = _get(summary, f"closed_{name}", fields, OPTIONS["closed"], closed)
-    longest = min(window.longest or MAX_DURATION, MAX_DURATION)
+    return _bounded(paths, window.longest)
+
+
+def _own_paths(aggregate: Aggregate, read: Read) -> Json:
+    """The path of an aggregate that only a read of its own understands."""
+    name, fields, options = aggregate.name, group_fields(aggregate), OPTIONS[read]
+    values = _values(fields)
+    if read == "active":
+        answer = _object({"active": _TEXT, "values": values, **_COUNT})
+        paths = {f"/v1/active/{name}": _get(f"Active members of {name}", f"active_{name}", fields, options, answer)}
+    elif read == "extremes":
+        value = {"value": {"anyOf": [_NUMBER, _TIME]}, "items": _NUMBER, "shown": _TEXTS, **_STANDING}
+        ends = dict.fromkeys(ORDERS, _array(_object(value)))
+        answer = _object({"extremes": _TEXT, "values": values}, ends)
+        paths = {f"/v1/extremes/{name}": _get(f"Extremes of {name}", f"extremes_{name}", fields, options, answer)}
+    else:
+        ends = dict.fromkeys(SPAN, _TIME) if aggregate._shelved else {}
+        percentiles = {"type": "object", "additionalProperties": {**_NUMBER, "nullable": True}}
+        told = {"count": _NUMBER, "percentiles": percentiles, **ends, **_STANDING}
+        answer = _object({"distribution": _TEXT, "values": values, **told})
+        path = _get(f"Percentiles of {name}", f"distribution_{name}", fields, options, answer)
+        paths = {f"/v1/distributions/{name}": path}
+    return _bounded(paths, ByUnit(aggregate).longest if aggregate._shelved else None)
+
+
+def _bounded(paths: Json, longest: timedelta | None) -> Json:
+    """The paths with their longest span, and defaults."""
+    longest = min(longest or MAX_DURATION, MAX_DURATION)
     defaults = {"last": min(DEFAULT_LAST, longest), "step": min(DEFAULT_STEP, longest)}
     for operation in (path["get"] for path in paths.values()):
         for parameter in operation["parameters"]:
@@ -280,7 +315,7 @@ def _post_batch(counted: list[Declaration]) -> Json:
     body: Json = {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": {}}
     answer: Json = {"type": "object", "properties": {}}
     for kind, (declarable, options, schema) in kinds.items():
-        names = [declared.name for declared in counted if isinstance(declared, declarable)]
+        names = [one.name for one in counted if isinstance(one, declarable) and group_fields(one) == one.fields]
         if names:
             member = declarable.__name__.lower()
             entry = _body({member: {"type": "string", "enum": names}, "values": _TEXTS}, options)

@@ -12,13 +12,13 @@ from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
-from dynamodb_counters._declarations import Aggregate, Event, Window
+from dynamodb_counters._declarations import Aggregate, Event
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
 from dynamodb_counters._http.gateway_requests import filled_in
 from dynamodb_counters._http.lossless_json import read_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
-from dynamodb_counters._reads.bucket_queries import require_retained
+from dynamodb_counters._reads.bucket_queries import Timed, require_retained
 from dynamodb_counters._reads.statements import billing_period
 from dynamodb_counters._timeline.calendars import PERIODS, time_zone
 from dynamodb_counters._timeline.intervals import Interval
@@ -37,6 +37,10 @@ OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "series": ("last", "as_of", *SPAN, "step", *_CALENDAR),
     "closed": ("count",),
     "batch": _SPANS,
+    "active": (*_SPANS, "consistent"),
+    "distribution": ("p", "consistent"),
+    "distributions": (*_SPANS, "p", "consistent"),
+    "extremes": ("order", "count", "consistent"),
     "events": _PAGE,
 }
 """Parameters that a request may leave out, by its resource; of a batch, those of each window."""
@@ -62,6 +66,10 @@ MAX_DURATION: Final = timedelta(days=366)
 DEFAULT_LAST: Final = timedelta(hours=24)
 DEFAULT_STEP: Final = timedelta(hours=1)
 MAX_STEPS: Final = 200
+
+DEFAULT_SHARES: Final = "0.5,0.9,0.95,0.99,1"
+SHARES: Final = r"(0(\.[0-9]{1,6})?|1)(,(0(\.[0-9]{1,6})?|1)){0,19}"
+ORDERS: Final = ("largest", "smallest")
 
 _DURATION: Final = re.compile(r"([1-9][0-9]{0,6})(m|h|d)", re.ASCII)
 _UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
@@ -158,7 +166,19 @@ class QueryParameters:
         text = self.by_name.get("next")
         return Position(FIRST_SECOND, "", "") if text is None else Position.parse(text)
 
-    def last(self, window: Window) -> timedelta:
+    def shares(self) -> list[str]:
+        text = self.by_name.get("p", DEFAULT_SHARES)
+        if not re.fullmatch(SHARES, text, re.ASCII):
+            raise _invalid("p", text, "up to 20 numbers from 0 to 1, such as 0.5,0.95")
+        return text.split(",")
+
+    def order(self, default: str) -> str:
+        order = self.by_name.get("order", default)
+        if order not in ORDERS:
+            raise _invalid("order", order, " or ".join(ORDERS))
+        return order
+
+    def last(self, window: Timed) -> timedelta:
         """The length of a window: no longer than the longest that is declared, which its tiers are chosen for."""
         longest = window.longest or MAX_DURATION
         last = self._duration("last", min(DEFAULT_LAST, longest))
@@ -166,7 +186,7 @@ class QueryParameters:
             raise _invalid("last", self.by_name["last"], f"at most {longest}, the longest window of {window.name!r}")
         return last
 
-    def interval(self, window: Window, now: float, *, is_series: bool = False) -> Interval:
+    def interval(self, window: Timed, now: float, *, is_series: bool = False) -> Interval:
         """The span of time that is asked for: a period, from `start` to `end`, or the trailing `last`."""
         given, kinds = self.by_name, (("last", "as_of"), SPAN, ("period", "of", *(() if is_series else _CALENDAR)))
         spans = [names for names in kinds if not given.keys().isdisjoint(names)]

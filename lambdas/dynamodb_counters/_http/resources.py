@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from itertools import accumulate
 from types import MappingProxyType
@@ -12,12 +12,14 @@ from typing import Any, Final, TypeAlias, TypeVar
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._declarations.groups import Group
+from dynamodb_counters._declarations.kinds import Read, group_fields, read_by
 from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES, Clock, event_page, page_of
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.parameters import (
     MAX_COUNT,
     MAX_STEPS,
     OPTIONS,
+    ORDERS,
     Position,
     QueryParameters,
     body_values,
@@ -25,18 +27,27 @@ from dynamodb_counters._http.parameters import (
     leaderboard_fields,
 )
 from dynamodb_counters._http.problems import ProblemError, bad_request
+from dynamodb_counters._reads.active_reads import ActiveReader
 from dynamodb_counters._reads.bucket_queries import Asked, count_intervals, count_series, series_spans
+from dynamodb_counters._reads.distributions import Distribution, DistributionReader, read_distribution
+from dynamodb_counters._reads.extreme_reads import Extreme, read_extremes
 from dynamodb_counters._reads.rankings import Ranked
+from dynamodb_counters._reads.span_reader import SpanReader
 from dynamodb_counters._reads.statements import closed_periods, read_statements
+from dynamodb_counters._reads.unit_pages import ByUnit
 from dynamodb_counters._reads.window_counts import Statement, WindowCount
 from dynamodb_counters._timeline.calendars import steps
 from dynamodb_counters._timeline.intervals import Span, plan_queries, read_cost
+from dynamodb_counters._timeline.times import utc
 
 Bound: TypeAlias = Mapping[str, str]
 _NONE: Final[Bound] = MappingProxyType({})
 
 MAX_READ_UNITS: Final = 650
 """Read units of one window or series, eventually consistent: 366 days of a window that declares its key only."""
+
+MAX_UNITS: Final = 5000
+"""Units of time of one read of percentiles: a page each, which takes a write unit at most, so 650 read units."""
 
 _BATCH: Final[dict[str, tuple[str, type[Any], tuple[str, ...]]]] = {
     "groups": ("aggregate", Aggregate, ()),
@@ -45,6 +56,7 @@ _BATCH: Final[dict[str, tuple[str, type[Any], tuple[str, ...]]]] = {
 """By the member of a batch: the member of an entry that names a declaration, its kind, and its options."""
 
 _Declared = TypeVar("_Declared", Aggregate, Window, Event)
+_Counted = TypeVar("_Counted")
 
 
 class CountResources:
@@ -152,18 +164,63 @@ class CountResources:
         counts = count_series(self._table, window, values, intervals, consistent=False)
         return {"window": name, "values": values, "series": [_count_json(count) for count in counts]}
 
+    def active(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
+        """The number of members that were active in a span."""
+        aggregate, parameters, values = self._own(name, query_string, bound, "active")
+        found = self._between(ActiveReader(self._table, aggregate, values), aggregate, parameters)
+        return {"active": name, "values": values, **_count_json(found)}
+
+    def distribution(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
+        """Percentiles of a group; of a span, if they are counted by time."""
+        aggregate, parameters, values = self._own(name, query_string, bound, "distribution", "distributions")
+        shares = parameters.shares()
+        if aggregate._shelved:
+            found = self._between(DistributionReader(self._table, aggregate, values), aggregate, parameters)
+        else:
+            found = read_distribution(self._table, aggregate, values, consistent=parameters.consistent())
+        return {"distribution": name, "values": values, **distribution_json(found, shares)}
+
+    def extremes(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
+        """The first values of a group, from either end; one, if only that is kept."""
+        aggregate, parameters, values = self._own(name, query_string, bound, "extremes")
+        order, count = parameters.order(aggregate._only or ORDERS[0]), parameters.count()
+        asked = {"consistent": parameters.consistent(), "forward": order == "smallest"}
+        found = read_extremes(self._table, aggregate, values, 1 if aggregate._only else count, **asked)
+        return {"extremes": name, "values": values, order: _fitting([*map(extreme_json, found)])}
+
+    def _own(
+        self, name: str, query_string: str, bound: Bound, *reads: Read
+    ) -> tuple[Aggregate, QueryParameters, dict[str, str]]:
+        aggregate = self._declared(name, Aggregate, *reads)
+        fields = group_fields(aggregate)
+        parameters = QueryParameters.parse(query_string, fields, OPTIONS[read_by(aggregate)], bound)
+        return aggregate, parameters, parameters.values(fields)
+
+    def _between(self, reader: SpanReader[_Counted], aggregate: Aggregate, parameters: QueryParameters) -> _Counted:
+        timed = ByUnit(aggregate)
+        span = parameters.interval(timed, self._clock())
+        if timed.longest is None and (units := (span.end - span.start) // timed._unit) > MAX_UNITS:
+            raise bad_request(f"invalid span: {aggregate.name!r} has {units} units in it, limit: {MAX_UNITS}")
+        return reader.between(utc(span.start), utc(span.end), consistent=parameters.consistent())
+
     def events(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         event = self._declared(name, Event)
         parameters = QueryParameters.parse(query_string, *event_parameters(event), bound)
         return {"event": name, **event_page(self._counters, event, parameters, self._clock)}
 
-    def _declared(self, name: str, kind: type[_Declared]) -> _Declared:
-        declared = self._declarations.get(name)
-        if not isinstance(declared, kind):
-            names = [other.name for other in self._declarations.values() if isinstance(other, kind)]
-            detail = f"no {kind.__name__.lower()} {name!r:.120}; available: {', '.join(names) or 'none'}"
+    def _declared(self, name: str, kind: type[_Declared], *reads: Read) -> _Declared:
+        """A declaration of a kind; an aggregate only if it is for one of the reads, by default `get`."""
+        wanted = reads or ("get",)
+        known: dict[str, _Declared] = {
+            one.name: one
+            for one in self._declarations.values()
+            if isinstance(one, kind) and (not isinstance(one, Aggregate) or read_by(one) in wanted)
+        }
+        if name not in known:
+            what = reads[0] if reads else kind.__name__.lower()
+            detail = f"no {what} {name!r:.120}; available: {', '.join(known) or 'none'}"
             raise ProblemError(HTTPStatus.NOT_FOUND, detail)
-        return declared
+        return known[name]
 
     def _requested(self, kind: str, index: int, entry: object, bound: Bound) -> tuple[Any, QueryParameters]:
         """A declaration, and the values and options of an entry."""
@@ -228,5 +285,17 @@ def _statement_json(found: Statement) -> dict[str, Any]:
     return {**_count_json(found), "adjustment": found.adjustment, "total": found.total, **closed}
 
 
-def _standing(read: Group | Ranked | WindowCount | Statement) -> dict[str, Any]:
+def distribution_json(found: Distribution, shares: Iterable[str]) -> dict[str, Any]:
+    """The percentiles of a distribution; 1 is its maximum."""
+    told = {"count": found.count, "percentiles": {share: found.p(float(share)) for share in shares}}
+    ends = {name: end.isoformat() for name, end in (("start", found.start), ("end", found.end)) if end is not None}
+    return {**told, **ends, **_standing(found)}
+
+
+def extreme_json(found: Extreme) -> dict[str, Any]:
+    value = found.value.isoformat() if isinstance(found.value, datetime) else found.value
+    return {"value": value, "items": found.items, "shown": dict(found.shown), **_standing(found)}
+
+
+def _standing(read: Group | Ranked | WindowCount | Statement | Distribution | Extreme) -> dict[str, Any]:
     return {"complete": read.complete, "as_declared": read.as_declared}

@@ -51,6 +51,9 @@ class Timed(Protocol):
     def retention(self) -> timedelta | None: ...
 
     @property
+    def longest(self) -> timedelta | None: ...
+
+    @property
     def _unit(self) -> int: ...
 
 

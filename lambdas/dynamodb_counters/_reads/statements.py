@@ -8,7 +8,7 @@ twice, or never, whatever arrives between two reads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import tzinfo
+from datetime import timedelta, tzinfo
 from decimal import localcontext
 from itertools import islice
 from typing import Final, TypeAlias
@@ -20,7 +20,7 @@ from dynamodb_counters._items.decimals import EXACT, read_number, typed_number, 
 from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.key_templates import key_template
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, MAX_PK_BYTES, PK, SK
-from dynamodb_counters._reads.bucket_queries import Asked, Values, count_intervals, require_retained
+from dynamodb_counters._reads.bucket_queries import Asked, Timed, Values, count_intervals, require_retained
 from dynamodb_counters._reads.table_reads import Item, current, query
 from dynamodb_counters._reads.window_counts import Statement
 from dynamodb_counters._table import Table
@@ -115,11 +115,12 @@ class BillingReader:
         return self._window, self._values, interval
 
 
-def billing_period(window: Window, period: str, of: str | None, zone: tzinfo, now: float, *, anchor: int) -> Interval:
+def billing_period(window: Timed, period: str, of: str | None, zone: tzinfo, now: float, *, anchor: int) -> Interval:
     """The period with a name, or the current one; refused if it does not begin and end on the window's units."""
     start, end = named_period(period, of, zone, now, anchor=anchor)
     if start % window._unit or end % window._unit:
-        allowed = f"a time zone whose {period}s begin on units of {window.precision}, the precision of {window.name!r}"
+        unit = timedelta(seconds=window._unit)
+        allowed = f"a time zone whose {period}s begin on units of {unit}, the precision of {window.name!r}"
         raise InvalidArgumentError("tz", str(zone), allowed)
     return Interval(start, end)
 

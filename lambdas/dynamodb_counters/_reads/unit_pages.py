@@ -36,6 +36,11 @@ class ByUnit:
         return self.aggregate.retention
 
     @property
+    def longest(self) -> timedelta | None:
+        source = self.aggregate.source
+        return timedelta(seconds=source._longest * self._unit) if isinstance(source, Aggregate) else None
+
+    @property
     def _unit(self) -> int:
         return unit_of(self.aggregate).seconds
 

@@ -62,6 +62,9 @@ _COUNTS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "/v1/windows/<name>": CountResources.window,
     "/v1/windows/<name>/series": CountResources.series,
     "/v1/windows/<name>/closed": CountResources.closed,
+    "/v1/active/<name>": CountResources.active,
+    "/v1/distributions/<name>": CountResources.distribution,
+    "/v1/extremes/<name>": CountResources.extremes,
     "/v1/events/<name>": CountResources.events,
 }
 

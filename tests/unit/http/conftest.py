@@ -13,6 +13,7 @@ from dynamodb_counters._timeline.times import DAY, utc
 from tests.unit.http.counted import consumer, function, views
 from tests.unit.http.functions import Pipeline, message
 from tests.unit.http.handlers import (
+    CLIENTS,
     DECLARATIONS,
     HIT,
     KEPT,
@@ -36,7 +37,7 @@ def queue() -> Iterator[Queue]:
 def counted() -> CountResources:
     """Count everything by the functions themselves; return the resources over the counts."""
     client = ranked_table()
-    counting = {"DECLARATIONS": encode(DECLARATIONS), "QUARANTINE_RETENTION_DAYS": "30"}
+    counting = {"DECLARATIONS": encode((*DECLARATIONS, CLIENTS._members)), "QUARANTINE_RETENTION_DAYS": "30"}
     pipeline = Pipeline(client, consumer(client), function("aggregator", client, **counting))
     assert pipeline.accept(message(*views()), message(*views()[:9])) == []
     pipeline.settle()

@@ -11,14 +11,17 @@ from typing import Any, cast
 import pytest
 
 from dynamodb_counters import (
+    ActiveMembers,
     Aggregate,
     Attr,
     Average,
     Count,
     Counters,
     Event,
+    Extremes,
     Histogram,
     Packed,
+    Percentiles,
     Ranking,
     Sum,
     Window,
@@ -47,7 +50,16 @@ PER_URL = Aggregate("spread", VIEWS, pk="DIST", sk="ALL", measures={"urls": Hist
 SMALL = Aggregate("small", VIEW, pk="S#{url}", sk="C#{clientId}", measures={"n": Count()}, where=Attr("bytes").exists())
 ROLLING = Window("rolling", VIEW, pk="URL#{url}", time="time", retention=timedelta(days=7))
 KEPT = Window("kept", VIEW, pk="SITE", time="time", retention=None)
-DECLARATIONS: tuple[Declaration, ...] = (VIEWS, SITE, PER_URL, SMALL, ROLLING, KEPT)
+CLIENTS = ActiveMembers("clients", VIEW, by="url", member="clientId", time="time")
+SIZES = Percentiles("sizes", VIEW, by="url", attribute="bytes")
+HOURLY = Percentiles("hourly", VIEW, by="url", attribute="bytes", error=0.1, time="time")
+LATEST = Extremes("latest", VIEW, by="url", attribute="time", show="clientId")
+LARGEST = Extremes("largest", VIEW, attribute="bytes")
+OWN = (
+    *(CLIENTS._active, *SIZES._parts, *HOURLY._parts),
+    *(*LATEST._parts, *LARGEST._parts),
+)
+DECLARATIONS: tuple[Declaration, ...] = (VIEWS, SITE, PER_URL, SMALL, ROLLING, KEPT, *OWN)
 HIT = Event("hit", pk="PAGE#{url}", sk="T#{time}#CID#{clientId}", packed=Packed("time", parts=2, chunk_bytes=1024))
 EVENTS: tuple[Event, ...] = (VIEW, HIT)
 SCHEMA = {"type": "object", "properties": {"url": {"type": "string", "maxLength": 100}, "bytes": {"type": "integer"}}}

@@ -22,6 +22,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from dynamodb_counters._declarations.kinds import group_fields
 from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.handlers import api
@@ -36,7 +37,7 @@ SPAN = {
 ONE_SPAN = {"last", "as_of", "start", "end", "period", "of", "tz", "anchor"}
 """Options of which a request takes one kind, and a name of a period only with its period."""
 
-FIELDS = {declared.name: declared.fields for declared in DECLARATIONS}
+FIELDS = {declared.name: group_fields(declared) for declared in DECLARATIONS}
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

@@ -45,7 +45,7 @@ NAMES = st.sampled_from([declared.name for declared in (*DECLARATIONS, *EVENTS)]
     lambda text: quote(text, safe="")
 )
 TAILS = st.sampled_from(["", "/top", "/groups", "/series", "/closed", "/x"])
-KINDS = st.sampled_from(["aggregates", "windows", "events", "groups", ""])
+KINDS = st.sampled_from(["aggregates", "windows", "active", "distributions", "extremes", "events", "groups", ""])
 LENGTHS = st.from_regex(r"[0-9]{1,9}[mhdsw]", fullmatch=True) | st.sampled_from(["24h", "1h", "1m", "366d", "0m"])
 MOMENTS = (
     st.sampled_from(
@@ -64,6 +64,8 @@ PARAMETERS = {
     "of": st.sampled_from(["2026-09", "2026", "2026-W38", "2026-09-21", "9999-12", "0001-01"]) | TEXTS,
     "tz": st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kathmandu", "..", "/etc/passwd"]) | TEXTS,
     "anchor": st.integers(-5, 40).map(str) | TEXTS,
+    "p": st.sampled_from(["0.5", "0.5,0.95,1", "2", "0.5,", "x"]) | TEXTS,
+    "order": st.sampled_from(["largest", "smallest", "first"]) | TEXTS,
     "count": st.integers(-5, 200).map(str) | TEXTS,
     "start": MOMENTS,
     "end": MOMENTS,
@@ -136,7 +138,7 @@ def api_requests(draw: st.DrawFn) -> dict[str, Any]:
         chosen = [
             name
             for name in names
-            if name not in RESERVED | RESERVED_OF_EVENTS | RESERVED_OF_WINDOWS or draw(st.booleans())
+            if name not in RESERVED | RESERVED_OF_EVENTS | RESERVED_OF_WINDOWS | {"p", "order"} or draw(st.booleans())
         ]
         return request("GET", path, urlencode({name: draw(PARAMETERS[name]) for name in chosen}))
     path = draw(st.just(f"/v1/{draw(KINDS)}/{draw(NAMES)}{draw(TAILS)}") | TEXTS.map(lambda text: "/" + text))

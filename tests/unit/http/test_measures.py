@@ -1,0 +1,107 @@
+"""Measures beyond sums over HTTP: each by a path of its own, within bounds, and never as plain groups."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Extremes
+from dynamodb_counters._http.openapi import openapi
+from dynamodb_counters._http.resources import CountResources
+from dynamodb_counters._timeline.times import DAY, utc
+from tests.unit.http.handlers import DECLARATIONS, NOW, OWN, VIEW, call_api, environment, request, resources_of
+from tests.unit.http.handlers import ranked_table as empty
+
+
+def get(path: str, **parameters: object) -> tuple[int, Any]:
+    return call_api(request("GET", f"/v1/{path}", urlencode(parameters)))
+
+
+@pytest.fixture
+def _counts(counted: CountResources, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment(monkeypatch, counted)
+
+
+@pytest.mark.usefixtures("_counts")
+def test_active_members_of_a_span() -> None:
+    status, found = get("active/clients", url="/", last="2d")
+    assert (status, found["active"], found["values"], found["count"]) == (200, "clients", {"url": "/"}, 2)
+    assert found["complete"]
+    start, end = utc(NOW - DAY).isoformat(), utc(NOW).isoformat()
+    assert get("active/clients", url="/", start=start, end=end)[1]["count"] == 2
+    status, problem = get("active/clients", url="/", last="31d")
+    assert (status, "the longest window of 'clients'" in problem["detail"]) == (400, True)
+    assert get("active/clients", url="/", start="2026-01-01T00:00:00Z", end=end)[0] == 400
+
+
+@pytest.mark.usefixtures("_counts")
+def test_percentiles_of_a_group_and_of_a_span() -> None:
+    status, found = get("distributions/sizes", url="/", p="0,0.5,1")
+    assert (status, found["distribution"], found["count"]) == (200, "sizes", 23)
+    wanted = {"0": 0.5, "0.5": 110.5, "1": 220.5}
+    assert found["percentiles"].keys() == wanted.keys()
+    assert all(abs(found["percentiles"][share] - value) <= value / 100 for share, value in wanted.items())
+    assert "start" not in found
+    status, timed = get("distributions/hourly", url="/", last="3h")
+    assert (status, timed["count"], [*timed["percentiles"]]) == (200, 2, ["0.5", "0.9", "0.95", "0.99", "1"])
+    assert timed["start"] < timed["end"]
+    assert get("distributions/sizes", url="none")[1]["percentiles"]["0.5"] is None
+
+
+@pytest.mark.usefixtures("_counts")
+def test_extremes_from_either_end() -> None:
+    status, found = get("extremes/latest", url="/", count=2)
+    assert (status, [one["shown"]["clientId"] for one in found["largest"]]) == (200, ["c0", "c1"])
+    assert found["largest"][0]["value"] == utc(NOW - 60).isoformat()
+    found = get("extremes/largest", order="smallest", count=1)[1]["smallest"]
+    assert [(one["value"], one["items"]) for one in found] == [(0.5, 3)]
+
+
+@pytest.mark.usefixtures("_counts")
+@pytest.mark.parametrize(
+    ("path", "parameters", "said"),
+    [
+        ("distributions/sizes", {"p": "1.1"}, "invalid p='1.1': expected up to 20 numbers from 0 to 1"),
+        ("distributions/sizes", {"p": ",".join(["0.5"] * 21)}, "invalid p="),
+        ("distributions/sizes", {"last": "1h"}, "unknown parameter 'last'"),
+        ("distributions/hourly", {"last": "366d"}, "'hourly' has 8784 units in it, limit: 5000"),
+        ("extremes/latest", {"order": "first"}, "invalid order='first': expected largest or smallest"),
+        ("extremes/latest", {"count": "101"}, "invalid count="),
+        ("active/clients", {"p": "0.5"}, "unknown parameter 'p'"),
+    ],
+)
+def test_a_parameter_out_of_its_bounds_is_refused(path: str, parameters: dict[str, str], said: str) -> None:
+    status, problem = get(path, url="/", **parameters)
+    assert (status, said in problem["detail"]) == (400, True), problem
+
+
+@pytest.mark.usefixtures("_counts")
+@pytest.mark.parametrize("name", [one.name for one in OWN])
+def test_parts_of_other_measures_are_no_plain_groups(name: str) -> None:
+    for path in (f"aggregates/{name}", f"aggregates/{name}/groups", f"aggregates/{name}/top"):
+        status, problem = get(path, url="/")
+        assert (status, problem["detail"]) == (404, f"no aggregate {name!r}; available: views, site, spread, small")
+    paths = openapi(DECLARATIONS)["paths"]
+    assert not any(f"/v1/aggregates/{name}" in path for path in paths)
+    body = paths["/v1/batch"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert name not in body["properties"]["groups"]["items"]["properties"]["aggregate"]["enum"]
+
+
+@pytest.mark.usefixtures("_counts")
+def test_a_measure_is_found_by_its_own_path_alone() -> None:
+    status, problem = get("active/latest", url="/")
+    assert (status, problem["detail"]) == (404, "no active 'latest'; available: clients")
+    assert get("extremes/views", url="/")[0] == 404
+
+
+def test_the_only_extreme_that_is_kept_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = replace(VIEW, append_only=True)
+    [least] = Extremes("least", log, attribute="bytes", only="smallest")._parts
+    other = Aggregate("n", log, by="url", n=Count())
+    environment(monkeypatch, resources_of(empty(), [least, other]))
+    status, found = get("extremes/least")
+    assert (status, found.get("smallest"), "largest" in found) == (200, [], False)
+    assert get("extremes/least", order="largest")[0] == 400
