@@ -11,13 +11,13 @@ import io
 import random
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
 from unittest.mock import patch
 
-from demo.cli_examples import orders
+from demo.cli_examples import orders, requests
 from demo.cli_examples.beside import put_beside, write_files
 from demo.cli_examples.blog import Blog, seeded
 from demo.cli_examples.synthesized import synthesized
@@ -50,9 +50,15 @@ class World(Protocol):
 
 
 def filled(text: str, blog: Blog) -> str:
-    """The page with what its commands print now; those with `--table orders` look at another table."""
-    last = 0
+    """The page with what its commands print now; those with `--table NAME` look at another table."""
     shop = orders.Orders()
+    with requests.requests() as service:
+        others: tuple[World, ...] = (shop, service)
+        return _filled(text, blog, shop, {f"--table {one.name}": one for one in others})
+
+
+def _filled(text: str, blog: Blog, shop: orders.Orders, others: Mapping[str, World]) -> str:
+    last = 0
     ids = random.Random(16)
 
     def fill(found: re.Match[str]) -> str:
@@ -72,7 +78,10 @@ def filled(text: str, blog: Blog) -> str:
                 # Ids of runs are random otherwise, and segments race.
                 token = patch("secrets.token_hex", lambda size: f"{ids.getrandbits(8 * size):0{2 * size}x}")
                 with token, patch("dynamodb_counters._table.CONCURRENCY", 1):
-                    last, printed = run(shlex.split(line)[2:], shop if f"--table {shop.name}" in line else blog)
+                    last, printed = run(
+                        shlex.split(line)[2:],
+                        next((other for named, other in others.items() if named in line), blog),
+                    )
                 lines += printed.splitlines()
         return "```console\n" + "".join(f"{line}\n" for line in lines) + "```"
 

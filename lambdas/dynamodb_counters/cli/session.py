@@ -23,6 +23,7 @@ from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window
 from dynamodb_counters._declarations.codec import decode
+from dynamodb_counters._declarations.kinds import TIMED, read_by
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.cli.show.console import SafeConsole, make_console, visible
@@ -110,8 +111,21 @@ class Session:
 
     def find(self, kind: type[Declared], name: str) -> Declared:
         """The declaration of a kind with a name, or that kind's sources; otherwise a usage error that lists them."""
+        found: Declared = self._found(name, kind.__name__.lower(), lambda one: isinstance(one, kind))
+        return found
+
+    def find_timed(self, name: str) -> Window | Aggregate:
+        """The declaration with a name that is read over spans of time: a window, or an aggregate with a read for it."""
+
+        def is_timed(one: object) -> bool:
+            return isinstance(one, Window) or (isinstance(one, Aggregate) and read_by(one) in TIMED)
+
+        found: Window | Aggregate = self._found(name, "window", is_timed)
+        return found
+
+    def _found(self, name: str, what: str, fits: Callable[[object], bool]) -> Any:
         declared = list(with_sources(self.declarations))
-        what, known = kind.__name__.lower(), {one.name: one for one in declared if isinstance(one, kind)}
+        known = {one.name: one for one in declared if fits(one)}
         if name in known:
             return known[name]
         others = [type(one).__name__.lower() for one in declared if one.name == name]

@@ -14,10 +14,14 @@ from rich.console import RenderableType
 from dynamodb_counters._control.statuses import Statuses
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import Group
-from dynamodb_counters._http.resources import group_json
+from dynamodb_counters._declarations.kinds import TIMED, group_fields, read_by
+from dynamodb_counters._http.parameters import ORDERS
+from dynamodb_counters._http.resources import distribution_json, group_json
+from dynamodb_counters._reads.distributions import read_distribution
 from dynamodb_counters.cli.arguments import fields_of
 from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.formats import ACCENT, HEADING, grid, number, pairs
+from dynamodb_counters.cli.show.extremes import emit_extremes
+from dynamodb_counters.cli.show.formats import ACCENT, HEADING, SHARES, distribution_rows, grid, number, pairs
 
 _BAR: Final = 40
 
@@ -25,17 +29,30 @@ _BAR: Final = 40
 @click.command()
 @click.argument("name")
 @click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…")
-@click.option("--limit", default=100, show_default=True, type=click.IntRange(1), help="Most groups to list.")
+@click.option("--limit", type=click.IntRange(1), help="Most groups to list. Default: 100; of extremes, 10.")
 @click.option("--consistent", is_flag=True, help="Read strongly consistently, at twice the read units.")
 @shared
-def get(session: Session, name: str, group: tuple[str, ...], *, limit: int, consistent: bool) -> None:
-    """Read one group of the aggregate NAME; without the fields of its sort key, all groups of the partition."""
+def get(session: Session, name: str, group: tuple[str, ...], *, limit: int | None, consistent: bool) -> None:
+    """Read one group of the aggregate NAME; without the fields of its sort key, all groups of the partition.
+
+    Percentiles without a time show count and percentiles; extremes, the largest and the smallest values.
+    """
     aggregate = session.find(Aggregate, name)
-    values = fields_of(group, aggregate.fields, needed=aggregate._listed_by)
-    if values.keys() == set(aggregate.fields):
+    if (read := read_by(aggregate)) in TIMED:
+        raise click.UsageError(f"{name!r} counts over spans of time: `counters window {name}`")
+    values = fields_of(group, group_fields(aggregate), needed=aggregate._listed_by)
+    limit = limit or (10 if read == "extremes" else 100)
+    more = False
+    if read == "distribution":
+        spread = read_distribution(session.table, aggregate, values, consistent=consistent)
+        document = {"distribution": name, "values": values, **distribution_json(spread, SHARES)}
+        session.emit(document, pairs(distribution_rows(spread), numbers=True))
+    elif read == "extremes":
+        ends = [aggregate._only] if aggregate._only else [*ORDERS]
+        emit_extremes(session, aggregate, values, limit, ends, consistent=consistent)
+    elif values.keys() == set(aggregate.fields):
         found = session.counters.get(aggregate, values, consistent=consistent)
         session.emit(group_json(name, found), pairs_of(found))
-        more = False
     else:
         groups = session.counters.scan(aggregate, values, consistent=consistent)
         listed = [one for _, one in islice(groups, limit + 1)]

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import click
 from rich.console import Group as Lines
 from rich.text import Text
 
 from dynamodb_counters._declarations import Window
+from dynamodb_counters._declarations.kinds import group_fields
+from dynamodb_counters._http.resources import distribution_json
+from dynamodb_counters._reads.active_reads import ActiveReader
+from dynamodb_counters._reads.distributions import Distribution
+from dynamodb_counters._reads.unit_pages import ByUnit
+from dynamodb_counters._reads.window_counts import WindowCount
 from dynamodb_counters._timeline.calendars import PERIODS, Period, time_zone
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
 from dynamodb_counters.cli.arguments import duration, fields_of, moment, span_of
-from dynamodb_counters.cli.commands.window import count_document
+from dynamodb_counters.cli.commands.window import count_document, reader_of
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.bar_chart import Point, bar_chart
 from dynamodb_counters.cli.show.formats import HEADING, QUIET, group_text, moment_text, number, span
@@ -35,6 +42,10 @@ _STEPS: Final = (1, 5, 15, 30, *_MINUTES, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12
 @click.option("--until", type=moment, help="Default: now.")
 @click.option("--step", "given", help=f"Such as 15m, or {', '.join(PERIODS)}. Default: by the span.")
 @click.option("--tz", default="UTC", show_default=True, help="Time zone, such as Europe/Berlin.")
+@click.option("--rolling", type=duration, help="A trailing span per unit of time, such as 30d, of active members.")
+@click.option(
+    "--p", default=0.95, show_default=True, type=click.FloatRange(0, 1), help="The percentile, of percentiles."
+)
 @click.option("--consistent", is_flag=True, help="Read strongly consistently, at twice the read units.")
 @shared
 def series(
@@ -47,40 +58,64 @@ def series(
     until: datetime | None,
     given: str | None,
     tz: str,
+    rolling: timedelta | None,
+    p: float,
     consistent: bool,
 ) -> None:
-    """Count one group of the window NAME step by step, and draw it."""
-    declared = session.find(Window, name)
-    values = fields_of(group, declared.fields, needed=declared.fields)
+    """Count one group of the window NAME step by step, and draw it; or active members, or a percentile."""
+    declared = session.find_timed(name)
+    fields = group_fields(declared)
+    values = fields_of(group, fields, needed=fields)
+    reader = reader_of(session, declared, values)
     start, end = span_of(session.clock(), last, since, until)
-    step = _step(given, end - start, declared)
+    unit = declared._unit if isinstance(declared, Window) else ByUnit(declared)._unit
+    step = _step(given, end - start, unit)
     zone = time_zone(tz)
     if isinstance(step, timedelta) and since is None:
         # The last step is the one that has begun: steps begin at round times.
         end = _rounded_up(end, step, zone)
         start = _rounded_up(start, step, zone)
-    found = session.counters.window(declared, values).series(start, end, step=step, tz=zone, consistent=consistent)
-    total = sum(one.count for one in found)
+    found: Sequence[WindowCount | Distribution]
+    if rolling is None:
+        found = reader.series(start, end, step=step, tz=zone, consistent=consistent)
+    elif isinstance(reader, ActiveReader) and given is None:
+        found, step = reader.rolling(start, end, rolling, consistent=consistent), timedelta(seconds=unit)
+    else:
+        raise click.UsageError("--rolling is for active members, by their unit of time: leave out --step")
+    # Neither different members nor percentiles of several steps add up.
+    adds_up = isinstance(declared, Window)
+    drawn = [(one.p(p) or 0) if isinstance(one, Distribution) else one.count for one in found]
+    together = sum(drawn) if adds_up else max(drawn)
     document = {
         "window": name,
         "values": values,
         "step": int(step.total_seconds()) if isinstance(step, timedelta) else step,
         "tz": tz,
-        "total": total,
-        "series": [count_document(one) for one in found],
+        "total" if adds_up else "most": together,
+        "series": [_document(one, f"{p:g}") for one in found],
     }
-    chart, merged = bar_chart([Point(one.start, float(one.count)) for one in found], session.out.width, zone)
+    length = timedelta(0) if rolling is None else rolling - timedelta(seconds=unit)
+    starts = [one.start for one in found if one.start is not None]
+    points = [Point(start + length, float(value)) for start, value in zip(starts, drawn, strict=True)]
+    chart, merged = bar_chart(points, session.out.width, zone, sum if adds_up else max)
     each = span(step * merged) if isinstance(step, timedelta) else f"{merged} {step}"
     title = f"{name} {group_text(values)}".rstrip()
-    head = Text.assemble((title, HEADING), (f"  {number(total)} in all, {each} per bar", QUIET))
-    foot = Text(f"{moment_text(found[0].start, zone)} to {moment_text(found[-1].end, zone)}", QUIET)
+    what = "" if rolling is None else f", members of {span(rolling)} each"
+    what = f", p{p * 100:g}" if isinstance(found[0], Distribution) else what
+    all_of = f"{number(together)} {'in all' if adds_up else 'at most'}"
+    head = Text.assemble((title, HEADING), (f"  {all_of}, {each} per bar{what}", QUIET))
+    foot = Text(f"{moment_text(starts[0], zone)} to {moment_text(found[-1].end or end, zone)}", QUIET)
     session.emit(document, Lines(head, "", *chart, "", foot))
 
 
-def _step(given: str | None, length: timedelta, declared: Window) -> Step:
+def _document(found: WindowCount | Distribution, share: str) -> dict[str, Any]:
+    return distribution_json(found, [share]) if isinstance(found, Distribution) else count_document(found)
+
+
+def _step(given: str | None, length: timedelta, unit: int) -> Step:
     if given is not None:
         return cast("Period", given) if given in PERIODS else duration(given)
-    fitting = (one for one in _STEPS if one >= declared._unit and length.total_seconds() / one <= _MOST_POINTS)
+    fitting = (one for one in _STEPS if one >= unit and length.total_seconds() / one <= _MOST_POINTS)
     return timedelta(seconds=next(fitting, DAY))
 
 

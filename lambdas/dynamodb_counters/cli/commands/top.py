@@ -6,8 +6,11 @@ import click
 from rich.bar import Bar
 
 from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate
+from dynamodb_counters._declarations.kinds import group_fields, read_by
+from dynamodb_counters._http.parameters import ORDERS
 from dynamodb_counters.cli.arguments import fields_of
 from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.show.extremes import emit_extremes
 from dynamodb_counters.cli.show.formats import ACCENT, QUIET, grid, number
 
 _BAR = 30
@@ -17,14 +20,22 @@ _BAR = 30
 @click.argument("name")
 @click.argument("leaderboard", nargs=-1, metavar="[FIELD=VALUE]…")
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1), help="Most groups.")
+@click.option("--smallest", is_flag=True, help="The smallest values, of extremes.")
 @shared
-def top(session: Session, name: str, leaderboard: tuple[str, ...], *, limit: int) -> None:
-    """Rank the groups of the aggregate NAME, the greatest first."""
+def top(session: Session, name: str, leaderboard: tuple[str, ...], *, limit: int, smallest: bool) -> None:
+    """Rank the groups of the aggregate NAME, the greatest first; or list the values of a group of the extremes NAME."""
     aggregate = session.find(Aggregate, name)
+    if read_by(aggregate) == "extremes":
+        fields = group_fields(aggregate)
+        ends = [ORDERS[smallest]]
+        emit_extremes(session, aggregate, fields_of(leaderboard, fields, needed=fields), limit, ends)
+        return
+    if smallest:
+        raise click.UsageError("--smallest is for extremes: leaderboards are read from the greatest on")
     if aggregate.ranking is None:
         ranked = sorted({one.name for one in session.declarations if isinstance(one, Aggregate) and one.ranking})
         raise click.UsageError(f"{name!r} is not ranked; ranked are: {', '.join(ranked) or 'none'}")
-    fields = [field for field in aggregate.ranking._template.fields if field != WRITE_SHARD_FIELD]
+    fields = tuple(field for field in aggregate.ranking._template.fields if field != WRITE_SHARD_FIELD)
     values = fields_of(leaderboard, fields, needed=fields)
     found = session.counters.top(aggregate, values, count=limit)
     measure = aggregate.ranking.measure

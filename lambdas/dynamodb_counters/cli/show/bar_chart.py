@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from itertools import pairwise
@@ -34,11 +34,16 @@ class Point:
     count: float
 
 
-def bar_chart(points: Sequence[Point], width: int, tz: tzinfo) -> tuple[list[Text], int]:
-    """Draw points that follow each other; neighbors are added up to fit the width, to so many points per bar."""
+def bar_chart(
+    points: Sequence[Point], width: int, tz: tzinfo, merge: Callable[[Iterable[float]], float] = sum
+) -> tuple[list[Text], int]:
+    """Draw points that follow each other; neighbors are added up to fit the width, to so many points per bar.
+
+    Values that do not add up `merge` in another way.
+    """
     merged = 1
     while True:
-        bars = [_merged(points[first : first + merged]) for first in range(0, len(points), merged)]
+        bars = [_merged(points[first : first + merged], merge) for first in range(0, len(points), merged)]
         tick, ticks = _scale([one.count for one in bars])
         labels = [number(tick * place) for place in range(ticks + 1)]
         margin = max(map(len, labels))
@@ -63,8 +68,8 @@ def bar_chart(points: Sequence[Point], width: int, tz: tzinfo) -> tuple[list[Tex
     return lines, merged
 
 
-def _merged(points: Sequence[Point]) -> Point:
-    return Point(points[0].start, sum(point.count for point in points))
+def _merged(points: Sequence[Point], merge: Callable[[Iterable[float]], float]) -> Point:
+    return Point(points[0].start, merge(point.count for point in points))
 
 
 def _scale(counts: Sequence[float]) -> tuple[float, int]:

@@ -13,6 +13,7 @@ from rich.console import JustifyMethod
 from rich.table import Table as Grid
 from rich.text import Text
 
+from dynamodb_counters._reads.distributions import Distribution
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
 from dynamodb_counters.cli.show.console import visible
 
@@ -22,6 +23,9 @@ ACCENT: Final = "cyan"
 GOOD: Final = "green"
 WARNING: Final = "yellow"
 BAD: Final = "red"
+
+SHARES: Final = ("0.5", "0.9", "0.95", "0.99", "1")
+"""Shares of a distribution whose percentiles are shown; 1 is its maximum."""
 
 _MOST_FRACTION: Final = 4
 
@@ -38,6 +42,13 @@ def number(value: Any) -> str:
         return f"{value:,}"
     rounded = round(Decimal(value), _MOST_FRACTION)
     return f"{rounded:,f}".rstrip("0").rstrip(".") if rounded % 1 else f"{int(rounded):,}"
+
+
+def distribution_rows(found: Distribution) -> dict[str, str | Text]:
+    """Count and percentiles of a distribution."""
+    names = [f"p{float(share) * 100:g}" for share in SHARES[:-1]]
+    told = zip((*names, "max"), (number(found.p(float(share))) for share in SHARES), strict=True)
+    return {"count": number(found.count), **dict(told)}
 
 
 def moment_text(when: datetime | float, tz: tzinfo = UTC) -> str:

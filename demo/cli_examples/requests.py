@@ -1,0 +1,62 @@
+"""A service's table with a week of requests: what the examples of measures beyond sums look at."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from demo.cli_examples.blog import NOW
+from dynamodb_counters import ActiveMembers, Event, Extremes, Percentiles, TimeWeighted, Window
+from dynamodb_counters._declarations import Declarable
+from dynamodb_counters.testing import counters_in_memory
+
+REQUEST = Event("request", key=("route", "at", "user"))
+CHANGE = Event("change", key=("team", "id"))
+DECLARED: Final[tuple[Declarable, ...]] = (
+    ActiveMembers("users", REQUEST, member="user", time="at"),
+    Percentiles("latency", REQUEST, by="route", attribute="ms", time="at"),
+    Percentiles("sizes", REQUEST, by="route", attribute="bytes"),
+    Extremes("slowest", REQUEST, by="route", attribute="ms", show="user"),
+    Window("seats", CHANGE, by="team", time="at", measure=TimeWeighted("seats"), retention=None),
+)
+_DAYS: Final = 7
+_PER_DAY: Final = 60
+
+
+@dataclass
+class Requests:
+    """The table, and its time, which stands still."""
+
+    name: str
+    clients: dict[str, Any]
+
+    def clock(self) -> float:
+        return NOW
+
+    def live(self, seconds: float) -> None:
+        raise NotImplementedError(f"{seconds} s cannot pass here")
+
+
+@contextmanager
+def requests() -> Iterator[Requests]:
+    """The table at `NOW`."""
+    rng, now = random.Random(34), datetime.fromtimestamp(NOW, UTC)
+    with counters_in_memory(DECLARED, now=now) as counters:
+        for number in range(_DAYS * _PER_DAY):
+            at = now - timedelta(days=_DAYS) * (1 - number / (_DAYS * _PER_DAY))
+            user = f"u{int(rng.expovariate(0.1))}"
+            event: dict[str, Any] = {
+                "route": rng.choice(("/", "/search")),
+                "at": at.isoformat(timespec="seconds"),
+                "user": user,
+            }
+            numbers = {"ms": int(rng.lognormvariate(4.6, 0.7)), "bytes": rng.randrange(2_000, 60_000)}
+            counters.accept(REQUEST, event | numbers)
+        for number, (days, seats) in enumerate(((40, 12), (3, 5), (1, -2))):
+            since = (now - timedelta(days=days)).isoformat(timespec="seconds")
+            counters.accept(CHANGE, {"team": "a", "id": number, "at": since, "seats": seats})
+        yield Requests(counters.table_name, {"dynamodb": counters.client})

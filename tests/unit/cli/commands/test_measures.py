@@ -1,0 +1,152 @@
+"""Commands show measures beyond sums: active members, percentiles, levels and extremes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import ActiveMembers, Event, Extremes, Percentiles, TimeWeighted, Window
+from dynamodb_counters._declarations import Declarable
+from dynamodb_counters.testing import CountersInMemory, counters_in_memory
+from tests.unit.cli.in_process import Done, run
+
+VIEW = Event("view", key=("url", "time", "client"))
+LOG = Event("log", key=("time", "client"), append_only=True)
+CHANGE = Event("change", key=("team", "id"))
+DECLARED: list[Declarable] = [
+    ActiveMembers("users", VIEW, by="url", member="client", time="time"),
+    Percentiles("paces", VIEW, by="url", attribute="ms", time="time"),
+    Percentiles("sizes", VIEW, by="url", attribute="ms"),
+    Extremes("slowest", VIEW, by="url", attribute="ms", show="client"),
+    Extremes("latest", LOG, attribute="time", only="largest"),
+    Window("seats", CHANGE, by="team", time="at", measure=TimeWeighted("seats"), retention=None),
+]
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+
+@pytest.fixture(scope="module")
+def counters() -> Iterator[CountersInMemory]:
+    with counters_in_memory(DECLARED, now=NOW) as counters:
+        for days, clients in ((3, 2), (1, 3), (0, 1)):
+            for number in range(clients):
+                time = (NOW - days * DAY - HOUR).isoformat()
+                event = {"url": "/", "time": time, "client": f"c{number + days}", "ms": 10 * days + number}
+                counters.accept(VIEW, event)
+        counters.accept(LOG, {"time": NOW.isoformat(), "client": "c1"})
+        for number, (hours, seats) in enumerate(((48, 5), (12, 3), (6, -2))):
+            at = (NOW - hours * HOUR).isoformat()
+            counters.accept(CHANGE, {"team": "a", "id": number, "at": at, "seats": seats})
+        yield counters
+
+
+def ask(counters: CountersInMemory, *arguments: str) -> Done:
+    return run(*arguments, "--table", counters.table_name, client=counters.client, clock=counters.clock)
+
+
+def lines(done: Done) -> list[list[str]]:
+    assert done.code == 0, done.err
+    return [line.split() for line in done.out.splitlines()]
+
+
+def document(counters: CountersInMemory, *arguments: str) -> Any:
+    return ask(counters, *arguments, "--json").document
+
+
+def test_a_distribution_is_shown_by_count_and_percentiles(counters: CountersInMemory) -> None:
+    shown = lines(ask(counters, "get", "sizes", "url=/"))
+    assert [label for label, _ in shown] == ["count", "p50", "p90", "p95", "p99", "max"]
+    assert shown[0][1] == "6"
+    found = document(counters, "get", "sizes", "url=/")
+    assert found["distribution"] == "sizes"
+    assert found["count"] == 6
+    assert abs(found["percentiles"]["0.5"] - 11) <= 0.11
+    assert abs(found["percentiles"]["1"] - 31) <= 0.31
+
+
+def test_percentiles_of_a_span_are_shown_with_its_ends(counters: CountersInMemory) -> None:
+    found = document(counters, "window", "paces", "url=/", "--last", "48h")
+    assert (found["count"], found["start"]) == (4, "2026-11-18T13:00:00+00:00")
+    assert abs(found["percentiles"]["1"] - 12) <= 0.12
+    shown = lines(ask(counters, "window", "paces", "url=/", "--last", "48h"))
+    assert [label for label, *_ in shown] == ["count", "p50", "p90", "p95", "p99", "max", "from", "to"]
+
+
+@pytest.mark.parametrize(("last", "count"), [("1d", 1), ("2d", 4), ("4d", 5)])
+def test_active_members_of_a_span_are_counted_once(counters: CountersInMemory, last: str, count: int) -> None:
+    assert document(counters, "window", "users", "url=/", "--last", last)["count"] == count
+    assert lines(ask(counters, "window", "users", "url=/", "--last", last))[0] == ["count", str(count)]
+
+
+def test_a_level_is_shown_at_both_ends_with_its_integral(counters: CountersInMemory) -> None:
+    found = document(
+        counters, "window", "seats", "team=a", "--since", "2026-11-19T12:00", "--until", "2026-11-20T12:00"
+    )
+    assert (found["count"], found["opening"], found["closing"]) == (1, 5, 6)
+    assert found["unit_hours"] == 12 * 5 + 6 * 8 + 6 * 6
+    shown = ask(counters, "window", "seats", "team=a", "--since", "2026-11-19T12:00", "--until", "2026-11-20T12:00")
+    assert ["unit-hours", "144"] in lines(shown)
+
+
+def test_several_windows_are_named_whatever_they_measure(counters: CountersInMemory) -> None:
+    shown = ask(counters, "window", "users,paces", "url=/", "--last", "2d").out
+    assert "users: count" in shown
+    assert "paces: p99" in shown
+
+
+def test_extremes_are_listed_from_both_ends(counters: CountersInMemory) -> None:
+    found = document(counters, "get", "slowest", "url=/", "--limit", "2")
+    assert [(one["value"], one["shown"]["client"]) for one in found["largest"]] == [(31, "c4"), (30, "c3")]
+    assert [one["value"] for one in found["smallest"]] == [0, 10]
+    shown = lines(ask(counters, "get", "slowest", "url=/", "--limit", "1"))
+    assert ["largest", "1", "31", "1", "c4"] in shown
+    assert ["smallest", "1", "0", "1", "c0"] in shown
+    assert [one["value"] for one in document(counters, "top", "slowest", "url=/", "--limit", "1")["largest"]] == [31]
+    assert [one["value"] for one in document(counters, "top", "slowest", "url=/", "--smallest")["smallest"]][:1] == [0]
+
+
+def test_the_only_extreme_that_is_kept_is_shown_alone(counters: CountersInMemory) -> None:
+    found = document(counters, "get", "latest")
+    assert [one["value"] for one in found["largest"]] == ["2026-11-20T12:00:00+00:00"]
+    assert "smallest" not in found
+    assert "2026-11-20 12:00:00 UTC" in ask(counters, "top", "latest").out
+
+
+def test_a_series_of_members_or_percentiles_adds_nothing_up(counters: CountersInMemory) -> None:
+    found = document(counters, "series", "users", "url=/", "--last", "4d")
+    assert [one["count"] for one in found["series"]] == [2, 0, 3, 1]
+    assert found["most"] == 3
+    rolling = document(counters, "series", "users", "url=/", "--last", "4d", "--rolling", "3d")
+    assert [one["count"] for one in rolling["series"]] == [2, 2, 4, 4]
+    assert (
+        "4 at most, 1 d per bar, members of 3 d each"
+        in ask(counters, "series", "users", "url=/", "--last", "4d", "--rolling", "3d").out
+    )
+    paces = document(counters, "series", "paces", "url=/", "--last", "2d", "--step", "1d", "--p", "1")
+    assert [one["count"] for one in paces["series"]] == [3, 1]
+    assert abs(paces["most"] - 12) <= 0.12
+    assert "p95" in ask(counters, "series", "paces", "url=/", "--last", "2d").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("get", "users", "url=/"), "`counters window users`"),
+        (("get", "paces", "url=/"), "`counters window paces`"),
+        (("window", "users", "url=/", "--last", "2d", "--compare"), "for windows alone"),
+        (("window", "users", "url=/", "--period", "day"), "for windows alone"),
+        (("window", "sizes", "url=/", "--last", "2d"), "there is: paces, seats, users"),
+        (("series", "paces", "url=/", "--last", "2d", "--rolling", "1d"), "--rolling is for active members"),
+        (("top", "sizes", "url=/"), "'sizes' is not ranked"),
+        (("window", "users", "url=/", "--last", "31d"), "the longest of 'users'"),
+        (("get", "slowest", "url=/", "client=c1"), "there is no field 'client'; the fields are: url"),
+    ],
+)
+def test_options_that_a_measure_lacks_are_refused(
+    counters: CountersInMemory, arguments: tuple[str, ...], said: str
+) -> None:
+    done = ask(counters, *arguments)
+    assert (done.code, said in done.err) == (2, True), done
