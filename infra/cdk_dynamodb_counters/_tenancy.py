@@ -10,6 +10,7 @@ from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 
 from dynamodb_counters._declarations import Declaration, Event, Quota
+from dynamodb_counters._declarations.kinds import group_fields
 from dynamodb_counters.errors import InvalidArgumentError
 
 # Where API Gateway puts what an authorizer knows, by the first part of a path.
@@ -65,7 +66,7 @@ def require_served(tenant: Mapping[str, str], served: Iterable[Declaration | Eve
         if isinstance(declared, Quota) or (isinstance(declared, Event) and declared.packed is None):
             fields = declared._pk_template.fields
         else:
-            fields = declared.fields
+            fields = declared.fields if isinstance(declared, Event) else group_fields(declared)
         for field in tenant:
             if field not in fields:
                 raise _unbound(field, declared, fields)

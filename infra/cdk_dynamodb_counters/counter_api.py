@@ -41,14 +41,17 @@ from dynamodb_counters._declarations import (
     flatten,
 )
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._http.parameters import RESERVED, RESERVED_OF_EVENTS, RESERVED_OF_WINDOWS
+from dynamodb_counters._declarations.kinds import group_fields, read_by
+from dynamodb_counters._http.parameters import OPTIONS, RESERVED, RESERVED_OF_EVENTS, RESERVED_OF_WINDOWS
 from dynamodb_counters.errors import InvalidArgumentError
 
 _GET: Final = apigateway.HttpMethod.GET
 
 
 class CounterApi(Observed, HttpMetrics):
-    """Serves counts over HTTP: groups, batches, windows, series and leaderboards; if asked, events and quotas.
+    """Serves counts over HTTP: groups, batches, windows, series, leaderboards and all that is declared besides.
+
+    If asked, events and quotas, too.
 
     Parameters
     ----------
@@ -238,18 +241,26 @@ def _require_shown(shown: Sequence[Declarable], *, is_empty_allowed: bool) -> tu
     for declared in require_sequence("shown", shown, allowed):
         if not isinstance(declared, Declarable):
             raise InvalidArgumentError("shown", declared, allowed)
-    declarations = flatten(shown)
+    # The items of each member are counted alone: a read of who was active when is not what is shown.
+    declarations = tuple(one for one in flatten(shown) if isinstance(one, Window) or not one._longest)
     if not declarations and not is_empty_allowed:
         raise InvalidArgumentError("shown", shown, "at least one declaration")
     names = [declared.name for declared in declarations]
     if len(set(names)) < len(names):
         raise InvalidArgumentError("shown", names, "each declaration only once")
     for declared in declarations:
-        reserved = RESERVED_OF_WINDOWS if isinstance(declared, Window) else RESERVED
-        if taken := reserved & {*declared.fields}:
+        if taken := (reserved := _reserved(declared)) & {*group_fields(declared)}:
             allowed = f"fields other than {', '.join(sorted(reserved))}, which are request parameters"
             raise InvalidArgumentError("shown", f"{declared.name}.{min(taken)}", allowed)
     return tuple(sorted(declarations, key=lambda declared: declared.name))
+
+
+def _reserved(declared: Declaration) -> frozenset[str]:
+    """The parameters of a declaration's reads."""
+    if isinstance(declared, Window):
+        return RESERVED_OF_WINDOWS
+    read = read_by(declared)
+    return RESERVED if read == "get" else frozenset(OPTIONS[read])
 
 
 def _require_events(events: Sequence[Event], shown: Sequence[Declaration]) -> tuple[Event, ...]:
@@ -287,6 +298,8 @@ def _require_page(
         raise InvalidArgumentError(
             "page", page.title, "None unless authorizer=HttpNoneAuthorizer(), because browsers do not sign requests"
         )
-    for declared in (page.total, page.top, page.window):
+    active = () if page.active is None else (page.active._active,)
+    needed: tuple[Declaration, ...] = (page.total, page.top, page.window, *active)
+    for declared in needed:
         if declared not in declarations:
             raise InvalidArgumentError("page", declared.name, "only declarations listed in shown")

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final
 
 from cdk_dynamodb_counters._arguments import require_instance, require_route
-from dynamodb_counters._declarations import Aggregate, Count, Sum, Window
+from dynamodb_counters._declarations import ActiveMembers, Aggregate, Count, Sum, Window
 from dynamodb_counters.errors import InvalidArgumentError
 
+_ACTIVE: Final = timedelta(days=30)
+_UNITS: Final = ((1440, "day", "d"), (60, "hour", "h"), (1, "minute", "m"))
 _PLACEHOLDERS: Final = ("{page}", "{time}", "{client}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LivePage:
-    """A page with a total, the top of a leaderboard, and a window of one of its groups.
+    """A page with a total, the top of a leaderboard, a window of one of its groups, and how many members were active.
 
     Parameters
     ----------
@@ -28,6 +31,9 @@ class LivePage:
         A ranked aggregate whose leaderboard has no fields.
     window : Window
         A window whose fields are all fields of `top`.
+    active : ActiveMembers, optional
+        Members of one group of all, such as the unique visitors: the page shows how many were active in the last 30
+        days, or the longest span if that is shorter. Default: none.
     beacon : mapping of str to str, optional
         The event that the page posts after 3 seconds: a template per attribute, in which ``{page}`` is the page's
         address, ``{time}`` the current time and ``{client}`` a random name that the browser keeps. Default: none.
@@ -48,6 +54,7 @@ class LivePage:
     total: Aggregate
     top: Aggregate
     window: Window
+    active: ActiveMembers | None = None
     beacon: Mapping[str, str] | None = field(default=None)
     beacon_path: str = "/events"
 
@@ -65,6 +72,10 @@ class LivePage:
             raise InvalidArgumentError(
                 "window", self.window.name, f"a window whose fields are all fields of {self.top.name!r}"
             )
+        if self.active is not None:
+            require_instance("active", self.active, ActiveMembers, "an ActiveMembers")
+            if self.active.fields:
+                raise InvalidArgumentError("active", self.active.name, "one without fields")
         if self.beacon is not None and not (
             isinstance(self.beacon, Mapping)
             and all(isinstance(text, str) for pair in self.beacon.items() for text in pair)
@@ -77,12 +88,18 @@ class LivePage:
     @property
     def _settings(self) -> str:
         """The page's configuration as JSON."""
-        settings = {
+        settings: dict[str, object] = {
             "title": self.title,
             "total": {"aggregate": self.total.name, "measure": _first(self.total)},
             "top": {"aggregate": self.top.name},
             "window": {"name": self.window.name, "fields": list(self.window.fields)},
         }
+        if self.active is not None:
+            span = min(_ACTIVE, self.active._longest)
+            minutes = span // timedelta(minutes=1)
+            unit, name, letter = next(one for one in _UNITS if minutes % one[0] == 0)
+            last = minutes // unit
+            settings["active"] = {"name": self.active.name, "last": f"{last}{letter}", "words": f"{last} {name}s"}
         if self.beacon is not None:
             settings["beacon"] = {"path": self.beacon_path.removeprefix("/"), "event": dict(self.beacon)}
         return json.dumps(settings, separators=(",", ":"))

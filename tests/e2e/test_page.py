@@ -208,6 +208,18 @@ def test_the_page_starts_when_the_api_is_back(visited: Blog, page: Page) -> None
     assert number(page, "#total") == total(visited)
 
 
+def test_the_members_of_the_last_days_are_shown_if_there_are_some(visited: Blog, page: Page) -> None:
+    open_live(page, visited)
+    assert not page.locator("#active").is_visible()
+    told = visited.ask("page/settings.json")[1] | {"active": {"name": "users", "last": "30d", "words": "30 days"}}
+    page.route("**/settings.json", lambda route: route.fulfill(json=told))
+    page.route("**/v1/active/users?last=30d", lambda route: route.fulfill(json={"count": 1204}))
+    page.reload()
+    wait_for(page, "#members", "1,204")
+    assert page.locator("#active-title").inner_text() == "Unique in the last 30 days"
+    assert violations(page) == []
+
+
 def test_a_page_without_counts_says_so(visited: Blog, page: Page) -> None:
     nothing = {"aggregate": "site", "values": {}, "measures": {"site_views": 0}, "ranked": []}
     page.route("**/v1/**", lambda route: route.fulfill(json=nothing))

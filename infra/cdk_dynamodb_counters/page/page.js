@@ -1,4 +1,4 @@
-// Polls the API for a total, the top groups and the window of the selected group.
+// Polls the API for a total, the members, the top groups and the window of the selected group.
 
 import { scheduleBeacon } from "./beacon.js";
 import { Chart } from "./chart.js";
@@ -52,11 +52,18 @@ async function configure() {
 
 async function update() {
   settings ??= await configure();
-  const [{ measures }, { ranked }] = await Promise.all([
+  const { active } = settings;
+  const [{ measures }, { ranked }, members] = await Promise.all([
     read(`v1/aggregates/${settings.total.aggregate}`),
     read(`v1/aggregates/${settings.top.aggregate}/top`, { count: TOP }),
+    active && read(`v1/active/${active.name}`, { last: active.last }),
   ]);
   setText("total", whole.format(measures[settings.total.measure]));
+  if (members) {
+    element("active").hidden = false;
+    setText("active-title", `Unique in the last ${active.words}`);
+    setText("members", whole.format(members.count));
+  }
   do {
     if (selected === null || !canAsk(selected)) {
       selected = ranked.map(({ values }) => windowOf(values)).find(canAsk) ?? null;

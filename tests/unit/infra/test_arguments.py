@@ -26,12 +26,13 @@ from cdk_dynamodb_counters import (
     WindowedCounter,
     runtime_code,
 )
-from dynamodb_counters._declarations import Aggregate, Count, Event, Quota, Window
+from dynamodb_counters._declarations import ActiveMembers, Aggregate, Count, Event, Quota, Window
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import REQUIRED, ROLLING, SITE, TOP, VIEW, VIEWS, build, each, new_stack, synthesized
 
 _SPANNING = Event("span", pk="S#{start}", sk="T#{time}")
 CALLS = Quota("calls", limit=100, per="day", by="customer")
+USERS = ActiveMembers("users", VIEW, member="clientId", time="time")
 _PAGE = {"title": "Blog", "total": SITE, "top": TOP, "window": ROLLING}
 
 
@@ -139,6 +140,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "total": [None, "site", VIEWS, TOP],
         "top": [None, "views", VIEWS, SITE],
         "window": [None, VIEWS, "rolling"],
+        "active": [VIEWS, "users", replace(USERS, by="url")],
         "beacon": ["url", {"url": 1}, [1]],
         "beacon_path": ["events", "/", None],
     },
