@@ -70,11 +70,11 @@ def test_extremes_are_those_of_the_events_there_are(seed: int, source: Event) ->
                     counters.retract(source, kept.pop(key))
         for route in "ab":
             own = [each for each in kept.values() if each["route"] == route]
-            by_ms = sorted((each["ms"], each["id"]) for each in own)
+            ordered: list[Any] = sorted((each["ms"], each["id"]) for each in own)
             found = counters.largest(slowest, route=route, count=5)
-            assert [(each.value, each.shown["id"]) for each in found] == by_ms[::-1][:5]
+            assert [(each.value, each.shown["id"]) for each in found] == ordered[::-1][:5]
             found = counters.smallest(slowest, route=route, count=500)
-            assert [(each.value, each.shown["id"]) for each in found] == by_ms
+            assert [(each.value, each.shown["id"]) for each in found] == ordered
             by_time = sorted((datetime.fromisoformat(each["at"]), each["id"], str(each["ms"])) for each in own)
             found = counters.largest(latest, route=route)
             assert [(each.value, each.shown["id"], each.shown["ms"]) for each in found] == by_time[-1:]

@@ -44,7 +44,7 @@ def _deliver(stream: Stream) -> None:
 
 
 def _read(bench: Workbench, url: str) -> list[Any]:
-    sizes, hourly, users, level, latest, largest = (each for each in DECLARED)
+    sizes, hourly, users, level, latest, largest = DECLARED
     counters, end = bench.counters, START + timedelta(days=60)
     return [
         counters.distribution(sizes, url=url).bins,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -27,7 +27,7 @@ ERRORS = ("0.001", "0.01", "0.05", "0.5")
 
 
 def _values(kind: str, rng: random.Random, count: int) -> list[Decimal]:
-    each = {
+    each: dict[str, Callable[[], Decimal]] = {
         "log-normal": lambda: Decimal(repr(round(rng.lognormvariate(5, 2), 3))),
         "uniform": lambda: Decimal(rng.randrange(1, 1_000_000)),
         "adversarial": lambda: rng.choice(
@@ -39,8 +39,8 @@ def _values(kind: str, rng: random.Random, count: int) -> list[Decimal]:
                 Decimal(10) ** rng.randrange(-60, 60),
             ]
         ),
-    }[kind]
-    return [each() for _ in range(count)]
+    }
+    return [each[kind]() for _ in range(count)]
 
 
 def _rank(values: Sequence[Decimal], share: float) -> Decimal:
