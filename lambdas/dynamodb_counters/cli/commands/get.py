@@ -20,7 +20,7 @@ from dynamodb_counters._http.resources import distribution_json, group_json
 from dynamodb_counters._reads.distributions import read_distribution
 from dynamodb_counters.cli.arguments import fields_of
 from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.extremes import emit_extremes
+from dynamodb_counters.cli.show.extreme_values import emit_extremes
 from dynamodb_counters.cli.show.formats import ACCENT, HEADING, SHARES, distribution_rows, grid, number, pairs
 
 _BAR: Final = 40

@@ -10,7 +10,7 @@ from dynamodb_counters._declarations.kinds import group_fields, read_by
 from dynamodb_counters._http.parameters import ORDERS
 from dynamodb_counters.cli.arguments import fields_of
 from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.extremes import emit_extremes
+from dynamodb_counters.cli.show.extreme_values import emit_extremes
 from dynamodb_counters.cli.show.formats import ACCENT, QUIET, grid, number
 
 _BAR = 30
