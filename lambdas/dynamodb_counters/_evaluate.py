@@ -15,7 +15,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, changes_of, inserted
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.conversions import plain_value
-from dynamodb_counters._items.decimals import format_number, typed_numbers
+from dynamodb_counters._items.decimals import format_number, typed_number
 from dynamodb_counters._items.table_schema import PK, TYPE, is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -125,7 +125,9 @@ def _page(delta: Delta) -> Image:
     page = Page(layout.address(group)[0])
     key = layout.pages.key(page)
     numbers = layout.pages.added(layout.page_texts(group), delta.measures)
-    return {**typed_key(key), **layout.attributes(group, {**key, PK: page.pk}), **typed_numbers(numbers)}
+    # Also those that are 0: the name of a group's first number is its text.
+    typed = {name: typed_number(number) for name, number in numbers.items()}
+    return {**typed_key(key), **layout.attributes(group, {**key, PK: page.pk}), **typed}
 
 
 def _group(delta: Delta, image: Image) -> Group:

@@ -176,3 +176,11 @@ _PEOPLE = ("ann", "bob")
 
 def _any(measure: Any) -> bool:
     return any(measure.values()) if isinstance(measure, dict) else bool(measure)
+
+
+def test_a_group_in_a_page_whose_first_number_is_0_is_seen_by_what_counts_groups() -> None:
+    event = Event("sale", key="id")
+    sums = Aggregate("sums", event, by="shop", paid=Sum("cents"), n=Count(), pages=True)
+    shops = Aggregate("shops", sums, pk="SHOPS", sk="ALL", shops=Count())
+    found = evaluate([sums, shops], [(event, {"id": "1", "shop": "a", "cents": 0})])
+    assert [dict(group.measures) for group in found["shops"]] == [{"shops": 1}]
