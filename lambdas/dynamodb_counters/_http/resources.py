@@ -46,8 +46,8 @@ _NONE: Final[Bound] = MappingProxyType({})
 MAX_READ_UNITS: Final = 650
 """Read units of one window or series, eventually consistent: 366 days of a window that declares its key only."""
 
-MAX_UNITS: Final = 5000
-"""Units of time of one read of percentiles: a page each, which takes a write unit at most, so 650 read units."""
+MAX_UNITS: Final = 1300
+"""Units of time of one read of percentiles: a page each, of 4 KB at most unless it has split, so 650 read units."""
 
 _BATCH: Final[dict[str, tuple[str, type[Any], tuple[str, ...]]]] = {
     "groups": ("aggregate", Aggregate, ()),
