@@ -103,3 +103,26 @@ def test_a_backfill_counts_what_was_there_before() -> None:
     _deliver(other)
     assert both == [_read(again, url) for url in "ab"]
     assert verify(bench, stream).differences == []
+
+
+def test_a_largest_value_that_comes_again_is_no_difference() -> None:
+    bench = Workbench(flatten([Extremes("largest", SEEN, attribute="bytes", only="largest")]))
+    bench.aggregator.handle({})
+    stream = Stream(bench)
+    for number in range(3):
+        bench.counters.accept(SEEN, {"id": f"{number}", "bytes": 7})
+        _deliver(stream)
+    assert verify(bench, stream).differences == []
+
+
+def test_an_event_that_was_the_largest_leaves_no_difference_when_it_is_erased() -> None:
+    bench = Workbench(flatten([Extremes("largest", SEEN, attribute="bytes", only="largest")]))
+    bench.aggregator.handle({})
+    stream = Stream(bench)
+    for number in range(3):
+        bench.counters.accept(SEEN, {"id": f"{number}", "bytes": number})
+        _deliver(stream)
+    bench.counters.erase(SEEN, {"id": "0"}, counts="keep")
+    bench.table.expire()
+    _deliver(stream)
+    assert [(each.name, each.verdict) for each in verify(bench, stream).differences] == []

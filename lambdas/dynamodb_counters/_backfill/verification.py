@@ -70,7 +70,7 @@ class Verification(Runner):
     sample: float = 1.0
     differences: list[Difference] = field(default_factory=list)
     compared: int = 0
-    _best: dict[tuple[str, str], str] = field(default_factory=dict)
+    _best: dict[tuple[str, str], str | None] = field(default_factory=dict)
     _expired: Mapping[str, float] = field(default_factory=dict)
     _repair_plan: Plan = field(init=False)
     _run_id: str = ""
@@ -266,22 +266,22 @@ class Verification(Runner):
             found = counted(layout.declaration, ref[1], held.items)
             expected = shown(layout.declaration, expected)
             missing = {name: expected.get(name, 0) - found.get(name, 0) for name in {**expected, **found}}
-        if layout.only is not None and self._stands_before(layout, ref[1]):
+        if layout.only is not None and self._need_not_count(layout, ref[1]):
             missing = {name: number for name, number in missing.items() if number < 0}
         late = late_parts(layout.declaration, ref[1], self._cut_at)
         return {name: number for name, number in sorted(missing.items()) if number and name not in late}
 
-    def _stands_before(self, layout: ItemLayout, group: GroupKey) -> bool:
-        """Whether a better value than one that need not be written is there."""
+    def _need_not_count(self, layout: ItemLayout, group: GroupKey) -> bool:
+        """Whether a value that is at least as good is there, so that one is not counted, or not again."""
         declaration, key = layout.declaration, layout.key(group, "")
         assert isinstance(declaration, Aggregate)
         assert layout.only is not None
         place, forward = (layout.name, key[PK]), declaration._only == "smallest"
         if place not in self._best:
             items = value_items(self.table, declaration, key[PK], consistent=True, forward=forward)
-            self._best[place] = next((item[SK]["S"] for item in items), key[SK])
+            self._best[place] = next((item[SK]["S"] for item in items), None)
         best = self._best[place]
-        return layout.only(best, key[SK]) == best != key[SK]
+        return best is not None and layout.only(best, key[SK]) == best
 
     def _is_beyond(self, layout: ItemLayout, group: GroupKey) -> bool:
         """Whether it is unknown by now what a group must hold, as its retention is over, or that of its source."""

@@ -153,7 +153,8 @@ class Committer:
         if failures:
             self._remember(ordered, failures, part)
             raise CommitError(list(failures.values()))
-        self._best.learn(ordered)
+        if not done.quarantined:
+            self._best.learn(ordered)
         return done
 
     def _joined(self, deltas: Sequence[Delta], failures: dict[GroupRef, Exception]) -> list[ItemDelta]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
 from dynamodb_counters._fold.deltas import Delta
-from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._items.table_schema import PK, SK, TALLY_PREFIX
 from dynamodb_counters._table import Table
 
 _MOST_KNOWN: Final = 100_000
@@ -32,7 +32,7 @@ class BestValues:
 
     def needed(self, deltas: Sequence[Delta]) -> list[Delta]:
         """Deltas without those of values that are not the best of their group, here or by what is known."""
-        others = [delta for delta in deltas if delta.layout.only is None]
+        others = [delta for delta in deltas if not _is_value(delta)]
         best = _best(deltas).items() if len(others) < len(deltas) else ()
         return [*others, *(delta for group, (sk, delta) in best if self._is_better(delta, sk, group))]
 
@@ -49,10 +49,16 @@ class BestValues:
         return known is None or choose is None or choose(sk, known) == sk != known
 
 
+def _is_value(delta: Delta) -> bool:
+    """Whether a delta may be left out: tallies go with the counts of items that are there."""
+    return delta.layout.only is not None and not any(name.startswith(TALLY_PREFIX) for name in delta.measures)
+
+
 def _best(deltas: Iterable[Delta]) -> dict[_Group, tuple[str, Delta]]:
     found: dict[_Group, tuple[str, Delta]] = {}
     for delta in deltas:
-        if (choose := delta.layout.only) is not None:
+        choose = delta.layout.only
+        if choose is not None and _is_value(delta):
             key = delta.layout.key(delta.group, "")
             group = delta.layout.name, key[PK]
             if group not in found or choose(key[SK], found[group][0]) == key[SK]:

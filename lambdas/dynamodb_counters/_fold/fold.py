@@ -105,7 +105,9 @@ class _Folding:
                 self._folded.unfoldable.append(Unfoldable(change.sequence, NEW, change.record, reason))
         if any(layout.only is not None for layout, _, _ in minus) and not is_erasure(change.record):
             names = tuple(sorted({layout.name for layout, _, _ in minus if layout.only is not None}))
-            self._unfoldable(change, OLD, "its event is append_only, and was taken back", names)
+            record, reason = single_image(change.record, OLD), "its event is append_only, and was taken back"
+            # An entry of its own: what others could not fold of the image waits for them alone.
+            self._folded.unfoldable.append(Unfoldable(change.sequence, f"{OLD}#only", record, reason, names))
             minus = [each for each in minus if each[0].only is None]
         if plus:
             self._add_to_deltas(1, plus, change.sequence)

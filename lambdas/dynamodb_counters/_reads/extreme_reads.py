@@ -32,7 +32,7 @@ class Extreme:
     ----------
     value : int, Decimal or datetime
     items : int
-        How many items have the value, and what is shown with it.
+        How many items have the value, and what is shown with it; at least so many where it is the `only` one kept.
     shown : mapping of str to str
         The fields that are shown with it.
     complete, as_declared : bool, optional
