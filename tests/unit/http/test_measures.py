@@ -67,7 +67,7 @@ def test_extremes_from_either_end() -> None:
         ("distributions/sizes", {"p": "1.1"}, "invalid p='1.1': expected up to 20 numbers from 0 to 1"),
         ("distributions/sizes", {"p": ",".join(["0.5"] * 21)}, "invalid p="),
         ("distributions/sizes", {"last": "1h"}, "unknown parameter 'last'"),
-        ("distributions/hourly", {"last": "366d"}, "'hourly' has 8784 units in it, limit: 5000"),
+        ("distributions/hourly", {"last": "366d"}, "'hourly' has 8784 units in it, limit: 1300"),
         ("extremes/latest", {"order": "first"}, "invalid order='first': expected largest or smallest"),
         ("extremes/latest", {"count": "101"}, "invalid count="),
         ("active/clients", {"p": "0.5"}, "unknown parameter 'p'"),
