@@ -81,6 +81,10 @@ FOLD: Final = r"""
 ? test_limits.py
 
 == _fold/page_layout.py
+* a unit before its stretch is taken for one after it
+- least = self._unit.parse(unescape(shared[-1])) - self._longest
++ least = self._unit.parse(unescape(shared[-1]))
+? test_active_members.py::test_any_span_has_as_many_members_as_are_active_in_it
 * a page that splits off has no watermarks
 - goes = dict(image), {**_common(image), **typed_key(
 + goes = dict(image), {

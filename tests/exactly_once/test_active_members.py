@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import ActiveMembers, Event, Packed, evaluate
+from dynamodb_counters._items.item_sizes import item_bytes, write_units
 from dynamodb_counters._reads.active_reads import ActiveReader
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.testing import Faults, counters_in_memory
@@ -148,3 +149,16 @@ def test_evaluate_knows_the_gaps_of_members() -> None:
         ("2026-01-02", "1"),
         ("2026-01-05", "3"),
     ]
+
+
+def test_a_page_of_150_active_units_takes_one_write_unit() -> None:
+    # Stretches of 342 days begin with day 20,520 since 1970, which is 2026-03-08.
+    days = range(66, 66 + 150)
+    events = [
+        {**_event(random.Random(1), 0, 1), "id": f"{day}", "client": "c", "time": (START + day * DAY).isoformat()}
+        for day in days
+    ]
+    with counters_in_memory([_users(VIEW, longest=30 * DAY)], now=START + 400 * DAY) as counters:
+        counters.accept_many(VIEW, events).raise_for_rejected()
+        [page] = [item for item in counters._memory.items() if item["sk"]["S"].startswith("PAGE#users-members#")]
+    assert write_units(item_bytes(page)) == 1

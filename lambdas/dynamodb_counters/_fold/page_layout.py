@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,6 +17,7 @@ from typing import Any, Final
 from dynamodb_counters._declarations.aggregates import PARTITION_MARK, Aggregate
 from dynamodb_counters._declarations.groups import typed_key
 from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.escaping import escape, unescape
 from dynamodb_counters._items.item_sizes import WRITE_UNIT_BYTES, item_bytes, write_units
 from dynamodb_counters._items.key_templates import is_hashed
@@ -33,6 +35,11 @@ _SHORT: Final = 16
 _DIGEST: Final = "~"
 _MARK: Final = "="
 _SHELF: Final = "\0"
+
+_CODES: Final = 36**2
+"""Units of time that two digits distinguish, in a page of fewer."""
+
+_DIGITS: Final = string.digits + string.ascii_lowercase
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,8 @@ class PageLayout:
         self._pk, self._sk = aggregate._pk_template, aggregate._sk_template
         self._prefix = f"{PAGE_PREFIX}{self.name}#"
         self._shelved = aggregate._shelved
-        self.is_whole = aggregate._longest > 0
+        self._longest, self._unit = aggregate._longest, tier_of(aggregate.fields[-1]) if aggregate._longest else None
+        self.is_whole = self._unit is not None
         """Whether a page never splits: what counts it looks at all of its groups together."""
         self._marks = {aggregate._attributes[0]: _MARK}
         for index, name in enumerate(aggregate._attributes):
@@ -90,7 +98,13 @@ class PageLayout:
         return _SHELF.join([pk, "#".join(map(escape, texts[: self._shelved]))]) if self._shelved else pk
 
     def texts(self, texts: Sequence[str]) -> Sequence[str]:
-        """The texts by which a group differs from others in its page, of those of its sort key."""
+        """The texts by which a group differs from others in its page, of those of its sort key.
+
+        A unit in a member's page is two digits: its number since 1970 modulo 1,296 in base 36.
+        """
+        if self._unit is not None:
+            high, low = divmod(self._unit.parse(texts[-1]) % _CODES, len(_DIGITS))
+            return [_DIGITS[high] + _DIGITS[low]]
         return texts[self._shelved :]
 
     def page_of(self, image: Image) -> Page | None:
@@ -145,6 +159,9 @@ class PageLayout:
     def _sk_texts(self, image: Image, text: str) -> list[str]:
         """The texts of a group's sort key, by its page and its text in there."""
         shared = image[SK]["S"].removeprefix(self._prefix).split("#")[: self._shelved]
+        if self._unit is not None:
+            least = self._unit.parse(unescape(shared[-1])) - self._longest
+            return [unescape(shared[-1]), self._unit.text(least + (int(text, len(_DIGITS)) - least) % _CODES)]
         return [unescape(part) for part in (*shared, *text.split("#"))]
 
     def _names(self, text: str) -> Iterable[str]:
