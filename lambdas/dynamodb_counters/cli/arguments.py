@@ -15,6 +15,7 @@ import click
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._http.lossless_json import write_json
+from dynamodb_counters.cli.session import options
 
 NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
 _ANY: Final = "…"
@@ -53,9 +54,12 @@ def moment(text: str) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def fields_of(given: Sequence[str], known: Sequence[str] | None, *, needed: Sequence[str] = ()) -> dict[str, str]:
-    """The values of fields given as field=value; those `needed` may not be missing, and others than `known` not be."""
+def fields_of(
+    given: Sequence[str], known: Sequence[str] | None, *, needed: Sequence[str] | None = None
+) -> dict[str, str]:
+    """The values of `known` fields given as field=value; all of them are `needed`, unless others are named."""
     values: dict[str, str] = {}
+    needed = (known or ()) if needed is None else needed
     listed = f"the fields are: {', '.join(known or needed) or 'none'}"
     for one in given:
         name, equals, value = one.partition("=")
@@ -72,10 +76,19 @@ def fields_of(given: Sequence[str], known: Sequence[str] | None, *, needed: Sequ
     return values
 
 
+with_span: Final = options(
+    click.option("--last", type=duration, help="Such as 24h, 15m or 7d."),
+    click.option("--since", type=moment, help="ISO 8601; without an offset, UTC."),
+    click.option("--until", type=moment, help="Default: now."),
+)
+with_consistent: Final = click.option(
+    "--consistent", is_flag=True, help="Read strongly consistently, at twice the read units."
+)
+
+
 def span_of(
-    now: float, last: timedelta | None, since: datetime | None, until: datetime | None
+    now: float, *, last: timedelta | None, since: datetime | None, until: datetime | None
 ) -> tuple[datetime, datetime]:
-    """From when to when: the last so much, or since a moment."""
     end = until or datetime.fromtimestamp(now, UTC)
     if (last is None) == (since is None):
         raise click.UsageError("one of --last and --since says from when on")

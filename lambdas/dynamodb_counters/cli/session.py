@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -18,7 +18,6 @@ from click.core import ParameterSource
 from rich.console import Group as Lines
 from rich.console import RenderableType
 
-from dynamodb_counters._control.control import DECLARED, read_control, read_declarations
 from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window
@@ -94,13 +93,7 @@ class Session:
                     raise
                 expected = "a file, or encoded declarations"
                 raise click.UsageError(f"invalid --declarations {self.declared!r}: expected {expected}") from None
-        seen = read_control(self.table)
-        if DECLARED not in seen.item:
-            return self.folded
-        found = read_declarations(self.table, seen.declared)
-        if found is None:
-            raise UnknownDeclarationsError("this version cannot read what is declared: install the one that runs")
-        return found
+        return last_declarations(self.table, UnknownDeclarationsError)
 
     @cached_property
     def folded(self) -> tuple[Declaration, ...]:
@@ -193,41 +186,36 @@ def with_sources(declarations: Iterable[Declaration]) -> Iterator[Declaration | 
             one = getattr(one, "source", None)
 
 
+def options(*added: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options and arguments, as one decorator."""
+    return lambda function: reduce(lambda made, add: add(made), reversed(added), function)
+
+
 def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
     """Keep a shared option in the session; one on the command line stands before the environment's."""
     session, name = context.find_object(Session), str(parameter.name)
-    assert session is not None
-    given = context.get_parameter_source(name)
-    if value in (None, False) or (given is ParameterSource.ENVIRONMENT and getattr(session, name)):
-        return
-    setattr(session, name, value)
+    is_environment = context.get_parameter_source(name) is ParameterSource.ENVIRONMENT
+    if value not in (None, False) and not (is_environment and getattr(session, name)):
+        setattr(session, name, value)
 
 
-def _endpoint(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    if value is not None and not value.startswith(("http://", "https://")):
-        raise click.BadParameter(f"{value!r} is no URL: expected http://… or https://…")
-    _keep(context, parameter, value)
+def _url(text: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        raise click.BadParameter(f"{text!r} is no URL: expected http://… or https://…")
+    return text
 
 
-_SHARED: Final = (
-    click.option("--table", "table_name", envvar="COUNTERS_TABLE", help="Name or ARN; or COUNTERS_TABLE."),
-    click.option("--declarations", "declared", metavar="FILE|TEXT", help="Default: the table's last deployment."),
-    click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output."),
-    click.option("--profile", help="AWS profile."),
-    click.option("--region", help="AWS region."),
-    click.option("--endpoint-url", metavar="URL", help="Such as DynamoDB Local's."),
+_option: Final = partial(click.option, expose_value=False, callback=_keep)
+
+with_shared_options: Final = options(
+    _option("--table", "table_name", envvar="COUNTERS_TABLE", help="Name or ARN; or COUNTERS_TABLE."),
+    _option("--declarations", "declared", metavar="FILE|TEXT", help="Default: the table's last deployment."),
+    _option("--json", "as_json", is_flag=True, help="One JSON document on standard output."),
+    _option("--profile", help="AWS profile."),
+    _option("--region", help="AWS region."),
+    _option("--endpoint-url", type=_url, metavar="URL", help="Such as DynamoDB Local's."),
 )
-
-
-def with_shared_options(function: Command) -> Command:
-    """Add the options that all commands have; they may stand before the command's name, too."""
-    for option in reversed(_SHARED):
-        option(function)
-    for parameter in getattr(function, "__click_params__", ()):
-        if parameter.name in Session.__dataclass_fields__:
-            parameter.expose_value = False
-            parameter.callback = _endpoint if parameter.name == "endpoint_url" else _keep
-    return function
+"""The options that all commands have; they may stand before the command's name, too."""
 
 
 def shared(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ from dynamodb_counters._items.key_templates import is_hashed
 from dynamodb_counters._items.table_schema import PK, TYPE
 from dynamodb_counters._timeline.calendars import NAMED_PERIODS, Period
 from dynamodb_counters.cli.arguments import fields_of
-from dynamodb_counters.cli.commands.window import statement_document
+from dynamodb_counters.cli.commands.window import count_document
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.console import visible
 from dynamodb_counters.cli.show.formats import grid, number
@@ -51,13 +51,13 @@ def close(
     are the adjustment of the next period. A period that is closed already is shown as it stands.
     """
     window = session.find(Window, name)
-    values = fields_of(given, (*NAMED_PERIODS, *window.fields))
+    values = fields_of(given, (*NAMED_PERIODS, *window.fields), needed=())
     periods = [(kind, values.pop(kind)) for kind in NAMED_PERIODS if kind in values]
     if len(periods) != 1:
         raise click.UsageError(f"name one period: {', '.join(f'{kind}=…' for kind in NAMED_PERIODS)}")
     [(kind, which)] = periods
     if values:
-        fields_of([f"{field}={value}" for field, value in values.items()], window.fields, needed=window.fields)
+        fields_of([f"{field}={value}" for field, value in values.items()], window.fields)
     groups, hashed = ([values], 0) if values or not window.fields else _groups(session, window)
     if not dry_run and not session.confirm(f"Close {kind} {which} of {name} for {len(groups)} group(s)?", yes=yes):
         return 1
@@ -66,7 +66,7 @@ def close(
         reader = session.counters.window(window, each)
         read = reader.statement if dry_run else reader.close
         found = read(cast("Period", kind), which, tz, anchor=anchor)
-        rows.append({"window": name, "values": each, **statement_document(found)})
+        rows.append({"window": name, "values": each, **count_document(found)})
     if hashed:
         session.tell(f"left out: {hashed} group(s) with keys too long to show their fields; close each by its fields")
     if export is not None:

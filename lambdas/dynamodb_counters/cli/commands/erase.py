@@ -65,7 +65,7 @@ def erase(
     """
     known = [session.declarations] if session.declared else deployed_declarations(session.table)
     event = declared_event(known, name)
-    values = fields_of(fields, event.fields)
+    values = fields_of(fields, event.fields, needed=())
     clients = {"sqs": session.client("sqs") if queue else None, "s3": session.client("s3") if bucket else None}
     eraser = Eraser(session.table, event, values, queue, bucket, **clients)
     if dry_run:

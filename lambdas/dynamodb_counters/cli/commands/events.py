@@ -11,7 +11,7 @@ import click
 from rich.table import Table as Grid
 
 from dynamodb_counters._declarations import Event
-from dynamodb_counters.cli.arguments import fields_of, moment
+from dynamodb_counters.cli.arguments import fields_of, moment, with_consistent
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.formats import grid
 
@@ -25,7 +25,7 @@ from dynamodb_counters.cli.show.formats import grid
 @click.option("--after", default="", metavar="SORT KEY", help="Begin after this one, as the page before said.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="Events of a page.")
 @click.option("--all", "everything", is_flag=True, help="All pages.")
-@click.option("--consistent", is_flag=True, help="Read strongly consistently, at twice the read units.")
+@with_consistent
 @shared
 def events(
     session: Session,

@@ -18,7 +18,7 @@ from dynamodb_counters._declarations.kinds import TIMED, group_fields, read_by
 from dynamodb_counters._http.parameters import ORDERS
 from dynamodb_counters._http.resources import distribution_json, group_json
 from dynamodb_counters._reads.distributions import read_distribution
-from dynamodb_counters.cli.arguments import fields_of
+from dynamodb_counters.cli.arguments import fields_of, with_consistent
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.extreme_values import emit_extremes
 from dynamodb_counters.cli.show.formats import ACCENT, HEADING, SHARES, distribution_rows, grid, number, pairs
@@ -30,7 +30,7 @@ _BAR: Final = 40
 @click.argument("name")
 @click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…")
 @click.option("--limit", type=click.IntRange(1), help="Most groups to list. Default: 100; of extremes, 10.")
-@click.option("--consistent", is_flag=True, help="Read strongly consistently, at twice the read units.")
+@with_consistent
 @shared
 def get(session: Session, name: str, group: tuple[str, ...], *, limit: int | None, consistent: bool) -> None:
     """Read one group of the aggregate NAME; without the fields of its sort key, all groups of the partition.

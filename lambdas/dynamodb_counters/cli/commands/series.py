@@ -12,14 +12,13 @@ from rich.text import Text
 
 from dynamodb_counters._declarations import Window
 from dynamodb_counters._declarations.kinds import group_fields
-from dynamodb_counters._http.resources import distribution_json
 from dynamodb_counters._reads.active_reads import ActiveReader
 from dynamodb_counters._reads.distributions import Distribution
 from dynamodb_counters._reads.unit_pages import ByUnit
 from dynamodb_counters._reads.window_counts import WindowCount
 from dynamodb_counters._timeline.calendars import PERIODS, Period, time_zone
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
-from dynamodb_counters.cli.arguments import duration, fields_of, moment, span_of
+from dynamodb_counters.cli.arguments import duration, fields_of, span_of, with_consistent, with_span
 from dynamodb_counters.cli.commands.window import count_document, reader_of
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.bar_chart import Point, bar_chart
@@ -37,41 +36,36 @@ _STEPS: Final = (1, 5, 15, 30, *_MINUTES, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12
 @click.command()
 @click.argument("name")
 @click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…")
-@click.option("--last", type=duration, help="Such as 24h, 15m or 7d.")
-@click.option("--since", type=moment, help="ISO 8601; without an offset, UTC.")
-@click.option("--until", type=moment, help="Default: now.")
+@with_span
 @click.option("--step", "given", help=f"Such as 15m, or {', '.join(PERIODS)}. Default: by the span.")
 @click.option("--tz", default="UTC", show_default=True, help="Time zone, such as Europe/Berlin.")
 @click.option("--rolling", type=duration, help="A trailing span per unit of time, such as 30d, of active members.")
 @click.option(
     "--p", default=0.95, show_default=True, type=click.FloatRange(0, 1), help="The percentile, of percentiles."
 )
-@click.option("--consistent", is_flag=True, help="Read strongly consistently, at twice the read units.")
+@with_consistent
 @shared
 def series(
     session: Session,
     name: str,
     group: tuple[str, ...],
     *,
-    last: timedelta | None,
-    since: datetime | None,
-    until: datetime | None,
     given: str | None,
     tz: str,
     rolling: timedelta | None,
     p: float,
     consistent: bool,
+    **when: Any,
 ) -> None:
     """Count one group of the window NAME step by step, and draw it; or active members, or a percentile."""
     declared = session.find_timed(name)
-    fields = group_fields(declared)
-    values = fields_of(group, fields, needed=fields)
+    values = fields_of(group, group_fields(declared))
     reader = reader_of(session, declared, values)
-    start, end = span_of(session.clock(), last, since, until)
+    start, end = span_of(session.clock(), **when)
     unit = declared._unit if isinstance(declared, Window) else ByUnit(declared)._unit
     step = _step(given, end - start, unit)
     zone = time_zone(tz)
-    if isinstance(step, timedelta) and since is None:
+    if isinstance(step, timedelta) and when["last"] is not None:
         # The last step is the one that has begun: steps begin at round times.
         end = _rounded_up(end, step, zone)
         start = _rounded_up(start, step, zone)
@@ -92,7 +86,7 @@ def series(
         "step": int(step.total_seconds()) if isinstance(step, timedelta) else step,
         "tz": tz,
         "total" if adds_up else "most": together,
-        "series": [_document(one, f"{p:g}") for one in found],
+        "series": [count_document(one, [f"{p:g}"]) for one in found],
     }
     length = timedelta(0) if rolling is None else rolling - timedelta(seconds=unit)
     starts = [one.start for one in found if one.start is not None]
@@ -106,10 +100,6 @@ def series(
     head = Text.assemble((title, HEADING), (f"  {all_of}, {each} per bar{what}", QUIET))
     foot = Text(f"{moment_text(starts[0], zone)} to {moment_text(found[-1].end or end, zone)}", QUIET)
     session.emit(document, Lines(head, "", *chart, "", foot))
-
-
-def _document(found: WindowCount | Distribution, share: str) -> dict[str, Any]:
-    return distribution_json(found, [share]) if isinstance(found, Distribution) else count_document(found)
 
 
 def _step(given: str | None, length: timedelta, unit: int) -> Step:

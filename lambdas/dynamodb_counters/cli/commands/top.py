@@ -26,9 +26,8 @@ def top(session: Session, name: str, leaderboard: tuple[str, ...], *, limit: int
     """Rank the groups of the aggregate NAME, the greatest first; or list the values of a group of the extremes NAME."""
     aggregate = session.find(Aggregate, name)
     if read_by(aggregate) == "extremes":
-        fields = group_fields(aggregate)
-        ends = [ORDERS[smallest]]
-        emit_extremes(session, aggregate, fields_of(leaderboard, fields, needed=fields), limit, ends)
+        values = fields_of(leaderboard, group_fields(aggregate))
+        emit_extremes(session, aggregate, values, limit, [ORDERS[smallest]])
         return
     if smallest:
         raise click.UsageError("--smallest is for extremes: leaderboards are read from the greatest on")
@@ -36,7 +35,7 @@ def top(session: Session, name: str, leaderboard: tuple[str, ...], *, limit: int
         ranked = sorted({one.name for one in session.declarations if isinstance(one, Aggregate) and one.ranking})
         raise click.UsageError(f"{name!r} is not ranked; ranked are: {', '.join(ranked) or 'none'}")
     fields = tuple(field for field in aggregate.ranking._template.fields if field != WRITE_SHARD_FIELD)
-    values = fields_of(leaderboard, fields, needed=fields)
+    values = fields_of(leaderboard, fields)
     found = session.counters.top(aggregate, values, count=limit)
     measure = aggregate.ranking.measure
     shown = grid("#", *aggregate.fields, measure, "", numbers=("#", measure))

@@ -43,7 +43,8 @@ def bar_chart(
     """
     merged = 1
     while True:
-        bars = [_merged(points[first : first + merged], merge) for first in range(0, len(points), merged)]
+        parts = (points[first : first + merged] for first in range(0, len(points), merged))
+        bars = [Point(part[0].start, merge(one.count for one in part)) for part in parts]
         tick, ticks = _scale([one.count for one in bars])
         labels = [number(tick * place) for place in range(ticks + 1)]
         margin = max(map(len, labels))
@@ -66,10 +67,6 @@ def bar_chart(
     lines.append(Text(f"{labels[0]:>{margin}} └{axis}", QUIET))
     lines.append(Text(f"{'':>{margin}}  {below}", QUIET))
     return lines, merged
-
-
-def _merged(points: Sequence[Point], merge: Callable[[Iterable[float]], float]) -> Point:
-    return Point(points[0].start, merge(point.count for point in points))
 
 
 def _scale(counts: Sequence[float]) -> tuple[float, int]:
