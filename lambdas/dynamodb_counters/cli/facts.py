@@ -37,7 +37,7 @@ _FEWEST_DIGITS: Final = 21
 """https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_SequenceNumberRange.html"""
 
 
-def table_facts(session: Session) -> Facts:
+def of_table(session: Session) -> Facts:
     """Size, billing, stream and TTL of the table."""
     client, table = session.client("dynamodb"), session.table.name
     found = client.describe_table(TableName=table)["Table"]
@@ -62,7 +62,7 @@ def table_facts(session: Session) -> Facts:
     return facts | ({"problem": problem} if problem else {})
 
 
-def declaration_facts(session: Session) -> list[Facts]:
+def of_declarations(session: Session) -> list[Facts]:
     """The declarations in force, in words and as they are kept, and in words those that wait in their place."""
     reads, folded = read_control(session.table).reads, {one.name: one for one in session.folded}
     facts = []
@@ -86,7 +86,7 @@ def declaration_facts(session: Session) -> list[Facts]:
     return facts
 
 
-def deployment_facts(session: Session) -> list[Facts]:
+def of_deployments(session: Session) -> list[Facts]:
     """The deployments in force, the latest first: from when on each holds, and what it declares."""
     seen = read_control(session.table)
     facts: list[Facts] = []
@@ -106,7 +106,7 @@ def deployment_facts(session: Session) -> list[Facts]:
     return facts[::-1]
 
 
-def shard_facts(session: Session, stream: str | None, *, peek: bool) -> tuple[list[Facts], str | None]:
+def of_shards(session: Session, stream: str | None, *, peek: bool) -> tuple[list[Facts], str | None]:
     """Each shard of the stream with its checkpoint, and why the stream could not be read.
 
     To `peek` is to read the stream behind the checkpoint.
@@ -127,7 +127,7 @@ def shard_facts(session: Session, stream: str | None, *, peek: bool) -> tuple[li
     return facts, problem
 
 
-def quarantine_facts(session: Session) -> Facts:
+def of_quarantine(session: Session) -> Facts:
     """Entries by reason; those redriven wait no more."""
     waiting, redriven = Counter[tuple[str, tuple[str, ...]]](), 0
     for entry in session.counters.quarantined(redriven=True):
@@ -145,7 +145,7 @@ def quarantine_facts(session: Session) -> Facts:
     }
 
 
-def queue_facts(session: Session, queue: str) -> Facts:
+def of_queue(session: Session, queue: str) -> Facts:
     """The messages that wait in a queue."""
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     found = session.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]

@@ -6,24 +6,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from dynamodb_counters.cli.facts import Facts
+from dynamodb_counters.cli.facts import Facts, tried
 from dynamodb_counters.cli.session import Session
 
 _ALIVE = ("Creating", "Enabling", "Enabled", "Updating")
 """https://docs.aws.amazon.com/lambda/latest/api/API_EventSourceMappingConfiguration.html"""
 
 
-def mapping_facts(session: Session, stream: str) -> Facts:
+def mapping_facts(session: Session, stream: str | None) -> Facts:
     """The mappings of the functions that count the table, those of a source table's stream among them."""
-    lambdas = session.client("lambda")
-    # Without the version or alias.
-    readers = {":".join(one["FunctionArn"].split(":")[:7]) for one in _listed(lambdas, EventSourceArn=stream)}
-    found = [
-        one
-        for function in sorted(readers)
-        if _counts(lambdas, function, session.table.name)
-        for one in _listed(lambdas, FunctionName=function)
-    ]
+    if stream is None or session.endpoint_url is not None:  # An emulator has no Lambda.
+        return {"mappings": [], "mapping_problems": []}
+    found, problem = tried(lambda: list(_mappings(session.client("lambda"), stream, session.table.name)))
+    if found is None:
+        return {"mappings": [], "mapping_problems": [problem]}
     return {
         "mappings": [
             {
@@ -37,6 +33,14 @@ def mapping_facts(session: Session, stream: str) -> Facts:
         ],
         "mapping_problems": list(_problems(found, stream)),
     }
+
+
+def _mappings(lambdas: Any, stream: str, table: str) -> Iterator[Mapping[str, Any]]:
+    # Without the version or alias.
+    readers = {":".join(one["FunctionArn"].split(":")[:7]) for one in _listed(lambdas, EventSourceArn=stream)}
+    for function in sorted(readers):
+        if _counts(lambdas, function, table):
+            yield from _listed(lambdas, FunctionName=function)
 
 
 def _problems(mappings: Iterable[Mapping[str, Any]], stream: str) -> Iterator[str]:

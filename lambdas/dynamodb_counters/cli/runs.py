@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -12,7 +11,7 @@ from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.state import COMPLETE
 from dynamodb_counters._backfill.wiring import make_runner
 from dynamodb_counters.cli.arguments import Rate
-from dynamodb_counters.cli.session import Session
+from dynamodb_counters.cli.session import Session, options
 from dynamodb_counters.cli.show.progress import progress_on
 from dynamodb_counters.errors import BackfillError
 
@@ -29,15 +28,14 @@ _COUNTED: Final = {
 Kind = TypeVar("Kind", bound=Runner)
 
 
-def with_manner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of a run: how it works, as `runner_of` takes it."""
-    for option in (
-        click.option("--run", metavar="ID", default="", help="Go on with a run that was interrupted."),
-        click.option("--units-per-second", type=Rate(), help="Most units. Default: all."),
-        click.option("--segments", type=click.IntRange(1, 100), default=4, show_default=True, help="Scanned at once."),
-    ):
-        function = option(function)
-    return function
+with_pace: Final = options(
+    click.option("--segments", type=click.IntRange(1, 100), default=4, show_default=True, help="Scanned at once."),
+    click.option("--units-per-second", type=Rate(), help="Most units. Default: all."),
+)
+with_manner: Final = options(
+    with_pace, click.option("--run", metavar="ID", default="", help="Go on with a run that was interrupted.")
+)
+"""The options of a run: how it works, as `runner_of` takes it."""
 
 
 def runner_of(session: Session, kind: type[Kind], **how: Any) -> Kind:

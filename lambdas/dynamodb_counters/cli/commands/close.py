@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 import click
@@ -78,8 +79,7 @@ def close(
         return int(hashed > 0)
     shown = grid(*window.fields, *_NUMBERS, *_TIMES, numbers=_NUMBERS)
     for row in rows:
-        numbers = [number(row[column]) for column in _NUMBERS]
-        shown.add_row(*(row["values"][field] for field in window.fields), *numbers, *(row[one] or "" for one in _TIMES))
+        shown.add_row(*_cells(window, row, number))
     session.emit({"statements": rows}, shown)
     return int(hashed > 0)
 
@@ -107,7 +107,10 @@ def _csv(window: Window, rows: list[dict[str, Any]]) -> str:
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
     writer.writerow([*window.fields, *_NUMBERS, *_TIMES])
-    for row in rows:
-        numbers = [format_number(row[column]) for column in _NUMBERS]
-        writer.writerow([*(row["values"][field] for field in window.fields), *numbers, *(row[one] for one in _TIMES)])
+    writer.writerows(_cells(window, row, format_number) for row in rows)
     return written.getvalue()
+
+
+def _cells(window: Window, row: dict[str, Any], number: Callable[[Any], str]) -> list[str]:
+    values = [row["values"][field] for field in window.fields]
+    return [*values, *(number(row[one]) for one in _NUMBERS), *(row[one] or "" for one in _TIMES)]

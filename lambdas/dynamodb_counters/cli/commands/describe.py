@@ -12,16 +12,8 @@ from rich.filesize import decimal
 from rich.padding import Padding
 from rich.text import Text
 
-from dynamodb_counters.cli.facts import (
-    Facts,
-    declaration_facts,
-    deployment_facts,
-    quarantine_facts,
-    queue_facts,
-    shard_facts,
-    table_facts,
-    tried,
-)
+from dynamodb_counters.cli import facts
+from dynamodb_counters.cli.facts import Facts
 from dynamodb_counters.cli.mappings import mapping_facts
 from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, shared
 from dynamodb_counters.cli.show.formats import (
@@ -55,26 +47,18 @@ def describe(session: Session, queues: Sequence[str], *, peek: bool) -> None:
     Reads checkpoints and the whole quarantine, strongly consistently; --peek is one more reader of the stream, which
     serves two.
     """
-    document: Facts = {"table": table_facts(session)}
+    document: Facts = {"table": facts.of_table(session)}
     try:
-        document["declarations"] = declaration_facts(session)
+        document["declarations"] = facts.of_declarations(session)
     except UnknownDeclarationsError as error:
         document |= {"declarations": [], "problem": str(error)}
-    document["deployments"] = deployment_facts(session)
-    shards, problem = shard_facts(session, document["table"]["stream"]["arn"], peek=peek)
-    document["shards"] = shards
-    document["stream_problem"] = problem
-    document |= _lambda_facts(session, document["table"]["stream"]["arn"])
-    document["quarantine"] = quarantine_facts(session)
-    document["dead_letters"] = [queue_facts(session, queue) for queue in queues]
+    document["deployments"] = facts.of_deployments(session)
+    stream = document["table"]["stream"]["arn"]
+    document["shards"], document["stream_problem"] = facts.of_shards(session, stream, peek=peek)
+    document |= mapping_facts(session, stream)
+    document["quarantine"] = facts.of_quarantine(session)
+    document["dead_letters"] = [facts.of_queue(session, queue) for queue in queues]
     session.emit(document, Lines(*_sections(document, session.clock())))
-
-
-def _lambda_facts(session: Session, stream: str | None) -> Facts:
-    if stream is None or session.endpoint_url is not None:  # An emulator has no Lambda.
-        return {"mappings": [], "mapping_problems": []}
-    found, problem = tried(lambda: mapping_facts(session, stream))
-    return found or {"mappings": [], "mapping_problems": [problem]}
 
 
 def _sections(document: Facts, now: float) -> Iterator[RenderableType]:
@@ -98,21 +82,16 @@ def _section(title: str, content: RenderableType, problem: str | None = None) ->
 def _table(table: Facts) -> RenderableType:
     head = Text(table["name"], HEADING)
     head.append(f"  {table['status'].lower()}", GOOD if table["status"] == "ACTIVE" else WARNING)
-    stream, ttl = table["stream"], table["ttl"]
+    stream, ttl, problem = table["stream"], table["ttl"], table.get("problem", "disabled: nothing expires")
+    expires = ttl["status"] in ("ENABLED", "ENABLING")
     billing = {"PAY_PER_REQUEST": "on demand", "PROVISIONED": "provisioned"}[table["billing"]]
     rows: dict[str, str | Text] = {
         "size": f"{number(table['items'])} items, {decimal(table['bytes'])}, as of the last six hours; {billing}",
         "stream": Text(stream["view"].replace("_", " ").lower()) if stream["enabled"] else Text("none", BAD),
-        "TTL": _ttl(ttl) if "problem" not in table else Text(table["problem"], WARNING),
+        "TTL": f"{ttl['status'].lower()} on {ttl['attribute']}" if expires else Text(problem, WARNING),
         "indexes": ", ".join(table["indexes"]) or "none",
     }
     return Lines(head, Padding(pairs(rows), (0, 0, 0, 2)))
-
-
-def _ttl(ttl: Facts) -> Text:
-    if ttl["status"] in ("ENABLED", "ENABLING"):
-        return Text(f"{ttl['status'].lower()} on {ttl['attribute']}")
-    return Text("disabled: nothing expires", WARNING)
 
 
 def _declarations(document: Facts) -> RenderableType:

@@ -22,7 +22,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters.cli.arguments import duration
 from dynamodb_counters.cli.entries import STATES, Entry, Wanted, find, words
 from dynamodb_counters.cli.failures import DONE, FOUND
-from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.session import Session, options, shared
 from dynamodb_counters.cli.show.formats import QUIET, grid, moment_text, number, reason_text, span
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -35,6 +35,14 @@ _Action: TypeAlias = tuple[str, _Work, str]
 """The verb of what is done to entries, the work on each, and the question before it; "" for none."""
 
 
+_WANTED: Final = options(
+    click.option("--reason", metavar="TEXT", help="Entries whose reason contains this."),
+    click.option("--declaration", metavar="NAME", help="Entries that this declaration could not count."),
+    click.option("--older", type=duration, help="Records created so long ago, such as 7d."),
+    click.option("--newer", type=duration, help="Records created within so long, such as 2h."),
+)
+
+
 @click.group()
 def quarantine() -> None:
     """Records that could not be counted: list and show them, redrive them, or discard them."""
@@ -44,27 +52,15 @@ def _filtered(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that say which entries are meant; it gets them as `wanted`."""
 
     @wraps(function)
-    def command(session: Session, **options: Any) -> Any:
-        now, older, newer = session.clock(), options.pop("older"), options.pop("newer")
-        declaration = options.pop("declaration")
-        wanted = Wanted(
-            options.pop("ids", ()),
-            ("waiting",),
-            options.pop("reason") or "",
-            with_parts([declaration], session.declarations) if declaration else (),
-            None if older is None else now - older.total_seconds(),
-            None if newer is None else now - newer.total_seconds(),
-        )
-        return function(session, wanted, **options)
+    def command(
+        session: Session, *, reason: str | None, declaration: str | None, ids: Sequence[str] = (), **given: Any
+    ) -> Any:
+        ages = given.pop("older"), given.pop("newer")
+        ends = (None if age is None else session.clock() - age.total_seconds() for age in ages)
+        names = with_parts([declaration], session.declarations) if declaration else ()
+        return function(session, Wanted(ids, ("waiting",), reason or "", names, *ends), **given)
 
-    for option in (
-        click.option("--newer", type=duration, help="Records created within so long, such as 2h."),
-        click.option("--older", type=duration, help="Records created so long ago, such as 7d."),
-        click.option("--declaration", metavar="NAME", help="Entries that this declaration could not count."),
-        click.option("--reason", metavar="TEXT", help="Entries whose reason contains this."),
-    ):
-        command = option(command)
-    return shared(command)
+    return shared(_WANTED(command))
 
 
 @quarantine.command("list")
@@ -127,13 +123,12 @@ def _acting(*states: str) -> Callable[[Callable[[Table, Sequence[Entry]], _Actio
                 return FOUND
             return _act(session, found, done, work)
 
-        for option in (
-            click.option("--yes", is_flag=True, help="Do not ask."),
-            click.option("--dry-run", is_flag=True, help="Write nothing."),
+        added = options(
             click.option("--all", "everything", is_flag=True, help=f"All entries that are {' or '.join(states)}."),
-        ):
-            command = option(command)
-        return quarantine.command()(_filtered(command))
+            click.option("--dry-run", is_flag=True, help="Write nothing."),
+            click.option("--yes", is_flag=True, help="Do not ask."),
+        )
+        return quarantine.command()(_filtered(added(command)))
 
     return decorate
 

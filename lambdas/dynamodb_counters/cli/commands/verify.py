@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -16,24 +16,18 @@ from dynamodb_counters.cli.arguments import Rate
 from dynamodb_counters.cli.commands.backfill import require_kind
 from dynamodb_counters.cli.failures import DONE, FOUND, UNKNOWN
 from dynamodb_counters.cli.runs import Worked, runner_of, with_manner, work_off
-from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.session import Session, options, shared
 from dynamodb_counters.cli.show.formats import BAD, GOOD, QUIET, WARNING, grid, group_text, number, span
 from dynamodb_counters.errors import BackfillError
 
 _MOST_ROWS: Final = 100
 
 
-def verifying(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the arguments of a verification."""
-    for option in (
-        click.option(
-            "--sample", type=Rate(1), default=1.0, show_default=True, help="Share of the groups that are compared."
-        ),
-        with_manner,
-        click.argument("names", nargs=-1, metavar="[NAME]…"),
-    ):
-        function = option(function)
-    return function
+verifying: Final = options(
+    click.argument("names", nargs=-1, metavar="[NAME]…"),
+    with_manner,
+    click.option("--sample", type=Rate(1), default=1.0, show_default=True, help="Share of the groups to compare."),
+)
 
 
 @click.command()

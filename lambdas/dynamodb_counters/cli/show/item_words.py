@@ -17,6 +17,7 @@ from dynamodb_counters._control.statuses import read_statuses
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._fold.item_layout import group_items, group_of_item
 from dynamodb_counters._fold.page_layout import level_of, texts_of
+from dynamodb_counters._items import table_schema as schema
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk
 from dynamodb_counters._items.conversions import plain_value
@@ -24,26 +25,7 @@ from dynamodb_counters._items.derived_fields import LOG, ORDER, parts_of
 from dynamodb_counters._items.escaping import unescape
 from dynamodb_counters._items.log_bins import log_bins
 from dynamodb_counters._items.ordered_texts import value_of
-from dynamodb_counters._items.table_schema import (
-    CHECKPOINT_PREFIX,
-    CHUNK,
-    COUNTED_IN,
-    LAYOUT,
-    LEASES_PREFIX,
-    ONCE_SUFFIX,
-    PACK_PREFIX,
-    PACK_SUFFIX,
-    PAGE_PREFIX,
-    PK,
-    QUARANTINE,
-    QUOTA,
-    RUN_PREFIX,
-    SK,
-    TTL,
-    TYPE,
-    WATERMARK_PREFIX,
-    is_reserved,
-)
+from dynamodb_counters._items.table_schema import PK, SK, TTL, TYPE
 from dynamodb_counters._items.watermarks import sequence_of
 from dynamodb_counters._quarantine.quarantine_items import RECORD
 from dynamodb_counters._reads.statements import CLOSED
@@ -70,9 +52,9 @@ def decoded(item: Image, declarations: Sequence[Declaration] = ()) -> Decoded:
     """An item in words; ValueError if it cannot be read as its type says."""
     found = _decoded(item, {one.name: one for one in declarations})
     marks = [
-        {"shard": name.removeprefix(WATERMARK_PREFIX), "sequence": sequence_of(value).lstrip("0")}
+        {"shard": name.removeprefix(schema.WATERMARK_PREFIX), "sequence": sequence_of(value).lstrip("0")}
         for name, value in item.items()
-        if name.startswith(WATERMARK_PREFIX)
+        if name.startswith(schema.WATERMARK_PREFIX)
     ]
     if marks:
         found.facts["watermarks"] = marks
@@ -87,17 +69,18 @@ def decoded(item: Image, declarations: Sequence[Declaration] = ()) -> Decoded:
 
 def _decoded(item: Image, declarations: Mapping[str, Declaration]) -> Decoded:
     pk, sk, name = (str(item.get(each, {}).get("S", "")) for each in (PK, SK, TYPE))
-    if name == QUARANTINE:
+    if name == schema.QUARANTINE:
         return _quarantined(item)
-    if name == QUOTA or pk.startswith(CHECKPOINT_PREFIX) or (pk.startswith(PACK_PREFIX) and sk == LAYOUT):
-        part = pk.removeprefix(RUN_PREFIX).split("~")[1:2] if pk.startswith(RUN_PREFIX) else []
-        taken = CALLS if CALLS in item else QUOTA
-        kind, tell = _BOOKKEEPING[taken if name == QUOTA else part[0] if part else sk.partition("#")[0]]
+    is_layout = pk.startswith(schema.PACK_PREFIX) and sk == schema.LAYOUT
+    if is_layout or name == schema.QUOTA or pk.startswith(schema.CHECKPOINT_PREFIX):
+        part = pk.removeprefix(schema.RUN_PREFIX).split("~")[1:2] if pk.startswith(schema.RUN_PREFIX) else []
+        taken = CALLS if CALLS in item else schema.QUOTA
+        kind, tell = _BOOKKEEPING[taken if name == schema.QUOTA else part[0] if part else sk.partition("#")[0]]
         plain = {each: plain_value(value) for each, value in item.items() if each not in (PK, SK, TYPE)}
         return Decoded(kind, list(tell(item)), {"attributes": plain})
-    if name.endswith(PACK_SUFFIX) and CHUNK in item:
+    if name.endswith(schema.PACK_SUFFIX) and schema.CHUNK in item:
         return _chunk(item)
-    values = {each: plain_value(value) for each, value in item.items() if not is_reserved(each)}
+    values = {each: plain_value(value) for each, value in item.items() if not schema.is_reserved(each)}
     if not name:
         return Decoded("item", [f"an item that other code writes: {group_text(values)}"], {"values": values})
     return _counted(item, values, declarations)
@@ -108,21 +91,22 @@ def _counted(item: Image, values: dict[str, Any], declarations: Mapping[str, Dec
     sk, name = item[SK]["S"], item[TYPE]["S"]
     if f"WINDOW#{name}#" in sk:
         return _bucket(item, values, declarations.get(name))
-    is_group = name in declarations or any(each.startswith(WATERMARK_PREFIX) for each in item)
-    if sk.startswith(f"{PAGE_PREFIX}{name}#"):
+    is_group = name in declarations or any(each.startswith(schema.WATERMARK_PREFIX) for each in item)
+    if sk.startswith(f"{schema.PAGE_PREFIX}{name}#"):
         return _page(item, declarations.get(name))
     return _group(item, values, declarations.get(name)) if is_group else _event(item, values, bool(declarations))
 
 
 def _event(item: Image, values: dict[str, Any], is_declared: bool) -> Decoded:
     name = item[TYPE]["S"]
-    found = Decoded("event", [f"an event {name.removesuffix(ONCE_SUFFIX)!r}: {group_text(values)}"], {"values": values})
+    line = f"an event {name.removesuffix(schema.ONCE_SUFFIX)!r}: {group_text(values)}"
+    found = Decoded("event", [line], {"values": values})
     if not is_declared and values and all(isinstance(value, int | Decimal) for value in values.values()):
         found.kind = "event or group"
         found.lines = [f"an event {name!r}, or a group whose watermarks are gone: {group_text(values)}"]
         found.lines.append("--table or --declarations shows which")
-    if name.endswith(ONCE_SUFFIX):
-        counted = found.facts["counted_in"] = sorted(item.get(COUNTED_IN, {}).get("SS", ()))
+    if name.endswith(schema.ONCE_SUFFIX):
+        counted = found.facts["counted_in"] = sorted(item.get(schema.COUNTED_IN, {}).get("SS", ()))
         found.lines.append(f"the transaction that wrote it has counted it in: {', '.join(counted) or 'nothing'}")
     return found
 
@@ -162,9 +146,9 @@ def _bucket(item: Image, slots: dict[str, Any], declared: Declaration | None) ->
 def _chunk(item: Image) -> Decoded:
     rows: list[dict[str, Any]] = [
         {"is": _SIGNS[row.sign], "values": {name: plain_value(value) for name, value in row.values.items()}}
-        for row in decode_chunk(item[CHUNK]).all_rows()
+        for row in decode_chunk(item[schema.CHUNK]).all_rows()
     ]
-    name, erased = item[TYPE]["S"].removesuffix(PACK_SUFFIX), len(erased_digests(item))
+    name, erased = item[TYPE]["S"].removesuffix(schema.PACK_SUFFIX), len(erased_digests(item))
     number, bucket = item[SK]["S"].partition("#")[2], chunk_bucket(item[SK]["S"])
     lines = [f"chunk {int(number)} of the events {name!r} in the bucket that begins {bucket}: {len(rows)} rows"]
     lines += [f"  {row['is']}: {group_text(row['values'])}" for row in rows]
@@ -181,7 +165,8 @@ def _quarantined(item: Image) -> Decoded:
 
 
 def _layout(item: Image) -> Iterator[str]:
-    yield f"where the chunks of the events {item[PK]['S'].removeprefix(PACK_PREFIX)!r} are: {item['layouts']['S']}"
+    name = item[PK]["S"].removeprefix(schema.PACK_PREFIX)
+    yield f"where the chunks of the events {name!r} are: {item['layouts']['S']}"
     yield f"how long buckets are kept, from which start on, in seconds: {item['retentions']['S']}"
     yield f"events up to {item['tolerance']['N']} s ahead are accepted"
 
@@ -196,7 +181,7 @@ def _lease(item: Image) -> Iterator[str]:
 
 
 def _quota_period(item: Image) -> str:
-    name, *group = map(unescape, item[PK]["S"].removeprefix(LEASES_PREFIX).split("#"))
+    name, *group = map(unescape, item[PK]["S"].removeprefix(schema.LEASES_PREFIX).split("#"))
     per, start, *_ = item[SK]["S"].split("#")
     whose = f", {' / '.join(group)}" if group else ""
     return f"the quota {name!r}{whose}, in the period ({per}) that begins {start}"
@@ -297,8 +282,8 @@ def _closed(item: Image) -> Iterator[str]:
 
 
 _BOOKKEEPING: Final[dict[str, tuple[str, Callable[[Image], Iterator[str]]]]] = {
-    LAYOUT: ("layout", _layout),
-    QUOTA: ("quota", _quota),
+    schema.LAYOUT: ("layout", _layout),
+    schema.QUOTA: ("quota", _quota),
     CALLS: ("lease", _lease),
     "CHECKPOINT": ("checkpoint", _checkpoint),
     "WITNESS": ("witness", _witness),
@@ -324,7 +309,7 @@ def _rest(item: Image) -> str:
 
 def _identity(item: Image) -> str:
     """The run of a page, a heartbeat or a cut."""
-    return str(item[PK]["S"].removeprefix(RUN_PREFIX).partition("~")[0])
+    return str(item[PK]["S"].removeprefix(schema.RUN_PREFIX).partition("~")[0])
 
 
 def _moment(item: Image, name: str) -> str:
