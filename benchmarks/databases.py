@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Self, TypeAlias
 
 from dynamodb_counters._price_file import PRICES
-from dynamodb_counters.testing._dynamodb.memory_client import Paginator
+from dynamodb_counters.testing._dynamodb.memory_client import paginator
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
 from simulation.delivery.stream_source import Source
@@ -43,8 +43,8 @@ class MemoryDatabase(Metered):
 class MeteredClient(HookedClient):
     """A client with a hook that its pages go through, too."""
 
-    def get_paginator(self, operation: str) -> Paginator:
-        return Paginator(getattr(self, operation))
+    def get_paginator(self, operation: str) -> Any:
+        return paginator(getattr(self, operation))
 
 
 class EngineDatabase:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 
 from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.memory_client import Paginator
+from dynamodb_counters.testing._dynamodb.memory_client import paginator
 from simulation.faults.actors import Crashed
 
 _ENDPOINT: Final = "http://harness"
@@ -83,9 +83,9 @@ class FaultyClient:
 
         return sent
 
-    def get_paginator(self, operation: str) -> Paginator:
+    def get_paginator(self, operation: str) -> Any:
         assert operation == "query"
-        return Paginator(self.query)
+        return paginator(self.query)
 
     def _call(self, operation: str, about: str, send: Callable[[], Any], *, again: bool = False) -> Any:
         fault = self.decide(about)

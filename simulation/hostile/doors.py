@@ -32,7 +32,7 @@ from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SC
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, Paginator
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, paginator
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.hostile.costly import SCHEMA
 from simulation.hostile.declarations import DECLARATIONS, HIT, SERVED, VIEW
@@ -134,8 +134,8 @@ class Throttled:
         self._refuse("Query")
         return self._client.query(**request)
 
-    def get_paginator(self, _: str) -> Paginator:
-        return Paginator(self.query)
+    def get_paginator(self, _: str) -> Any:
+        return paginator(self.query)
 
     def batch_get_item(self, **request: Any) -> dict[str, Any]:
         if self._rng.random() < 0.8:

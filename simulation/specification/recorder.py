@@ -24,7 +24,7 @@ from dynamodb_counters._fold.records import NEW, OLD, padded
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, QUARANTINE_PREFIX, WATERMARK_PREFIX
 from dynamodb_counters._items.watermarks import sequence_of, shard_digest
-from dynamodb_counters.testing._dynamodb.memory_client import Paginator
+from dynamodb_counters.testing._dynamodb.memory_client import paginator
 from simulation.aws.sigv4 import LATEST
 from simulation.clock import EPOCH
 from simulation.faults.actors import Crashed
@@ -126,8 +126,8 @@ class _Calling:
         self._recording, self._sandbox, self._client = recording, sandbox, client
         self.exceptions, self.meta = client.exceptions, client.meta
 
-    def get_paginator(self, _operation: str) -> Paginator:
-        return Paginator(self.query)
+    def get_paginator(self, _operation: str) -> Any:
+        return paginator(self.query)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def call(**arguments: Any) -> Any:

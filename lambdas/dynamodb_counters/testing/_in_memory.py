@@ -18,7 +18,7 @@ from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
 from dynamodb_counters.testing._counting import Counting, one_by_one
 from dynamodb_counters.testing._dynamodb import request_checks
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, Paginator
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, paginator
 from dynamodb_counters.testing._faults import Faults
 from dynamodb_counters.testing._own_items import OwnItems
 from dynamodb_counters.testing._test_clock import TestClock
@@ -147,11 +147,11 @@ class _CountedClient:
 
         return checked
 
-    def get_paginator(self, operation: str) -> Paginator:
+    def get_paginator(self, operation: str) -> Any:
         """Paginator of ``query`` or ``scan``."""
         if operation not in ("query", "scan"):
             raise NotImplementedError(f"a paginator of {operation} is not known in memory")
-        return Paginator(getattr(self, operation))
+        return paginator(getattr(self, operation))
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters.handlers import api
 from dynamodb_counters.testing import counters_in_memory
 from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, Paginator
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, paginator
 from simulation.handler_process import LAMBDA_CONTEXT
 from tests.unit.http.handlers import NOW, VIEW, call_api, counters_of, environment, ranked_table, request
 
@@ -212,8 +212,8 @@ class Refusing:
 
     query = get_item
 
-    def get_paginator(self, _: str) -> Paginator:
-        return Paginator(self.query)
+    def get_paginator(self, _: str) -> Any:
+        return paginator(self.query)
 
     def batch_get_item(self, **wanted: Any) -> dict[str, Any]:
         if self._error is not None:

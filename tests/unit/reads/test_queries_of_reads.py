@@ -8,13 +8,14 @@ from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
+from botocore.paginate import Paginator
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Window
 from dynamodb_counters._http.parameters import Position
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, LAYOUT
 from dynamodb_counters._reads.statements import closed_periods
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, Paginator
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 DAY = timedelta(days=1)

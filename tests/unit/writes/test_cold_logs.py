@@ -15,7 +15,7 @@ from dynamodb_counters._items.chunks import Chunk
 from dynamodb_counters._table import ending_at
 from dynamodb_counters._writes import chunk_log
 from dynamodb_counters._writes.chunk_log import ChunkLogs
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, Paginator
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, paginator
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient
 
@@ -54,7 +54,7 @@ class _World:
             return answer
 
         client: Any = HookedClient(self.table, hook)
-        client.get_paginator = lambda operation: Paginator(getattr(client, operation))
+        client.get_paginator = lambda operation: paginator(getattr(client, operation))
         process = Counters(self.table.name, client=client, clock=self.clock)
         process._table.__dict__["side_by_side"] = lambda work, items: [(item, work(item)) for item in items]
         return process

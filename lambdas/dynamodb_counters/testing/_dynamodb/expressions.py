@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, Item, Value, add, comparable, stored
@@ -20,13 +20,6 @@ Test: TypeAlias = Callable[[Mapping[str, Any], "Placeholders"], bool]
 Operand: TypeAlias = Callable[[Mapping[str, Any], "Placeholders"], Value | None]
 
 _TOKEN: Final = re.compile(r"\s*(?:([#:]?[A-Za-z0-9_]+)|(<>|<=|>=|[=<>(),+-]))")
-_ORDER: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "=": operator.eq,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +55,7 @@ def used(*texts: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def compile_condition(text: str) -> Test:
     """A function of an item (empty if there is none) and placeholders."""
-    parser = _Parser(text)
-    test = parser.disjunction()
-    parser.expect_end()
-    return test
+    return _Parser(text).condition()
 
 
 @lru_cache(maxsize=4096)
@@ -83,8 +73,11 @@ class _Parser:
             raise InvalidValueError(f"Invalid expression: {text}")
         self._index = 0
 
-    def disjunction(self) -> Test:
-        return self._joined("OR", any, self._conjunction)
+    def condition(self) -> Test:
+        test = self._disjunction()
+        if self._more():
+            raise InvalidValueError(f"Invalid expression: Syntax error; token: {self._tokens[self._index]!r}")
+        return test
 
     def changes(self) -> Iterable[tuple[str, Operand]]:
         while self._more():
@@ -94,10 +87,6 @@ class _Parser:
                 yield target, self._new_value(clause, target)
                 if not self._take(","):
                     break
-
-    def expect_end(self) -> None:
-        if self._more():
-            raise InvalidValueError(f"Invalid expression: Syntax error; token: {self._tokens[self._index]!r}")
 
     def _more(self) -> bool:
         return self._index < len(self._tokens)
@@ -128,15 +117,15 @@ class _Parser:
             parts.append(next_part())
         return parts[0] if len(parts) == 1 else lambda item, given: combine(part(item, given) for part in parts)
 
-    def _conjunction(self) -> Test:
-        return self._joined("AND", all, self._negation)
+    def _disjunction(self) -> Test:
+        return self._joined("OR", any, partial(self._joined, "AND", all, self._negation))
 
     def _negation(self) -> Test:
         if self._take("NOT"):
             inner = self._negation()
             return lambda item, given: not inner(item, given)
         if self._take("("):
-            inner = self.disjunction()
+            inner = self._disjunction()
             self._need(")")
             return inner
         return self._test()
@@ -149,17 +138,14 @@ class _Parser:
         right = self._operand()
         if sign == "BETWEEN":
             self._need("AND")
-            high = self._operand()
-            return lambda item, given: (
-                _compare(operator.ge, left(item, given), right(item, given))
-                and _compare(operator.le, left(item, given), high(item, given))
-            )
+            low, high = _both(_ORDER[">="], left, right), _both(_ORDER["<="], left, self._operand())
+            return lambda item, given: low(item, given) and high(item, given)
         if sign == "<>":
-            return lambda item, given: not _compare(operator.eq, left(item, given), right(item, given))
+            equal = _both(_ORDER["="], left, right)
+            return lambda item, given: not equal(item, given)
         if sign not in _ORDER:
             raise InvalidValueError(f"Invalid expression: Syntax error; token: {sign!r}")
-        order = _ORDER[sign]
-        return lambda item, given: _compare(order, left(item, given), right(item, given))
+        return _both(_ORDER[sign], left, right)
 
     def _function(self, name: str) -> Test:
         path = self._next()
@@ -167,13 +153,12 @@ class _Parser:
             self._need(")")
             wanted = name == "attribute_exists"
             return lambda item, given: (given.name(path) in item) is wanted
-        holds = {"begins_with": _begins, "contains": _contains, "attribute_type": _is_type}.get(name)
-        if holds is None:
+        if name not in _HOLDS:
             raise InvalidValueError(f"Invalid expression: function {name} is not known here")
         self._need(",")
-        left, right = _operand(path), self._operand()
+        test = _both(_HOLDS[name], _operand(path), self._operand())
         self._need(")")
-        return lambda item, given: holds(left(item, given), right(item, given))
+        return test
 
     def _new_value(self, clause: str, target: str) -> Operand:
         if clause == "REMOVE":
@@ -245,22 +230,24 @@ def _operand(token: str) -> Operand:
     return lambda item, given: item.get(given.name(token))
 
 
-def _compare(order: Callable[[Any, Any], bool], one: Value | None, two: Value | None) -> bool:
-    if one is None or two is None:
-        return False
+def _both(holds: Callable[[Value, Value], bool], left: Operand, right: Operand) -> Test:
+    """Whether something holds of two operands; never if one of them is not there."""
+
+    def test(item: Mapping[str, Any], given: Placeholders) -> bool:
+        one, two = left(item, given), right(item, given)
+        return one is not None and two is not None and holds(one, two)
+
+    return test
+
+
+def _compare(order: Callable[[Any, Any], bool], one: Value, two: Value) -> bool:
     if "S" in one and "S" in two:
         return order(one["S"], two["S"])
     (kind, left), (other, right) = comparable(one), comparable(two)
     return kind == other and order(left, right)
 
 
-def _begins(one: Value | None, two: Value | None) -> bool:
-    return one is not None and two is not None and "S" in one and str(one["S"]).startswith(str(two["S"]))
-
-
-def _contains(one: Value | None, two: Value | None) -> bool:
-    if one is None or two is None:
-        return False
+def _contains(one: Value, two: Value) -> bool:
     [(kind, content)], [(other, wanted)] = one.items(), two.items()
     if kind == "L":
         return any(comparable(part) == comparable(two) for part in content)
@@ -269,8 +256,13 @@ def _contains(one: Value | None, two: Value | None) -> bool:
     return kind == other and kind in ("S", "B") and wanted in content
 
 
-def _is_type(one: Value | None, two: Value | None) -> bool:
-    return one is not None and two is not None and [*one] == [two.get("S")]
+_SIGNS: Final = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_ORDER: Final = {sign: partial(_compare, order) for sign, order in _SIGNS.items()}
+_HOLDS: Final[Mapping[str, Callable[[Value, Value], bool]]] = {
+    "begins_with": lambda one, two: "S" in one and str(one["S"]).startswith(str(two["S"])),
+    "contains": _contains,
+    "attribute_type": lambda one, two: [*one] == [two.get("S")],
+}
 
 
 def _present(value: Value | None) -> Value:

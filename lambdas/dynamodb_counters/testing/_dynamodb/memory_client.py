@@ -5,44 +5,35 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
+from botocore.paginate import Paginator
 
 from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters.testing._dynamodb.client_errors import EXCEPTIONS, failure, raise_first
 from dynamodb_counters.testing._dynamodb.expressions import EXPRESSIONS, Placeholders, compile_condition, used
 from dynamodb_counters.testing._dynamodb.memory_partitions import Attempt, Key, Table, answer, attempt, read_units
 from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
-from dynamodb_counters.testing._dynamodb.request_checks import crowd_problem
+from dynamodb_counters.testing._dynamodb.request_checks import crowd_problem, service_model
 from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, Item
 
 _INSERT: Final = re.compile(r"""INSERT INTO "([^"]+)" VALUE \{(.*)\}""", re.DOTALL)
 _NAME: Final = re.compile(r"'((?:[^']|'')*)':\?")
 
 
-@dataclass
-class Paginator:
-    """Follows ``LastEvaluatedKey`` through the pages of a client's ``query`` or ``scan``."""
+_PAGES: Final = {
+    "input_token": "ExclusiveStartKey",
+    "output_token": "LastEvaluatedKey",
+    "limit_key": "Limit",
+    "result_key": ["Items", "Count", "ScannedCount"],
+}
 
-    call: Callable[..., dict[str, Any]]
 
-    def paginate(self, **request: Any) -> Iterator[dict[str, Any]]:
-        config = request.pop("PaginationConfig", {})
-        left = config.get("MaxItems")
-        if config.get("PageSize"):
-            request["Limit"] = config["PageSize"]
-        while True:
-            page = self.call(**request)
-            if left is not None:
-                page["Items"] = page["Items"][:left]
-                left -= len(page["Items"])
-            yield page
-            if "LastEvaluatedKey" not in page or left == 0:
-                return
-            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+def paginator(call: Any) -> Any:
+    """The paginator of a client's ``query`` or ``scan``."""
+    return Paginator(call, _PAGES, service_model().operation_model("Query"))
 
 
 class MemoryDynamoDB:
@@ -111,7 +102,6 @@ class MemoryDynamoDB:
         return self._page("Query", request)
 
     def scan(self, **request: Any) -> dict[str, Any]:
-        """In the order of the partitions' hashes."""
         return self._page("Scan", request)
 
     def _page(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -138,9 +128,8 @@ class MemoryDynamoDB:
         described = {"ItemCount": len(sizes), "TableSizeBytes": sum(sizes), "LatestStreamArn": table.stream.arn}
         return {"Table": described}
 
-    def get_paginator(self, operation: str) -> Paginator:
-        """Paginator of ``query`` or ``scan``."""
-        return Paginator({"query": self.query, "scan": self.scan}[operation])
+    def get_paginator(self, operation: str) -> Any:
+        return paginator({"query": self.query, "scan": self.scan}[operation])
 
     def _require_few(self, operation: str, **parts: Any) -> None:
         if problem := crowd_problem(parts):

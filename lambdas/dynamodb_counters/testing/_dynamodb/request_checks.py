@@ -56,12 +56,12 @@ _NAME: Final = re.compile(r"(?<![#:\w])([A-Za-z_]\w*)\s*(\(?)")
 @cache
 def operations() -> Mapping[str, str]:
     """The operations of the service by the names of the client's methods."""
-    return {xform_name(name): name for name in _model().operation_names}
+    return {xform_name(name): name for name in service_model().operation_names}
 
 
 def check(operation: str, request: Mapping[str, Any]) -> None:
     """Raise what boto3's client or DynamoDB would; NotImplementedError for what is not known in memory."""
-    shape: Any = _model().operation_model(operation).input_shape
+    shape: Any = service_model().operation_model(operation).input_shape
     report = ParamValidator().validate(request, shape)
     if report.has_errors():
         raise ParamValidationError(report=report.generate_report())
@@ -79,7 +79,7 @@ def check(operation: str, request: Mapping[str, Any]) -> None:
 
 
 @cache
-def _model() -> ServiceModel:
+def service_model() -> ServiceModel:
     return botocore.session.Session().get_service_model("dynamodb")
 
 
