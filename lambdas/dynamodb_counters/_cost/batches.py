@@ -46,7 +46,6 @@ def touched_by_rank(groups: int, skew: float, events: float) -> float:
 
 
 def hottest_share(groups: int, skew: float) -> float:
-    """The share of all events that the first group gets."""
     return 1 / sum(number * math.pow(rank, -skew) for rank, number in _ranks(groups))
 
 
@@ -87,5 +86,4 @@ class Batches:
 
     @property
     def per_window(self) -> float:
-        """How many end in one tumbling window."""
         return self.tumbling_seconds / self.seconds if self.seconds else math.inf

@@ -45,8 +45,6 @@ class Limit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """The most events per second, and the limit that they reach."""
-
     events_per_second: float
     limit: Limit
 
@@ -73,7 +71,6 @@ def ceiling(used: Callable[[float], Mapping[Limit, float]]) -> Ceiling | None:
 
 @lru_cache(maxsize=16)
 def ceiling_of_ours(load: Workload) -> Ceiling | None:
-    """The ceiling of events like these."""
     return ceiling(lambda rate: used_by_ours(replace(load, rate=rate)))
 
 

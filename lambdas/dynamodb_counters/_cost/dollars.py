@@ -66,7 +66,6 @@ def doors(load: Workload, price: Price) -> dict[str, float]:
 
 
 def receiver(load: Workload) -> list[Function]:
-    """The runs of the function before the queue, if there is one."""
     if load.door != "validated":
         return []
     cpu = functions.CPU_RECEIVED + functions.CPU_RECEIVED_MORE * (load.per_request - 1)
@@ -88,7 +87,6 @@ def function_dollars(used: Iterable[Function], price: Price, *, tracing: bool) -
 
 
 def added(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The sum of bills, service by service."""
     found: dict[str, float] = {}
     for part in parts:
         for name, dollars in part.items():
@@ -97,7 +95,6 @@ def added(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def constructs(load: Workload) -> list[str]:
-    """Those that a workload takes."""
     return [name for name in ALARMS if name == "StreamAggregator" or load.door != "sdk"]
 
 
@@ -121,6 +118,5 @@ def idle(load: Workload, price: Price) -> dict[str, dict[str, float]]:
 
 
 def metered(load: Workload, price: Price) -> dict[str, float]:
-    """Metrics that are billed for the hours in which events come."""
     names = [BUSY_METRIC, *(metric for name in constructs(load) for metric in METRICS[name])]
     return {"CloudWatch metrics": len(names) * min(1.0, load.rate * HOUR) * price("cloudwatch.metric_month")}

@@ -50,7 +50,6 @@ class Function:
 
     @property
     def seconds(self) -> float:
-        """Duration of a run."""
         return self.cpu * GB_PER_CPU / MEMORY_GB + INVOCATION + self.rounds * ROUND_TRIP
 
     @property

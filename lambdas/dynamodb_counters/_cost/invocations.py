@@ -20,7 +20,6 @@ class Invocations(NamedTuple):
 
     @property
     def runs(self) -> float:
-        """All of them."""
         return sum(self)
 
     def looks(self, shards: int) -> float:

@@ -37,7 +37,6 @@ class KnownDesign:
     exact: bool = False
 
     def units(self, event_bytes: float, counted: Sequence[Counted], batches: Batches, shards: int) -> dict[str, Stage]:
-        """Stages, per event."""
         factor = 2 if self.transaction and not self.coalesces else 1
         accept = factor * (self.event_writes * write_units(event_bytes) + self.small_writes)
         if not self.coalesces:

@@ -59,7 +59,6 @@ class Packing:
 
     @property
     def flush_bytes(self) -> float:
-        """Bytes of a flush in the table."""
         return self.chunks * (CHUNK_BYTES + self.sizes.content(self.events_per_flush / self.chunks))
 
 

@@ -43,5 +43,4 @@ class PriceList:
         return cls(str(content["date"]), content["region"], prices)
 
     def of(self, name: str) -> float:
-        """Dollars for one."""
         return self.prices[name].each

@@ -67,7 +67,6 @@ class Workload:
         return Packing(self.packed, self.packed * self.parts / self.rate, sizes, writers=writers)
 
     def shards(self) -> int:
-        """Stream shards, one for each partition."""
         if self.partitions is not None:
             return self.partitions
         shards = FEWEST_PARTITIONS
@@ -104,12 +103,10 @@ class Workload:
         return found
 
     def stages(self, shards: int) -> dict[str, Stage]:
-        """Units per event and stage."""
         packing = self.packing()
         plain = accept_plain(self.event_bytes, self.duplicates, compares=self.door != "sdk")
         accepted = plain if packing is None else accept_packed(packing)
         return {"accept": accepted, **count_units(self.counted, self.batches(shards), self.feeding(shards))}
 
     def unpacked(self) -> Workload:
-        """The same with an item per event."""
         return replace(self, packed=None)

@@ -58,8 +58,6 @@ class Api:
 
 @dataclass(frozen=True)
 class Deployed:
-    """The resources of all stacks that one looks at while developing."""
-
     tables: list[str] = field(default_factory=list)
     functions: list[Function] = field(default_factory=list)
     apis: list[Api] = field(default_factory=list)

@@ -42,7 +42,6 @@ class SourceFiles:
         self._used = frozenset(read | {path.parent for path in alike if path.exists() and path.read_bytes() in staged})
 
     def changed(self) -> list[str]:
-        """The files of those that were written, added or removed since the last look, relative to the directory."""
         now, before = dict(self._stamps()), self._known
         self._known = now
         return sorted({name for name, _ in now.items() ^ before.items() if self._is_used(self._directory / name)})

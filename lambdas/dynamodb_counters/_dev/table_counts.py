@@ -35,7 +35,6 @@ class TableCounts:
         self._known: Counts = {}
 
     def changed(self) -> Counts:
-        """The counts that differ from those of the last look."""
         items = [] if self.is_too_large else list(islice(self._items(), MOST_ITEMS + 1))
         self.is_too_large |= len(items) > MOST_ITEMS
         if self.is_too_large:

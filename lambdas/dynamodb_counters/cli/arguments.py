@@ -30,7 +30,6 @@ class Rate(click.FloatRange):
         super().__init__(0, most, min_open=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Refuse what is no number, too."""
         found = float(super().convert(value, param, ctx))
         if math.isnan(found):
             self.fail(f"{value!r} is no number above 0", param, ctx)

@@ -62,7 +62,6 @@ class Entry:
         return " / ".join(map(str, self.kept.content.get("group", ())))
 
     def document(self) -> dict[str, Any]:
-        """The entry as JSON has it."""
         return {
             "id": self.id,
             "state": self.state,
@@ -109,7 +108,6 @@ def find(table: Table, wanted: Wanted) -> list[Entry]:
 
 
 def read_entry(item: Image) -> Entry:
-    """The entry that an item of the quarantine holds."""
     kept = read_quarantine_item(item)
     change = kept.content.get("dynamodb")
     created = change.get("ApproximateCreationDateTime") if isinstance(change, Mapping) else None

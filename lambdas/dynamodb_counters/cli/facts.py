@@ -38,7 +38,6 @@ _FEWEST_DIGITS: Final = 21
 
 
 def of_table(session: Session) -> Facts:
-    """Size, billing, stream and TTL of the table."""
     client, table = session.client("dynamodb"), session.table.name
     found = client.describe_table(TableName=table)["Table"]
     stream = found.get("StreamSpecification", {})
@@ -146,7 +145,6 @@ def of_quarantine(session: Session) -> Facts:
 
 
 def of_queue(session: Session, queue: str) -> Facts:
-    """The messages that wait in a queue."""
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     found = session.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
     visible, hidden = (int(found[name]) for name in names)
@@ -208,7 +206,6 @@ def _checkpoint_facts(known: Checkpoint | None, now: float) -> Facts:
 
 
 def _as_streams_write(sequence: str) -> str | None:
-    """A sequence number without its padding; None for none."""
     return sequence.lstrip("0").zfill(_FEWEST_DIGITS) if sequence else None
 
 

@@ -54,7 +54,6 @@ _HINTS: Final[dict[type[BaseException], str]] = {
 
 
 def told(error: BaseException) -> tuple[int, str]:
-    """Exit code and line of an error."""
     if isinstance(error, click.Abort) and isinstance(error.__cause__, KeyboardInterrupt):
         error = error.__cause__
     code = next(code for kind, code in _CODES.items() if isinstance(error, kind))

@@ -65,7 +65,6 @@ def _problems(mappings: Iterable[Mapping[str, Any]], stream: str) -> Iterator[st
 
 
 def _counts(lambdas: Any, function: str, table: str) -> bool:
-    """Whether a function is an aggregator of the table, by its environment."""
     variables = lambdas.get_function_configuration(FunctionName=function).get("Environment", {}).get("Variables", {})
     counted, asked = (name.rpartition("/")[2] for name in (variables.get("TABLE_NAME", ""), table))
     return "AGGREGATOR" in variables and counted == asked

@@ -153,7 +153,6 @@ def _cells(reader: Iterable[list[str]], lines: _RecordLines) -> Iterator[tuple[l
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
-    """Number, content and problem of each line that is not empty."""
     for number, (line, is_whole) in enumerate(_whole_lines(file), start=1):
         content = line.strip(b"\r\n")
         if number == 1:

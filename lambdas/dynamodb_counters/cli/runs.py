@@ -39,14 +39,11 @@ with_manner: Final = options(
 
 
 def runner_of(session: Session, kind: type[Kind], **how: Any) -> Kind:
-    """The worker on a run of the session's table."""
     return make_runner(kind, session.table, session.client("dynamodbstreams"), now=session.service_time, **how)
 
 
 @dataclass(slots=True)
 class Worked:
-    """Time and units that a run has taken."""
-
     run: str = ""
     seconds: float = 0.0
     units: float = 0.0
@@ -56,7 +53,6 @@ class Worked:
     """Whether there was nothing left to do."""
 
     def document(self) -> dict[str, Any]:
-        """As JSON has it."""
         return {"run": self.run, "seconds": round(self.seconds), "units": self.units, "items": self.items}
 
 

@@ -59,14 +59,12 @@ class Session:
     _clients: dict[str, Any] = field(default_factory=dict)
 
     def client(self, service: str) -> Any:
-        """The client of a service, such as ``"dynamodb"``, ``"dynamodbstreams"``, ``"sqs"`` or ``"s3"``."""
         if service not in self._clients:
             self._clients[service] = (self.make_client or self._new_client)(service)
         return self._clients[service]
 
     @cached_property
     def table(self) -> Table:
-        """The table that is named."""
         if not self.table_name:
             raise click.UsageError("no table: name it with --table, or in COUNTERS_TABLE")
         return Table(self.table_name, self.client("dynamodb"), clock=self.clock, sleep=self.sleep)
@@ -127,7 +125,6 @@ class Session:
         raise click.UsageError(f"no {what} {name!r} is declared{other}; there is: {there}")
 
     def emit(self, document: Any, shown: RenderableType | list[str]) -> None:
-        """Print the result: for people, or as one JSON document."""
         if self.as_json:
             self.out.file.write(write_json(document) + "\n")
             self.out.file.flush()
@@ -137,7 +134,6 @@ class Session:
             self.out.print(Lines(*shown) if isinstance(shown, list) else shown, soft_wrap=is_text)
 
     def tell(self, line: str) -> None:
-        """Say something in addition to the result."""
         self.err.print(line, soft_wrap=True)
 
     def confirm(self, question: str, *, yes: bool) -> bool:
@@ -178,7 +174,6 @@ class Session:
 
 
 def with_sources(declarations: Iterable[Declaration]) -> Iterator[Declaration | Event | Items]:
-    """All declarations and what they count."""
     for declaration in declarations:
         one: Any = declaration
         while one is not None:
@@ -187,7 +182,6 @@ def with_sources(declarations: Iterable[Declaration]) -> Iterator[Declaration | 
 
 
 def options(*added: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Several options and arguments, as one decorator."""
     return lambda function: reduce(lambda made, add: add(made), reversed(added), function)
 
 

@@ -67,7 +67,6 @@ class Counting:
         self._aggregator.handle({})
 
     def catch_up(self) -> None:
-        """Count all records there are, and those of the counts themselves."""
         if self._faults.split and self._random.random() < self._faults.split:
             stream = self._random.choice(self._streams)
             stream.split(self._random.choice(stream.open_shards()), self._random.choice((1, 2)))
@@ -133,8 +132,6 @@ class Counting:
 
 
 class _Mortal:
-    """A client whose user dies before or after one of its calls."""
-
     def __init__(self, memory: MemoryTable, calls: int, *, after: bool) -> None:
         self._memory, self._left, self._after = memory, calls, after
         self.exceptions, self.meta = memory.exceptions, memory.meta
@@ -155,6 +152,5 @@ class _Mortal:
 
 
 def one_by_one(table: Table) -> Table:
-    """The table, with its requests one after the other."""
     vars(table)["pool"] = OneByOne()
     return table

@@ -148,7 +148,6 @@ class _CountedClient:
         return checked
 
     def get_paginator(self, operation: str) -> Any:
-        """Paginator of ``query`` or ``scan``."""
         if operation not in ("query", "scan"):
             raise NotImplementedError(f"a paginator of {operation} is not known in memory")
         return paginator(getattr(self, operation))

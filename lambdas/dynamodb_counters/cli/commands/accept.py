@@ -35,7 +35,6 @@ def accept(session: Session, name: str, attributes: tuple[str, ...]) -> int:
 
 
 def values_of(event: Event, given: Sequence[str]) -> dict[str, Any]:
-    """The attributes of an event, as they were typed."""
     values: dict[str, Any] = {}
     for one in given:
         name, equals, text = one.partition("=")

@@ -30,8 +30,6 @@ _UNITS_PER_ITEM: Final = 0.03
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """The work of a backfill, estimated."""
-
     names: list[str]
     items: int
     bytes: int

@@ -36,8 +36,6 @@ _MOST_SAMPLED: Final = 20_000
 
 
 def within(least: float, most: float) -> Callable[[str], float]:
-    """Read a finite number within bounds."""
-
     def number(text: str) -> float:
         try:
             found = float(text)
@@ -51,7 +49,6 @@ def within(least: float, most: float) -> Callable[[str], float]:
 
 
 def tiers_of(text: str) -> tuple[Tier, ...]:
-    """The tiers of a window given as precision/length."""
     precision, slash, length = text.partition("/")
     if not slash:
         raise click.BadParameter(f"{text!r}: expected precision/length, such as 1m/24h")
@@ -133,7 +130,6 @@ def workload(
     retention: float,
     **same: Any,
 ) -> Workload:
-    """The workload that the options describe."""
     measured, sizes = (200.0, None) if sample is None else sampled(sample)
     usual = Counted(1, skew, scattered=not own_key, group_bytes=group_bytes)
     counted = [

@@ -76,7 +76,6 @@ def _is_typed(value: Any) -> bool:
 
 
 def _with_bytes(value: Any) -> Any:
-    """A typed value with bytes for base64 text."""
     [(kind, content)] = value.items()
     if kind in ("B", "BS"):
         parts = [content] if kind == "B" else content

@@ -136,7 +136,6 @@ class Workbench:
                 self.session.tell(f"{counts.table} has over {number(MOST_ITEMS)} items: `counters get` reads counts")
 
     def environment(self) -> dict[str, str]:
-        """The environment of a command that works on what is deployed."""
         return self.emulator.environment() | self._table()
 
     def _tell_counts(self, counts: TableCounts) -> None:

@@ -93,7 +93,6 @@ def _from_templates(path: Path, wanted: str | None, counting: str) -> tuple[str,
 
 
 def _aggregators(template: Any) -> dict[str, str]:
-    """The encoded declarations by the aggregator's name."""
     found = {}
     for resource in template["Resources"].values():
         properties = resource.get("Properties", {})

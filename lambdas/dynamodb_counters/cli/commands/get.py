@@ -69,7 +69,6 @@ def get(session: Session, name: str, group: tuple[str, ...], *, limit: int | Non
 
 
 def pairs_of(found: Group) -> RenderableType:
-    """The measures of a group, histograms as bars."""
     plain = {name: number(value) for name, value in found.measures.items() if not isinstance(value, Mapping)}
     parts: list[RenderableType] = [pairs(plain, numbers=True)] if plain else []
     for name, bins in found.measures.items():

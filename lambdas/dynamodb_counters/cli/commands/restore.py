@@ -16,8 +16,6 @@ from dynamodb_counters.errors import RestoreError
 
 @dataclass(slots=True)
 class Restored:
-    """Findings and results of a run."""
-
     stream: str
     """Its status."""
     done: bool = False
@@ -31,7 +29,6 @@ class Restored:
     quarantined: int | None = None
 
     def lines(self) -> list[str]:
-        """Print it for people."""
         if self.done:
             return ["the table has caught up with this stream before: nothing to do"]
         told = [f"the stream is {self.stream}"]

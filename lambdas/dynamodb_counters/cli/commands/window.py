@@ -86,7 +86,6 @@ def window(
 def reader_of(
     session: Session, declared: Window | Aggregate, values: dict[str, str]
 ) -> WindowReader | ActiveReader | DistributionReader:
-    """The reader of one group of what is counted by time."""
     if isinstance(declared, Window):
         return session.counters.window(declared, values)
     kind = ActiveReader if read_by(declared) == "active" else DistributionReader

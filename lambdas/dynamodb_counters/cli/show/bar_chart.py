@@ -92,7 +92,6 @@ def _cell(count: float, row_height: float, row: int) -> str:
 
 
 def _time_axis(bars: Sequence[Point], pitch: int, room: int, tz: tzinfo) -> tuple[str, str]:
-    """The axis with its ticks, and the labels below it, at round times."""
     width = pitch * len(bars)
     axis, below = ["─"] * width, [" "] * (width + 12)
     if not bars:

@@ -49,7 +49,6 @@ class SafeConsole(Console):
 
 
 def make_console(*, stderr: bool = False) -> SafeConsole:
-    """A console on standard output or standard error."""
     stream = sys.stderr if stderr else sys.stdout
     return SafeConsole(stderr=stderr, width=None if stream.isatty() else _PLAIN_WIDTH)
 

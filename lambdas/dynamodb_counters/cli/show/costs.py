@@ -44,7 +44,6 @@ _IDLE: Final[_Columns] = {
 
 
 def document(load: Workload, prices: PriceList, found: Sequence[Bill], paged: _Paged) -> dict[str, Any]:
-    """The bills, for JSON."""
     shards = load.shards()
     batches = load.batches(shards)
     return {
@@ -69,7 +68,6 @@ def document(load: Workload, prices: PriceList, found: Sequence[Bill], paged: _P
 
 
 def shown(load: Workload, prices: PriceList, found: Sequence[Bill], paged: _Paged) -> RenderableType:
-    """The bills, the units of the first one, its ceiling, and what pages would save."""
     figures = ("units", *_COLUMNS, "total")
     designs = grid("dollars per month", "exact", "at most/s", *figures, numbers=("at most/s", *figures))
     for bill in found:
@@ -102,13 +100,11 @@ def _at_most(found: Ceiling | None) -> dict[str, Any] | None:
 
 
 def idle_document(prices: PriceList, fixed: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
-    """The fixed part, for JSON."""
     total = sum(sum(each.values()) for each in fixed.values())
     return {"prices": {"date": prices.date, "region": prices.region}, "dollars_per_month": {**fixed, "total": total}}
 
 
 def idle_shown(prices: PriceList, fixed: Mapping[str, Mapping[str, float]]) -> RenderableType:
-    """The fixed part, a line per construct."""
     figures = (*_IDLE, "total")
     found = grid("dollars per month, idle", *figures, numbers=figures)
     for name, dollars in fixed.items():
@@ -117,7 +113,6 @@ def idle_shown(prices: PriceList, fixed: Mapping[str, Mapping[str, float]]) -> R
 
 
 def _sums(columns: _Columns, dollars: Mapping[str, float]) -> Iterable[str]:
-    """Dollars of each column, and all of them."""
     sums = [sum(dollars.get(name, 0.0) for name in names) for names in columns.values()]
     return map(_dollars, [*sums, sum(sums)])
 

@@ -21,7 +21,6 @@ def emit_extremes(
     *,
     consistent: bool = False,
 ) -> None:
-    """Read the largest or smallest values of a group, or both, and print them."""
     count = 1 if aggregate._only else count
     found = {
         end: read_extremes(session.table, aggregate, values, count, consistent=consistent, forward=end == "smallest")

@@ -45,14 +45,12 @@ def number(value: Any) -> str:
 
 
 def distribution_rows(found: Distribution) -> dict[str, str | Text]:
-    """Count and percentiles of a distribution."""
     names = [f"p{float(share) * 100:g}" for share in SHARES[:-1]]
     told = zip((*names, "max"), (number(found.p(float(share))) for share in SHARES), strict=True)
     return {"count": number(found.count), **dict(told)}
 
 
 def moment_text(when: datetime | float, tz: tzinfo = UTC) -> str:
-    """A moment to the second, with its zone."""
     local = (datetime.fromtimestamp(when, UTC) if isinstance(when, int | float) else when).astimezone(tz)
     return f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
 
@@ -78,7 +76,6 @@ def span(length: timedelta | float) -> str:
 
 
 def group_text(values: Mapping[str, object]) -> str:
-    """A group as it is typed."""
     return visible(" ".join(f"{name}={value}" for name, value in values.items()))
 
 

@@ -87,7 +87,6 @@ def _decoded(item: Image, declarations: Mapping[str, Declaration]) -> Decoded:
 
 
 def _counted(item: Image, values: dict[str, Any], declarations: Mapping[str, Declaration]) -> Decoded:
-    """An item that a declaration has written."""
     sk, name = item[SK]["S"], item[TYPE]["S"]
     if f"WINDOW#{name}#" in sk:
         return _bucket(item, values, declarations.get(name))
@@ -303,12 +302,10 @@ _BOOKKEEPING: Final[dict[str, tuple[str, Callable[[Image], Iterator[str]]]]] = {
 
 
 def _rest(item: Image) -> str:
-    """The sort key behind its prefix."""
     return str(item[SK]["S"].partition("#")[2])
 
 
 def _identity(item: Image) -> str:
-    """The run of a page, a heartbeat or a cut."""
     return str(item[PK]["S"].removeprefix(schema.RUN_PREFIX).partition("~")[0])
 
 

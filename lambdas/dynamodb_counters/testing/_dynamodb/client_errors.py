@@ -20,7 +20,6 @@ def failure(operation: str, code: str, message: str = "injected", **more: Any) -
 
 
 def raise_first(operation: str, reasons: list[dict[str, Any]]) -> None:
-    """Raise for the first refused write, if any; a transaction's error lists the reasons of all its writes."""
     reason = next((reason for reason in reasons if reason["Code"] != "None"), None)
     if reason is None:
         return

@@ -24,8 +24,6 @@ _TOKEN: Final = re.compile(r"\s*(?:([#:]?[A-Za-z0-9_]+)|(<>|<=|>=|[=<>(),+-]))")
 
 @dataclass(frozen=True, slots=True)
 class Placeholders:
-    """Meanings of ``#name`` and ``:value`` in an expression."""
-
     names: Mapping[str, str]
     values: Mapping[str, Value]
 
@@ -65,8 +63,6 @@ def compile_update(text: str) -> tuple[tuple[str, Operand], ...]:
 
 
 class _Parser:
-    """An expression, read token by token."""
-
     def __init__(self, text: str) -> None:
         self._tokens: list[str] = [word or sign for word, sign in _TOKEN.findall(text)]
         if "".join(self._tokens) != "".join(text.split()):
@@ -98,7 +94,6 @@ class _Parser:
         return self._tokens[self._index - 1]
 
     def _take(self, token: str) -> bool:
-        """Take the next token if it is this one; return whether it was."""
         if self._more() and self._tokens[self._index].upper() == token:
             self._index += 1
             return True
@@ -218,7 +213,6 @@ def apply_update(request: Mapping[str, Any], keys: tuple[str, ...], old: Item) -
 
 
 def filters_keys(request: Mapping[str, Any], keys: Iterable[str]) -> bool:
-    """Whether the filter of a query tests a key of what is queried."""
     given = Placeholders.of(request)
     names = [given.name(name) for name in re.findall(r"(?<![:\w])#?[A-Za-z]\w*", request.get("FilterExpression", ""))]
     return any(name in set(keys) for name in names)
@@ -231,8 +225,6 @@ def _operand(token: str) -> Operand:
 
 
 def _both(holds: Callable[[Value, Value], bool], left: Operand, right: Operand) -> Test:
-    """Whether something holds of two operands; never if one of them is not there."""
-
     def test(item: Mapping[str, Any], given: Placeholders) -> bool:
         one, two = left(item, given), right(item, given)
         return one is not None and two is not None and holds(one, two)

@@ -32,13 +32,10 @@ _PAGES: Final = {
 
 
 def paginator(call: Any) -> Any:
-    """The paginator of a client's ``query`` or ``scan``."""
     return Paginator(call, _PAGES, service_model().operation_model("Query"))
 
 
 class MemoryDynamoDB:
-    """A client and its tables."""
-
     exceptions = EXCEPTIONS
     # Powertools registers its user agent; nothing is sent that could carry it.
     meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None))

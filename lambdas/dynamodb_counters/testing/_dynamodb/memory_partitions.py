@@ -133,7 +133,6 @@ class Table:
         self.stream.append(keys, old or None, new, size=size + item_bytes(keys), by_ttl=by_ttl)
 
     def expire(self, now: float, limit: int | None) -> list[Item]:
-        """Delete and return items whose TTL is over."""
         due = [item for item in self.items() if self._expires(item, now) <= now][:limit]
         for item in due:
             self.store(self.key_of({"Item": item}), item, None, size=item_bytes(item), by_ttl=True)
@@ -193,7 +192,6 @@ class Attempt:
 
 
 def attempt(kind: str, request: Mapping[str, Any], keys: tuple[str, ...], old: Item | None) -> Attempt:
-    """Try a ``Put``, ``Update``, ``Delete`` or ``ConditionCheck`` on the item it is about."""
     size = item_bytes(old) if old else 0
     try:
         if kind == "Update":
@@ -220,7 +218,6 @@ def attempt(kind: str, request: Mapping[str, Any], keys: tuple[str, ...], old: I
 
 
 def answer(request: Mapping[str, Any], done: Attempt) -> dict[str, Any]:
-    """Answer of the client for a write that was done."""
     told: dict[str, Any] = {}
     if request.get("ReturnConsumedCapacity", "NONE") != "NONE":
         told["ConsumedCapacity"] = {"TableName": request["TableName"], "CapacityUnits": done.units}

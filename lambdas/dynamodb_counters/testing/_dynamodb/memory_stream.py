@@ -28,8 +28,6 @@ class ShardInfo(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Records read, and whether the shard is closed and has no more."""
-
     records: list[Record]
     ended: bool
 
@@ -108,7 +106,6 @@ class MemoryStream:
         return [shard.id for shard in self._shards.values() if not shard.closed]
 
     def _open(self, parent: str | None, begin: int, end: int, shards: int) -> None:
-        """Open shards that share a range of hashes."""
         bounds = [begin + (end - begin) * number // shards for number in range(shards + 1)]
         for low, high in pairwise(bounds):
             # Sequence numbers begin just below a power of ten, so that their lengths differ within one shard.

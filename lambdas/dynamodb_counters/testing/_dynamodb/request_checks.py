@@ -55,7 +55,6 @@ _NAME: Final = re.compile(r"(?<![#:\w])([A-Za-z_]\w*)\s*(\(?)")
 
 @cache
 def operations() -> Mapping[str, str]:
-    """The operations of the service by the names of the client's methods."""
     return {xform_name(name): name for name in service_model().operation_names}
 
 
@@ -84,7 +83,6 @@ def service_model() -> ServiceModel:
 
 
 def _parts(operation: str, request: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The request, and those it consists of."""
     yield request
     for item in request.get("TransactItems", ()) if operation == "TransactWriteItems" else ():
         yield from item.values()
@@ -92,7 +90,6 @@ def _parts(operation: str, request: Mapping[str, Any]) -> Iterator[Mapping[str, 
 
 
 def _problem(operation: str, request: Mapping[str, Any]) -> str:
-    """Error of DynamoDB for a request, or for a part; "" if it takes it."""
     if problem := crowd_problem(request):
         return problem
     keys = [sorted((name, *value.items()) for name, value in key.items()) for key in request.get("Keys", ())]
@@ -157,7 +154,6 @@ def _expression_problem(text: str) -> str:
 
 
 def _selection_problem(operation: str, request: Mapping[str, Any]) -> str:
-    """Error in the parameters that say what is answered."""
     returned = request.get("ReturnValues", "NONE")
     if returned in ("UPDATED_OLD", "UPDATED_NEW") and operation == "UpdateItem":
         raise NotImplementedError(f"UpdateItem with ReturnValues={returned} is not known in memory")

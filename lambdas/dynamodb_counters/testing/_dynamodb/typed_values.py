@@ -24,7 +24,6 @@ class InvalidValueError(Exception):
 
 
 def parse(text: str) -> Decimal:
-    """The value of ``{"N": text}``, refused as DynamoDB refuses it."""
     try:
         return _checked(Decimal(text))
     except DecimalException:
@@ -43,7 +42,6 @@ def canonical(text: str) -> str:
 
 
 def add(one: str, two: str) -> str:
-    """The exact sum, refused beyond 38 digits or DynamoDB's range."""
     return format_number(_checked(EXACT.add(parse(one), parse(two))))
 
 
@@ -54,7 +52,6 @@ def comparable(value: Value) -> tuple[str, Any]:
 
 
 def stored(value: Value) -> Value:
-    """A value as the table keeps it: with canonical numbers."""
     if "N" in value:
         if not isinstance(value["N"], str):
             raise InvalidValueError(f"Invalid type for N: {value['N']!r}")
