@@ -23,17 +23,17 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w":
 _DURATION: Final = re.compile(r"(\d{1,9})([smhdw])")
 
 
-class Rate(click.FloatRange):
-    """A number above 0; click itself takes `nan`, which is in any range."""
-
-    def __init__(self, most: float | None = None) -> None:
-        super().__init__(0, most, min_open=True)
+class Within(click.FloatRange):
+    """A number of a range; click itself takes `nan`, which is in any."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         found = float(super().convert(value, param, ctx))
         if math.isnan(found):
-            self.fail(f"{value!r} is no number above 0", param, ctx)
+            self.fail(f"{value!r} is no number", param, ctx)
         return found
+
+
+ABOVE_0: Final = Within(0, min_open=True)
 
 
 def duration(text: str) -> timedelta:

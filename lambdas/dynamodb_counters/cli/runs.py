@@ -10,7 +10,7 @@ import click
 from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.state import COMPLETE
 from dynamodb_counters._backfill.wiring import make_runner
-from dynamodb_counters.cli.arguments import Rate
+from dynamodb_counters.cli.arguments import ABOVE_0
 from dynamodb_counters.cli.session import Session, options
 from dynamodb_counters.cli.show.progress import progress_on
 from dynamodb_counters.errors import BackfillError
@@ -30,7 +30,7 @@ Kind = TypeVar("Kind", bound=Runner)
 
 with_pace: Final = options(
     click.option("--segments", type=click.IntRange(1, 100), default=4, show_default=True, help="Scanned at once."),
-    click.option("--units-per-second", type=Rate(), help="Most units. Default: all."),
+    click.option("--units-per-second", type=ABOVE_0, help="Most units. Default: all."),
 )
 with_manner: Final = options(
     with_pace, click.option("--run", metavar="ID", default="", help="Go on with a run that was interrupted.")

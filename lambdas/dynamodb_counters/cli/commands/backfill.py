@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any, Final
 
@@ -12,7 +11,8 @@ from rich.filesize import decimal
 
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.opening import opening, wanted
-from dynamodb_counters._control.control import Control, read_control, read_declarations
+from dynamodb_counters._control.control import read_control, read_declarations
+from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._control.run_items import generation_of
 from dynamodb_counters._declarations import Aggregate, Declaration, Event
 from dynamodb_counters._declarations.generations import base_name
@@ -26,14 +26,6 @@ _UNITS_PER_BYTE: Final = 1 / 4096
 """A strongly consistent scan's."""
 _UNITS_PER_ITEM: Final = 0.03
 """Write units of the pages that a scan writes."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Planned:
-    names: list[str]
-    items: int
-    bytes: int
-    units: int
 
 
 @click.command()
@@ -54,15 +46,14 @@ def backfill(session: Session, names: tuple[str, ...], *, run: str, dry_run: boo
         require_kind(run, "backfill")
         return _work(session, (), run=run, **manner)
     planned = _planned(session, names)
-    if not planned.names:
-        session.emit(asdict(planned), "Nothing to backfill: every declaration counts all there is, as declared.")
+    if not planned["names"]:
+        session.emit(planned, "Nothing to backfill: every declaration counts all there is, as declared.")
         return DONE
-    listed = ", ".join(planned.names)
+    listed, size = ", ".join(planned["names"]), f"{number(planned['items'])} items, {decimal(planned['bytes'])}"
     if dry_run:
-        shown = f"would backfill {listed}: {number(planned.items)} items, {decimal(planned.bytes)}"
-        session.emit(asdict(planned), f"{shown}; about {number(planned.units)} units")
+        session.emit(planned, f"would backfill {listed}: {size}; about {number(planned['units'])} units")
         return DONE
-    question = f"Backfill {listed}: scan {number(planned.items)} items, {decimal(planned.bytes)}?"
+    question = f"Backfill {listed}: scan {size}?"
     if not session.confirm(question, yes=yes):
         return FOUND
     return _work(session, names, run=run, **manner)
@@ -83,7 +74,9 @@ def _work(session: Session, names: Collection[str], **manner: Any) -> int:
     worked = work_off(session, work, "backfill")
     seen = read_control(session.table)
     filled = sorted(name for name, reads in seen.reads.items() if reads == generation_of(worked.run))
-    whole = _whole_since(filled, _declared(session, seen), session.clock())
+    declared = last_declarations(session.table, BackfillError)
+    kept = {one.name: _kept(one) for one in declared if one.name in filled}
+    whole = {name: session.clock() - min(each).total_seconds() for name, each in kept.items() if each}
     document = {**worked.document(), "names": filled, "whole_since": whole}
     document |= {"settled": work.settled, "withheld": work.withheld}
     session.emit(document, _told(worked, filled, whole, work))
@@ -107,32 +100,19 @@ def _entries(count: int) -> str:
     return f"{number(count)} {'entry' if count == 1 else 'entries'} of the quarantine"
 
 
-def _planned(session: Session, names: Collection[str]) -> _Planned:
+def _planned(session: Session, names: Collection[str]) -> dict[str, Any]:
     seen = read_control(session.table)
-    declared = _declared(session, seen)
-    assert seen.history is not None
+    if seen.history is None:
+        raise BackfillError("nothing counts this table yet: deploy the aggregator, and wait for its first batch")
+    declared = last_declarations(session.table, BackfillError)
     folded = read_declarations(session.table, seen.history.at(session.clock()).deployment) or ()
     chosen = wanted(names, seen, declared, folded)
     opened = opening(chosen, declared, folded, seen, 1).generations if chosen else ()
     table = session.table.client.describe_table(TableName=session.table.name)["Table"]
     filled = [base_name(declaration.name) for declaration in opened]
     items, size = table.get("ItemCount", 0), table.get("TableSizeBytes", 0)
-    return _Planned(filled, items, size, round(size * _UNITS_PER_BYTE + items * _UNITS_PER_ITEM))
-
-
-def _declared(session: Session, seen: Control) -> tuple[Declaration, ...]:
-    if seen.history is None:
-        raise BackfillError("nothing counts this table yet: deploy the aggregator, and wait for its first batch")
-    found = read_declarations(session.table, seen.declared)
-    if found is None:
-        raise BackfillError("this version cannot read the deployed declarations: install the one that runs")
-    return found
-
-
-def _whole_since(names: Collection[str], declared: Iterable[Declaration], now: float) -> dict[str, float]:
-    """From when on events are counted for certain, where they expire or their groups do."""
-    kept = {declaration.name: _kept(declaration) for declaration in declared if declaration.name in names}
-    return {name: now - min(each).total_seconds() for name, each in kept.items() if each}
+    units = round(size * _UNITS_PER_BYTE + items * _UNITS_PER_ITEM)
+    return {"names": filled, "items": items, "bytes": size, "units": units}
 
 
 def _kept(declaration: Declaration) -> list[timedelta]:

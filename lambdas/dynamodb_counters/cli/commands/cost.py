@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
@@ -27,25 +26,12 @@ from dynamodb_counters._price_file import PRICES
 from dynamodb_counters._timeline.cost_estimate import choose_tiers
 from dynamodb_counters._timeline.tiers import TIERS, Tier
 from dynamodb_counters._writes.event_items import typed_item
-from dynamodb_counters.cli.arguments import duration
+from dynamodb_counters.cli.arguments import Within, duration
 from dynamodb_counters.cli.replay_files import rows
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show import costs
 
 _MOST_SAMPLED: Final = 20_000
-
-
-def within(least: float, most: float) -> Callable[[str], float]:
-    def number(text: str) -> float:
-        try:
-            found = float(text)
-        except ValueError:
-            found = math.nan
-        if not least <= found <= most:
-            raise click.BadParameter(f"{text!r}: expected a number from {least:,g} to {most:,g}")
-        return found
-
-    return number
 
 
 def tiers_of(text: str) -> tuple[Tier, ...]:
@@ -60,14 +46,14 @@ def tiers_of(text: str) -> tuple[Tier, ...]:
 
 
 @click.command()
-@click.option("--rate", required=True, type=within(0, 1e6), help="Events per second; 0: an idle deployment.")
+@click.option("--rate", required=True, type=Within(0, 1e6), help="Events per second; 0: an idle deployment.")
 @click.option(
-    "--groups", multiple=True, default=(1000,), type=within(1, 1e9), help="Groups of an aggregate; once for each."
+    "--groups", multiple=True, default=(1000,), type=Within(1, 1e9), help="Groups of an aggregate; once for each."
 )
 @click.option("--window", "tiers", multiple=True, type=tiers_of, metavar="PRECISION/LENGTH", help="Such as 1m/24h.")
-@click.option("--skew", default=0.0, type=within(0, 3), help="Zipf exponent: 1 if the n-th group has 1/n of the first.")
+@click.option("--skew", default=0.0, type=Within(0, 3), help="Zipf exponent: 1 if the n-th group has 1/n of the first.")
 @click.option("--own-key", is_flag=True, help="Groups are the events' partition keys: one shard feeds each.")
-@click.option("--group-bytes", default=30.0, type=within(1, 2000), help="A group in a page: its text, its numbers.")
+@click.option("--group-bytes", default=30.0, type=Within(1, 2000), help="A group in a page: its text, its numbers.")
 @click.option("--ranked", is_flag=True, help="The first aggregate has a leaderboard.")
 @click.option(
     "--write-shards",
@@ -76,14 +62,20 @@ def tiers_of(text: str) -> tuple[Tier, ...]:
     type=click.IntRange(1, MAX_WRITE_SHARDS),
     help="Items of a group, or keys of the leaderboard.",
 )
-@click.option("--event-bytes", type=within(1, 400_000), help="An event's item; default: 200, or the sample's.")
+@click.option("--event-bytes", type=Within(1, 400_000), help="An event's item; default: 200, or the sample's.")
 @click.option("--sample", metavar="FILE", help="Events as JSON lines, the key's attribute first: how they pack.")
-@click.option("--retention", default=7.0, type=within(0, 36_500), help="Days for which events are kept.  [default: 7]")
-@click.option("--duplicates", default=0.0, type=within(0, 100), help="Per event.")
+@click.option(
+    "--retention",
+    "retention_days",
+    default=7.0,
+    type=Within(0, 36_500),
+    help="Days for which events are kept.  [default: 7]",
+)
+@click.option("--duplicates", default=0.0, type=Within(0, 100), help="Per event.")
 @click.option("--partitions", type=click.IntRange(1, 10_000), help="Stream shards; default: as the rate needs.")
-@click.option("--gather", default=1.0, type=within(0, 300), help="max_batching_window in seconds.  [default: 1]")
+@click.option("--gather", default=1.0, type=Within(0, 300), help="max_batching_window in seconds.  [default: 1]")
 @click.option("--batch", default=1000, show_default=True, type=click.IntRange(1, 10_000), help="Records of a batch.")
-@click.option("--packed", type=within(1, 1e6), help="Events per flush and part: pack them.")
+@click.option("--packed", type=Within(1, 1e6), help="Events per flush and part: pack them.")
 @click.option(
     "--parts", default=1, show_default=True, type=click.IntRange(1, MAX_PARTS), help="Parts of a packed event."
 )
@@ -117,7 +109,6 @@ def cost(session: Session, **given: Any) -> None:
 
 def workload(
     *,
-    rate: float,
     groups: Sequence[float],
     tiers: Sequence[tuple[Tier, ...]],
     skew: float,
@@ -127,7 +118,6 @@ def workload(
     write_shards: int,
     event_bytes: float | None,
     sample: str | None,
-    retention: float,
     **same: Any,
 ) -> Workload:
     measured, sizes = (200.0, None) if sample is None else sampled(sample)
@@ -137,14 +127,8 @@ def workload(
         for place, number in enumerate(groups)
     ]
     counted += [replace(usual, groups=int(groups[0]), tiers=each) for each in tiers]
-    return Workload(
-        rate=rate,
-        counted=tuple(counted),
-        event_bytes=measured if event_bytes is None else event_bytes,
-        sizes=sizes,
-        retention_days=retention,
-        **same,
-    )
+    size = measured if event_bytes is None else event_bytes
+    return Workload(counted=tuple(counted), event_bytes=size, sizes=sizes, **same)
 
 
 def price_list(path: str | None) -> PriceList:

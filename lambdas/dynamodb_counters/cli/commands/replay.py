@@ -19,7 +19,7 @@ import click
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._writes.outcomes import Outcome
-from dynamodb_counters.cli.arguments import Rate, typed
+from dynamodb_counters.cli.arguments import ABOVE_0, typed
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.replay_files import FORMATS, Row, format_of, rows
 from dynamodb_counters.cli.session import Session, shared
@@ -53,7 +53,7 @@ class Progress:
 )
 @click.option("--set", "constants", multiple=True, metavar="ATTRIBUTE=TEXT", help="The same in each event.")
 @click.option("--number", "numbers", multiple=True, metavar="COLUMN", help="A column of a CSV that holds numbers.")
-@click.option("--rate", type=Rate(), help="At most so many events per second.")
+@click.option("--rate", type=ABOVE_0, help="At most so many events per second.")
 @click.option("--batch", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="Events at a time.")
 @click.option("--rejects", type=click.Path(dir_okay=False, path_type=Path), help="Default: FILE.rejects.jsonl.")
 @click.option("--progress", "kept", type=click.Path(dir_okay=False, path_type=Path), help="Default: FILE.progress.")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import click
 
@@ -12,32 +13,6 @@ from dynamodb_counters._recovery.stream_reader import StreamReader
 from dynamodb_counters.cli.arguments import moment
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.errors import RestoreError
-
-
-@dataclass(slots=True)
-class Restored:
-    stream: str
-    """Its status."""
-    done: bool = False
-    """Whether an earlier run has caught up."""
-    read: int = 0
-    latest: str | None = None
-    """The time of the latest record that the copy contains."""
-    records: dict[str, int] = field(default_factory=dict)
-    """To be counted, by shard."""
-    updated: int | None = None
-    quarantined: int | None = None
-
-    def lines(self) -> list[str]:
-        if self.done:
-            return ["the table has caught up with this stream before: nothing to do"]
-        told = [f"the stream is {self.stream}"]
-        told += [f"{self.read:,} records read, the latest in the table: {self.latest or 'none'}"]
-        told += [f"{shard}: {records:,} records to hand over" for shard, records in self.records.items()]
-        if self.updated is None:
-            return [*told, "dry run: nothing was written"]
-        told += [f"{self.updated:,} items updated, {self.quarantined:,} entries quarantined"]
-        return [*told, "done: deploy the aggregator"]
 
 
 @click.command()
@@ -75,12 +50,27 @@ def restore(session: Session, stream: str, *, at: datetime | None, dry_run: bool
         declarations=session.declarations if session.declared else None,
         at=restored_at.timestamp() if restored_at else None,
     )
-    done = Restored(status, done=has_caught_up(table, stream))
-    if not done.done:
+    found: dict[str, Any] = {"stream": status, "done": has_caught_up(table, stream), "read": 0, "latest": None}
+    found |= {"records": {}, "updated": None, "quarantined": None}
+    if not found["done"]:
         uncounted = catch_up.find()
-        done.read = uncounted.read
-        done.latest = datetime.fromtimestamp(uncounted.moment, UTC).isoformat() if uncounted.moment else None
-        done.records = {shard: len(records) for shard, records in uncounted.records.items()}
+        found["read"] = uncounted.read
+        found["latest"] = datetime.fromtimestamp(uncounted.moment, UTC).isoformat() if uncounted.moment else None
+        found["records"] = {shard: len(records) for shard, records in uncounted.records.items()}
         if not dry_run:
-            done.updated, done.quarantined = catch_up.count(uncounted)
-    session.emit(asdict(done), done.lines())
+            found["updated"], found["quarantined"] = catch_up.count(uncounted)
+    session.emit(found, list(_lines(found)))
+
+
+def _lines(found: dict[str, Any]) -> Iterator[str]:
+    if found["done"]:
+        yield "the table has caught up with this stream before: nothing to do"
+        return
+    yield f"the stream is {found['stream']}"
+    yield f"{found['read']:,} records read, the latest in the table: {found['latest'] or 'none'}"
+    yield from (f"{shard}: {records:,} records to hand over" for shard, records in found["records"].items())
+    if found["updated"] is None:
+        yield "dry run: nothing was written"
+    else:
+        yield f"{found['updated']:,} items updated, {found['quarantined']:,} entries quarantined"
+        yield "done: deploy the aggregator"

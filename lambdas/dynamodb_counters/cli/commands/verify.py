@@ -12,7 +12,7 @@ from rich.text import Text
 
 from dynamodb_counters._backfill.verdicts import EXPIRED
 from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters.cli.arguments import Rate
+from dynamodb_counters.cli.arguments import Within
 from dynamodb_counters.cli.commands.backfill import require_kind
 from dynamodb_counters.cli.failures import DONE, FOUND, UNKNOWN
 from dynamodb_counters.cli.runs import Worked, runner_of, with_manner, work_off
@@ -26,7 +26,13 @@ _MOST_ROWS: Final = 100
 verifying: Final = options(
     click.argument("names", nargs=-1, metavar="[NAME]…"),
     with_manner,
-    click.option("--sample", type=Rate(1), default=1.0, show_default=True, help="Share of the groups to compare."),
+    click.option(
+        "--sample",
+        type=Within(0, 1, min_open=True),
+        default=1.0,
+        show_default=True,
+        help="Share of the groups to compare.",
+    ),
 )
 
 
