@@ -6,18 +6,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
+from dynamodb_counters._cost import own_units
 from dynamodb_counters._cost.batches import Batches
 from dynamodb_counters._cost.chunk_sizes import ChunkSizes
 from dynamodb_counters._cost.counted_items import Counted
 from dynamodb_counters._cost.functions import INVOCATION, ROUND_TRIP
-from dynamodb_counters._cost.own_units import (
-    Packing,
-    Stage,
-    accept_packed,
-    accept_plain,
-    count_units,
-    updates_per_batch,
-)
+from dynamodb_counters._cost.own_units import Packing, Stage
 
 Door: TypeAlias = Literal["sdk", "queue", "http", "validated"]
 """Who accepts: your own code; a queue's consumer; that behind an API; that with a function that checks before."""
@@ -91,7 +85,7 @@ class Workload:
 
         def of(most: float) -> tuple[Batches, bool]:
             found = Batches.gathered(self.rate / feeding, gather, most, per_record)
-            own = updates_per_batch(self.counted, found, feeding) * feeding / shards * per_record
+            own = own_units.updates_per_batch(self.counted, found, feeding) * feeding / shards * per_record
             return found, found.events + own <= room
 
         found, fits = of(room)
@@ -104,9 +98,9 @@ class Workload:
 
     def stages(self, shards: int) -> dict[str, Stage]:
         packing = self.packing()
-        plain = accept_plain(self.event_bytes, self.duplicates, compares=self.door != "sdk")
-        accepted = plain if packing is None else accept_packed(packing)
-        return {"accept": accepted, **count_units(self.counted, self.batches(shards), self.feeding(shards))}
+        plain = own_units.accept_plain(self.event_bytes, self.duplicates, compares=self.door != "sdk")
+        accepted = plain if packing is None else own_units.accept_packed(packing)
+        return {"accept": accepted, **own_units.count_units(self.counted, self.batches(shards), self.feeding(shards))}
 
     def unpacked(self) -> Workload:
         return replace(self, packed=None)

@@ -32,7 +32,10 @@ class _InSections(click.Group):
                 formatter.write_dl([(name, self.commands[name].get_short_help_str(most)) for name in names])
 
 
-@click.group(cls=_InSections, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+_CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
+
+
+@click.group(cls=_InSections, context_settings=_CONTEXT)
 @click.version_option(package_name="cdk-dynamodb-counters", prog_name="counters")
 @with_shared_options
 def counters() -> None:

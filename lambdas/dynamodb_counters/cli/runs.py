@@ -29,11 +29,12 @@ Kind = TypeVar("Kind", bound=Runner)
 
 
 with_pace: Final = options(
-    click.option("--segments", type=click.IntRange(1, 100), default=4, show_default=True, help="Scanned at once."),
+    click.option("--segments", type=click.IntRange(1, 100), default=4, help="Scanned at once."),
     click.option("--units-per-second", type=ABOVE_0, help="Most units. Default: all."),
 )
 with_manner: Final = options(
-    with_pace, click.option("--run", metavar="ID", default="", help="Go on with a run that was interrupted.")
+    with_pace,
+    click.option("--run", metavar="ID", default="", show_default=False, help="Go on with an interrupted run."),
 )
 """The options of a run: how it works, as `runner_of` takes it."""
 

@@ -51,41 +51,27 @@ def tiers_of(text: str) -> tuple[Tier, ...]:
     "--groups", multiple=True, default=(1000,), type=Within(1, 1e9), help="Groups of an aggregate; once for each."
 )
 @click.option("--window", "tiers", multiple=True, type=tiers_of, metavar="PRECISION/LENGTH", help="Such as 1m/24h.")
-@click.option("--skew", default=0.0, type=Within(0, 3), help="Zipf exponent: 1 if the n-th group has 1/n of the first.")
+@click.option("--skew", default=0, type=Within(0, 3), help="Zipf exponent: 1 if the n-th group has 1/n of the first.")
 @click.option("--own-key", is_flag=True, help="Groups are the events' partition keys: one shard feeds each.")
-@click.option("--group-bytes", default=30.0, type=Within(1, 2000), help="A group in a page: its text, its numbers.")
+@click.option("--group-bytes", default=30, type=Within(1, 2000), help="A group in a page: its text, its numbers.")
 @click.option("--ranked", is_flag=True, help="The first aggregate has a leaderboard.")
 @click.option(
-    "--write-shards",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1, MAX_WRITE_SHARDS),
-    help="Items of a group, or keys of the leaderboard.",
+    "--write-shards", default=1, type=click.IntRange(1, MAX_WRITE_SHARDS), help="Items of a group, or leaderboard keys."
 )
 @click.option("--event-bytes", type=Within(1, 400_000), help="An event's item; default: 200, or the sample's.")
 @click.option("--sample", metavar="FILE", help="Events as JSON lines, the key's attribute first: how they pack.")
 @click.option(
-    "--retention",
-    "retention_days",
-    default=7.0,
-    type=Within(0, 36_500),
-    help="Days for which events are kept.  [default: 7]",
+    "--retention", "retention_days", default=7, type=Within(0, 36_500), help="Days for which events are kept."
 )
-@click.option("--duplicates", default=0.0, type=Within(0, 100), help="Per event.")
+@click.option("--duplicates", default=0, type=Within(0, 100), help="Per event.")
 @click.option("--partitions", type=click.IntRange(1, 10_000), help="Stream shards; default: as the rate needs.")
-@click.option("--gather", default=1.0, type=Within(0, 300), help="max_batching_window in seconds.  [default: 1]")
-@click.option("--batch", default=1000, show_default=True, type=click.IntRange(1, 10_000), help="Records of a batch.")
+@click.option("--gather", default=1, type=Within(0, 300), help="max_batching_window in seconds.")
+@click.option("--batch", default=1000, type=click.IntRange(1, 10_000), help="Records of a batch.")
 @click.option("--packed", type=Within(1, 1e6), help="Events per flush and part: pack them.")
-@click.option(
-    "--parts", default=1, show_default=True, type=click.IntRange(1, MAX_PARTS), help="Parts of a packed event."
-)
-@click.option("--door", default="sdk", show_default=True, type=click.Choice(get_args(Door)), help="Who accepts events.")
-@click.option(
-    "--per-request", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Events of a request."
-)
-@click.option(
-    "--concurrency", default=1000, show_default=True, type=click.IntRange(1), help="Executions at a time, per account."
-)
+@click.option("--parts", default=1, type=click.IntRange(1, MAX_PARTS), help="Parts of a packed event.")
+@click.option("--door", default="sdk", type=click.Choice(get_args(Door)), help="Who accepts events.")
+@click.option("--per-request", default=1, type=click.IntRange(1, 10_000), help="Events of a request.")
+@click.option("--concurrency", default=1000, type=click.IntRange(1), help="Executions at a time, per account.")
 @click.option("--monitoring", is_flag=True, help="All alarms.")
 @click.option("--dashboard", is_flag=True, help="A dashboard of each construct.")
 @click.option("--tracing", is_flag=True, help="X-Ray.")

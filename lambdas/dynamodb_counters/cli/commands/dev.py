@@ -34,7 +34,7 @@ _SECONDS_BETWEEN_LOOKS: Final = 1.0
 @click.argument("command", nargs=-1, metavar="[-- COMMAND…]")
 @click.option("--app", metavar="COMMAND", help="Runs the app, such as 'python3 app.py'. Default: as cdk.json says.")
 @click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Deploy this stack; repeatable. Default: all.")
-@click.option("--port", type=click.IntRange(0, 65535), default=_PORT, show_default=True, help="0: any that is free.")
+@click.option("--port", type=click.IntRange(0, 65535), default=_PORT, help="0: any that is free.")
 @click.option("--once", is_flag=True, help="Deploy, print what is deployed, and stop.")
 @click.option("--verbose", is_flag=True, help="Print what the CDK CLI prints.")
 @shared

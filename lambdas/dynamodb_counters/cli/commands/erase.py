@@ -38,11 +38,7 @@ _PLACES: Final = {
 @click.option("--queue", multiple=True, metavar="URL", help="A queue of events or of dead letters.")
 @click.option("--bucket", multiple=True, help="An on-failure bucket.")
 @click.option(
-    "--uncounted",
-    type=click.Choice(["refuse", "drop"]),
-    default="refuse",
-    show_default=True,
-    help="Copies that wait for counting.",
+    "--uncounted", type=click.Choice(["refuse", "drop"]), default="refuse", help="Copies that wait for counting."
 )
 @click.option("--dry-run", is_flag=True, help="Write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")

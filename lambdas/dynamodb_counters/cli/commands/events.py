@@ -22,8 +22,10 @@ from dynamodb_counters.cli.show.formats import grid
 @click.option("--since", type=moment, help="The events' times from here on. ISO 8601; without an offset, UTC.")
 @click.option("--until", type=moment, help="The events' times before this.")
 @click.option("--time", help="Attribute with the time of an event that is not packed, for --since and --until.")
-@click.option("--after", default="", metavar="SORT KEY", help="Begin after this one, as the page before said.")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="Events of a page.")
+@click.option(
+    "--after", default="", show_default=False, metavar="SORT KEY", help="Begin after it, as the page before said."
+)
+@click.option("--limit", default=20, type=click.IntRange(1), help="Events of a page.")
 @click.option("--all", "everything", is_flag=True, help="All pages.")
 @with_consistent
 @shared

@@ -64,10 +64,8 @@ def _filtered(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @quarantine.command("list")
-@click.option(
-    "--state", type=click.Choice([*STATES.values(), "any"]), default="waiting", show_default=True, help="The outcome."
-)
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Rows shown; --json has all.")
+@click.option("--state", type=click.Choice([*STATES.values(), "any"]), default="waiting", help="The outcome.")
+@click.option("--limit", type=click.IntRange(1), default=50, help="Rows shown; --json has all.")
 @_filtered
 def list_entries(session: Session, wanted: Wanted, *, state: str, limit: int) -> None:
     """List entries, the oldest first."""

@@ -54,7 +54,7 @@ class Progress:
 @click.option("--set", "constants", multiple=True, metavar="ATTRIBUTE=TEXT", help="The same in each event.")
 @click.option("--number", "numbers", multiple=True, metavar="COLUMN", help="A column of a CSV that holds numbers.")
 @click.option("--rate", type=ABOVE_0, help="At most so many events per second.")
-@click.option("--batch", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="Events at a time.")
+@click.option("--batch", type=click.IntRange(1, 100_000), default=1000, help="Events at a time.")
 @click.option("--rejects", type=click.Path(dir_okay=False, path_type=Path), help="Default: FILE.rejects.jsonl.")
 @click.option("--progress", "kept", type=click.Path(dir_okay=False, path_type=Path), help="Default: FILE.progress.")
 @click.option("--restart", is_flag=True, help="Begin at the first record.")

@@ -38,11 +38,9 @@ _STEPS: Final = (1, 5, 15, 30, *_MINUTES, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12
 @click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…")
 @with_span
 @click.option("--step", "given", help=f"Such as 15m, or {', '.join(PERIODS)}. Default: by the span.")
-@click.option("--tz", default="UTC", show_default=True, help="Time zone, such as Europe/Berlin.")
+@click.option("--tz", default="UTC", help="Time zone, such as Europe/Berlin.")
 @click.option("--rolling", type=duration, help="A trailing span per unit of time, such as 30d, of active members.")
-@click.option(
-    "--p", default=0.95, show_default=True, type=click.FloatRange(0, 1), help="The percentile, of percentiles."
-)
+@click.option("--p", default=0.95, type=click.FloatRange(0, 1), help="The percentile, of percentiles.")
 @with_consistent
 @shared
 def series(

@@ -19,7 +19,7 @@ _BAR = 30
 @click.command()
 @click.argument("name")
 @click.argument("leaderboard", nargs=-1, metavar="[FIELD=VALUE]…")
-@click.option("--limit", default=10, show_default=True, type=click.IntRange(1), help="Most groups.")
+@click.option("--limit", default=10, type=click.IntRange(1), help="Most groups.")
 @click.option("--smallest", is_flag=True, help="The smallest values, of extremes.")
 @shared
 def top(session: Session, name: str, leaderboard: tuple[str, ...], *, limit: int, smallest: bool) -> None:

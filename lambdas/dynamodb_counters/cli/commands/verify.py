@@ -26,13 +26,7 @@ _MOST_ROWS: Final = 100
 verifying: Final = options(
     click.argument("names", nargs=-1, metavar="[NAME]…"),
     with_manner,
-    click.option(
-        "--sample",
-        type=Within(0, 1, min_open=True),
-        default=1.0,
-        show_default=True,
-        help="Share of the groups to compare.",
-    ),
+    click.option("--sample", type=Within(0, 1, min_open=True), default=1.0, help="Share of the groups to compare."),
 )
 
 

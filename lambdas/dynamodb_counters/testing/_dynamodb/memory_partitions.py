@@ -11,14 +11,9 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._fold.records import MAX_TTL_AGE
 from dynamodb_counters._items.item_sizes import item_bytes, write_units
+from dynamodb_counters.testing._dynamodb import expressions
 from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.expressions import (
-    Placeholders,
-    apply_update,
-    compile_condition,
-    filters_keys,
-    require_update,
-)
+from dynamodb_counters.testing._dynamodb.expressions import Placeholders, compile_condition
 from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
 from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, Item, comparable, stored
 
@@ -87,7 +82,7 @@ class Table:
         text, given = request["KeyConditionExpression"], Placeholders.of(request)
         if (parsed := _KEY_CONDITION.fullmatch(text)) is None:
             raise InvalidValueError(f"Invalid KeyConditionExpression: {text}")
-        if filters_keys(request, self.keys):
+        if expressions.filters_keys(request, self.keys):
             raise InvalidValueError("Filter Expression can only contain non-primary key attributes")
         partition = self.partitions.get(given.value(parsed[1])["S"], {})
         forward = request.get("ScanIndexForward", True)
@@ -195,7 +190,7 @@ def attempt(kind: str, request: Mapping[str, Any], keys: tuple[str, ...], old: I
     size = item_bytes(old) if old else 0
     try:
         if kind == "Update":
-            require_update(request)
+            expressions.require_update(request)
         condition = request.get("ConditionExpression")
         if condition and not compile_condition(condition)(old or {}, Placeholders.of(request)):
             reason: dict[str, Any] = {"Code": "ConditionalCheckFailed", "Message": "The conditional request failed"}
@@ -209,7 +204,7 @@ def attempt(kind: str, request: Mapping[str, Any], keys: tuple[str, ...], old: I
         if kind == "Put":
             new = {name: stored(value) for name, value in request["Item"].items()}
         else:
-            new = apply_update(request, keys, old or request["Key"])
+            new = expressions.apply_update(request, keys, old or request["Key"])
         if (new_size := item_bytes(new)) > _MAX_ITEM_BYTES:
             raise InvalidValueError("Item size has exceeded the maximum allowed size")
         return Attempt(old, new, size, new_size)
