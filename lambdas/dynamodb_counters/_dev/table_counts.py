@@ -31,8 +31,8 @@ class TableCounts:
         self.table = table
         self.is_too_large = False
         self._client = client
-        self._declared = {one.name: one for one in declarations if not one.name.endswith(MEMBERS)}
         self._known: Counts = {}
+        self.declared(declarations)
 
     def changed(self) -> Counts:
         items = [] if self.is_too_large else list(islice(self._items(), MOST_ITEMS + 1))

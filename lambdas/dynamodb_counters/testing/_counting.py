@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future
 from typing import Any, Final
 
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._fold.origins import table_of
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
@@ -51,17 +52,15 @@ class Counting:
     def __init__(
         self,
         memory: MemoryTable,
-        streams: Sequence[MemoryStream],
         declarations: tuple[Declaration, ...],
-        *,
         clock: Callable[[], float],
-        source_table: str | None,
         rng: random.Random,
         faults: Faults,
     ) -> None:
-        self._memory, self._streams, self._declarations = memory, streams, declarations
-        self._clock, self._source_table = clock, source_table
+        self._memory, self._declarations, self._clock = memory, declarations, clock
         self._random, self._faults = rng, faults
+        self._streams = [table.stream for table in memory.tables.values()]
+        self._source_table = table_of(self._streams[-1].arn) if len(self._streams) > 1 else None
         self._counted: dict[tuple[str, str], str | None] = {}
         self._aggregator = self._cold_start()
         self._aggregator.handle({})

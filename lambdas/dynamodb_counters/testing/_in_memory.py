@@ -11,7 +11,6 @@ from typing import Any, Final, Literal
 
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declarable, Declaration, Items, flatten
-from dynamodb_counters._fold.origins import table_of
 from dynamodb_counters._items.table_schema import LEADERBOARD, QUARANTINE, RANKING_INDEX, SCORE, TYPE
 from dynamodb_counters._quarantine.quarantine_items import STATE, WAITING, Quarantined, read_quarantine_item
 from dynamodb_counters._timeline.times import DAY
@@ -58,13 +57,12 @@ class CountersInMemory(Counters):
         self._clock = TestClock(now, self._expire_until)
         indexes = {RANKING_INDEX: (LEADERBOARD, SCORE)}
         self._memory = MemoryTable(self._clock, rng.getrandbits(32), shards, indexes=indexes)
-        self._tables = [self._memory.tables[self._memory.name]]
         sources = [declared.source for declared in declarations]
         keys = next((one.keys for one in sources if isinstance(one, Items) and one.keys is not None), None)
         if keys is not None:
             names = [name for name in (keys.partition_key, keys.sort_key) if name is not None]
-            seeded = rng.getrandbits(32)
-            self._tables.append(self._memory.create(_SOURCE, *names, seed=seeded, shards=shards, ttl=keys.ttl or ""))
+            self._memory.create(_SOURCE, *names, seed=rng.getrandbits(32), shards=shards, ttl=keys.ttl or "")
+        self._tables = list(self._memory.tables.values())
         if faults.late_expiry:
             for table in self._tables:
                 table.late = _lateness(rng.getrandbits(32), faults.late_expiry)
@@ -73,15 +71,7 @@ class CountersInMemory(Counters):
         self._client = _CountedClient(self._memory, self)
         super().__init__(self._memory.name, client=self.client, clock=self._clock)
         one_by_one(self._table)
-        self._counting = Counting(
-            self._memory,
-            [table.stream for table in self._tables],
-            declarations,
-            clock=self._clock,
-            source_table=table_of(self._tables[-1].stream.arn) if len(self._tables) > 1 else None,
-            rng=rng,
-            faults=faults,
-        )
+        self._counting = Counting(self._memory, declarations, self._clock, rng, faults)
 
     @property
     def client(self) -> Any:

@@ -40,11 +40,10 @@ def close(
     name: str,
     given: tuple[str, ...],
     *,
-    tz: str,
-    anchor: int,
     export: str | None,
     dry_run: bool,
     yes: bool,
+    **calendar: Any,
 ) -> int:
     """Close a billing period of the window NAME, such as month=2026-10: its numbers stand from then on.
 
@@ -66,7 +65,7 @@ def close(
     for each in groups:
         reader = session.counters.window(window, each)
         read = reader.statement if dry_run else reader.close
-        found = read(cast("Period", kind), which, tz, anchor=anchor)
+        found = read(cast("Period", kind), which, **calendar)
         rows.append({"window": name, "values": each, **count_document(found)})
     if hashed:
         session.tell(f"left out: {hashed} group(s) with keys too long to show their fields; close each by its fields")

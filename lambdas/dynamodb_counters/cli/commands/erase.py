@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from dynamodb_counters._control.deployments import deployed_declarations
 from dynamodb_counters._declarations import Declaration, Event
-from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
+from dynamodb_counters._erase.eraser import Erased, Eraser
 from dynamodb_counters.cli.arguments import fields_of
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.session import Session, shared, with_sources
@@ -48,12 +48,11 @@ def erase(
     name: str,
     fields: tuple[str, ...],
     *,
-    counts: CountsOfErased,
-    queue: tuple[str, ...],
-    bucket: tuple[str, ...],
-    uncounted: Uncounted,
+    queue: Sequence[str],
+    bucket: Sequence[str],
     dry_run: bool,
     yes: bool,
+    **how: Any,
 ) -> int:
     """Erase the events NAME with these values of their key, wherever copies of them lie.
 
@@ -69,9 +68,9 @@ def erase(
         return DONE
     if not yes:
         session.tell(f"found: {_in_words(eraser.find())}")
-    if not session.confirm(f"Erase them? Counts: {counts}.", yes=yes):
+    if not session.confirm(f"Erase them? Counts: {how['counts']}.", yes=yes):
         return FOUND
-    _show(session, "erased", eraser.erase(counts, uncounted))
+    _show(session, "erased", eraser.erase(**how))
     session.tell("Run it again once the stream's records are counted, at the latest after 24 hours.")
     return DONE
 

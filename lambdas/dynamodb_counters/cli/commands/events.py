@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -19,8 +18,8 @@ from dynamodb_counters.cli.show.formats import grid
 @click.command()
 @click.argument("name")
 @click.argument("attributes", nargs=-1, metavar="[FIELD=VALUE]…")
-@click.option("--since", type=moment, help="The events' times from here on. ISO 8601; without an offset, UTC.")
-@click.option("--until", type=moment, help="The events' times before this.")
+@click.option("--since", "start", type=moment, help="The events' times from here on. ISO 8601; without an offset, UTC.")
+@click.option("--until", "end", type=moment, help="The events' times before this.")
 @click.option("--time", help="Attribute with the time of an event that is not packed, for --since and --until.")
 @click.option(
     "--after", default="", show_default=False, metavar="SORT KEY", help="Begin after it, as the page before said."
@@ -30,17 +29,7 @@ from dynamodb_counters.cli.show.formats import grid
 @with_consistent
 @shared
 def events(
-    session: Session,
-    name: str,
-    attributes: tuple[str, ...],
-    *,
-    since: datetime | None,
-    until: datetime | None,
-    time: str | None,
-    after: str,
-    limit: int,
-    everything: bool,
-    consistent: bool,
+    session: Session, name: str, attributes: tuple[str, ...], *, limit: int, everything: bool, **asked: Any
 ) -> None:
     """List events of the declaration NAME that have these values.
 
@@ -48,7 +37,7 @@ def events(
     """
     event = session.find(Event, name)
     values = fields_of(attributes, None, needed=event.packed._tenants if event.packed else event._pk_template.fields)
-    read = session.counters.events(event, values, start=since, end=until, time=time, after=after, consistent=consistent)
+    read = session.counters.events(event, values, **asked)
     listed = list(read if everything else islice(read, limit + 1))
     page = listed if everything else listed[:limit]
     has_more = len(listed) > len(page)

@@ -49,7 +49,7 @@ def get(session: Session, name: str, group: tuple[str, ...], *, limit: int | Non
         session.emit(document, pairs(distribution_rows(spread), numbers=True))
     elif read == "extremes":
         ends = [aggregate._only] if aggregate._only else [*ORDERS]
-        emit_extremes(session, aggregate, values, limit, ends, consistent=consistent)
+        emit_extremes(session, aggregate, values, limit, *ends, consistent=consistent)
     elif values.keys() == set(aggregate.fields):
         found = session.counters.get(aggregate, values, consistent=consistent)
         session.emit(group_json(name, found), pairs_of(found))

@@ -27,7 +27,7 @@ def top(session: Session, name: str, leaderboard: tuple[str, ...], *, limit: int
     aggregate = session.find(Aggregate, name)
     if read_by(aggregate) == "extremes":
         values = fields_of(leaderboard, group_fields(aggregate))
-        emit_extremes(session, aggregate, values, limit, [ORDERS[smallest]])
+        emit_extremes(session, aggregate, values, limit, ORDERS[smallest])
         return
     if smallest:
         raise click.UsageError("--smallest is for extremes: leaderboards are read from the greatest on")

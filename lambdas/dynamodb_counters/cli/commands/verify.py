@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -43,26 +42,18 @@ def verify(session: Session, **options: Any) -> int:
 
 
 def compare(
-    session: Session,
-    said: str,
-    *,
-    names: Sequence[str],
-    run: str,
-    sample: float,
-    repairs: bool,
-    yes: bool = False,
-    unknown: bool = False,
-    **manner: Any,
+    session: Session, said: str, *, repairs: bool, yes: bool = False, unknown: bool = False, **manner: Any
 ) -> int:
     """Verify, show the differences, repair if asked to; the exit code."""
     if repairs and not yes and not session.has_person():
         # Before the work, not after it.
         session.confirm("", yes=False)
-    if run:
-        if names:
+    if manner["run"]:
+        if manner["names"]:
             raise click.UsageError("--run goes on with what the run began with: no names")
-        require_kind(run, "verify")
-    verification = runner_of(session, Verification, names=names, sample=sample, run=run, **manner)
+        require_kind(manner["run"], "verify")
+    verification = runner_of(session, Verification, **manner)
+    sample = manner["sample"]
     worked = work_off(session, verification, said if sample == 1 else f"{said} --sample {sample:g}")
     if worked.was_complete:
         raise BackfillError(f"run {worked.run} is complete, and has reported what it found: begin another one")

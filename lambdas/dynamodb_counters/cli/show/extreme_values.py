@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._http.resources import extreme_json
@@ -13,19 +13,11 @@ from dynamodb_counters.cli.show.formats import QUIET, grid, moment_text, number
 
 
 def emit_extremes(
-    session: Session,
-    aggregate: Aggregate,
-    values: Mapping[str, str],
-    count: int,
-    ends: Sequence[str],
-    *,
-    consistent: bool = False,
+    session: Session, aggregate: Aggregate, values: dict[str, str], count: int, *ends: str, consistent: bool = False
 ) -> None:
     count = 1 if aggregate._only else count
-    found = {
-        end: read_extremes(session.table, aggregate, values, count, consistent=consistent, forward=end == "smallest")
-        for end in ends
-    }
+    read = partial(read_extremes, session.table, aggregate, values, count, consistent=consistent)
+    found = {end: read(forward=end == "smallest") for end in ends}
     names = aggregate._sk_template.fields[1:]
     shown = grid("", "#", "value", "items", *names, numbers=("#", "value", "items"))
     for end, extremes in found.items():
