@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from dynamodb_counters._cost.ceilings import Ceiling, ceiling_of_ours
+from dynamodb_counters._cost.ceilings import Ceiling, ceiling_of
 from dynamodb_counters._cost.workload_settings import Workload
 from dynamodb_counters.cli.commands import cost
 from dynamodb_counters.cli.session import Session
@@ -63,7 +63,7 @@ def _given(options: list[str]) -> Workload:
 
 
 def ask(question: Question) -> Ceiling:
-    found = ceiling_of_ours(question.load())
+    found = ceiling_of(question.load())
     assert found is not None
     return found
 

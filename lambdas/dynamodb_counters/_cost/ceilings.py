@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 from dynamodb_counters._cost import functions
@@ -69,15 +69,11 @@ def ceiling(used: Callable[[float], Mapping[Limit, float]]) -> Ceiling | None:
     return Ceiling(low, limit)
 
 
-@lru_cache(maxsize=16)
-def ceiling_of_ours(load: Workload) -> Ceiling | None:
-    return ceiling(lambda rate: used_by_ours(replace(load, rate=rate)))
-
-
-@lru_cache(maxsize=16)
-def ceiling_of(known: KnownDesign, load: Workload) -> Ceiling | None:
-    """The same of a known design, without the time of its function."""
-    return ceiling(lambda rate: _used_by(known, replace(load, rate=rate)))
+@lru_cache(maxsize=32)
+def ceiling_of(load: Workload, known: KnownDesign | None = None) -> Ceiling | None:
+    """The ceiling of this design, or of a known one, without the time of its function."""
+    used = used_by_ours if known is None else partial(_used_by, known)
+    return ceiling(lambda rate: used(replace(load, rate=rate)))
 
 
 def used_by_ours(load: Workload) -> dict[Limit, float]:

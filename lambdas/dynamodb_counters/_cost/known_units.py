@@ -40,20 +40,16 @@ class KnownDesign:
         factor = 2 if self.transaction and not self.coalesces else 1
         accept = factor * (self.event_writes * write_units(event_bytes) + self.small_writes)
         if not self.coalesces:
-            counters = self.counter_writes * len(counted) * factor
-            return {"accept": Stage(accept), "update": Stage(counters)}
+            return {"accept": Stage(accept), "update": Stage(self.counter_writes * len(counted) * factor)}
         touched = sum(
             touched_by_rank(one.groups if one.scattered else -(-one.groups // shards), one.skew, batches.events)
             for one in counted
         )
-        if not self.transaction:
-            return {"accept": Stage(accept), "update": Stage(touched / batches.events)}
-        transactions = math.ceil(touched / _ITEMS_PER_TRANSACTION)
-        return {
-            "accept": Stage(accept),
-            "update": Stage(2 * touched / batches.events),
-            "checkpoint": Stage(2 * transactions / batches.events, 1 / batches.events),
-        }
+        found = {"accept": Stage(accept), "update": Stage((1 + self.transaction) * touched / batches.events)}
+        if self.transaction:
+            transactions = math.ceil(touched / _ITEMS_PER_TRANSACTION)
+            found["checkpoint"] = Stage(2 * transactions / batches.events, 1 / batches.events)
+        return found
 
     def requests(self, counted: Sequence[Counted]) -> float:
         """Requests per event that its function waits for, one after the other, where it does not coalesce."""

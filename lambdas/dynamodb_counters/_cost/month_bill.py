@@ -10,7 +10,7 @@ from typing import Final
 
 from dynamodb_counters._cost import functions
 from dynamodb_counters._cost.batches import Batches
-from dynamodb_counters._cost.ceilings import Ceiling, ceiling_of, ceiling_of_ours
+from dynamodb_counters._cost.ceilings import Ceiling, ceiling_of
 from dynamodb_counters._cost.counted_items import BUCKET_BYTES, GROUP_BYTES, SLOT_BYTES, WATERMARK_BYTES, Counted
 from dynamodb_counters._cost.dollars import Price, added, doors, dynamodb, function_dollars, idle, metered, receiver
 from dynamodb_counters._cost.functions import Function
@@ -95,7 +95,7 @@ def _own(load: Workload, price: Price) -> Bill:
     # The queue's requests take the place of those of an idle one.
     dollars |= doors(load, price)
     title = "this: accept + watermark" if packing is None else "this: packed"
-    return Bill(title, True, partial(ceiling_of_ours, load), units, dollars)
+    return Bill(title, True, partial(ceiling_of, load), units, dollars)
 
 
 def _known(load: Workload, known: KnownDesign, price: Price) -> Bill:
@@ -118,7 +118,7 @@ def _known(load: Workload, known: KnownDesign, price: Price) -> Bill:
     kept += sum(one.groups for one in load.counted) * known.counter_writes * (GROUP_BYTES + _STORED_BYTES)
     running = (function_dollars(one, price, tracing=load.tracing) for one in used)
     dollars = added([dynamodb(writes, reads, kept, price), *running, doors(load, price)])
-    return Bill(known.title, known.exact, partial(ceiling_of, known, load.unpacked()), units, dollars)
+    return Bill(known.title, known.exact, partial(ceiling_of, load.unpacked(), known), units, dollars)
 
 
 def _behind_queue(load: Workload, cpu: float, requests: float, *, one_by_one: bool) -> list[list[Function]]:

@@ -21,22 +21,15 @@ FAULT: Final = 70
 INTERRUPTED: Final = 130
 PIPE_CLOSED: Final = 141
 
-_CODES: Final[dict[type[BaseException], int]] = {
-    click.ClickException: WRONG_INPUT,
-    click.Abort: FOUND,
-    KeyboardInterrupt: INTERRUPTED,
-    CommitError: AWS_REFUSED,
-    CountersError: WRONG_INPUT,
-    aws.ProfileNotFound: WRONG_INPUT,
-    aws.ConfigParseError: WRONG_INPUT,
-    aws.ConfigNotFound: WRONG_INPUT,
-    aws.NoRegionError: WRONG_INPUT,
-    aws.ParamValidationError: WRONG_INPUT,
-    aws.ClientError: AWS_REFUSED,
-    aws.BotoCoreError: AWS_REFUSED,
-    TimeoutError: AWS_REFUSED,
-    OSError: WRONG_INPUT,
-    BaseException: FAULT,
+_AWS_SETTINGS: Final = (aws.ProfileNotFound, aws.ConfigParseError, aws.ConfigNotFound, aws.NoRegionError)
+_CODES: Final[dict[tuple[type[BaseException], ...], int]] = {
+    (click.Abort,): FOUND,
+    (KeyboardInterrupt,): INTERRUPTED,
+    (CommitError,): AWS_REFUSED,
+    (click.ClickException, CountersError, aws.ParamValidationError, *_AWS_SETTINGS): WRONG_INPUT,
+    (aws.ClientError, aws.BotoCoreError, TimeoutError): AWS_REFUSED,
+    (OSError,): WRONG_INPUT,
+    (BaseException,): FAULT,
 }
 """By kind of error; the first that fits holds."""
 
@@ -56,7 +49,7 @@ _HINTS: Final[dict[type[BaseException], str]] = {
 def told(error: BaseException) -> tuple[int, str]:
     if isinstance(error, click.Abort) and isinstance(error.__cause__, KeyboardInterrupt):
         error = error.__cause__
-    code = next(code for kind, code in _CODES.items() if isinstance(error, kind))
+    code = next(code for kinds, code in _CODES.items() if isinstance(error, kinds))
     if _is_missing(error):
         code = WRONG_INPUT
     return code, " ".join(_line(error, code).split())

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import click
 from botocore.config import Config
@@ -102,17 +102,16 @@ class Session:
 
     def find(self, kind: type[Declared], name: str) -> Declared:
         """The declaration of a kind with a name, or that kind's sources; otherwise a usage error that lists them."""
-        found: Declared = self._found(name, kind.__name__.lower(), lambda one: isinstance(one, kind))
-        return found
+        return cast("Declared", self._found(name, kind.__name__.lower(), lambda one: isinstance(one, kind)))
 
     def find_timed(self, name: str) -> Window | Aggregate:
         """The declaration with a name that is read over spans of time: a window, or an aggregate with a read for it."""
-
-        def is_timed(one: object) -> bool:
-            return isinstance(one, Window) or (isinstance(one, Aggregate) and read_by(one) in TIMED)
-
-        found: Window | Aggregate = self._found(name, "window", is_timed)
-        return found
+        timed = self._found(
+            name,
+            "window",
+            lambda one: isinstance(one, Window) or (isinstance(one, Aggregate) and read_by(one) in TIMED),
+        )
+        return cast("Window | Aggregate", timed)
 
     def _found(self, name: str, what: str, fits: Callable[[object], bool]) -> Any:
         declared = list(with_sources(self.declarations))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dynamodb_counters._cost.ceilings import Ceiling, Limit, ceiling_of, ceiling_of_ours, used_by_ours
+from dynamodb_counters._cost.ceilings import Ceiling, Limit, ceiling_of, used_by_ours
 from dynamodb_counters._cost.counted_items import Counted
 from dynamodb_counters._cost.known_units import KNOWN
 from dynamodb_counters._cost.workload_settings import Workload
@@ -23,7 +23,7 @@ _BUCKETS = Workload(1_000, (Counted(1, tiers=TIERS[:3]),), partitions=16, gather
 
 
 def _ours(load: Workload) -> Ceiling:
-    found = ceiling_of_ours(load)
+    found = ceiling_of(load)
     assert found is not None
     return found
 
@@ -86,7 +86,7 @@ def test_each_bucket_of_a_window_is_an_item() -> None:
 def test_an_event_without_other_limits_ends_at_the_executions_of_the_account() -> None:
     load = Workload(1, (Counted(10**9, scattered=False),))
     assert _ours(load).limit is Limit.CONCURRENCY
-    assert ceiling_of_ours(replace(load, concurrency=10**9)) is None
+    assert ceiling_of(replace(load, concurrency=10**9)) is None
 
 
 def test_a_part_puts_no_chunk_before_the_last_one_has_landed() -> None:
@@ -95,7 +95,7 @@ def test_a_part_puts_no_chunk_before_the_last_one_has_landed() -> None:
 
 
 def test_designs_without_batches_end_at_their_counter() -> None:
-    found = {known.name: ceiling_of(known, _MANY_KEYS) for known in KNOWN}
+    found = {known.name: ceiling_of(_MANY_KEYS, known) for known in KNOWN}
     for name, most in {"naive_increment": 1_000, "transaction_marker": 92}.items():
         each = found[name]
         assert each is not None

@@ -20,26 +20,18 @@ _Paged = Sequence[tuple[int, float, float]]
 _WORTH: Final = 0.9
 """Pages are recommended where they cost at most this share of items."""
 
-_COLUMNS: Final[_Columns] = {
-    "DynamoDB": ("DynamoDB writes", "DynamoDB reads", "DynamoDB storage"),
-    "functions": (
-        "Lambda",
-        "CloudWatch logs",
-        "CloudWatch metrics",
-        "CloudWatch alarms",
-        "CloudWatch dashboards",
-        "X-Ray",
-    ),
-    "door": ("API Gateway", "SQS"),
-}
-
 _IDLE: Final[_Columns] = {
     "alarms": ("CloudWatch alarms",),
     "dashboards": ("CloudWatch dashboards",),
     "metrics": ("CloudWatch metrics",),
     "functions": ("Lambda", "CloudWatch logs", "X-Ray"),
-    "DynamoDB": _COLUMNS["DynamoDB"],
-    "door": _COLUMNS["door"],
+    "DynamoDB": ("DynamoDB writes", "DynamoDB reads", "DynamoDB storage"),
+    "door": ("API Gateway", "SQS"),
+}
+_COLUMNS: Final[_Columns] = {
+    "DynamoDB": _IDLE["DynamoDB"],
+    "functions": (*_IDLE["functions"], *_IDLE["metrics"], *_IDLE["alarms"], *_IDLE["dashboards"]),
+    "door": _IDLE["door"],
 }
 
 
