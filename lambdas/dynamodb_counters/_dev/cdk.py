@@ -62,11 +62,6 @@ class App:
     # The emulator has one shard per stream and does not name it.
     context: Mapping[str, str] = field(default_factory=lambda: {"single_shard_stream": "true"})
 
-    @property
-    def options(self) -> list[str]:
-        values = [word for name, value in self.context.items() for word in ("--context", f"{name}={value}")]
-        return [*(("--app", self.command) if self.command else ()), *values]
-
 
 def find_cli(directory: Path, which: Callable[[str], str | None] = shutil.which) -> tuple[str, ...]:
     """The command of the CLI: the project's own, the one on the PATH, or npx; CdkError without any."""
@@ -114,8 +109,10 @@ def _fresh_directory(emulator: Emulator) -> Path:
 
 
 def _run(emulator: Emulator, app: App, command: Sequence[str], progress: Callable[[str], None] | None) -> None:
+    options = ["--app", app.command] if app.command else []
+    options += [word for name, value in app.context.items() for word in ("--context", f"{name}={value}")]
     process = supervisor.start(
-        [*app.cli, *command, *app.options, "--output", str(_fresh_directory(emulator)), *_FLAGS],
+        [*app.cli, *command, *options, "--output", str(_fresh_directory(emulator)), *_FLAGS],
         environment=_environment(emulator),
         output=subprocess.PIPE,
         max_seconds=_MAX_SECONDS,

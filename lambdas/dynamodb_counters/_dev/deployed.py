@@ -24,9 +24,6 @@ FRAME: Final = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT R
 
 AGGREGATOR_HANDLER: Final = "dynamodb_counters.handlers.aggregator.handler"
 _TABLES: Final = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable")
-_FUNCTION: Final = "AWS::Lambda::Function"
-_API: Final = "AWS::ApiGatewayV2::Api"
-_ENDED: Final = "DELETE_COMPLETE"
 _HASH: Final = re.compile(r"[0-9A-F]{8}$")
 
 _INVOCATION_SECONDS: Final = 60.0
@@ -73,9 +70,9 @@ def deployed(emulator: Emulator) -> Deployed:
         kind, name = resource["ResourceType"], resource["PhysicalResourceId"]
         if kind in _TABLES:
             found.tables.append(name)
-        elif kind == _FUNCTION:
+        elif kind == "AWS::Lambda::Function":
             found.functions.append(_function(emulator.client("lambda"), resource["LogicalResourceId"], name))
-        elif kind == _API:
+        elif kind == "AWS::ApiGatewayV2::Api":
             found.apis.append(_api(emulator, name))
     return found
 
@@ -83,7 +80,7 @@ def deployed(emulator: Emulator) -> Deployed:
 def _resources(cloudformation: Any) -> Iterator[dict[str, Any]]:
     for page in cloudformation.get_paginator("list_stacks").paginate():
         for stack in page["StackSummaries"]:
-            if stack["StackStatus"] != _ENDED:
+            if stack["StackStatus"] != "DELETE_COMPLETE":
                 name = stack["StackName"]
                 for resources in cloudformation.get_paginator("list_stack_resources").paginate(StackName=name):
                     yield from resources["StackResourceSummaries"]

@@ -25,9 +25,7 @@ from dynamodb_counters.errors import CountersError
 
 _SERVER = Path(__file__).with_name("server.py")
 _HOST = "127.0.0.1"
-_ACCOUNT = "000000000000"
 _REGION = "us-east-1"
-_CONNECTIONS = 32
 _READY_SECONDS = 60.0
 _TAIL_CHARACTERS = 4000
 # The user's own account, profile and proxies must not reach the emulator or its clients.
@@ -59,7 +57,7 @@ class Emulator:
     directory: Path
     key: str = field(repr=False)
     """The access key, of this run only: a web page that finds the port must not be able to use it."""
-    account: str = _ACCOUNT
+    account: str = "000000000000"
     region: str = _REGION
 
     @property
@@ -97,7 +95,7 @@ class Emulator:
             endpoint_url=self.endpoint_url,
             aws_access_key_id=self.key,
             aws_secret_access_key=_AWS_SETTINGS["AWS_SECRET_ACCESS_KEY"],
-            config=Config(max_pool_connections=_CONNECTIONS, proxies={}),
+            config=Config(max_pool_connections=32, proxies={}),
         )
 
     @classmethod

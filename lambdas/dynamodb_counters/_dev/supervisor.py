@@ -87,12 +87,8 @@ def _remove(directory: Path) -> None:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _leave(signum: int, _frame: object) -> None:
-    raise SystemExit(128 + signum)
-
-
 def _main(caller: str, max_seconds: str, remove_directory: str, *command: str) -> int:
-    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGTERM, lambda signum, _: sys.exit(128 + signum))
     try:
         return _supervise(int(caller), float(max_seconds), command)
     finally:

@@ -6,7 +6,7 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -49,37 +49,44 @@ def format_of(path: Path) -> str:
 
 def rows(file: BinaryIO, kind: str, numbers: Sequence[str] = ()) -> Iterator[Row]:
     """The records of an open file; empty lines are none. `numbers` are the columns of a CSV that hold some."""
-    reader = {"jsonl": _json_rows, "log": _log_rows}.get(kind)
+    read = {"jsonl": _json_values, "log": _log_values}.get(kind)
     opened = _decompressed(file)
     try:
-        yield from _csv_rows(opened, numbers) if reader is None else reader(opened)
+        yield from _csv_rows(opened, numbers) if read is None else _line_rows(opened, read)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise click.UsageError(f"its gzip data is damaged or cut off: {error}") from error
 
 
-def _json_rows(file: BinaryIO) -> Iterator[Row]:
-    for number, line, problem in _lines(file):
-        if problem:
-            yield Row(number, problem=problem, text=_shown(line))
-            continue
+def _line_rows(file: BinaryIO, read: Callable[[bytes], dict[str, Any]]) -> Iterator[Row]:
+    for number, (line, is_whole) in enumerate(_whole_lines(file), start=1):
+        content = line.strip(b"\r\n")
+        if number == 1:
+            content = content.removeprefix(b"\xef\xbb\xbf")
         try:
-            values = read_json(line.decode())
-            if not isinstance(values, dict):
-                raise ValueError("expected a JSON object in each line")
-            yield Row(number, values, size=len(line))
-        except (ValueError, RecursionError) as error:
-            yield Row(number, problem=f"not JSON within the limits: {error}", text=_shown(line))
+            if not is_whole:
+                raise ValueError(_TOO_LONG)
+            if content.strip():
+                yield Row(number, read(content), size=len(content))
+        except ValueError as error:
+            yield Row(number, problem=str(error), text=content[:_MOST_SHOWN].decode("utf-8", errors="backslashreplace"))
 
 
-def _log_rows(file: BinaryIO) -> Iterator[Row]:
+def _json_values(line: bytes) -> dict[str, Any]:
+    try:
+        values = read_json(line.decode())
+        if isinstance(values, dict):
+            return values
+        raise ValueError("expected a JSON object in each line")
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON within the limits: {error}") from error
+
+
+def _log_values(line: bytes) -> dict[str, Any]:
     # Bytes that are not UTF-8 become \xhh, as web servers write bytes that they consider unprintable.
-    for number, line, problem in _lines(file):
-        values = None if problem else log_request(line.decode("utf-8", errors="backslashreplace"))
-        if values is None:
-            told = problem or "no line of an access log in common or combined format"
-            yield Row(number, problem=told, text=_shown(line))
-        else:
-            yield Row(number, values, size=len(line))
+    values = log_request(line.decode("utf-8", errors="backslashreplace"))
+    if values is None:
+        raise ValueError("no line of an access log in common or combined format")
+    return values
 
 
 def _csv_rows(file: BinaryIO, numbers: Sequence[str]) -> Iterator[Row]:
@@ -152,15 +159,6 @@ def _cells(reader: Iterable[list[str]], lines: _RecordLines) -> Iterator[tuple[l
             yield found, ""
 
 
-def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
-    for number, (line, is_whole) in enumerate(_whole_lines(file), start=1):
-        content = line.strip(b"\r\n")
-        if number == 1:
-            content = content.removeprefix(b"\xef\xbb\xbf")
-        if content.strip() or not is_whole:
-            yield number, content, "" if is_whole else _TOO_LONG
-
-
 def _whole_lines(file: IO[AnyStr]) -> Iterator[tuple[AnyStr, bool]]:
     """The lines of a file; of one that is too long, how it begins: a small file may unpack into one of gigabytes."""
     most = MAX_BODY_BYTES + len("\r\n")
@@ -175,7 +173,3 @@ def _decompressed(file: BinaryIO) -> BinaryIO:
     # Peeking, not seeking: it may be a pipe.
     peeked = cast("io.BufferedReader", file).peek(len(_GZIP_MAGIC))
     return cast("BinaryIO", gzip.GzipFile(fileobj=file)) if peeked.startswith(_GZIP_MAGIC) else file
-
-
-def _shown(line: bytes) -> str:
-    return line[:_MOST_SHOWN].decode("utf-8", errors="backslashreplace")

@@ -198,18 +198,15 @@ def counters_in_memory(
         raise InvalidArgumentError("faults", faults, "a Faults, or None")
     if quarantine not in ("raise", "keep"):
         raise InvalidArgumentError("quarantine", quarantine, "'raise' or 'keep'")
-    counters = CountersInMemory(_flattened(declarations), now, seed, faults or Faults())
-    yield counters
-    if quarantine == "raise":
-        counters.require_all_counted()
-
-
-def _flattened(declarations: Iterable[Declarable]) -> tuple[Declaration, ...]:
     try:
-        return flatten(declarations)
+        flat = flatten(declarations)
     except (AttributeError, TypeError):
         expected = "an iterable of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes"
         raise InvalidArgumentError("declarations", declarations, expected) from None
+    counters = CountersInMemory(flat, now, seed, faults or Faults())
+    yield counters
+    if quarantine == "raise":
+        counters.require_all_counted()
 
 
 def _lateness(seed: int, probability: float) -> Callable[[dict[str, Any]], float]:

@@ -43,7 +43,8 @@ def decode(session: Session, file: TextIO) -> None:
         try:
             found.append(_named(session, decoded(item, known)))
         except (*UNREADABLE, CountersError) as error:
-            raise click.UsageError(f"the item {_key(item)} cannot be read: {type(error).__name__}: {error}") from None
+            key = " / ".join(str(item.get(name, {}).get("S", "?")) for name in ("pk", "sk"))
+            raise click.UsageError(f"the item {key} cannot be read: {type(error).__name__}: {error}") from None
     lines = [line for one in found for line in ("", *one.lines)][1:]
     session.emit([{"kind": one.kind, "words": one.lines, **one.facts} for one in found], lines)
 
@@ -99,7 +100,3 @@ def _named(session: Session, found: Decoded) -> Decoded:
             mark["name"] = shard
             found.lines = [line.replace(f"shard {digest}:", f"shard {digest}, {shard}:") for line in found.lines]
     return found
-
-
-def _key(item: dict[str, Any]) -> str:
-    return " / ".join(str(item.get(name, {}).get("S", "?")) for name in ("pk", "sk"))

@@ -119,13 +119,9 @@ def _deployments(deployments: list[Facts], now: float) -> RenderableType:
 
 def _shards(shards: list[Facts]) -> RenderableType:
     is_peeked = any("uncovered_seconds" in one for one in shards)
-    shown = grid(
-        *("shard", "state", "counted through (UTC)", "ago"),
-        *(["waits"] if is_peeked else []),
-        *([""] if any(_notes(one) for one in shards) else []),
-        numbers=("ago", "waits"),
-        keep=("shard", "state", "counted through (UTC)"),
-    )
+    keep = ("shard", "state", "counted through (UTC)")
+    more = [*(["waits"] if is_peeked else []), *([""] if any(_notes(one) for one in shards) else [])]
+    shown = grid(*keep, "ago", *more, numbers=("ago", "waits"), keep=keep)
     for one in sorted(shards, key=lambda one: (not one["open"], one["shard"])):
         name = one["shard"].removeprefix("shardId-").lstrip("0")
         known, waits = one["checkpoint"], one.get("uncovered_seconds")

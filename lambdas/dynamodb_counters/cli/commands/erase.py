@@ -67,7 +67,8 @@ def erase(
         _show(session, "found", eraser.find())
         return DONE
     if not yes:
-        session.tell(f"found: {_in_words(eraser.find())}")
+        found = [f"{_PLACES[field]}: {number(count)}" for field, count in asdict(eraser.find()).items() if count]
+        session.tell(f"found: {', '.join(found) or 'nothing'}")
     if not session.confirm(f"Erase them? Counts: {how['counts']}.", yes=yes):
         return FOUND
     _show(session, "erased", eraser.erase(**how))
@@ -90,8 +91,3 @@ def _show(session: Session, what: str, found: Erased) -> None:
         if count or field == "events":
             shown.add_row(_PLACES[field], number(count))
     session.emit({what: asdict(found)}, shown)
-
-
-def _in_words(found: Erased) -> str:
-    told = [f"{_PLACES[field]}: {number(count)}" for field, count in asdict(found).items() if count]
-    return ", ".join(told) or "nothing"

@@ -50,12 +50,9 @@ def events(
 
 def _rows(event: Event, page: list[dict[str, Any]]) -> Grid:
     columns = dict.fromkeys((*event.fields, *(name for one in page for name in one)))
-    numeric = [name for name in columns if all(_is_number(one.get(name)) for one in page)]
+    texts = (str, bytes, bool, Mapping, list, set)
+    numeric = [name for name in columns if not any(isinstance(one.get(name), texts) for one in page)]
     shown = grid(*columns, numbers=numeric)
     for one in page:
         shown.add_row(*("" if value is None else str(value) for value in map(one.get, columns)))
     return shown
-
-
-def _is_number(value: object) -> bool:
-    return value is None or not isinstance(value, str | bytes | bool | Mapping | list | set)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -109,7 +110,7 @@ def replay(
                 advance(opened.tell() - done)
                 done = opened.tell()
     kept.unlink(missing_ok=True)
-    left = sum(progress.found[status] for status in ("conflict", "rejected", "too_late", "unreadable"))
+    left = sum(count for status, count in progress.found.items() if status not in ("accepted", "duplicate"))
     if not left:
         rejects.unlink(missing_ok=True)
     document = {**progress.found, "rejects": str(rejects) if left else None}
@@ -173,17 +174,14 @@ def _continued(fresh: Progress, kept: Path) -> Progress:
     """The progress that an earlier run has kept; a usage error if that was another one."""
     if not kept.exists():
         return fresh
-    try:
+    with suppress(ValueError, TypeError, AttributeError):
         known = Progress(**json.loads(kept.read_text(encoding="utf-8")))
         counts = (known.records, known.rejects_bytes, *known.found.values())
         is_same = known.of == fresh.of and known.found.keys() == fresh.found.keys()
-        is_same = is_same and all(type(count) is int and count >= 0 for count in counts)
-    except (ValueError, TypeError, AttributeError):
-        is_same = False
-    if not is_same:
-        hint = "--restart starts over, --progress names another"
-        raise click.UsageError(f"{str(kept)!r} is of another replay or damaged: {hint}")
-    return known
+        if is_same and all(type(count) is int and count >= 0 for count in counts):
+            return known
+    hint = "--restart starts over, --progress names another"
+    raise click.UsageError(f"{str(kept)!r} is of another replay or damaged: {hint}")
 
 
 def _keep(progress: Progress, kept: Path) -> None:

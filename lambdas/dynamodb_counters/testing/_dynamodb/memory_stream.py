@@ -72,7 +72,9 @@ class MemoryStream:
         partition = next(iter(keys.values()))["S"]
         owner = zlib.crc32(partition.encode())
         [shard] = [s for s in self._shards.values() if not s.closed and s.low <= owner < s.high]
-        shard.sequence = self._next(shard)
+        shard.sequence += self._random.randint(1, shard.step)
+        if self._random.random() < 0.05 and len(str(shard.sequence)) < _MOST_DIGITS - 1:
+            shard.sequence *= 10
         sequence = str(shard.sequence)
         change: dict[str, Any] = {
             "ApproximateCreationDateTime": float(int(self._clock())),
@@ -114,9 +116,3 @@ class MemoryStream:
             sequence = 10**digits - self._random.randint(1, 6) * step
             name = f"shardId-{self._random.getrandbits(40):020d}-{self._random.getrandbits(32):08x}"
             self._shards[name] = _Shard(name, parent, low, high, sequence, step)
-
-    def _next(self, shard: _Shard) -> int:
-        grown = shard.sequence + self._random.randint(1, shard.step)
-        if self._random.random() < 0.05 and len(str(grown)) < _MOST_DIGITS - 1:
-            grown *= 10
-        return grown
