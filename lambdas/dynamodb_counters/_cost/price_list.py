@@ -16,10 +16,6 @@ class Price:
     source: str
     checked: str
 
-    @property
-    def each(self) -> float:
-        return self.dollars / self.per
-
 
 @dataclass(frozen=True, slots=True)
 class PriceList:
@@ -43,4 +39,4 @@ class PriceList:
         return cls(str(content["date"]), content["region"], prices)
 
     def of(self, name: str) -> float:
-        return self.prices[name].each
+        return self.prices[name].dollars / self.prices[name].per

@@ -145,17 +145,10 @@ class Session:
 
     @contextmanager
     def progress(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
-        """Show how far something is on standard error; call what it yields with each advance. Total 0 is unknown."""
+        """Show how far something is on standard error; call what it yields with what is done. Total 0 is unknown."""
         with progress_on(self.err, self.clock, is_brief=True) as show:
-            done = 0
-
-            def advance(more: int) -> None:
-                nonlocal done
-                done += more
-                show(what, done, total)
-
-            advance(0)
-            yield advance
+            show(what, 0, total)
+            yield lambda done: show(what, done, total)
 
     def _new_client(self, name: str) -> Any:
         config = Config(

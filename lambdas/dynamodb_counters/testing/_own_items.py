@@ -35,15 +35,9 @@ class OwnItems:
         return self._call("get_item", request)
 
     def _call(self, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        plain = {name: request[name] for name in ("Item", "Key", "ExpressionAttributeValues") if name in request}
-        typed = {name: _typed(values) for name, values in plain.items()}
-        answer = getattr(self._client, method)(TableName=self.name, **{**request, **typed})
-        return {name: _plain(value) if name in ("Item", "Attributes") else value for name, value in answer.items()}
-
-
-def _typed(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: TypeSerializer().serialize(value) for name, value in values.items()}
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: TypeDeserializer().deserialize(value) for name, value in values.items()}
+        typed, plain = TypeSerializer().serialize, TypeDeserializer().deserialize
+        asked = {name: request[name] for name in ("Item", "Key", "ExpressionAttributeValues") if name in request}
+        sent = {name: {each: typed(value) for each, value in values.items()} for name, values in asked.items()}
+        answer: dict[str, Any] = getattr(self._client, method)(TableName=self.name, **{**request, **sent})
+        items = {name: answer[name] for name in ("Item", "Attributes") if name in answer}
+        return answer | {name: {each: plain(value) for each, value in one.items()} for name, one in items.items()}

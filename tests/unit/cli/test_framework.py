@@ -197,10 +197,10 @@ def test_progress_is_lines_on_standard_error_without_a_terminal(monkeypatch: pyt
     @shared
     def work(session: Session) -> None:
         nonlocal now
-        with session.progress("counting", 100) as advance:
-            for _ in range(5):
+        with session.progress("counting", 100) as show:
+            for done in range(20, 101, 20):
                 now += 6
-                advance(20)
+                show(done)
 
     monkeypatch.setitem(cli.counters.commands, "work", work)
     done = run("work", clock=lambda: now)

@@ -41,10 +41,10 @@ def redrive(session: Session, bucket: str, *, keep: bool, dry_run: bool, yes: bo
     if not session.confirm(question, yes=yes):
         return FOUND
     done = []
-    with session.progress("objects", len(found)) as advance:
+    with session.progress("objects", len(found)) as show:
         for batch in batches():
             done.append(batch)
-            advance(1)
+            show(len(done))
     return _show(session, done, writes=True)
 
 

@@ -93,11 +93,12 @@ def _groups(session: Session, window: Window) -> tuple[list[dict[str, str]], int
         ExpressionAttributeNames={"#type": TYPE},
         ExpressionAttributeValues={":name": {"S": current.name}},
     )
-    keys = set[str]()
-    with session.progress("buckets", 0) as advance:
+    keys, buckets = set[str](), 0
+    with session.progress("buckets", 0) as show:
         for page in pages:
             keys.update(item[PK]["S"] for item in page["Items"])
-            advance(len(page["Items"]))
+            buckets += len(page["Items"])
+            show(buckets)
     shown = sorted(key for key in keys if not is_hashed(key))
     return [current._pk_template.parse(key) for key in shown], len(keys) - len(shown)
 

@@ -31,11 +31,9 @@ def drop(session: Session, *, dry_run: bool, yes: bool, **manner: Any) -> int:
         return FOUND
     now = session.service_time or ServiceTime(session.table)
     dropping = Dropping(table=session.table, now=now, dry_run=dry_run, **manner)
-    with session.progress("scanned", items) as advance:
-        before = 0
+    with session.progress("scanned", items) as show:
         for scanned in dropping.steps():
-            advance(scanned - before)
-            before = scanned
+            show(scanned)
     found = dict(sorted(dropping.dropped.items()))
     verb = "would delete" if dry_run else "deleted"
     lines = [f"{name}: {verb} {number(count)} item{'s' * (count != 1)}" for name, count in found.items()]

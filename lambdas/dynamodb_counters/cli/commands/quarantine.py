@@ -169,14 +169,14 @@ def purge(_: Table, found: Sequence[Entry]) -> _Action:
 
 def _act(session: Session, found: Sequence[Entry], done: str, work: _Work) -> int:
     left, refused = list[str](), dict[str, str]()
-    with session.progress(done, len(found)) as advance:
-        for entry in found:
+    with session.progress(done, len(found)) as show:
+        for place, entry in enumerate(found, 1):
             try:
                 if not work(session.table, entry.kept):
                     left.append(entry.id)
             except InvalidArgumentError as error:
                 refused[entry.id] = str(error)
-            advance(1)
+            show(place)
     said = f"; {len(left):,} have changed meanwhile: {', '.join(left[:_MOST_TOLD])}" if left else ""
     said += f"; {len(refused):,} refused" if refused else ""
     for one, reason in list(refused.items())[:_MOST_TOLD]:

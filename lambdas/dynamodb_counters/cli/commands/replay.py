@@ -98,17 +98,15 @@ def replay(
         found = (read(row) for row in rows(opened, kind, numbers) if row.number > progress.records)
         if dry_run:
             return _look(session, found)
-        with session.progress(f"bytes of {file.name}", file.stat().st_size) as advance, rejects.open("ab") as refused:
+        with session.progress(f"bytes of {file.name}", file.stat().st_size) as show, rejects.open("ab") as refused:
             refused.truncate(progress.rejects_bytes)
-            done = 0
             for part in _batches(found, batch):
                 began = session.clock()
                 _accept(session, event, part, progress, refused)
                 _keep(progress, kept)
                 if rate is not None:
                     session.sleep(max(0.0, len(part) / rate - (session.clock() - began)))
-                advance(opened.tell() - done)
-                done = opened.tell()
+                show(opened.tell())
     kept.unlink(missing_ok=True)
     left = sum(count for status, count in progress.found.items() if status not in ("accepted", "duplicate"))
     if not left:

@@ -55,7 +55,6 @@ class MemoryDynamoDB:
 
     def get_item(self, **request: Any) -> dict[str, Any]:
         with self._lock:
-            _check_placeholders("GetItem", request)
             found = self._table("GetItem", request).find("GetItem", request["Key"])
             self._consume(read_units([found or {}], consistent=request.get("ConsistentRead", False)))
             return {"Item": _projected(request, [found])[0]} if found else {}
@@ -82,9 +81,8 @@ class MemoryDynamoDB:
     def batch_get_item(self, *, RequestItems: dict[str, dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
         [(name, asked)] = RequestItems.items()
         with self._lock:
-            _check_placeholders("BatchGetItem", asked)
             self._require_few("BatchGetItem", Keys=asked["Keys"])
-            table = self._table("BatchGetItem", {"TableName": name})
+            table = self._table("BatchGetItem", {**asked, "TableName": name})
             found = [table.find("BatchGetItem", key) for key in asked["Keys"]]
             consistent = asked.get("ConsistentRead", False)
             self._consume(sum(read_units([item or {}], consistent=consistent) for item in found))
@@ -102,7 +100,6 @@ class MemoryDynamoDB:
         return self._page("Scan", request)
 
     def _page(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-        _check_placeholders(operation, request)
         with self._lock:
             table = self._table(operation, request)
             try:
@@ -133,6 +130,12 @@ class MemoryDynamoDB:
             raise failure(operation, "ValidationException", problem)
 
     def _table(self, operation: str, request: Mapping[str, Any]) -> Table:
+        """The table of a request, whose placeholders must be those that its expressions use."""
+        given = {*(request.get("ExpressionAttributeNames") or ()), *(request.get("ExpressionAttributeValues") or ())}
+        needed = used(*(request[name] for name in EXPRESSIONS if name in request))
+        if given != needed:
+            message = f"Value provided unused in expressions, or used and not provided: {sorted(given ^ needed)}"
+            raise failure(operation, "ValidationException", message)
         if request["TableName"] not in self.tables:
             raise failure(operation, "ResourceNotFoundException", "Requested resource not found")
         return self.tables[request["TableName"]]
@@ -167,7 +170,6 @@ class MemoryDynamoDB:
     def _execute(self, operation: str, writes: list[tuple[str, dict[str, Any]]]) -> list[Attempt]:
         tried = []
         for kind, request in writes:
-            _check_placeholders(operation, request)
             table = self._table(operation, request)
             key = table.key_of(request)
             tried.append((table, key, attempt(kind, request, table.keys, table.find(operation, key))))
@@ -208,15 +210,6 @@ class MemoryTable(MemoryDynamoDB):
         """Delete (up to `limit`) items whose TTL is over, as DynamoDB does in the background; return them."""
         with self._lock:
             return self._only.expire(self._clock(), limit)
-
-
-def _check_placeholders(operation: str, request: Mapping[str, Any]) -> None:
-    """Refuse placeholders that are given and not used, or used and not given."""
-    given = {*(request.get("ExpressionAttributeNames") or ()), *(request.get("ExpressionAttributeValues") or ())}
-    needed = used(*(request[name] for name in EXPRESSIONS if name in request))
-    if given != needed:
-        message = f"Value provided unused in expressions, or used and not provided: {sorted(given ^ needed)}"
-        raise failure(operation, "ValidationException", message)
 
 
 def _projected(request: Mapping[str, Any], items: list[Item]) -> list[Item]:
