@@ -47,7 +47,10 @@ class ChunkSizes:
             # From all parts of the sample.
             starts = starts[:: max(1, len(starts) // _MOST_MEASURED)]
             # Writers lay events of one key side by side.
-            alike = [sorted(rows[start : start + events], key=_first_value) for start in starts]
+            alike = [
+                sorted(rows[start : start + events], key=lambda row: str(next(iter(row.values.values()), "")))
+                for start in starts
+            ]
             sizes = [len(encode_chunk(part, _BATCH_ID)) for part in alike]
             found.append((float(events), fmean(sizes), pstdev(sizes) / fmean(sizes)))
         return cls(tuple(found))
@@ -91,7 +94,3 @@ class ChunkSizes:
             ((low, high) for low, high in pairwise(self.points) if events <= high[0]),
             (self.points[-2], self.points[-1]),
         )
-
-
-def _first_value(row: Row) -> str:
-    return str(next(iter(row.values.values()), ""))

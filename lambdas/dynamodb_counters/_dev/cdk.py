@@ -94,7 +94,7 @@ def deploy(
     emulator: Emulator, app: App, stacks: Sequence[str] = (), *, progress: Callable[[str], None] | None = None
 ) -> dict[str, dict[str, str]]:
     """Deploy stacks of the app, by default all; return their outputs by stack name."""
-    outputs = _fresh_directory(emulator) / "outputs.json"
+    outputs = Path(tempfile.mkdtemp(prefix="cdk-", dir=emulator.directory), "outputs.json")
     # "direct", because the emulator cannot replace the change set of an earlier deployment.
     options = [*(stacks or ["--all"]), "--require-approval", "never", "--method", "direct", "--progress", "events"]
     options += ["--concurrency", str(_STACKS_AT_ONCE), "--outputs-file", str(outputs)]
@@ -104,15 +104,11 @@ def deploy(
     return found
 
 
-def _fresh_directory(emulator: Emulator) -> Path:
-    return Path(tempfile.mkdtemp(prefix="cdk-", dir=emulator.directory))
-
-
 def _run(emulator: Emulator, app: App, command: Sequence[str], progress: Callable[[str], None] | None) -> None:
     options = ["--app", app.command] if app.command else []
     options += [word for name, value in app.context.items() for word in ("--context", f"{name}={value}")]
     process = supervisor.start(
-        [*app.cli, *command, *options, "--output", str(_fresh_directory(emulator)), *_FLAGS],
+        [*app.cli, *command, *options, "--output", tempfile.mkdtemp(prefix="cdk-", dir=emulator.directory), *_FLAGS],
         environment=_environment(emulator),
         output=subprocess.PIPE,
         max_seconds=_MAX_SECONDS,

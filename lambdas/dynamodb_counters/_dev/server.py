@@ -104,19 +104,14 @@ def _find_by_arn() -> None:
     dynamodb.handle_request = named
 
 
-def _give_roles(key: str) -> None:
-    """Who assumes a role had the key, and goes on with it: the CDK CLI does."""
-    from ministack.services import sts  # noqa: PLC0415 - when it is run
-
-    sts._gen_session_token = lambda: key  # noqa: SLF001 - there is no other way in
-
-
 if __name__ == "__main__":
     from ministack import app as emulator  # type: ignore[import-untyped]
+    from ministack.services import sts
 
     key = os.environ["AWS_ACCESS_KEY_ID"]
     _insert_into_the_stream()
     _find_by_arn()
-    _give_roles(key)
+    # Who assumes a role had the key, and goes on with it: the CDK CLI does.
+    sts._gen_session_token = lambda: key  # noqa: SLF001 - there is no other way in
     emulator.app = guarded(emulator.app, key, is_alone="COUNTERS_DEV" in os.environ)
     emulator.main()

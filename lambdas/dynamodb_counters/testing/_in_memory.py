@@ -109,7 +109,8 @@ class CountersInMemory(Counters):
             while (due := min(table.next_expiry(self._clock()) for table in self._tables)) <= until:
                 self._clock._set(due)  # noqa: SLF001
                 for table in self._tables:
-                    self._lost += [read_quarantine_item(item) for item in table.expire(due, None) if _waits(item)]
+                    gone = (item for item in table.expire(due, None) if item.get(TYPE) == {"S": QUARANTINE})
+                    self._lost += [read_quarantine_item(item) for item in gone if item.get(STATE) == {"S": WAITING}]
                 self._counting.catch_up()
             self._clock._set(until)  # noqa: SLF001
 
@@ -217,7 +218,3 @@ def _lateness(seed: int, probability: float) -> Callable[[dict[str, Any]], float
         return rng.uniform(0, _LATEST_EXPIRY) if rng.random() < probability else 0.0
 
     return late
-
-
-def _waits(item: dict[str, Any]) -> bool:
-    return item.get(TYPE) == {"S": QUARANTINE} and item.get(STATE) == {"S": WAITING}

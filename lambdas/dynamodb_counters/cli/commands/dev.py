@@ -67,7 +67,7 @@ def dev(
         work.deploy()
         files.deployed(emulator.directory)
         if command:
-            return subprocess.run(command, env=work.environment(), check=False).returncode
+            return subprocess.run(command, env=emulator.environment() | work.table(), check=False).returncode
         if not once:
             session.tell("watching; Ctrl-C ends")
             try:
@@ -135,9 +135,6 @@ class Workbench:
             if counts.is_too_large > was_too_large:
                 self.session.tell(f"{counts.table} has over {number(MOST_ITEMS)} items: `counters get` reads counts")
 
-    def environment(self) -> dict[str, str]:
-        return self.emulator.environment() | self._table()
-
     def _tell_counts(self, counts: TableCounts) -> None:
         at = stamp(self.session.clock())
         for (name, group), measures in counts.changed().items():
@@ -148,7 +145,7 @@ class Workbench:
             text = " ".join(part for part in (name, group_text(values)) if part)
             self.session.emit(document | {"measures": plain}, f"{text}: {group_text(said)}")
 
-    def _table(self) -> dict[str, str]:
+    def table(self) -> dict[str, str]:
         """The table, if there is one that all commands can be about."""
         tables = [one.table for one in self._found.aggregators] or self._found.tables
         return {"COUNTERS_TABLE": tables[0]} if len(tables) == 1 else {}
@@ -159,7 +156,7 @@ class Workbench:
             "tables": self._found.tables,
             "apis": [{"url": one.url, "routes": list(one.routes)} for one in self._found.apis],
             "functions": [{"name": one.name, "log_group": one.log_group} for one in self._found.functions],
-            "environment": self.emulator.exports() | self._table(),
+            "environment": self.emulator.exports() | self.table(),
         }
 
     def _shown(self) -> list[str]:
@@ -167,14 +164,14 @@ class Workbench:
         for api in self._found.apis:
             lines.append(f"API    {api.url}/")
             lines += [f"       {route}" for route in api.routes]
-        exports = [f"export {name}={value}" for name, value in (self.emulator.exports() | self._table()).items()]
+        exports = [f"export {name}={value}" for name, value in (self.emulator.exports() | self.table()).items()]
         return [*lines, "", "In another terminal:", "", *exports, *self._hints(), ""]
 
     def _hints(self) -> list[str]:
         """The commands that accept events, with the attributes that they cannot do without."""
         lines = []
         for one in self._found.aggregators:
-            table = "" if self._table() else f"--table {one.table} "
+            table = "" if self.table() else f"--table {one.table} "
             events = {each.source.name: each.source for each in one.declarations if isinstance(each.source, Event)}
             for event in events.values():
                 declared = event._declared_attributes or {}

@@ -69,18 +69,15 @@ def compare(
         if session.as_json:
             session.emit(done(None), "")
         return FOUND
-    unknown = bool(expired) and (unknown or (not yes and session.confirm(_question(expired), yes=False)))
+    whose = "it to what its" if expired == 1 else "them to what their"
+    question = f"{_groups(expired)} may count what has expired. Set {whose} sources show, too?"
+    unknown = bool(expired) and (unknown or (not yes and session.confirm(question, yes=False)))
     repaired, refused = verification.repair(unknown=unknown)
     told = f"{_groups(repaired)} repaired"
     told += f"; {_groups(refused)} left: repaired by another run meanwhile, verify again" if refused else ""
     session.emit(done((repaired, refused)), told)
     left = verification.groups("unknown") - (expired if unknown else 0) + verification.groups("waiting")
     return FOUND if refused else UNKNOWN if left else DONE
-
-
-def _question(expired: int) -> str:
-    whose = "it to what its" if expired == 1 else "them to what their"
-    return f"{_groups(expired)} may count what has expired. Set {whose} sources show, too?"
 
 
 def _groups(count: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 from rich.text import Text
@@ -30,7 +30,8 @@ from dynamodb_counters.cli.show.formats import (
     stamp,
 )
 
-_Rows = dict[str, str | Text]
+Reader: TypeAlias = WindowReader | ActiveReader | DistributionReader
+_Rows: TypeAlias = dict[str, str | Text]
 
 
 @click.command()
@@ -83,9 +84,7 @@ def window(
     session.emit(documents[0] if len(documents) == 1 else {"windows": documents}, pairs(rows))
 
 
-def reader_of(
-    session: Session, declared: Window | Aggregate, values: dict[str, str]
-) -> WindowReader | ActiveReader | DistributionReader:
+def reader_of(session: Session, declared: Window | Aggregate, values: dict[str, str]) -> Reader:
     if isinstance(declared, Window):
         return session.counters.window(declared, values)
     kind = ActiveReader if read_by(declared) == "active" else DistributionReader
@@ -110,13 +109,7 @@ def count_document(found: WindowCount | Statement | Distribution, shares: Sequen
 
 
 def _counted(
-    session: Session,
-    declared: Window | Aggregate,
-    reader: WindowReader | ActiveReader | DistributionReader,
-    *,
-    compare: bool,
-    consistent: bool,
-    **when: Any,
+    session: Session, declared: Window | Aggregate, reader: Reader, *, compare: bool, consistent: bool, **when: Any
 ) -> tuple[dict[str, Any], _Rows]:
     """The count of a span, and what it is compared with, or the ends and the integral of a level."""
     start, end = span_of(session.clock(), **when)

@@ -86,9 +86,7 @@ def _scale(counts: Sequence[float]) -> tuple[float, int]:
 def _cell(count: float, row_height: float, row: int) -> str:
     """The part of a bar in a row, to an eighth; a value other than 0 is never invisible."""
     eighths = round((count / row_height - (row - 1)) * 8)
-    if row == 1 and count > 0:
-        eighths = max(1, eighths)
-    return _BLOCKS[max(0, min(8, eighths))]
+    return _BLOCKS[max(row == 1 and count > 0, min(8, eighths))]
 
 
 def _time_axis(bars: Sequence[Point], pitch: int, room: int, tz: tzinfo) -> tuple[str, str]:

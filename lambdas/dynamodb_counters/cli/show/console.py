@@ -26,11 +26,7 @@ def visible(text: str) -> str:
     >>> print(visible("/é\x1b]0;x\x07\n"))
     /é\x1b]0;x\x07\n
     """
-    return _LIKELY.sub(lambda found: _shown(found[0]), text)
-
-
-def _shown(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode()
+    return _LIKELY.sub(lambda one: one[0] if one[0].isprintable() else one[0].encode("unicode_escape").decode(), text)
 
 
 class SafeConsole(Console):
