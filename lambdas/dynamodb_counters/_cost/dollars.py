@@ -59,10 +59,7 @@ def doors(load: Workload, price: Price) -> dict[str, float]:
     polls = 0.0 if load.door == "sdk" else max(requests / _MESSAGES_PER_CALL, _IDLE_POLLS)
     messages = requests + polls + requests / _MESSAGES_PER_CALL
     http = requests if load.door in ("http", "validated") else 0.0
-    return {
-        "SQS": messages * MONTH * price("sqs.request"),
-        "API Gateway": http * MONTH * price("http_api.request"),
-    }
+    return {"SQS": messages * MONTH * price("sqs.request"), "API Gateway": http * MONTH * price("http_api.request")}
 
 
 def receiver(load: Workload) -> list[Function]:

@@ -20,7 +20,6 @@ from dynamodb_counters._dev.source_files import FILES_READ
 from dynamodb_counters.errors import CountersError
 
 _CLI: Final = Path("node_modules", ".bin", "cdk")
-_MAX_SECONDS: Final = 600
 _TAIL_LINES: Final = 60
 # Quiet, but nothing that changes a template: the same one must go to the emulator and to AWS.
 _FLAGS: Final = ("--no-notices", "--no-color", "--ci")
@@ -111,7 +110,7 @@ def _run(emulator: Emulator, app: App, command: Sequence[str], progress: Callabl
         [*app.cli, *command, *options, "--output", tempfile.mkdtemp(prefix="cdk-", dir=emulator.directory), *_FLAGS],
         environment=_environment(emulator),
         output=subprocess.PIPE,
-        max_seconds=_MAX_SECONDS,
+        max_seconds=600,
         directory=app.directory,
     )
     assert process.stdout is not None

@@ -23,8 +23,6 @@ FRAME: Final = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT R
 """How lines begin that every invocation logs."""
 
 AGGREGATOR_HANDLER: Final = "dynamodb_counters.handlers.aggregator.handler"
-_TABLES: Final = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable")
-_HASH: Final = re.compile(r"[0-9A-F]{8}$")
 
 _INVOCATION_SECONDS: Final = 60.0
 # On AWS a deployment holds for what is created some minutes later: clocks differ, and functions of the one before may
@@ -68,7 +66,7 @@ def deployed(emulator: Emulator) -> Deployed:
     found = Deployed()
     for resource in _resources(emulator.client("cloudformation")):
         kind, name = resource["ResourceType"], resource["PhysicalResourceId"]
-        if kind in _TABLES:
+        if kind in ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"):
             found.tables.append(name)
         elif kind == "AWS::Lambda::Function":
             found.functions.append(_function(emulator.client("lambda"), resource["LogicalResourceId"], name))
@@ -90,7 +88,7 @@ def _function(functions: Any, logical_id: str, name: str) -> Function:
     settings = functions.get_function_configuration(FunctionName=name)
     group = settings.get("LoggingConfig", {}).get("LogGroup") or f"/aws/lambda/{name}"
     variables = settings.get("Environment", {}).get("Variables", {})
-    label = _HASH.sub("", logical_id)
+    label = re.sub(r"[0-9A-F]{8}$", "", logical_id)
     if settings.get("Handler") != AGGREGATOR_HANDLER:
         return Function(label, name, group)
     return Function(label, name, group, variables["TABLE_NAME"], decode(variables["DECLARATIONS"]), variables)

@@ -27,7 +27,6 @@ _PUBLIC: Final = re.compile(r"/_aws/execute-api/[^/]+/.*|/_ministack/(ready|cfn-
 """The app's own HTTP APIs, which say themselves who may call them; and answers to one question."""
 
 _CREDENTIAL: Final = re.compile(r"Credential=([^/,]*)/")
-_FORBIDDEN: Final = 403
 
 
 def refusal(scope: Mapping[str, Any], key: str) -> str:
@@ -66,7 +65,7 @@ def guarded(app: App, key: str, *, is_alone: bool = False) -> App:
             await send({"type": "websocket.close", "code": 1008})
         else:
             kind = (b"content-type", b"text/plain; charset=utf-8")
-            await send({"type": "http.response.start", "status": _FORBIDDEN, "headers": [kind]})
+            await send({"type": "http.response.start", "status": 403, "headers": [kind]})
             await send({"type": "http.response.body", "body": reason.encode()})
 
     return door

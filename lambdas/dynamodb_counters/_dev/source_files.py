@@ -14,7 +14,6 @@ _BUNDLED: Final = frozenset((".css", ".html", ".js", ".jsx", ".mjs", ".ts", ".ts
 """Assets may hold these otherwise than they are written."""
 _SUFFIXES: Final = _BUNDLED | {".json", ".py", ".toml", ".yaml", ".yml"}
 _NO_SOURCES: Final = frozenset(("__pycache__", "build", "cdk.out", "dist", "node_modules"))
-_READ_BY_THE_CLI: Final = "cdk.json"
 _WRITTEN_BY_THE_CLI: Final = "cdk.context.json"
 
 
@@ -47,7 +46,7 @@ class SourceFiles:
         return sorted({name for name, _ in now.items() ^ before.items() if self._is_used(self._directory / name)})
 
     def _is_used(self, path: Path) -> bool:
-        if self._used is None or path.suffix in _BUNDLED or path == self._directory / _READ_BY_THE_CLI:
+        if self._used is None or path.suffix in _BUNDLED or path == self._directory / "cdk.json":
             return True
         return not self._used.isdisjoint((path, *path.parents))
 

@@ -16,8 +16,6 @@ from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream, Record
 from dynamodb_counters.testing._faults import Faults
 
-_QUARANTINE_SECONDS: Final = 14 * DAY
-
 _MOST_RECORDS: Final = 10_000
 
 _MOST_CRASHES: Final = 3
@@ -125,7 +123,7 @@ class Counting:
         return Aggregator(
             one_by_one(Table(self._memory.name, reached, clock=lambda: self._clock() + waited, sleep=lambda _: None)),
             self._declarations,
-            quarantine_retention_seconds=_QUARANTINE_SECONDS,
+            quarantine_retention_seconds=14 * DAY,
             source_table=self._source_table,
         )
 

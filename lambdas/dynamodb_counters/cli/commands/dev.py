@@ -26,7 +26,6 @@ from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.formats import group_text, number, span, stamp
 from dynamodb_counters.errors import CountersError
 
-_PORT: Final = 4566
 _SECONDS_BETWEEN_LOOKS: Final = 1.0
 
 
@@ -34,16 +33,16 @@ _SECONDS_BETWEEN_LOOKS: Final = 1.0
 @click.argument("command", nargs=-1, metavar="[-- COMMAND…]")
 @click.option("--app", metavar="COMMAND", help="Runs the app, such as 'python3 app.py'. Default: as cdk.json says.")
 @click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Deploy this stack; repeatable. Default: all.")
-@click.option("--port", type=click.IntRange(0, 65535), default=_PORT, help="0: any that is free.")
+@click.option("--port", type=click.IntRange(0, 65535), default=4566, help="0: any that is free.")
 @click.option("--once", is_flag=True, help="Deploy, print what is deployed, and stop.")
 @click.option("--verbose", is_flag=True, help="Print what the CDK CLI prints.")
 @shared
 def dev(
     session: Session,
-    command: tuple[str, ...],
+    command: Sequence[str],
     *,
     app: str | None,
-    stacks: tuple[str, ...],
+    stacks: Sequence[str],
     port: int,
     once: bool,
     verbose: bool,

@@ -133,11 +133,10 @@ def _shown(found: Merged, events: Mapping[str, EventChange], *, first: bool) -> 
     if first:
         parts += ["Nothing counts this table yet: this would be its first deployment.", ""]
     for name, change in found.changes.items():
-        said = advice(found, name, first=first)
-        if said.title == "unchanged":
+        if (said := advice(found, name, first=first)).title == "unchanged":
             quiet.append(name)
-            continue
-        parts.append(_entry(name, differences(change), said))
+        else:
+            parts.append(_entry(name, differences(change), said))
     for name, event in events.items():
         parts.append(_entry(f"event {name}", event.aspects, event.advice))
     parts.append(Text(f"unchanged: {', '.join(quiet)}" if quiet else "", overflow="fold"))

@@ -43,17 +43,7 @@ _PLACES: Final = {
 @click.option("--dry-run", is_flag=True, help="Write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @shared
-def erase(
-    session: Session,
-    name: str,
-    fields: tuple[str, ...],
-    *,
-    queue: Sequence[str],
-    bucket: Sequence[str],
-    dry_run: bool,
-    yes: bool,
-    **how: Any,
-) -> int:
+def erase(session: Session, name: str, fields: Sequence[str], *, dry_run: bool, yes: bool, **how: Any) -> int:
     """Erase the events NAME with these values of their key, wherever copies of them lie.
 
     Run it again once the stream's records are counted, at the latest after 24 hours.
@@ -61,6 +51,7 @@ def erase(
     known = [session.declarations] if session.declared else deployed_declarations(session.table)
     event = declared_event(known, name)
     values = fields_of(fields, event.fields, needed=())
+    queue, bucket = how.pop("queue"), how.pop("bucket")
     clients = {"sqs": session.client("sqs") if queue else None, "s3": session.client("s3") if bucket else None}
     eraser = Eraser(session.table, event, values, queue, bucket, **clients)
     if dry_run:

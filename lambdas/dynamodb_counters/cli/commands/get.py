@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import Final
 
 import click
 from rich.bar import Bar
@@ -22,8 +21,6 @@ from dynamodb_counters.cli.arguments import fields_of, with_consistent
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.extreme_values import emit_extremes
 from dynamodb_counters.cli.show.formats import ACCENT, HEADING, SHARES, distribution_rows, grid, number, pairs
-
-_BAR: Final = 40
 
 
 @click.command()
@@ -77,7 +74,7 @@ def pairs_of(found: Group) -> RenderableType:
             shown = grid(name, "count", "", numbers=(name, "count"))
             for one, count in bins.items():
                 named = one if isinstance(one, str) else number(one)
-                shown.add_row(named, number(count), Bar(top, 0, count, width=_BAR, color=ACCENT))
+                shown.add_row(named, number(count), Bar(top, 0, count, width=40, color=ACCENT))
             parts += ["", shown] if parts else [shown]
     return Lines(*parts)
 

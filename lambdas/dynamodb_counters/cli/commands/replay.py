@@ -29,7 +29,6 @@ from dynamodb_counters.cli.show.formats import number, pairs
 _LINE: Final = "line"
 """The name that `--map` has for the number of a record in its file."""
 
-_ROUNDS: Final = 8
 _BATCH_BYTES: Final = 4_000_000
 _STATUSES: Final = ("accepted", "duplicate", "conflict", "rejected", "too_late", "unreadable")
 
@@ -49,10 +48,8 @@ class Progress:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--event", "name", required=True, help="The event's declaration.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="Default: by the file's name.")
-@click.option(
-    "--map", "mapped", multiple=True, metavar="ATTRIBUTE=COLUMN", help="Rename; the column `line` is a record's number."
-)
-@click.option("--set", "constants", multiple=True, metavar="ATTRIBUTE=TEXT", help="The same in each event.")
+@click.option("--map", multiple=True, metavar="ATTRIBUTE=COLUMN", help="Rename; column `line` is a record's number.")
+@click.option("--set", multiple=True, metavar="ATTRIBUTE=TEXT", help="The same in each event.")
 @click.option("--number", "numbers", multiple=True, metavar="COLUMN", help="A column of a CSV that holds numbers.")
 @click.option("--rate", type=ABOVE_0, help="At most so many events per second.")
 @click.option("--batch", type=click.IntRange(1, 100_000), default=1000, help="Events at a time.")
@@ -66,16 +63,13 @@ def replay(
     file: Path,
     *,
     name: str,
-    kind: str | None,
-    mapped: tuple[str, ...],
-    constants: tuple[str, ...],
-    numbers: tuple[str, ...],
     rate: float | None,
     batch: int,
     rejects: Path | None,
     kept: Path | None,
     restart: bool,
     dry_run: bool,
+    **source: Any,
 ) -> int:
     """Accept the events of FILE: JSON lines, CSV with a first line of names, or an access log; plain or gzip.
 
@@ -85,8 +79,8 @@ def replay(
     rejected, and are in the file of rejects.
     """
     event = session.find(Event, name)
-    renamed, fixed = _pairs(mapped, "--map"), _pairs(constants, "--set")
-    kind = kind or format_of(file)
+    renamed, fixed = _pairs(source["map"], "--map"), _pairs(source["set"], "--set")
+    kind, numbers = source["kind"] or format_of(file), source["numbers"]
     read = partial(_renamed, renamed=renamed, fixed=typed(event, fixed), texts_of=event if kind == "csv" else None)
     kept = kept or file.with_name(f"{file.name}.progress")
     rejects = rejects or file.with_name(f"{file.name}.rejects.jsonl")
@@ -135,7 +129,7 @@ def _outcomes(session: Session, event: Event, events: list[dict[str, Any]]) -> l
     """The outcome of each event; those that the table refuses for now are tried again."""
     outcomes: dict[int, Outcome] = {}
     waiting = list(range(len(events)))
-    for _ in session.table.tries(_ROUNDS):
+    for _ in session.table.tries(8):
         found = session.counters.accept_many(event, [events[index] for index in waiting]) if waiting else []
         outcomes |= zip(waiting, found, strict=True)
         waiting = [index for index in waiting if outcomes[index].status == "failed"]

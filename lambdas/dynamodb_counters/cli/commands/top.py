@@ -13,8 +13,6 @@ from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.extreme_values import emit_extremes
 from dynamodb_counters.cli.show.formats import ACCENT, QUIET, grid, number
 
-_BAR = 30
-
 
 @click.command()
 @click.argument("name")
@@ -32,8 +30,8 @@ def top(session: Session, name: str, leaderboard: tuple[str, ...], *, limit: int
     if smallest:
         raise click.UsageError("--smallest is for extremes: leaderboards are read from the greatest on")
     if aggregate.ranking is None:
-        ranked = sorted({one.name for one in session.declarations if isinstance(one, Aggregate) and one.ranking})
-        raise click.UsageError(f"{name!r} is not ranked; ranked are: {', '.join(ranked) or 'none'}")
+        known = sorted({one.name for one in session.declarations if isinstance(one, Aggregate) and one.ranking})
+        raise click.UsageError(f"{name!r} is not ranked; ranked are: {', '.join(known) or 'none'}")
     fields = tuple(field for field in aggregate.ranking._template.fields if field != WRITE_SHARD_FIELD)
     values = fields_of(leaderboard, fields)
     found = session.counters.top(aggregate, values, count=limit)
@@ -41,13 +39,8 @@ def top(session: Session, name: str, leaderboard: tuple[str, ...], *, limit: int
     shown = grid("#", *aggregate.fields, measure, "", numbers=("#", measure))
     greatest = max((one.score for one in found), default=0)
     for place, one in enumerate(found, 1):
-        drawn = Bar(float(greatest), 0, float(one.score), width=_BAR, color=ACCENT)
+        drawn = Bar(float(greatest), 0, float(one.score), width=30, color=ACCENT)
         shown.add_row(str(place), *one.values.values(), number(one.score), drawn)
     shown.columns[0].style = QUIET
-    document = {
-        "aggregate": name,
-        "leaderboard": values,
-        "measure": measure,
-        "ranked": [{"values": dict(one.values), "score": one.score} for one in found],
-    }
-    session.emit(document, shown)
+    ranked = [{"values": dict(one.values), "score": one.score} for one in found]
+    session.emit({"aggregate": name, "leaderboard": values, "measure": measure, "ranked": ranked}, shown)

@@ -45,9 +45,8 @@ def number(value: Any) -> str:
 
 
 def distribution_rows(found: Distribution) -> dict[str, str | Text]:
-    names = [f"p{float(share) * 100:g}" for share in SHARES[:-1]]
-    told = zip((*names, "max"), (number(found.p(float(share))) for share in SHARES), strict=True)
-    return {"count": number(found.count), **dict(told)}
+    names = {share: "max" if share == SHARES[-1] else f"p{float(share) * 100:g}" for share in SHARES}
+    return {"count": number(found.count), **{names[share]: number(found.p(float(share))) for share in SHARES}}
 
 
 def moment_text(when: datetime | float, tz: tzinfo = UTC) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -170,10 +170,6 @@ def _layout(item: Image) -> Iterator[str]:
     yield f"events up to {item['tolerance']['N']} s ahead are accepted"
 
 
-def _quota(item: Image) -> Iterator[str]:
-    yield f"{_quota_period(item)}: {item[RESERVED]['N']} calls are reserved"
-
-
 def _lease(item: Image) -> Iterator[str]:
     calls, given_back = item[CALLS]["N"], item.get(GIVEN_BACK, {"N": "0"})["N"]
     yield f"the lease {item[SK]['S'].split('#')[2]} of {_quota_period(item)}: {calls} calls, {given_back} given back"
@@ -204,7 +200,7 @@ def _checkpoint(item: Image) -> Iterator[str]:
 
 
 def _witness(item: Image) -> Iterator[str]:
-    moved = bool(item.get("moved", {}).get("BOOL"))
+    moved = item.get("moved", {}).get("BOOL")
     said = "if the checkpoint is gone, it was lost" if moved else "the checkpoint had not moved yet"
     yield f"the witness of the checkpoint of {_shard(item)}: {said}"
 
@@ -265,10 +261,6 @@ def _scan(item: Image) -> Iterator[str]:
     yield f"page {int(item[SK]['S'])} of a segment that the run {_identity(item)} has scanned: {items}"
 
 
-def _beat(item: Image) -> Iterator[str]:
-    yield f"a heartbeat of the run {_identity(item)}: idle shards log it"
-
-
 def _cut(item: Image) -> Iterator[str]:
     yield f"the run {_identity(item)} counts {item['shard']['S']} from {item['cut']['S'].lstrip('0')} on"
 
@@ -280,9 +272,9 @@ def _closed(item: Image) -> Iterator[str]:
     yield f"it counted {item['count']['N']}, and {item['adjustment']['N']} more of the closed periods before it"
 
 
-_BOOKKEEPING: Final[dict[str, tuple[str, Callable[[Image], Iterator[str]]]]] = {
+_BOOKKEEPING: Final[dict[str, tuple[str, Callable[[Image], Iterable[str]]]]] = {
     schema.LAYOUT: ("layout", _layout),
-    schema.QUOTA: ("quota", _quota),
+    schema.QUOTA: ("quota", lambda item: [f"{_quota_period(item)}: {item[RESERVED]['N']} calls are reserved"]),
     CALLS: ("lease", _lease),
     "CHECKPOINT": ("checkpoint", _checkpoint),
     "WITNESS": ("witness", _witness),
@@ -294,7 +286,7 @@ _BOOKKEEPING: Final[dict[str, tuple[str, Callable[[Image], Iterator[str]]]]] = {
     "RUN": ("run", _run),
     "log": ("log page", _log),
     "scan": ("scan page", _scan),
-    "beat": ("heartbeat", _beat),
+    "beat": ("heartbeat", lambda item: [f"a heartbeat of the run {_identity(item)}: idle shards log it"]),
     "CUT": ("cut", _cut),
     CLOSED: ("closed period", _closed),
 }

@@ -119,12 +119,10 @@ def crowd_problem(request: Mapping[str, Any]) -> str:
 
 
 def _value_problem(value: Mapping[str, Any]) -> str:
-    if len(value) != 1:
-        return (
-            "Supplied AttributeValue has more than one datatypes set"
-            if value
-            else "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
-        )
+    if not value:
+        return "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
+    if len(value) > 1:
+        return "Supplied AttributeValue has more than one datatypes set"
     [(kind, content)] = value.items()
     if kind in ("SS", "NS", "BS"):
         if not content:
