@@ -19,7 +19,7 @@ from dynamodb_counters._reads.event_reads import EventReads
 from dynamodb_counters._reads.extreme_reads import ExtremeReads
 from dynamodb_counters._reads.group_reads import GroupReads
 from dynamodb_counters._reads.rankings import RankingReads
-from dynamodb_counters._reads.window_reads import WindowReads
+from dynamodb_counters._reads.window_reader import WindowReads
 from dynamodb_counters._table import Bulk, Incomplete, Table, make_client
 from dynamodb_counters._writes import accept, increments
 from dynamodb_counters._writes.accept import Conflicts

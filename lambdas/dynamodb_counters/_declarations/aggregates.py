@@ -26,6 +26,7 @@ from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, is_reserved
+from dynamodb_counters._timeline.tiers import Tier
 from dynamodb_counters.errors import InvalidArgumentError
 
 OnExpiry: TypeAlias = Literal["keep", "subtract", "tally"]
@@ -264,6 +265,18 @@ class Aggregate:
     def _listed_by(self) -> tuple[str, ...]:
         """The fields of groups that are listed together."""
         return (*self._pk_template.fields, *self._sk_template.fields[: self._shelved])
+
+    @property
+    def _tier(self) -> Tier:
+        """The unit of time of its pages."""
+        tier = tier_of(self._listed_by[-1])
+        assert tier is not None
+        return tier
+
+    @property
+    def _unit(self) -> int:
+        """The same in seconds."""
+        return self._tier.seconds
 
     @cached_property
     def fields(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.active_members import ActiveMembers
@@ -61,6 +62,14 @@ def group_fields(declared: Aggregate | Window) -> tuple[str, ...]:
     """
     own = isinstance(declared, Aggregate) and read_by(declared) != "get"
     return declared._pk_template.fields if own else declared.fields
+
+
+def longest_of(declared: Aggregate | Window) -> timedelta | None:
+    """The longest span that can be asked for of a declaration that counts by time; None if it says none."""
+    if isinstance(declared, Window):
+        return declared.longest
+    source = declared.source
+    return timedelta(seconds=source._longest * declared._unit) if isinstance(source, Aggregate) else None
 
 
 def require_aggregate(declared: object, argument: str = "aggregate") -> None:

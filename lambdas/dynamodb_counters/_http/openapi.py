@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Aggregate, Average, Declaration, Event, Histogram, Measure, Window
 from dynamodb_counters._declarations.event_attributes import json_schema
-from dynamodb_counters._declarations.kinds import Read, group_fields, read_by
+from dynamodb_counters._declarations.kinds import Read, group_fields, longest_of, read_by
 from dynamodb_counters._declarations.quotas import MOST_CALLS, Quota
 from dynamodb_counters._http.parameters import (
     DEFAULT_COUNT,
@@ -28,7 +28,6 @@ from dynamodb_counters._http.parameters import (
 )
 from dynamodb_counters._http.problems import PROBLEM_JSON
 from dynamodb_counters._http.quota_resources import LEASE
-from dynamodb_counters._reads.unit_pages import ByUnit
 from dynamodb_counters._timeline.calendars import NAMED_PERIODS, PERIODS
 
 Json: TypeAlias = dict[str, Any]
@@ -178,7 +177,7 @@ def _own_paths(aggregate: Aggregate, read: Read) -> Json:
         answer = _object({"distribution": _TEXT, "values": values, **told})
         path = _get(f"Percentiles of {name}", f"distribution_{name}", fields, options, answer)
         paths = {f"/v1/distributions/{name}": path}
-    return _bounded(paths, ByUnit(aggregate).longest if aggregate._shelved else None)
+    return _bounded(paths, longest_of(aggregate) if aggregate._shelved else None)
 
 
 def _bounded(paths: Json, longest: timedelta | None) -> Json:

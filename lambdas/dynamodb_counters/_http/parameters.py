@@ -12,13 +12,14 @@ from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
-from dynamodb_counters._declarations import Aggregate, Event
+from dynamodb_counters._declarations import Aggregate, Declaration, Event
+from dynamodb_counters._declarations.kinds import longest_of
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
 from dynamodb_counters._http.gateway_requests import filled_in
 from dynamodb_counters._http.lossless_json import read_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
-from dynamodb_counters._reads.bucket_queries import Timed, require_retained
+from dynamodb_counters._reads.bucket_queries import require_retained
 from dynamodb_counters._reads.statements import billing_period
 from dynamodb_counters._timeline.calendars import PERIODS, time_zone
 from dynamodb_counters._timeline.intervals import Interval
@@ -178,15 +179,15 @@ class QueryParameters:
             raise _invalid("order", order, " or ".join(ORDERS))
         return order
 
-    def last(self, window: Timed) -> timedelta:
+    def last(self, declared: Declaration) -> timedelta:
         """The length of a window: no longer than the longest that is declared, which its tiers are chosen for."""
-        longest = window.longest or MAX_DURATION
+        longest = longest_of(declared) or MAX_DURATION
         last = self._duration("last", min(DEFAULT_LAST, longest))
         if last > longest:
-            raise _invalid("last", self.by_name["last"], f"at most {longest}, the longest window of {window.name!r}")
+            raise _invalid("last", self.by_name["last"], f"at most {longest}, the longest window of {declared.name!r}")
         return last
 
-    def interval(self, window: Timed, now: float, *, is_series: bool = False) -> Interval:
+    def interval(self, declared: Declaration, now: float, *, is_series: bool = False) -> Interval:
         """The span of time that is asked for: a period, from `start` to `end`, or the trailing `last`."""
         given, kinds = self.by_name, (("last", "as_of"), SPAN, ("period", "of", *(() if is_series else _CALENDAR)))
         spans = [names for names in kinds if not given.keys().isdisjoint(names)]
@@ -196,16 +197,18 @@ class QueryParameters:
             if spans and name in spans[0] and name not in given:
                 raise bad_request(f"missing parameter {name!r}")
         if "period" in given:
-            interval = billing_period(window, given["period"], given.get("of"), self.zone(), now, anchor=self.anchor())
+            interval = billing_period(
+                declared, given["period"], given.get("of"), self.zone(), now, anchor=self.anchor()
+            )
         elif "start" in given:
             first, last = (self.moment(name).timestamp() for name in SPAN)
             if first >= last:
                 raise _invalid("end", given["end"], "a moment after 'start'")
-            interval = Interval.around(first, last, window._unit)
+            interval = Interval.around(first, last, declared._unit)
         else:
             until = self.moment("as_of").timestamp() if "as_of" in given else now
-            interval = Interval.ending_at(until, self.last(window), window._unit)
-        require_retained(window, spans[0][0] if spans else "last", interval.start, now)
+            interval = Interval.ending_at(until, self.last(declared), declared._unit)
+        require_retained(declared, spans[0][0] if spans else "last", interval.start, now)
         return interval
 
     def zone(self) -> tzinfo:

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._declarations.groups import Group
-from dynamodb_counters._declarations.kinds import Read, group_fields, read_by
+from dynamodb_counters._declarations.kinds import Read, group_fields, longest_of, read_by
 from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES, Clock, event_page, page_of
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.parameters import (
@@ -34,7 +34,6 @@ from dynamodb_counters._reads.extreme_reads import Extreme, read_extremes
 from dynamodb_counters._reads.rankings import Ranked
 from dynamodb_counters._reads.span_reader import SpanReader
 from dynamodb_counters._reads.statements import closed_periods, read_statements
-from dynamodb_counters._reads.unit_pages import ByUnit
 from dynamodb_counters._reads.window_counts import Statement, WindowCount
 from dynamodb_counters._timeline.calendars import steps
 from dynamodb_counters._timeline.intervals import Span, plan_queries, read_cost
@@ -196,10 +195,11 @@ class CountResources:
         parameters = QueryParameters.parse(query_string, fields, OPTIONS[read_by(aggregate)], bound)
         return aggregate, parameters, parameters.values(fields)
 
-    def _between(self, reader: SpanReader[_Counted], aggregate: Aggregate, parameters: QueryParameters) -> _Counted:
-        timed = ByUnit(aggregate)
-        span = parameters.interval(timed, self._clock())
-        if timed.longest is None and (units := (span.end - span.start) // timed._unit) > MAX_UNITS:
+    def _between(
+        self, reader: SpanReader[Aggregate, _Counted], aggregate: Aggregate, parameters: QueryParameters
+    ) -> _Counted:
+        span = parameters.interval(aggregate, self._clock())
+        if longest_of(aggregate) is None and (units := (span.end - span.start) // aggregate._unit) > MAX_UNITS:
             raise bad_request(f"invalid span: {aggregate.name!r} has {units} units in it, limit: {MAX_UNITS}")
         return reader.between(utc(span.start), utc(span.end), consistent=parameters.consistent())
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from dynamodb_counters._control.statuses import Standing
 from dynamodb_counters._declarations import ActiveMembers, Aggregate
 from dynamodb_counters._declarations.groups import given
-from dynamodb_counters._declarations.kinds import require_active_members
+from dynamodb_counters._declarations.kinds import group_fields, require_active_members
 from dynamodb_counters._items.decimals import Number
-from dynamodb_counters._reads.bucket_queries import Timed
 from dynamodb_counters._reads.span_reader import SpanReader
 from dynamodb_counters._reads.table_reads import current
-from dynamodb_counters._reads.unit_pages import ByUnit, numbers_by_unit, unit_of
+from dynamodb_counters._reads.unit_pages import numbers_by_unit
 from dynamodb_counters._reads.window_counts import WindowCount
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.intervals import Interval
@@ -59,7 +57,7 @@ class Growth:
         return self.retained + self.returning + self.arrived
 
 
-class ActiveReader(SpanReader[WindowCount]):
+class ActiveReader(SpanReader[Aggregate, WindowCount]):
     """One group of `ActiveMembers`: how many different members were active. Made by `Counters.active`.
 
     Examples
@@ -68,13 +66,6 @@ class ActiveReader(SpanReader[WindowCount]):
     >>> users.last(days=30).count, users.today().count  # doctest: +SKIP
     (1204, 97)
     """
-
-    def __init__(self, table: Table, active: Aggregate, values: Mapping[str, object]) -> None:
-        self._table, self._active, self._values = table, active, values
-
-    @property
-    def _timed(self) -> Timed:
-        return ByUnit(self._active)
 
     def rolling(
         self, start: datetime, end: datetime, length: timedelta | None = None, /, *, consistent: bool = False
@@ -94,8 +85,8 @@ class ActiveReader(SpanReader[WindowCount]):
         --------
         >>> [day.count for day in users.rolling(january, december, timedelta(days=30))]  # doctest: +SKIP
         """
-        unit, around = self._timed._unit, self._around(start, end)
-        wanted = timedelta(seconds=unit * _longest(self._active)) if length is None else length
+        unit, around = self._declared._unit, self._around(start, end)
+        wanted = timedelta(seconds=unit * _longest(self._declared)) if length is None else length
         ends = range(around.start, around.end, unit)
         return self._counted([Interval.ending_at(each, wanted, unit) for each in ends], consistent=consistent)
 
@@ -112,8 +103,8 @@ class ActiveReader(SpanReader[WindowCount]):
         >>> [day.arrived for day in users.growth(monday, sunday)]  # doctest: +SKIP
         [12, 9, 7, 11, 5, 3, 8]
         """
-        kept, _ = self._kept()
-        tier, around, longest = unit_of(kept), self._around(start, end), _longest(kept)
+        kept, _ = current(self._table, self._declared, self._values, group_fields)
+        tier, around, longest = kept._tier, self._around(start, end), _longest(kept)
         held, found = self._gaps(kept, around, consistent=consistent), []
         for unit in range(tier.locate(around.start)[0], tier.locate(around.end - 1)[0] + 1):
             gaps = held.get(unit, {})
@@ -124,15 +115,13 @@ class ActiveReader(SpanReader[WindowCount]):
         return found
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[WindowCount]:
-        kept, standing = self._kept()
-        tier = unit_of(kept)
+        kept, standing = current(self._table, self._declared, self._values, group_fields)
+        tier = kept._tier
         spans = [range(tier.locate(each.start)[0], tier.locate(each.end - 1)[0] + 1) for each in intervals]
         for span in spans:
             if len(span) > _longest(kept):
-                allowed = f"a span of at most {_longest(kept)} {tier.name}s, the longest of {self._active.name!r}"
+                allowed = f"a span of at most {_longest(kept)} {tier.name}s, the longest of {self._declared.name!r}"
                 raise InvalidArgumentError("length", f"{len(span)} {tier.name}s", allowed)
-        if not intervals:
-            return []
         held = self._gaps(kept, Interval(intervals[0].start, intervals[-1].end), consistent=consistent)
         return [
             WindowCount(_active(held, span), utc(each.start), utc(each.end), *standing)
@@ -140,10 +129,7 @@ class ActiveReader(SpanReader[WindowCount]):
         ]
 
     def _around(self, start: datetime, end: datetime) -> Interval:
-        return Interval.around(*self._checked(start, end), self._timed._unit)
-
-    def _kept(self) -> tuple[Aggregate, Standing]:
-        return current(self._table, self._active, self._values, lambda one: one._pk_template.fields)
+        return Interval.around(*self._checked(start, end), self._declared._unit)
 
     def _gaps(self, kept: Aggregate, span: Interval, *, consistent: bool) -> dict[int, _Gaps]:
         """The members of each unit of a span, by their gaps."""

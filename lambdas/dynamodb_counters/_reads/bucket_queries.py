@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
 from decimal import localcontext
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from dynamodb_counters._control.statuses import Standing
-from dynamodb_counters._declarations import BUCKET_FIELD, Window
+from dynamodb_counters._declarations import BUCKET_FIELD, Declaration, Window
 from dynamodb_counters._items.decimals import EXACT, Number, read_number, whole
 from dynamodb_counters._items.table_schema import SK
 from dynamodb_counters._reads.table_reads import current, query
@@ -41,22 +40,6 @@ def integrate(table: Table, window: Window, values: Values, interval: Interval, 
         return Integral(whole(value), whole(opening), whole(opening + change), *ends, *standing)
 
 
-class Timed(Protocol):
-    """A declaration that counts by time, to units of so many seconds."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def retention(self) -> timedelta | None: ...
-
-    @property
-    def longest(self) -> timedelta | None: ...
-
-    @property
-    def _unit(self) -> int: ...
-
-
 def count_intervals(table: Table, asked: Sequence[Asked], *, consistent: bool) -> list[WindowCount]:
     """Count windows over an interval each, in one round trip."""
     planned = [
@@ -77,8 +60,6 @@ def count_series(
 ) -> list[WindowCount]:
     """Count adjoining intervals, in order, by one Query of a tier that separates them unless that costs more."""
     kept, standing = current(table, window, values)
-    if not intervals:
-        return []
     spans = series_spans(kept, intervals)
     if len(spans) > 1:
         return count_intervals(table, [(window, values, interval) for interval in intervals], consistent=consistent)
@@ -107,7 +88,7 @@ def series_spans(window: Window, intervals: Sequence[Interval]) -> list[Span]:
     return separate if read_cost(separate) < read_cost([best]) else [best]
 
 
-def require_retained(timed: Timed, argument: str, start: float, now: float) -> None:
+def require_retained(timed: Declaration, argument: str, start: float, now: float) -> None:
     """Refuse an interval of which part may be deleted already, or uncounted because it came late."""
     if timed.retention is None:
         return

@@ -11,15 +11,14 @@ from math import ceil
 from dynamodb_counters._control.statuses import Standing
 from dynamodb_counters._declarations import Aggregate, Percentiles
 from dynamodb_counters._declarations.groups import given
-from dynamodb_counters._declarations.kinds import require_percentiles
+from dynamodb_counters._declarations.kinds import group_fields, require_percentiles
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.derived_fields import LOG, parts_of
 from dynamodb_counters._items.log_bins import log_bins
-from dynamodb_counters._reads.bucket_queries import Timed
 from dynamodb_counters._reads.page_reads import walk
 from dynamodb_counters._reads.span_reader import SpanReader
 from dynamodb_counters._reads.table_reads import current
-from dynamodb_counters._reads.unit_pages import ByUnit, numbers_by_unit, numbers_of, unit_of
+from dynamodb_counters._reads.unit_pages import numbers_by_unit, numbers_of
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.intervals import Interval
 from dynamodb_counters._timeline.times import utc
@@ -75,7 +74,7 @@ class Distribution:
         return None
 
 
-class DistributionReader(SpanReader[Distribution]):
+class DistributionReader(SpanReader[Aggregate, Distribution]):
     """One group of `Percentiles` with a `time`, over spans of it. Made by `Counters.distributions`.
 
     Examples
@@ -85,18 +84,9 @@ class DistributionReader(SpanReader[Distribution]):
     (Decimal('812.5'), Decimal('41.2'))
     """
 
-    def __init__(self, table: Table, counted: Aggregate, values: Mapping[str, object]) -> None:
-        self._table, self._percentiles, self._values = table, counted, values
-
-    @property
-    def _timed(self) -> Timed:
-        return ByUnit(self._percentiles)
-
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[Distribution]:
-        kept, standing = current(self._table, self._percentiles, self._values, lambda one: one._pk_template.fields)
-        if not intervals:
-            return []
-        whole, unit = Interval(intervals[0].start, intervals[-1].end), unit_of(kept)
+        kept, standing = current(self._table, self._declared, self._values, group_fields)
+        whole, unit = Interval(intervals[0].start, intervals[-1].end), kept._tier
         held = [*numbers_by_unit(self._table, kept, self._values, whole, consistent=consistent)]
         return [
             _distribution(kept, [bins for at, bins in held if each.start <= unit.start(at) < each.end], standing, each)
@@ -160,7 +150,7 @@ def read_distribution(
     table: Table, counted: Aggregate, values: Mapping[str, object], *, consistent: bool
 ) -> Distribution:
     """The distribution of a group, by the aggregate that counts its bins."""
-    kept, standing = current(table, counted, values, lambda one: one._pk_template.fields)
+    kept, standing = current(table, counted, values, group_fields)
     groups = [group for _, group in walk(table, kept, values, consistent=consistent)]
     return _distribution(kept, [numbers_of(kept, groups)], standing)
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from dynamodb_counters._declarations import Aggregate, Extremes
 from dynamodb_counters._declarations.groups import given, values_of
-from dynamodb_counters._declarations.kinds import require_extremes
+from dynamodb_counters._declarations.kinds import group_fields, require_extremes
 from dynamodb_counters._items.decimals import Number, read_number
 from dynamodb_counters._items.ordered_texts import value_of
 from dynamodb_counters._items.table_schema import TYPE
@@ -119,7 +119,7 @@ def read_extremes(
     table: Table, counted: Aggregate, values: Mapping[str, object], count: int, *, consistent: bool, forward: bool
 ) -> list[Extreme]:
     """The first values of a group from either end, by the aggregate that counts the items of each value."""
-    kept, standing = current(table, counted, values, lambda one: one._pk_template.fields)
+    kept, standing = current(table, counted, values, group_fields)
     if kept._only is not None and (forward != (kept._only == "smallest") or count > 1):
         raise InvalidArgumentError("extremes", kept.name, f"one that does not keep only the {kept._only} value")
     value, *shown = kept._sk_template.fields

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
 from typing import Generic, TypedDict, TypeVar, Unpack
 
-from dynamodb_counters._reads.bucket_queries import Timed, require_retained
+from dynamodb_counters._declarations import Aggregate, Window
+from dynamodb_counters._reads.bucket_queries import require_retained
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.calendars import PERIODS, Period, period_start, require_anchor, steps, time_zone
 from dynamodb_counters._timeline.intervals import Interval
 from dynamodb_counters._timeline.times import seconds_of
 from dynamodb_counters.errors import InvalidArgumentError
 
+Declared = TypeVar("Declared", bound=Aggregate | Window)
 Counted = TypeVar("Counted")
 
 
@@ -26,14 +28,11 @@ class Length(TypedDict, total=False):
     seconds: float
 
 
-class SpanReader(Generic[Counted]):
+class SpanReader(Generic[Declared, Counted]):
     """One group of a declaration that counts by time, over spans of it."""
 
-    _table: Table
-
-    @property
-    def _timed(self) -> Timed:
-        raise NotImplementedError
+    def __init__(self, table: Table, declared: Declared, values: Mapping[str, object]) -> None:
+        self._table, self._declared, self._values = table, declared, values
 
     def last(
         self,
@@ -73,8 +72,8 @@ class SpanReader(Generic[Counted]):
         7
         """
         now, until = now_and_until(self._table, as_of)
-        interval = Interval.ending_at(until, length_of(length, parts), self._timed._unit)
-        require_retained(self._timed, "last", interval.start, now)
+        interval = Interval.ending_at(until, length_of(length, parts), self._declared._unit)
+        require_retained(self._declared, "last", interval.start, now)
         return self._counted([interval], consistent=consistent)[0]
 
     def calendar(
@@ -115,8 +114,8 @@ class SpanReader(Generic[Counted]):
             raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, PERIODS)))
         require_anchor(anchor, period)
         now, until = now_and_until(self._table, as_of)
-        start, unit = period_start(period, until, time_zone(tz), anchor), self._timed._unit
-        require_retained(self._timed, "period", start, now)
+        start, unit = period_start(period, until, time_zone(tz), anchor), self._declared._unit
+        require_retained(self._declared, "period", start, now)
         end = Interval.ending_at(until, timedelta(seconds=unit), unit).end
         return self._counted([Interval(start // unit * unit, end)], consistent=consistent)[0]
 
@@ -156,7 +155,7 @@ class SpanReader(Generic[Counted]):
         5
         """
         first, last = self._checked(start, end)
-        return self._counted([Interval.around(first, last, self._timed._unit)], consistent=consistent)[0]
+        return self._counted([Interval.around(first, last, self._declared._unit)], consistent=consistent)[0]
 
     def series(
         self,
@@ -185,7 +184,7 @@ class SpanReader(Generic[Counted]):
         >>> counters.window(JOBS, customer="c1").series(monday, sunday, step="day")  # doctest: +SKIP
         """
         first, last = self._checked(start, end)
-        intervals = steps(first, last, step, time_zone(tz), self._timed._unit, anchor=anchor)
+        intervals = steps(first, last, step, time_zone(tz), self._declared._unit, anchor=anchor)
         return self._series(intervals, consistent=consistent)
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[Counted]:
@@ -198,7 +197,7 @@ class SpanReader(Generic[Counted]):
         first, last = seconds_of("start", start), seconds_of("end", end)
         if first >= last:
             raise InvalidArgumentError("end", end, "a moment after start")
-        require_retained(self._timed, "start", first, self._table.clock())
+        require_retained(self._declared, "start", first, self._table.clock())
         return first, last
 
 

@@ -7,22 +7,22 @@ twice, or never, whatever arrives between two reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta, tzinfo
 from decimal import localcontext
 from itertools import islice
 from typing import Final, TypeAlias
 
-from dynamodb_counters._declarations import Window
-from dynamodb_counters._declarations.kinds import require_window
+from dynamodb_counters._declarations import Declaration, Window
 from dynamodb_counters._items.bookkeeping import bookkeeping_item
 from dynamodb_counters._items.decimals import EXACT, read_number, typed_number, whole
 from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.key_templates import key_template
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, MAX_PK_BYTES, PK, SK
-from dynamodb_counters._reads.bucket_queries import Asked, Timed, Values, count_intervals, require_retained
+from dynamodb_counters._reads.bucket_queries import Asked, Values, count_intervals, require_retained
+from dynamodb_counters._reads.span_reader import SpanReader
 from dynamodb_counters._reads.table_reads import Item, current, query
-from dynamodb_counters._reads.window_counts import Statement
+from dynamodb_counters._reads.window_counts import Statement, WindowCount
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.calendars import Period, named_period, time_zone
 from dynamodb_counters._timeline.intervals import Interval
@@ -38,12 +38,8 @@ _PAGE: Final = 20
 Check: TypeAlias = Callable[[Sequence[Asked]], None]
 
 
-class BillingReader:
+class BillingReader(SpanReader[Window, WindowCount]):
     """One group of a window by billing periods. Part of `WindowReader`."""
-
-    def __init__(self, table: Table, window: Window, values: Mapping[str, object]) -> None:
-        require_window(window)
-        self._table, self._window, self._values = table, window, values
 
     def statement(
         self,
@@ -106,21 +102,23 @@ class BillingReader:
         >>> sum(period.total for period in counters.window(JOBS, customer="c1").closed())  # doctest: +SKIP
         93
         """
-        return closed_periods(self._table, self._window, self._values)
+        return closed_periods(self._table, self._declared, self._values)
 
     def _asked(self, period: str, of: str | None, tz: str | tzinfo, anchor: int) -> Asked:
         now = self._table.clock()
-        interval = billing_period(self._window, period, of, time_zone(tz), now, anchor=anchor)
-        require_retained(self._window, "of", interval.start, now)
-        return self._window, self._values, interval
+        interval = billing_period(self._declared, period, of, time_zone(tz), now, anchor=anchor)
+        require_retained(self._declared, "of", interval.start, now)
+        return self._declared, self._values, interval
 
 
-def billing_period(window: Timed, period: str, of: str | None, zone: tzinfo, now: float, *, anchor: int) -> Interval:
-    """The period with a name, or the current one; refused if it does not begin and end on the window's units."""
+def billing_period(
+    declared: Declaration, period: str, of: str | None, zone: tzinfo, now: float, *, anchor: int
+) -> Interval:
+    """The period with a name, or the current one; refused if it does not begin and end on whole units."""
     start, end = named_period(period, of, zone, now, anchor=anchor)
-    if start % window._unit or end % window._unit:
-        unit = timedelta(seconds=window._unit)
-        allowed = f"a time zone whose {period}s begin on units of {unit}, the precision of {window.name!r}"
+    if start % declared._unit or end % declared._unit:
+        unit = timedelta(seconds=declared._unit)
+        allowed = f"a time zone whose {period}s begin on units of {unit}, the precision of {declared.name!r}"
         raise InvalidArgumentError("tz", str(zone), allowed)
     return Interval(start, end)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import timedelta
 
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import values_of
@@ -12,44 +10,18 @@ from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import Page
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import Number, read_number
-from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._reads.page_reads import walk
 from dynamodb_counters._reads.table_reads import query
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.intervals import Interval
-from dynamodb_counters._timeline.tiers import Tier
-
-
-@dataclass(frozen=True, slots=True)
-class ByUnit:
-    """An aggregate with pages by the unit of time, as a declaration that counts by time."""
-
-    aggregate: Aggregate
-
-    @property
-    def name(self) -> str:
-        return self.aggregate.name
-
-    @property
-    def retention(self) -> timedelta | None:
-        return self.aggregate.retention
-
-    @property
-    def longest(self) -> timedelta | None:
-        source = self.aggregate.source
-        return timedelta(seconds=source._longest * self._unit) if isinstance(source, Aggregate) else None
-
-    @property
-    def _unit(self) -> int:
-        return unit_of(self.aggregate).seconds
 
 
 def numbers_by_unit(
     table: Table, aggregate: Aggregate, values: Mapping[str, object], span: Interval, *, consistent: bool
 ) -> Iterator[tuple[int, dict[str, Number]]]:
     """Each unit of a span that is there, with what its groups count by the text of their last field."""
-    layout, field, tier = ItemLayout(aggregate).pages, aggregate._listed_by[-1], unit_of(aggregate)
+    layout, field, tier = ItemLayout(aggregate).pages, aggregate._listed_by[-1], aggregate._tier
     assert layout is not None
     pk = aggregate._pk_template.render(values)
     ends = [tier.text(tier.locate(moment)[0]) for moment in (span.start, span.end - 1)]
@@ -62,13 +34,6 @@ def numbers_by_unit(
             shelf = {**values, field: page.shared}
             found = [group for _, group in walk(table, aggregate, shelf, consistent=consistent)]
         yield tier.parse(page.shared), numbers_of(aggregate, found)
-
-
-def unit_of(aggregate: Aggregate) -> Tier:
-    """The unit of time of an aggregate's pages."""
-    tier = tier_of(aggregate._listed_by[-1])
-    assert tier is not None
-    return tier
 
 
 def numbers_of(aggregate: Aggregate, groups: list[Image]) -> dict[str, Number]:

@@ -1,23 +1,26 @@
-"""One group of a window: trailing, by calendar, as series, compared, against a limit."""
+"""Windows as they are read: one group of a window, and many groups at once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Unpack
 
 from dynamodb_counters._declarations import TimeWeighted, Window
+from dynamodb_counters._declarations.groups import given
+from dynamodb_counters._declarations.kinds import require_window
 from dynamodb_counters._items.decimals import Number, require_storable
 from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, integrate, require_retained
-from dynamodb_counters._reads.span_reader import Length, SpanReader, length_of, now_and_until
+from dynamodb_counters._reads.span_reader import Length, length_of, now_and_until
 from dynamodb_counters._reads.statements import BillingReader
 from dynamodb_counters._reads.window_counts import Comparison, Integral, WindowCount
+from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.intervals import Interval
 from dynamodb_counters._timeline.times import FIRST_SECOND
 from dynamodb_counters.errors import InvalidArgumentError
 
 
-class WindowReader(SpanReader[WindowCount], BillingReader):
+class WindowReader(BillingReader):
     """One group of a window, to be counted over spans of time. Made by `Counters.window`.
 
     Each call reads the table; all its Queries run at once. Every result states the interval it covers, which differs
@@ -29,10 +32,6 @@ class WindowReader(SpanReader[WindowCount], BillingReader):
     >>> jobs.last(hours=24).count, jobs.today("Europe/Berlin").count  # doctest: +SKIP
     (7, 3)
     """
-
-    @property
-    def _timed(self) -> Window:
-        return self._window
 
     def compare(
         self,
@@ -56,9 +55,9 @@ class WindowReader(SpanReader[WindowCount], BillingReader):
         0.5
         """
         now, until = now_and_until(self._table, as_of)
-        current = Interval.ending_at(until, length_of(length, parts), self._window._unit)
+        current = Interval.ending_at(until, length_of(length, parts), self._declared._unit)
         previous = Interval(2 * current.start - current.end, current.start)
-        require_retained(self._window, "last", previous.start, now)
+        require_retained(self._declared, "last", previous.start, now)
         before, after = self._counted([previous, current], consistent=consistent)
         return Comparison(after, before)
 
@@ -100,8 +99,8 @@ class WindowReader(SpanReader[WindowCount], BillingReader):
         now, until = now_and_until(self._table, as_of)
         span = length_of(length, parts)
         # The bucket of the unit in which the span begins ends after that moment, so it is retained as long.
-        require_retained(self._window, "last", until - span.total_seconds(), now)
-        interval = Interval.covering(until, span, self._window._unit)
+        require_retained(self._declared, "last", until - span.total_seconds(), now)
+        interval = Interval.covering(until, span, self._declared._unit)
         return self._counted([interval], consistent=consistent)[0].count + n <= limit
 
     def integral(self, start: datetime, end: datetime, *, consistent: bool = False) -> Integral:
@@ -121,8 +120,8 @@ class WindowReader(SpanReader[WindowCount], BillingReader):
         """
         self._require_level()
         first, last = self._checked(start, end)
-        interval = Interval.around(first, last, self._window._unit)
-        return integrate(self._table, self._window, self._values, interval, consistent=consistent)
+        interval = Interval.around(first, last, self._declared._unit)
+        return integrate(self._table, self._declared, self._values, interval, consistent=consistent)
 
     def level(self, at: datetime | None = None, *, consistent: bool = False) -> WindowCount:
         """Read the level that holds at a moment, of a window whose measure is `TimeWeighted`.
@@ -141,17 +140,72 @@ class WindowReader(SpanReader[WindowCount], BillingReader):
         """
         self._require_level()
         _, until = now_and_until(self._table, at)
-        unit = self._window._unit
+        unit = self._declared._unit
         end = Interval.ending_at(until, timedelta(seconds=unit), unit).end
         return self._counted([Interval(FIRST_SECOND, end)], consistent=consistent)[0]
 
     def _require_level(self) -> None:
-        if not isinstance(self._window.measure, TimeWeighted):
-            raise InvalidArgumentError("window", self._window.name, "one whose measure is TimeWeighted")
+        if not isinstance(self._declared.measure, TimeWeighted):
+            raise InvalidArgumentError("window", self._declared.name, "one whose measure is TimeWeighted")
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[WindowCount]:
-        asked = [(self._window, self._values, interval) for interval in intervals]
+        asked = [(self._declared, self._values, interval) for interval in intervals]
         return count_intervals(self._table, asked, consistent=consistent)
 
     def _series(self, intervals: Sequence[Interval], *, consistent: bool) -> list[WindowCount]:
-        return count_series(self._table, self._window, self._values, intervals, consistent=consistent)
+        return count_series(self._table, self._declared, self._values, intervals, consistent=consistent)
+
+
+class WindowReads:
+    """Reads windows of one table. Part of `Counters`."""
+
+    _table: Table
+
+    def window(self, window: Window, values: Mapping[str, object] | None = None, /, **fields: object) -> WindowReader:
+        """Return a reader of one group of a window; no request.
+
+        Parameters
+        ----------
+        window : Window
+        values, **fields
+            The group, as in `get`.
+
+        Examples
+        --------
+        >>> counters.window(JOBS, customer="c1").last(hours=24).count  # doctest: +SKIP
+        7
+        """
+        require_window(window)
+        return WindowReader(self._table, window, given(values, fields))
+
+    def window_many(
+        self,
+        wanted: Iterable[tuple[Window, Mapping[str, object]]],
+        length: timedelta | None = None,
+        /,
+        *,
+        as_of: datetime | None = None,
+        consistent: bool = False,
+        **parts: Unpack[Length],
+    ) -> list[WindowCount]:
+        """Count events in a trailing span of time for several groups or windows at once, in their order.
+
+        Parameters
+        ----------
+        wanted : iterable of (Window, mapping)
+            Windows with the values of their groups.
+        length, as_of, consistent, weeks, days, hours, minutes, seconds
+            As in `WindowReader.last`.
+
+        Examples
+        --------
+        >>> counters.window_many([(JOBS, c1), (JOBS, c2)], hours=24)  # doctest: +SKIP
+        """
+        now, until = now_and_until(self._table, as_of)
+        span, asked = length_of(length, parts), []
+        for window, values in wanted:
+            require_window(window)
+            interval = Interval.ending_at(until, span, window._unit)
+            require_retained(window, "last", interval.start, now)
+            asked.append((window, values, interval))
+        return count_intervals(self._table, asked, consistent=consistent)

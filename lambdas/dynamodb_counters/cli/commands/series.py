@@ -14,7 +14,6 @@ from dynamodb_counters._declarations import Window
 from dynamodb_counters._declarations.kinds import group_fields
 from dynamodb_counters._reads.active_reads import ActiveReader
 from dynamodb_counters._reads.distributions import Distribution
-from dynamodb_counters._reads.unit_pages import ByUnit
 from dynamodb_counters._reads.window_counts import WindowCount
 from dynamodb_counters._timeline.calendars import PERIODS, Period, time_zone
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
@@ -60,7 +59,7 @@ def series(
     values = fields_of(group, group_fields(declared))
     reader = reader_of(session, declared, values)
     start, end = span_of(session.clock(), **when)
-    unit = declared._unit if isinstance(declared, Window) else ByUnit(declared)._unit
+    unit = declared._unit
     step = _step(given, end - start, unit)
     zone = time_zone(tz)
     if isinstance(step, timedelta) and when["last"] is not None:
