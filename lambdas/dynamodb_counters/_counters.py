@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Quota
-from dynamodb_counters._declarations.groups import given
-from dynamodb_counters._declarations.kinds import require_event
+from dynamodb_counters._declarations.groups import Given, given
+from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._quarantine import redrive_entries
@@ -108,7 +108,6 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         >>> if counters.accept(ORDER, {"id": 7, "total": 9.99}).is_conflict:  # doctest: +SKIP
         ...     ...  # The same id with another total.
         """
-        require_event(event)
         return require_taken(accept.accept(self._table, event, values))
 
     def accept_many(
@@ -140,7 +139,6 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         >>> print(counters.accept_many(VIEW, views).raise_for_rejected())  # doctest: +SKIP
         120 accepted, 3 duplicates
         """
-        require_event(event)
         return Outcomes(accept.accept_many(self._table, event, events, conflicts=conflicts))
 
     def record_once(self, event: Event, values: Mapping[str, Any], declarations: Iterable[Declaration]) -> Outcome:
@@ -167,13 +165,13 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         RejectedEventError, UnavailableError
             As in `accept`; unavailable also as long as no aggregator of the table counts one of the declarations.
         """
-        require_event(event)
+        require_declaration(event, Event)
         return require_taken(record_once(self._table, event, values, declarations))
 
     def increment(
         self,
         aggregate: Aggregate,
-        values: Mapping[str, object] | None = None,
+        values: Given = None,
         /,
         *,
         amount: Mapping[str, Number | float] | Number | float = 1,
@@ -211,7 +209,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         """
         return increments.increment(self._table, aggregate, given(values, fields), amount)
 
-    def leases(self, quota: Quota, values: Mapping[str, object] | None = None, /, **fields: object) -> Leases:
+    def leases(self, quota: Quota, values: Given = None, /, **fields: object) -> Leases:
         """Take calls from a quota that is never exceeded, at a fraction of a write unit per call.
 
         Keep the result as long as the process serves the group, and release it at the end. Threads may share it.
@@ -247,7 +245,6 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         values : mapping of str to object
             At least the attributes of its key, as in `accept`.
         """
-        require_event(event)
         return accept.retract(self._table, event, values)
 
     def erase(
@@ -285,9 +282,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         """
         return Eraser(self._table, event, values, queues, buckets).erase(counts, uncounted)
 
-    def reset(
-        self, aggregate: Aggregate, values: Mapping[str, object] | None = None, /, **fields: object
-    ) -> dict[str, Any]:
+    def reset(self, aggregate: Aggregate, values: Given = None, /, **fields: object) -> dict[str, Any]:
         """Set the measures of a group to 0; redelivered records that were counted before count nothing.
 
         1 write unit and a strongly consistent read per item; what it returns is not lost with an answer.

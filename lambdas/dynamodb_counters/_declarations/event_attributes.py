@@ -19,14 +19,7 @@ Format: TypeAlias = Literal["date", "date-time", "email", "ipv4", "ipv6", "uri",
 FORMATS: Final = ("date", "date-time", "email", "ipv4", "ipv6", "uri", "uuid")
 
 _NUMBERS: Final = (int, Decimal)
-_JSON_TYPES: Final = {
-    str: "string",
-    int: "integer",
-    Decimal: "number",
-    bool: "boolean",
-    list: "array",
-    dict: "object",
-}
+_JSON_TYPES: Final = {str: "string", int: "integer", Decimal: "number", bool: "boolean", list: "array", dict: "object"}
 _JSON_LIMITS: Final = ("pattern", "format", "minimum", "maximum")
 
 

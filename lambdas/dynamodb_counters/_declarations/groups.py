@@ -22,6 +22,10 @@ Key: TypeAlias = dict[str, dict[str, str]]
 """A typed key."""
 
 
+Given: TypeAlias = Mapping[str, object] | None
+"""A group as a call states it in one mapping; None if it does so by keyword."""
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """One group of an aggregate, as it is now.

@@ -72,33 +72,27 @@ def longest_of(declared: Aggregate | Window) -> timedelta | None:
     return timedelta(seconds=source._longest * declared._unit) if isinstance(source, Aggregate) else None
 
 
-def require_aggregate(declared: object, argument: str = "aggregate") -> None:
-    """Refuse all but an Aggregate.
+def require_declaration(declared: object, wanted: type, argument: str = "") -> None:
+    """Refuse all but a kind of declaration; the argument is named after it unless another name is given.
 
-    >>> require_aggregate("views")
+    >>> require_declaration("views", Aggregate)
     Traceback (most recent call last):
     ...
     dynamodb_counters.errors.InvalidArgumentError: invalid aggregate='views': expected an Aggregate; for a name, pass the declaration itself
     """  # noqa: E501
-    _require(declared, Aggregate, argument)
+    if isinstance(declared, wanted):
+        return
+    argument, article = argument or wanted.__name__.lower(), _ADVICE[wanted][0]
+    for kind, (name, advice) in _ADVICE.items():
+        if isinstance(declared, kind):
+            shown = declared if isinstance(declared, str) else getattr(declared, "name", "")
+            raise InvalidArgumentError(argument, shown, f"{article}; for {name}, {advice}")
+    raise InvalidArgumentError(argument, declared, article)
 
 
-def require_window(declared: object, argument: str = "window") -> None:
-    _require(declared, Window, argument)
-
-
-def require_active_members(declared: object, argument: str = "members") -> None:
-    _require(declared, ActiveMembers, argument)
-
-
-def require_extremes(declared: object, argument: str = "extremes") -> None:
-    _require(declared, Extremes, argument)
-
-
-def require_percentiles(declared: object, *, timed: bool) -> None:
+def require_percentiles(declared: Percentiles, *, timed: bool) -> None:
     """Refuse all but Percentiles, and those without a `time` or with one."""
-    _require(declared, Percentiles, "percentiles")
-    assert isinstance(declared, Percentiles)
+    require_declaration(declared, Percentiles)
     if (declared.time is not None) != timed:
         allowed = (
             "Percentiles with a `time`; use distribution()" if timed else "those without a `time`; use distributions()"
@@ -110,18 +104,3 @@ def require_retractable(event: Event) -> None:
     """Refuse an event that is never taken back."""
     if event.append_only:
         raise InvalidArgumentError("event", event.name, "one without append_only=True, which is never taken back")
-
-
-def require_event(declared: object, argument: str = "event") -> None:
-    _require(declared, Event, argument)
-
-
-def _require(declared: object, wanted: type, argument: str) -> None:
-    if isinstance(declared, wanted):
-        return
-    article = _ADVICE[wanted][0]
-    for kind, (name, advice) in _ADVICE.items():
-        if isinstance(declared, kind):
-            shown = declared if isinstance(declared, str) else getattr(declared, "name", "")
-            raise InvalidArgumentError(argument, shown, f"{article}; for {name}, {advice}")
-    raise InvalidArgumentError(argument, declared, article)

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from dynamodb_counters._declarations import ActiveMembers, Aggregate
-from dynamodb_counters._declarations.groups import given
-from dynamodb_counters._declarations.kinds import group_fields, require_active_members
+from dynamodb_counters._declarations.groups import Given, given
+from dynamodb_counters._declarations.kinds import group_fields, require_declaration
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._reads.span_reader import SpanReader
 from dynamodb_counters._reads.table_reads import current
@@ -142,9 +142,7 @@ class ActiveReads:
 
     _table: Table
 
-    def active(
-        self, members: ActiveMembers, values: Mapping[str, object] | None = None, /, **fields: object
-    ) -> ActiveReader:
+    def active(self, members: ActiveMembers, values: Given = None, /, **fields: object) -> ActiveReader:
         """Return a reader of one group of active members; no request.
 
         Parameters
@@ -158,7 +156,7 @@ class ActiveReads:
         >>> counters.active(USERS, url="/").last(days=30).count  # doctest: +SKIP
         1204
         """
-        require_active_members(members)
+        require_declaration(members, ActiveMembers, "members")
         return ActiveReader(self._table, members._active, given(values, fields))
 
 

@@ -10,7 +10,7 @@ from math import ceil
 
 from dynamodb_counters._control.statuses import Standing
 from dynamodb_counters._declarations import Aggregate, Percentiles
-from dynamodb_counters._declarations.groups import given
+from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._declarations.kinds import group_fields, require_percentiles
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.derived_fields import LOG, parts_of
@@ -100,13 +100,7 @@ class DistributionReads:
     _table: Table
 
     def distribution(
-        self,
-        percentiles: Percentiles,
-        values: Mapping[str, object] | None = None,
-        /,
-        *,
-        consistent: bool = False,
-        **fields: object,
+        self, percentiles: Percentiles, values: Given = None, /, *, consistent: bool = False, **fields: object
     ) -> Distribution:
         """Read how the values of a group are distributed.
 
@@ -125,9 +119,7 @@ class DistributionReads:
         require_percentiles(percentiles, timed=False)
         return read_distribution(self._table, percentiles._counted, given(values, fields), consistent=consistent)
 
-    def distributions(
-        self, percentiles: Percentiles, values: Mapping[str, object] | None = None, /, **fields: object
-    ) -> DistributionReader:
+    def distributions(self, percentiles: Percentiles, values: Given = None, /, **fields: object) -> DistributionReader:
         """Return a reader of one group over spans of time; no request.
 
         Parameters

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.checks import require_attribute
 from dynamodb_counters._declarations.event_identity import EventIdentity, digest_of
-from dynamodb_counters._declarations.groups import given
-from dynamodb_counters._declarations.kinds import require_event
+from dynamodb_counters._declarations.groups import Given, given
+from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._items.attributes import Image, reader, text_reader
 from dynamodb_counters._items.chunks import LAST_PATH, MAX_NUMBER, Chunk, chunk_bucket, chunk_key, decode_chunk
 from dynamodb_counters._items.conversions import plain_value
@@ -45,7 +45,7 @@ class EventReads:
     def events(
         self,
         event: Event,
-        values: Values | None = None,
+        values: Given = None,
         /,
         *,
         start: datetime | None = None,
@@ -169,7 +169,7 @@ class _Listing:
 
 
 def _wanted(event: Event, values: Values) -> dict[str, str]:
-    require_event(event)
+    require_declaration(event, Event)
     for name in values:
         require_attribute("values", name)
     return {name: key_text(name, value) for name, value in values.items()}

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Final
 
 from dynamodb_counters._declarations import Aggregate, Extremes
-from dynamodb_counters._declarations.groups import given, values_of
-from dynamodb_counters._declarations.kinds import group_fields, require_extremes
+from dynamodb_counters._declarations.groups import Given, given, values_of
+from dynamodb_counters._declarations.kinds import group_fields, require_declaration
 from dynamodb_counters._items.decimals import Number, read_number
 from dynamodb_counters._items.ordered_texts import value_of
 from dynamodb_counters._items.table_schema import TYPE
@@ -57,14 +57,7 @@ class ExtremeReads:
     _table: Table
 
     def largest(
-        self,
-        extremes: Extremes,
-        values: Mapping[str, object] | None = None,
-        /,
-        *,
-        count: int = 1,
-        consistent: bool = False,
-        **fields: object,
+        self, extremes: Extremes, values: Given = None, /, *, count: int = 1, consistent: bool = False, **fields: object
     ) -> list[Extreme]:
         """Read the largest values of a group, the largest first: one Query.
 
@@ -84,14 +77,7 @@ class ExtremeReads:
         return self._first(extremes, given(values, fields), count, consistent=consistent, forward=False)
 
     def smallest(
-        self,
-        extremes: Extremes,
-        values: Mapping[str, object] | None = None,
-        /,
-        *,
-        count: int = 1,
-        consistent: bool = False,
-        **fields: object,
+        self, extremes: Extremes, values: Given = None, /, *, count: int = 1, consistent: bool = False, **fields: object
     ) -> list[Extreme]:
         """Read the smallest values of a group, the smallest first: one Query.
 
@@ -110,7 +96,7 @@ class ExtremeReads:
     def _first(
         self, extremes: Extremes, values: Mapping[str, object], count: int, *, consistent: bool, forward: bool
     ) -> list[Extreme]:
-        require_extremes(extremes)
+        require_declaration(extremes, Extremes)
         require_positive("count", count)
         return read_extremes(self._table, extremes._counted, values, count, consistent=consistent, forward=forward)
 

@@ -9,15 +9,8 @@ from typing import Final, TypeAlias
 
 from dynamodb_counters._control.statuses import Standing, Statuses
 from dynamodb_counters._declarations import Aggregate, Composite, Distinct, Hierarchy
-from dynamodb_counters._declarations.groups import (
-    Group,
-    given,
-    group_key,
-    group_of,
-    require_fields,
-    values_of,
-)
-from dynamodb_counters._declarations.kinds import require_aggregate
+from dynamodb_counters._declarations.groups import Given, Group, given, group_key, group_of, require_fields, values_of
+from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.table_schema import SK, TYPE
@@ -41,13 +34,7 @@ class GroupReads:
     _table: Table
 
     def get(
-        self,
-        aggregate: Aggregate | Distinct,
-        values: Mapping[str, object] | None = None,
-        /,
-        *,
-        consistent: bool = False,
-        **fields: object,
+        self, aggregate: Aggregate | Distinct, values: Given = None, /, *, consistent: bool = False, **fields: object
     ) -> Group:
         """Read one group; its measures are 0 if nothing was counted.
 
@@ -105,7 +92,7 @@ class GroupReads:
     def partition(
         self,
         aggregates: Sequence[Aggregate | Distinct | Hierarchy],
-        values: Mapping[str, object] | None = None,
+        values: Given = None,
         /,
         *,
         consistent: bool = False,
@@ -141,7 +128,7 @@ class GroupReads:
             part for each in aggregates for part in (each._parts if isinstance(each, Distinct | Hierarchy) else (each,))
         ]
         for part in declared:
-            require_aggregate(part, "aggregates")
+            require_declaration(part, Aggregate, "aggregates")
         names = [part.name for part in declared]
         statuses = Statuses.of_table(self._table)
         kept = [statuses.current(part) for part in declared]
@@ -165,7 +152,7 @@ class GroupReads:
     def scan(
         self,
         aggregate: Aggregate,
-        values: Mapping[str, object] | None = None,
+        values: Given = None,
         /,
         *,
         after: str = "",
@@ -197,7 +184,7 @@ class GroupReads:
         >>> key, group = next(counters.scan(PER_CLIENT, url="/"))  # doctest: +SKIP
         """
         values = given(values, fields)
-        require_aggregate(aggregate)
+        require_declaration(aggregate, Aggregate)
         kept, standing = current(self._table, aggregate, values, lambda one: one._listed_by)
         if kept.write_shards > 1:
             raise InvalidArgumentError("aggregate", kept.name, "an aggregate with write_shards=1")
@@ -238,7 +225,7 @@ def _shown(read: _Read, values: Mapping[str, object], item: Item) -> Group:
 
 def _aggregate(declared: Aggregate | Distinct) -> Aggregate:
     aggregate = declared.total if isinstance(declared, Distinct) else declared
-    require_aggregate(aggregate)
+    require_declaration(aggregate, Aggregate)
     return aggregate
 
 

@@ -9,8 +9,8 @@ from itertools import islice
 
 from dynamodb_counters._control.statuses import Standing
 from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate, Ranking
-from dynamodb_counters._declarations.groups import given, group_key, identity, values_of
-from dynamodb_counters._declarations.kinds import require_aggregate
+from dynamodb_counters._declarations.groups import Given, given, group_key, identity, values_of
+from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._items.decimals import Number, parse_number, whole
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
@@ -49,15 +49,7 @@ class RankingReads:
 
     _table: Table
 
-    def top(
-        self,
-        aggregate: Aggregate,
-        values: Mapping[str, object] | None = None,
-        /,
-        *,
-        count: int = 10,
-        **fields: object,
-    ) -> list[Ranked]:
+    def top(self, aggregate: Aggregate, values: Given = None, /, *, count: int = 10, **fields: object) -> list[Ranked]:
         """Read the first groups of a leaderboard, highest score first; equal scores come in no stated order.
 
         Parameters
@@ -77,20 +69,14 @@ class RankingReads:
         [Ranked(values={'player': 'ann'}, score=12)]
         """
         require_positive("count", count)
-        require_aggregate(aggregate)
+        require_declaration(aggregate, Aggregate)
         values = given(values, fields)
         kept, standing = current(self._table, aggregate, values, lambda one: _ranking(one)._template.fields[:-1])
         found = _scores(self._table, _ranking(kept), values, count)
         return _ranked(self._table, kept, standing, found)
 
     def around(
-        self,
-        aggregate: Aggregate,
-        values: Mapping[str, object] | None = None,
-        /,
-        *,
-        count: int = 5,
-        **fields: object,
+        self, aggregate: Aggregate, values: Given = None, /, *, count: int = 5, **fields: object
     ) -> list[Ranked]:
         """Read a group with its neighbors on the leaderboard, highest score first; none if it was never counted.
 
@@ -108,7 +94,7 @@ class RankingReads:
         >>> counters.around(PLAYERS, player="ann", count=2)  # doctest: +SKIP
         """
         require_positive("count", count)
-        require_aggregate(aggregate)
+        require_declaration(aggregate, Aggregate)
         values, table = given(values, fields), self._table
         kept, standing = current(table, aggregate, values)
         ranking = _ranking(kept)

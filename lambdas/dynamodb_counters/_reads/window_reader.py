@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Unpack
 
 from dynamodb_counters._declarations import TimeWeighted, Window
-from dynamodb_counters._declarations.groups import given
-from dynamodb_counters._declarations.kinds import require_window
+from dynamodb_counters._declarations.groups import Given, given
+from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._items.decimals import Number, require_storable
 from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, integrate, require_retained
 from dynamodb_counters._reads.span_reader import Length, length_of, now_and_until
@@ -161,7 +161,7 @@ class WindowReads:
 
     _table: Table
 
-    def window(self, window: Window, values: Mapping[str, object] | None = None, /, **fields: object) -> WindowReader:
+    def window(self, window: Window, values: Given = None, /, **fields: object) -> WindowReader:
         """Return a reader of one group of a window; no request.
 
         Parameters
@@ -175,7 +175,7 @@ class WindowReads:
         >>> counters.window(JOBS, customer="c1").last(hours=24).count  # doctest: +SKIP
         7
         """
-        require_window(window)
+        require_declaration(window, Window)
         return WindowReader(self._table, window, given(values, fields))
 
     def window_many(
@@ -204,7 +204,7 @@ class WindowReads:
         now, until = now_and_until(self._table, as_of)
         span, asked = length_of(length, parts), []
         for window, values in wanted:
-            require_window(window)
+            require_declaration(window, Window)
             interval = Interval.ending_at(until, span, window._unit)
             require_retained(window, "last", interval.start, now)
             asked.append((window, values, interval))

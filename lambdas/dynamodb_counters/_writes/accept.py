@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.groups import identity
-from dynamodb_counters._declarations.kinds import require_event, require_retractable
+from dynamodb_counters._declarations.kinds import require_declaration, require_retractable
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.conflicts import differing, repetition
@@ -21,7 +21,7 @@ Conflicts: TypeAlias = Literal["free", "read"]
 
 
 def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
-    require_event(event)
+    require_declaration(event, Event)
     if event.packed is not None:
         return accept_many(table, event, [values])[0]
     try:
@@ -42,7 +42,7 @@ def accept_many(
 
     `refusal` says why the event of a typed item is to be rejected, or None.
     """
-    require_event(event)
+    require_declaration(event, Event)
     if conflicts not in get_args(Conflicts):
         raise InvalidArgumentError("conflicts", conflicts, "'free' or 'read'")
     if isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable):
@@ -112,7 +112,7 @@ def _repeated(table: Table, event: Event, first: dict[str, Any], outcome: Outcom
 
 def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
     """Delete an event; the stream takes back what it counted. Return whether there was such an event."""
-    require_event(event)
+    require_declaration(event, Event)
     require_mapping(values)
     require_retractable(event)
     if event.packed is not None and (was_there := retract_packed(table, event, values)) is not None:

@@ -10,7 +10,7 @@ from dynamodb_counters._assumptions import TRIES
 from dynamodb_counters._control.statuses import Statuses
 from dynamodb_counters._declarations import Aggregate, Count, Sum
 from dynamodb_counters._declarations.groups import Key, group_key, group_of, require_fields
-from dynamodb_counters._declarations.kinds import require_aggregate
+from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, require_storable_group
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._items.conversions import converted
@@ -38,7 +38,7 @@ _ZERO: Final = {"N": "0"}
 
 def increment(table: Table, aggregate: Aggregate, values: Mapping[str, object], amount: Amount) -> dict[str, Any]:
     """Add to a group at once and return its measures; not idempotent. A write-sharded group returns one item's."""
-    require_aggregate(aggregate)
+    require_declaration(aggregate, Aggregate)
     added = _by_measure(aggregate, amount)
     declared, aggregate = aggregate, Statuses.of_table(table).counted(aggregate)
     require_fields(declared.name, [(one, one.fields) for one in (declared, aggregate)], values)
@@ -79,7 +79,7 @@ def _sent(
 
 def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
     """Set a group's measures to 0, keep its watermarks, and return what they were; nothing is lost or counted twice."""
-    require_aggregate(aggregate)
+    require_declaration(aggregate, Aggregate)
     declared, aggregate = aggregate, Statuses.of_table(table).counted(aggregate)
     require_fields(declared.name, [(one, one.fields) for one in (declared, aggregate)], values)
     layout = ItemLayout(aggregate)
