@@ -7,9 +7,9 @@ from dynamodb_counters._declarations.active_members import ActiveMembers as Acti
 from dynamodb_counters._declarations.aggregates import WRITE_SHARD_FIELD as WRITE_SHARD_FIELD
 from dynamodb_counters._declarations.aggregates import Aggregate as Aggregate
 from dynamodb_counters._declarations.aggregates import Ranking as Ranking
+from dynamodb_counters._declarations.composites import Composite as Composite
 from dynamodb_counters._declarations.composites import Distinct as Distinct
 from dynamodb_counters._declarations.composites import Hierarchy as Hierarchy
-from dynamodb_counters._declarations.consistency import Composite as Composite
 from dynamodb_counters._declarations.consistency import Declarable as Declarable
 from dynamodb_counters._declarations.consistency import Declaration as Declaration
 from dynamodb_counters._declarations.consistency import flatten as flatten

@@ -7,13 +7,12 @@ from datetime import timedelta
 from typing import Final
 
 from dynamodb_counters._declarations.aggregates import GAP, Aggregate, OnChange, OnExpiry
-from dynamodb_counters._declarations.checks import require_attribute, require_name, require_precision
-from dynamodb_counters._declarations.composites import MEMBERS
-from dynamodb_counters._declarations.default_keys import Fields, field_names, named_key
+from dynamodb_counters._declarations.checks import require_attribute, require_precision
+from dynamodb_counters._declarations.composites import MEMBERS, Grouped
+from dynamodb_counters._declarations.default_keys import Fields, named_key
 from dynamodb_counters._declarations.measures import Count
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Condition
-from dynamodb_counters._timeline.tiers import Tier
 from dynamodb_counters.errors import InvalidArgumentError
 
 ACTIVE: Final = "active"
@@ -28,7 +27,7 @@ MOST_LONGEST: Final = MOST_UNITS // 2
 
 
 @dataclass(frozen=True, slots=True)
-class ActiveMembers:
+class ActiveMembers(Grouped):
     """How many different members were active in any span of time, past or present: the users of the last 30 days.
 
     A member counts once in a span, however many items it has there, and no longer when all of them are gone. It keeps
@@ -77,15 +76,13 @@ class ActiveMembers:
     on_change: OnChange = "backfill"
 
     def __post_init__(self) -> None:
-        require_name(self.name)
-        if not isinstance(self.source, Event | Items):
-            raise InvalidArgumentError("source", self.source, "an Event or Items")
-        object.__setattr__(self, "by", field_names("by", self.by))
+        self._require_group()
         require_attribute("member", self.member)
         require_attribute("time", self.time)
         require_precision(self.precision)
         longest: object = self._longest
-        if not isinstance(longest, timedelta) or longest % self.precision or not 1 <= self._units <= MOST_LONGEST:
+        is_whole = isinstance(longest, timedelta) and not longest % self.precision
+        if not is_whole or not 1 <= self._longest // self.precision <= MOST_LONGEST:
             allowed = f"1 to {MOST_LONGEST} times the precision, {self.precision}"
             raise InvalidArgumentError("longest", longest, allowed)
         if not {GAP, self._unit_field}.isdisjoint(self.fields):
@@ -95,27 +92,9 @@ class ActiveMembers:
         _ = self._parts
 
     @property
-    def fields(self) -> tuple[str, ...]:
-        """The attributes that make up a group."""
-        return tuple(self.by)
-
-    @property
     def _longest(self) -> timedelta:
         """The longest span."""
         return 30 * self.precision if self.longest is None else self.longest
-
-    @property
-    def _units(self) -> int:
-        """The same in units of the precision."""
-        return self._longest // self.precision
-
-    @property
-    def _tier(self) -> Tier:
-        return require_precision(self.precision)
-
-    @property
-    def _unit_field(self) -> str:
-        return f"{self.time}:{self._tier.name}"
 
     @property
     def _members(self) -> Aggregate:
@@ -124,21 +103,16 @@ class ActiveMembers:
         A unit less than the longest span before the end of a stretch is in the next one's page, too, so that each page
         shows how long ago its member was active before.
         """
-        stretch = f"{self.time}:{MOST_UNITS - self._units}{self._tier.name[0]}"
-        name = f"{self.name}{MEMBERS}"
-        return Aggregate(
+        name, units = f"{self.name}{MEMBERS}", self._longest // self.precision
+        stretch = f"{self.time}:{MOST_UNITS - units}{require_precision(self.precision).name[0]}"
+        return self._part(
             name,
-            self.source,
             pk=named_key(name, (*self.fields, self.member)),
             sk=named_key(name, (stretch, self._unit_field)),
             measures={"items": Count()},
-            where=self.where,
-            on_expiry=self.on_expiry,
-            max_groups=self.max_groups,
-            on_change=self.on_change,
             pages=True,
             _shelved=1,
-            _longest=self._units,
+            _longest=units,
         )
 
     @property

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from datetime import timedelta
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from dynamodb_counters._declarations.aggregates import MAX_GROUPS, Aggregate, OnChange, OnExpiry
-from dynamodb_counters._declarations.checks import is_name, require_name, require_retention
-from dynamodb_counters._declarations.default_keys import Fields, fields_instead, named_key
+from dynamodb_counters._declarations.checks import is_name, require_name, require_precision, require_retention
+from dynamodb_counters._declarations.default_keys import Fields, field_names, fields_instead, named_key
 from dynamodb_counters._declarations.frozen import Frozen, set_fields, shown
 from dynamodb_counters._declarations.measures import Count, Measure, given_measures
 from dynamodb_counters._declarations.sources import Event, Items
@@ -24,8 +24,54 @@ MEMBERS: Final = "-members"
 """End of the name of the aggregate that counts the members of a `Distinct`."""
 
 
+_SHARED: Final = ("where", "on_expiry", "max_groups", "on_change", "retention")
+"""Arguments of a composite that are those of its parts, as far as it has them."""
+
+
+class Composite:
+    """A declaration that is made of aggregates, or of one that users do not see."""
+
+    __slots__ = ()
+    name: Any
+    source: Any
+
+    @property
+    def _parts(self) -> tuple[Aggregate, ...]:
+        """The aggregates, each after its source."""
+        raise NotImplementedError
+
+    def _part(self, name: str, **more: Any) -> Aggregate:
+        """An aggregate of its source's items."""
+        shared = {each: getattr(self, each) for each in _SHARED if hasattr(self, each)}
+        return Aggregate(name, self.source, **shared, **more)
+
+
+class Grouped(Composite):
+    """A composite by fields of its source's items, which may have a unit of time."""
+
+    __slots__ = ()
+    by: Any
+    time: Any
+    precision: Any
+
+    def _require_group(self) -> None:
+        require_name(self.name)
+        if not isinstance(self.source, Event | Items):
+            raise InvalidArgumentError("source", self.source, "an Event or Items")
+        object.__setattr__(self, "by", field_names("by", self.by))
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The attributes that make up a group."""
+        return tuple(self.by)
+
+    @property
+    def _unit_field(self) -> str:
+        return f"{self.time}:{require_precision(self.precision).name}"
+
+
 @dataclass(frozen=True, slots=True)
-class Distinct:
+class Distinct(Composite):
     """How many different members a group has: visitors of a page, active players.
 
     It keeps a count per member and counts the members with a count above 0. So a member counts once however many items
@@ -96,19 +142,8 @@ class Distinct:
     @property
     def _members(self) -> Aggregate:
         """The aggregate that counts each member's items, in the measure ``items``."""
-        return Aggregate(
-            f"{self.name}{MEMBERS}",
-            self.source,
-            pk=self.pk,
-            sk=f"{self.sk}#MEMBER#{{{self.member}}}",
-            items=Count(),
-            where=self.where,
-            on_expiry=self.on_expiry,
-            max_groups=self.max_groups,
-            on_change=self.on_change,
-            retention=self.retention,
-            pages=self.pages,
-        )
+        sk = f"{self.sk}#MEMBER#{{{self.member}}}"
+        return self._part(f"{self.name}{MEMBERS}", pk=self.pk, sk=sk, items=Count(), pages=self.pages)
 
     @property
     def total(self) -> Aggregate:
@@ -130,7 +165,7 @@ class Distinct:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Hierarchy:
+class Hierarchy(Composite):
     """The same measures at several levels: for a region, each of its desks, each type of a desk.
 
     Each level goes on grouping by one field more. All levels of a top group share a partition key, so one Query reads
@@ -236,17 +271,12 @@ class Hierarchy:
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
         return tuple(
-            Aggregate(
+            self._part(
                 f"{self.name}-{level}",
-                self.source,
                 pk=self.pk,
                 sk=sk,
                 measures=self.measures,
-                where=self.where,
-                on_expiry=self.on_expiry,
-                max_groups=self.max_groups,
-                on_change=self.on_change,
-                pages=self.pages if key_template(sk, MAX_SK_BYTES, "sk").fields else False,
+                pages=self.pages and bool(key_template(sk, MAX_SK_BYTES, "sk").fields),
             )
             for level, sk in self._templates.items()
         )

@@ -6,13 +6,10 @@ from collections.abc import Iterable
 from itertools import combinations, product
 from typing import Final, TypeAlias
 
-from dynamodb_counters._declarations.active_members import ActiveMembers
 from dynamodb_counters._declarations.aggregates import PARTITION_MARK, Aggregate
 from dynamodb_counters._declarations.checks import require_name
-from dynamodb_counters._declarations.composites import Distinct, Hierarchy
-from dynamodb_counters._declarations.extremes import Extremes
+from dynamodb_counters._declarations.composites import Composite
 from dynamodb_counters._declarations.generations import generation_number
-from dynamodb_counters._declarations.percentiles import Percentiles
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
@@ -45,9 +42,6 @@ Declaration: TypeAlias = Aggregate | Window
 """Declarations that the fold counts by."""
 
 _Key: TypeAlias = tuple[KeyTemplate, KeyTemplate]
-
-Composite: TypeAlias = Distinct | Hierarchy | Percentiles | ActiveMembers | Extremes
-"""Declarations made of several, or of some that users do not see."""
 
 Declarable: TypeAlias = Declaration | Composite
 """Declarations that a table takes."""

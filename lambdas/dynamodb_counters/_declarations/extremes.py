@@ -6,7 +6,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
 
 from dynamodb_counters._declarations.aggregates import Aggregate, OnChange, OnExpiry, Only
-from dynamodb_counters._declarations.checks import require_attribute, require_choice, require_name
+from dynamodb_counters._declarations.checks import require_attribute, require_choice
+from dynamodb_counters._declarations.composites import Grouped
 from dynamodb_counters._declarations.default_keys import Fields, field_names, named_key
 from dynamodb_counters._declarations.frozen import shown
 from dynamodb_counters._declarations.measures import Count
@@ -17,7 +18,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 
 @dataclass(frozen=True, slots=True)
-class Extremes:
+class Extremes(Grouped):
     """The largest and smallest values of each group: maximum and minimum, first and latest, the ten slowest.
 
     It counts the items of each value, in an item per value whose key is in the order of values. An item that is
@@ -66,10 +67,7 @@ class Extremes:
     __repr__ = shown
 
     def __post_init__(self) -> None:
-        require_name(self.name)
-        if not isinstance(self.source, Event | Items):
-            raise InvalidArgumentError("source", self.source, "an Event or Items")
-        object.__setattr__(self, "by", field_names("by", self.by))
+        self._require_group()
         object.__setattr__(self, "show", field_names("show", self.show))
         require_attribute("attribute", self.attribute)
         if self.only is not None:
@@ -80,23 +78,13 @@ class Extremes:
         _ = self._counted
 
     @property
-    def fields(self) -> tuple[str, ...]:
-        """The attributes that make up a group."""
-        return tuple(self.by)
-
-    @property
     def _counted(self) -> Aggregate:
         """The aggregate that counts the items of each value."""
-        return Aggregate(
+        return self._part(
             self.name,
-            self.source,
             pk=named_key(self.name, self.fields),
             sk=named_key(self.name, (f"{self.attribute}:{ORDER}", *self.show)),
             measures={"items": Count()},
-            where=self.where,
-            on_expiry=self.on_expiry,
-            on_change=self.on_change,
-            retention=self.retention,
             _only=self.only,
         )
 

@@ -8,8 +8,9 @@ from decimal import Decimal
 from typing import Final
 
 from dynamodb_counters._declarations.aggregates import Aggregate, OnChange, OnExpiry
-from dynamodb_counters._declarations.checks import require_attribute, require_name, require_precision
-from dynamodb_counters._declarations.default_keys import Fields, field_names, named_key
+from dynamodb_counters._declarations.checks import require_attribute, require_precision
+from dynamodb_counters._declarations.composites import Grouped
+from dynamodb_counters._declarations.default_keys import Fields, named_key
 from dynamodb_counters._declarations.frozen import shown
 from dynamodb_counters._declarations.measures import Count
 from dynamodb_counters._declarations.sources import Event, Items
@@ -17,7 +18,6 @@ from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.decimals import format_number
 from dynamodb_counters._items.derived_fields import LOG
 from dynamodb_counters._items.log_bins import LEAST_ERROR, MOST_ERROR
-from dynamodb_counters._timeline.tiers import Tier
 from dynamodb_counters.errors import InvalidArgumentError
 
 IN_BIN: Final = "values"
@@ -25,7 +25,7 @@ IN_BIN: Final = "values"
 
 
 @dataclass(frozen=True, slots=True)
-class Percentiles:
+class Percentiles(Grouped):
     """How the values of a number are distributed in each group: percentiles with a relative error that is guaranteed.
 
     It counts the values of each bin; bins grow with the values, so their number grows with the logarithm of these. All
@@ -79,10 +79,7 @@ class Percentiles:
     __repr__ = shown
 
     def __post_init__(self) -> None:
-        require_name(self.name)
-        if not isinstance(self.source, Event | Items):
-            raise InvalidArgumentError("source", self.source, "an Event or Items")
-        object.__setattr__(self, "by", field_names("by", self.by))
+        self._require_group()
         require_attribute("attribute", self.attribute)
         is_number = isinstance(self.error, float | int | Decimal) and not isinstance(self.error, bool)
         if not is_number or not LEAST_ERROR <= Decimal(str(self.error)) <= MOST_ERROR:
@@ -90,36 +87,20 @@ class Percentiles:
         if self.time is not None:
             require_attribute("time", self.time)
         require_precision(self.precision)
-        if self.time is not None and f"{self.time}:{self._tier.name}" in self.fields:
-            allowed = f"fields other than '{self.time}:{self._tier.name}', which the time is"
-            raise InvalidArgumentError("by", self.by, allowed)
+        if self.time is not None and self._unit_field in self.fields:
+            raise InvalidArgumentError("by", self.by, f"fields other than {self._unit_field!r}, which the time is")
         _ = self._counted
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The attributes that make up a group."""
-        return tuple(self.by)
-
-    @property
-    def _tier(self) -> Tier:
-        return require_precision(self.precision)
 
     @property
     def _counted(self) -> Aggregate:
         """The aggregate that counts the values of each bin, in a shelf of pages per group and unit of time."""
-        shelved = () if self.time is None else (f"{self.time}:{self._tier.name}",)
+        shelved = () if self.time is None else (self._unit_field,)
         in_bin = f"{self.attribute}:{LOG}{format_number(Decimal(str(self.error)))}"
-        return Aggregate(
+        return self._part(
             self.name,
-            self.source,
             pk=named_key(self.name, self.fields),
             sk=named_key(self.name, (*shelved, in_bin)),
             measures={IN_BIN: Count()},
-            where=self.where,
-            on_expiry=self.on_expiry,
-            max_groups=self.max_groups,
-            on_change=self.on_change,
-            retention=self.retention,
             pages=True,
             _shelved=len(shelved),
         )
