@@ -9,23 +9,10 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Aggregate, Average, Declaration, Event, Histogram, Measure, Window
 from dynamodb_counters._declarations.event_attributes import json_schema
-from dynamodb_counters._declarations.kinds import Read, group_fields, longest_of, read_by
+from dynamodb_counters._declarations.kinds import group_fields, longest_of, read_by
 from dynamodb_counters._declarations.quotas import MOST_CALLS, Quota
-from dynamodb_counters._http.parameters import (
-    DEFAULT_COUNT,
-    DEFAULT_LAST,
-    DEFAULT_LIMIT,
-    DEFAULT_STEP,
-    MAX_COUNT,
-    MAX_DURATION,
-    MAX_LIMIT,
-    MAX_STEPS,
-    OPTIONS,
-    ORDERS,
-    SHARES,
-    SPAN,
-    leaderboard_fields,
-)
+from dynamodb_counters._http import parameters as limits
+from dynamodb_counters._http.parameters import OPTIONS, ORDERS, PATHS, SPAN, leaderboard_fields
 from dynamodb_counters._http.problems import PROBLEM_JSON
 from dynamodb_counters._http.quota_resources import LEASE
 from dynamodb_counters._timeline.calendars import NAMED_PERIODS, PERIODS
@@ -48,7 +35,7 @@ _OPTIONS: Final[dict[str, tuple[str, Json]]] = {
     ),
     "count": (
         "Maximum number of groups, values or closed periods",
-        {**_FROM_ONE, "maximum": MAX_COUNT, "default": DEFAULT_COUNT},
+        {**_FROM_ONE, "maximum": limits.MAX_COUNT, "default": limits.DEFAULT_COUNT},
     ),
     "start": ("First moment of the span, with a UTC offset", _TIME),
     "end": ("First moment after the span, with a UTC offset", _TIME),
@@ -61,15 +48,15 @@ _OPTIONS: Final[dict[str, tuple[str, Json]]] = {
     ),
     "limit": (
         "Maximum number of events or groups; a page may have fewer, even none, before the last",
-        {**_FROM_ONE, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
+        {**_FROM_ONE, "maximum": limits.MAX_LIMIT, "default": limits.DEFAULT_LIMIT},
     ),
     "next": ("The 'next' of the page before", _TEXT),
     "last": ("Length of the trailing window in minutes, hours or days, at most {longest}", _DURATION),
     "step": (
-        f"Length of a step, or hour, day, week, month, year; at most {MAX_STEPS} steps, all whole",
+        f"Length of a step, or hour, day, week, month, year; at most {limits.MAX_STEPS} steps, all whole",
         {"type": "string", "pattern": f"{_DURATION['pattern']}|^({'|'.join(PERIODS)})$"},
     ),
-    "p": ("Shares of the percentiles: 0.5 is the median, 1 the maximum", {**_TEXT, "pattern": f"^{SHARES}$"}),
+    "p": ("Shares of the percentiles: 0.5 is the median, 1 the maximum", {**_TEXT, "pattern": f"^{limits.SHARES}$"}),
     "order": ("From which end", {"type": "string", "enum": list(ORDERS)}),
     "as_of": ("End of the window, with a UTC offset, in the years 1970 to 9998; default: now", _TIME),
 }
@@ -97,7 +84,7 @@ def openapi(
     >>> sorted(openapi([])["paths"])
     ['/openapi.json']
     """
-    paths: Json = {"/openapi.json": _get("This OpenAPI document", "openapi", (), (), {"type": "object"})}
+    paths: Json = {"/openapi.json": _read("This OpenAPI document", "openapi", [], {"type": "object"})}
     for quota in quotas:
         paths |= _quota_paths(quota)
     counted = list[Declaration]()
@@ -123,73 +110,39 @@ def openapi(
 
 
 def _aggregate_paths(aggregate: Aggregate) -> Json:
-    if (read := read_by(aggregate)) != "get":
-        return _own_paths(aggregate, read)
-    name, base = aggregate.name, f"/v1/aggregates/{aggregate.name}"
-    fields, values = aggregate.fields, _values(aggregate.fields)
+    read, fields, values = read_by(aggregate), group_fields(aggregate), _values(group_fields(aggregate))
+    if read == "active":
+        return _get("active", aggregate, fields, _object({"active": _TEXT, "values": values, **_COUNT}))
+    if read == "extremes":
+        value = {"value": {"anyOf": [_NUMBER, _TIME]}, "items": _NUMBER, "shown": _TEXTS, **_STANDING}
+        ends = dict.fromkeys(ORDERS, _array(_object(value)))
+        return _get("extremes", aggregate, fields, _object({"extremes": _TEXT, "values": values}, ends))
+    if read != "get":
+        percentiles = {"type": "object", "additionalProperties": {**_NUMBER, "nullable": True}}
+        ends = dict.fromkeys(SPAN if aggregate._shelved else (), _TIME)
+        told = {"count": _NUMBER, "percentiles": percentiles, **ends, **_STANDING}
+        answer = _object({"distribution": _TEXT, "values": values, **told})
+        return _get(read, aggregate, fields, answer)
     measures = _object({measure: _measure(kind) for measure, kind in aggregate.measures.items()})
     group = _object({"aggregate": _TEXT, "values": values, "measures": measures, **_STANDING})
-    paths = {base: _get(f"One group of {name}", f"get_{name}", fields, OPTIONS["group"], group)}
+    paths = _get("get", aggregate, fields, group)
     if aggregate.write_shards == 1:
-        summary, partition = f"All groups of {name} in one partition, page by page", aggregate._listed_by
-        groups = _object({"groups": _array(group), "next": _NEXT})
-        paths[f"{base}/groups"] = _get(summary, f"groups_{name}", partition, OPTIONS["groups"], groups)
+        page = _object({"groups": _array(group), "next": _NEXT})
+        paths |= _get("groups", aggregate, aggregate._listed_by, page)
     if aggregate.ranking is not None:
         entries = _array(_object({"values": values, "score": _NUMBER, **_STANDING}))
         ranked = _object({"aggregate": _TEXT, "ranked": entries})
-        summary = f"Top groups of {name}"
-        paths[f"{base}/top"] = _get(summary, f"top_{name}", leaderboard_fields(aggregate), OPTIONS["top"], ranked)
+        paths |= _get("top", aggregate, leaderboard_fields(aggregate), ranked)
     return paths
 
 
 def _window_paths(window: Window) -> Json:
-    name, base, fields = window.name, f"/v1/windows/{window.name}", window.fields
-    identity = {"window": _TEXT, "values": _values(fields)}
-    count = _object({**identity, **_COUNT}, _STATEMENT)
-    closed = _object({**identity, "closed": _array(_object({**_COUNT, **_STATEMENT}))})
-    series = _object({**identity, "series": _array(_object(_COUNT))})
-    paths = {
-        base: _get(f"Count of {name} in a span or period", f"window_{name}", fields, OPTIONS["window"], count),
-        f"{base}/series": _get(f"Counts of {name} by step", f"series_{name}", fields, OPTIONS["series"], series),
-    }
+    identity, fields = {"window": _TEXT, "values": _values(window.fields)}, window.fields
+    paths = _get("window", window, fields, _object({**identity, **_COUNT}, _STATEMENT))
+    paths |= _get("series", window, fields, _object({**identity, "series": _array(_object(_COUNT))}))
     if window.retention is None:
-        summary = f"Last closed periods of {name}"
-        paths[f"{base}/closed"] = _get(summary, f"closed_{name}", fields, OPTIONS["closed"], closed)
-    return _bounded(paths, window.longest)
-
-
-def _own_paths(aggregate: Aggregate, read: Read) -> Json:
-    """The path of an aggregate that only a read of its own understands."""
-    name, fields, options = aggregate.name, group_fields(aggregate), OPTIONS[read]
-    values = _values(fields)
-    if read == "active":
-        answer = _object({"active": _TEXT, "values": values, **_COUNT})
-        paths = {f"/v1/active/{name}": _get(f"Active members of {name}", f"active_{name}", fields, options, answer)}
-    elif read == "extremes":
-        value = {"value": {"anyOf": [_NUMBER, _TIME]}, "items": _NUMBER, "shown": _TEXTS, **_STANDING}
-        ends = dict.fromkeys(ORDERS, _array(_object(value)))
-        answer = _object({"extremes": _TEXT, "values": values}, ends)
-        paths = {f"/v1/extremes/{name}": _get(f"Extremes of {name}", f"extremes_{name}", fields, options, answer)}
-    else:
-        ends = dict.fromkeys(SPAN, _TIME) if aggregate._shelved else {}
-        percentiles = {"type": "object", "additionalProperties": {**_NUMBER, "nullable": True}}
-        told = {"count": _NUMBER, "percentiles": percentiles, **ends, **_STANDING}
-        answer = _object({"distribution": _TEXT, "values": values, **told})
-        path = _get(f"Percentiles of {name}", f"distribution_{name}", fields, options, answer)
-        paths = {f"/v1/distributions/{name}": path}
-    return _bounded(paths, longest_of(aggregate) if aggregate._shelved else None)
-
-
-def _bounded(paths: Json, longest: timedelta | None) -> Json:
-    """The paths with their longest span, and defaults."""
-    longest = min(longest or MAX_DURATION, MAX_DURATION)
-    defaults = {"last": min(DEFAULT_LAST, longest), "step": min(DEFAULT_STEP, longest)}
-    for operation in (path["get"] for path in paths.values()):
-        for parameter in operation["parameters"]:
-            if (default := defaults.get(parameter["name"])) is not None:
-                parameter["description"] = parameter["description"].format(longest=_text(longest))
-                schema = parameter["schema"]
-                parameter["schema"] = {**schema, "default": _text(default), "example": _text(default)}
+        closed = _array(_object({**_COUNT, **_STATEMENT}))
+        paths |= _get("closed", window, fields, _object({**identity, "closed": closed}))
     return paths
 
 
@@ -199,19 +152,18 @@ def _text(duration: timedelta) -> str:
 
 
 def _event_paths(event: Event) -> Json:
-    name = event.name
     if event._declared_attributes is not None:
         values = json_schema(event._declared_attributes, openapi=True)
     else:
         # A key's fields are strings or numbers.
         values = _object({field: {} for field in event.fields})
     page = _object({"event": _TEXT, "events": _array(values), "next": _NEXT})
-    required = event._pk_template.fields if event.packed is None else ()
-    path = _get(f"Events {name}, page by page", f"events_{name}", required, OPTIONS["events"], page)
+    paths = _get("events", event, event._pk_template.fields if event.packed is None else (), page)
     if event.packed is not None:
+        [path] = paths.values()
         span = ({**option, "required": True} for option in _options(SPAN))
         path["get"]["parameters"] += [*span, *_fields(event.fields, event.packed._tenants)]
-    return {f"/v1/events/{name}": path}
+    return paths
 
 
 def _quota_paths(quota: Quota) -> Json:
@@ -223,7 +175,7 @@ def _quota_paths(quota: Quota) -> Json:
     group = {"values": {**values, "additionalProperties": False}} if quota.by else {}
     take = {"n": {**calls, "default": 1}, "id": {**lease, "description": "The same id takes once in a period"}}
     give_back = {"n": {**calls, "description": "Default: all that was taken"}}
-    path = _get(f"State of the quota {name}", f"quota_{name}", quota.by, (), _object(state))
+    path = _read(f"State of the quota {name}", f"quota_{name}", _fields(quota.by, quota.by), _object(state))
     del path["get"]["responses"]["304"]
     taken, returned = _object({**state, **granted}), _object({**state, **given_back})
     taking, returning = _body(group, take), _body({**group, "lease": lease}, give_back)
@@ -239,14 +191,9 @@ def _body(required: Json, optional: Json) -> Json:
 
 
 def _post(summary: str, operation_id: str, body: Json, schema: Json, *more_errors: str) -> Json:
-    return {
-        "post": {
-            "summary": summary,
-            "operationId": operation_id,
-            "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
-            "responses": _responses(schema, "404", *more_errors, "413", "415"),
-        }
-    }
+    request = {"required": True, "content": {"application/json": {"schema": body}}}
+    responses = _responses(schema, "404", *more_errors, "413", "415")
+    return {"post": {"summary": summary, "operationId": operation_id, "requestBody": request, "responses": responses}}
 
 
 def _bind(operation: Json, tenant: Mapping[str, str]) -> None:
@@ -281,29 +228,34 @@ def _array(items: Json) -> Json:
     return {"type": "array", "items": items}
 
 
-def _get(summary: str, operation_id: str, required: Collection[str], optional: Iterable[str], schema: Json) -> Json:
-    responses = _responses(schema)
-    responses["304"] = {"description": "Not modified: the ETag matches If-None-Match"}
-    return {
-        "get": {
-            "summary": summary,
-            "operationId": operation_id,
-            "parameters": [*_fields(required, required), *_options(optional)],
-            "responses": responses,
-        }
-    }
+def _get(resource: str, declared: Declaration | Event, required: Collection[str], answer: Json) -> Json:
+    """The path of a resource of a declaration."""
+    (path, summary), name = PATHS[resource], declared.name
+    longest = None if isinstance(declared, Event) or "last" not in OPTIONS[resource] else longest_of(declared)
+    asked = [*_fields(required, required), *_options(OPTIONS[resource], longest)]
+    return {f"/v1/{path.format(name)}": _read(summary.format(name), f"{resource}_{name}", asked, answer)}
+
+
+def _read(summary: str, operation_id: str, asked: list[Json], answer: Json) -> Json:
+    responses = {**_responses(answer), "304": {"description": "Not modified: the ETag matches If-None-Match"}}
+    return {"get": {"summary": summary, "operationId": operation_id, "parameters": asked, "responses": responses}}
 
 
 def _fields(names: Iterable[str], required: Container[str]) -> list[Json]:
-    return [
-        {"name": name, "in": "query", **({"required": True} if name in required else {}), "schema": _TEXT}
-        for name in names
-    ]
+    return [{"name": name, "in": "query", "required": name in required, "schema": _TEXT} for name in names]
 
 
-def _options(names: Iterable[str]) -> list[Json]:
-    described = [(name, *_OPTIONS[name]) for name in names]
-    return [{"name": name, "in": "query", "description": text, "schema": schema} for name, text, schema in described]
+def _options(names: Iterable[str], longest: timedelta | None = None) -> list[Json]:
+    """Parameters that are no fields; those of a span with the longest one, and their defaults."""
+    longest, found = min(longest or limits.MAX_DURATION, limits.MAX_DURATION), []
+    defaults = {"last": limits.DEFAULT_LAST, "step": limits.DEFAULT_STEP}
+    for name in names:
+        text, schema = _OPTIONS[name]
+        if name in defaults:
+            default = _text(min(defaults[name], longest))
+            text, schema = text.format(longest=_text(longest)), {**schema, "default": default, "example": default}
+        found.append({"name": name, "in": "query", "description": text, "schema": schema})
+    return found
 
 
 def _post_batch(counted: list[Declaration]) -> Json:
@@ -318,7 +270,7 @@ def _post_batch(counted: list[Declaration]) -> Json:
         if names:
             member = declarable.__name__.lower()
             entry = _body({member: {"type": "string", "enum": names}, "values": _TEXTS}, options)
-            body["properties"][kind] = {"type": "array", "minItems": 1, "maxItems": MAX_COUNT, "items": entry}
+            body["properties"][kind] = {**_array(entry), "minItems": 1, "maxItems": limits.MAX_COUNT}
             answer["properties"][kind] = _array({"$ref": f"#/components/schemas/{schema}"})
     return _post("Many groups of any aggregates, and spans of any windows", "batch", body, answer)
 

@@ -30,8 +30,23 @@ _CALENDAR: Final = ("tz", "anchor")
 _PAGE: Final = ("limit", "next", "consistent")
 _SPANS: Final = ("last", "as_of", *SPAN, "period", "of", *_CALENDAR)
 
+PATHS: Final[Mapping[str, tuple[str, str]]] = {
+    "get": ("aggregates/{}", "One group of {}"),
+    "groups": ("aggregates/{}/groups", "All groups of {} in one partition, page by page"),
+    "top": ("aggregates/{}/top", "Top groups of {}"),
+    "window": ("windows/{}", "Count of {} in a span or period"),
+    "series": ("windows/{}/series", "Counts of {} by step"),
+    "closed": ("windows/{}/closed", "Last closed periods of {}"),
+    "active": ("active/{}", "Active members of {}"),
+    "distribution": ("distributions/{}", "Percentiles of {}"),
+    "distributions": ("distributions/{}", "Percentiles of {}"),
+    "extremes": ("extremes/{}", "Extremes of {}"),
+    "events": ("events/{}", "Events {}, page by page"),
+}
+"""By resource of a declaration: its path, and what it is."""
+
 OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "group": ("consistent",),
+    "get": ("consistent",),
     "groups": _PAGE,
     "top": ("count",),
     "window": (*_SPANS, "consistent"),

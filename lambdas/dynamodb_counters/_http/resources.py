@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from itertools import accumulate
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
 
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._declarations.groups import Group
-from dynamodb_counters._declarations.kinds import Read, group_fields, longest_of, read_by
+from dynamodb_counters._declarations.kinds import group_fields, longest_of, read_by
 from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES, Clock, event_page, page_of
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.parameters import (
@@ -20,6 +21,7 @@ from dynamodb_counters._http.parameters import (
     MAX_STEPS,
     OPTIONS,
     ORDERS,
+    PATHS,
     Position,
     QueryParameters,
     body_values,
@@ -40,6 +42,8 @@ from dynamodb_counters._timeline.intervals import Span, plan_queries, read_cost
 from dynamodb_counters._timeline.times import utc
 
 Bound: TypeAlias = Mapping[str, str]
+Values: TypeAlias = dict[str, str]
+Fields: TypeAlias = tuple[str, ...]
 _NONE: Final[Bound] = MappingProxyType({})
 
 MAX_READ_UNITS: Final = 650
@@ -48,13 +52,12 @@ MAX_READ_UNITS: Final = 650
 MAX_UNITS: Final = 1300
 """Units of time of one read of percentiles: a page each, of 4 KB at most unless it has split, so 650 read units."""
 
-_BATCH: Final[dict[str, tuple[str, type[Any], tuple[str, ...]]]] = {
-    "groups": ("aggregate", Aggregate, ()),
-    "windows": ("window", Window, OPTIONS["batch"]),
-}
-"""By the member of a batch: the member of an entry that names a declaration, its kind, and its options."""
+_BATCH: Final = {"groups": ("aggregate", ()), "windows": ("window", OPTIONS["batch"])}
+"""By the member of a batch: the member of an entry that names a declaration, and its options."""
 
-_Declared = TypeVar("_Declared", Aggregate, Window, Event)
+_FIELDS: Final[dict[str, Callable[[Any], Fields]]] = {"groups": attrgetter("_listed_by"), "top": leaderboard_fields}
+"""Fields that a request names, where these are not those of one group."""
+
 _Counted = TypeVar("_Counted")
 
 
@@ -68,12 +71,13 @@ class CountResources:
         self._counters = counters
         self._table = counters._table  # noqa: SLF001 - the readers of many windows at once
         self._clock = clock
-        self._declarations: dict[str, Declaration | Event] = {declared.name: declared for declared in declarations}
+        self._served = dict[str, dict[str, Declaration | Event]]()
+        for one in declarations:
+            read = read_by(one) if isinstance(one, Aggregate) else "window" if isinstance(one, Window) else "events"
+            self._served.setdefault(_section(read), {})[one.name] = one
 
-    def group(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
-        aggregate = self._declared(name, Aggregate)
-        parameters = QueryParameters.parse(query_string, aggregate.fields, OPTIONS["group"], bound)
-        values = parameters.values(aggregate.fields)
+    def get(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
+        aggregate, parameters, values = self._asked("get", name, query_string, bound)
         return group_json(name, self._counters.get(aggregate, values, consistent=parameters.consistent()))
 
     def batch(self, document: object, bound: Bound = _NONE) -> dict[str, Any]:
@@ -95,35 +99,28 @@ class CountResources:
 
     def groups(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         """List the groups of an aggregate in one partition, page by page."""
-        aggregate = self._declared(name, Aggregate)
+        aggregate, parameters, values = self._asked("groups", name, query_string, bound)
         if aggregate.write_shards > 1:
             raise bad_request(f"{name!r} is sharded over several partitions; request one group at a time")
-        fields = aggregate._listed_by
-        parameters = QueryParameters.parse(query_string, fields, OPTIONS["groups"], bound)
-        values, consistent = parameters.values(fields), parameters.consistent()
+        consistent = parameters.consistent()
         groups = self._counters.scan(aggregate, values, after=parameters.after().sk, consistent=consistent)
         listed = ((Position(0, "", key), group_json(name, group)) for key, group in groups)
         return page_of("groups", listed, parameters, self._clock)
 
     def top(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
-        aggregate = self._declared(name, Aggregate)
-        fields = leaderboard_fields(aggregate)
-        parameters = QueryParameters.parse(query_string, fields, OPTIONS["top"], bound)
-        ranked = self._counters.top(aggregate, parameters.values(fields), count=parameters.count())
+        aggregate, parameters, values = self._asked("top", name, query_string, bound)
+        ranked = self._counters.top(aggregate, values, count=parameters.count())
         entries = [{"values": dict(one.values), "score": one.score, **_standing(one)} for one in ranked]
         return {"aggregate": name, "ranked": _fitting(entries)}
 
     def window(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
-        window = self._declared(name, Window)
-        parameters = QueryParameters.parse(query_string, window.fields, OPTIONS["window"], bound)
+        window, parameters, _ = self._asked("window", name, query_string, bound)
         [found] = self._windows([(window, parameters)], consistent=parameters.consistent())
         return found
 
     def closed(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         """The statements of a group's last closed periods, in order."""
-        window = self._declared(name, Window)
-        parameters = QueryParameters.parse(query_string, window.fields, OPTIONS["closed"], bound)
-        values = parameters.values(window.fields)
+        window, parameters, values = self._asked("closed", name, query_string, bound)
         closed = closed_periods(self._table, window, values, last=parameters.count())
         return {"window": name, "values": values, "closed": [_statement_json(one) for one in closed]}
 
@@ -148,9 +145,7 @@ class CountResources:
         ]
 
     def series(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
-        window = self._declared(name, Window)
-        parameters = QueryParameters.parse(query_string, window.fields, OPTIONS["series"], bound)
-        values = parameters.values(window.fields)
+        window, parameters, values = self._asked("series", name, query_string, bound)
         interval = parameters.interval(window, self._clock(), is_series=True)
         step, zone, anchor = parameters.step(interval), parameters.zone(), parameters.anchor()
         length = timedelta(seconds=interval.end - interval.start)
@@ -165,13 +160,13 @@ class CountResources:
 
     def active(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         """The number of members that were active in a span."""
-        aggregate, parameters, values = self._own(name, query_string, bound, "active")
+        aggregate, parameters, values = self._asked("active", name, query_string, bound)
         found = self._between(ActiveReader(self._table, aggregate, values), aggregate, parameters)
         return {"active": name, "values": values, **_count_json(found)}
 
-    def distribution(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
+    def distributions(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         """Percentiles of a group; of a span, if they are counted by time."""
-        aggregate, parameters, values = self._own(name, query_string, bound, "distribution", "distributions")
+        aggregate, parameters, values = self._asked("distributions", name, query_string, bound)
         shares = parameters.shares()
         if aggregate._shelved:
             found = self._between(DistributionReader(self._table, aggregate, values), aggregate, parameters)
@@ -181,19 +176,19 @@ class CountResources:
 
     def extremes(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         """The first values of a group, from either end; one, if only that is kept."""
-        aggregate, parameters, values = self._own(name, query_string, bound, "extremes")
+        aggregate, parameters, values = self._asked("extremes", name, query_string, bound)
         order, count = parameters.order(aggregate._only or ORDERS[0]), parameters.count()
         asked = {"consistent": parameters.consistent(), "forward": order == "smallest"}
         found = read_extremes(self._table, aggregate, values, 1 if aggregate._only else count, **asked)
         return {"extremes": name, "values": values, order: _fitting([*map(extreme_json, found)])}
 
-    def _own(
-        self, name: str, query_string: str, bound: Bound, *reads: Read
-    ) -> tuple[Aggregate, QueryParameters, dict[str, str]]:
-        aggregate = self._declared(name, Aggregate, *reads)
-        fields = group_fields(aggregate)
-        parameters = QueryParameters.parse(query_string, fields, OPTIONS[read_by(aggregate)], bound)
-        return aggregate, parameters, parameters.values(fields)
+    def _asked(self, resource: str, name: str, query_string: str, bound: Bound) -> tuple[Any, QueryParameters, Values]:
+        """The declaration that a request reads, its parameters, and the values that it names."""
+        declared = self._declared(name, _section(resource))
+        fields = _FIELDS.get(resource, group_fields)(declared)
+        options = OPTIONS[read_by(declared) if resource == "distributions" else resource]
+        parameters = QueryParameters.parse(query_string, fields, options, bound)
+        return declared, parameters, parameters.values(fields)
 
     def _between(
         self, reader: SpanReader[Aggregate, _Counted], aggregate: Aggregate, parameters: QueryParameters
@@ -204,27 +199,21 @@ class CountResources:
         return reader.between(utc(span.start), utc(span.end), consistent=parameters.consistent())
 
     def events(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
-        event = self._declared(name, Event)
+        event = self._declared(name, "events")
         parameters = QueryParameters.parse(query_string, *event_parameters(event), bound)
         return {"event": name, **event_page(self._counters, event, parameters, self._clock)}
 
-    def _declared(self, name: str, kind: type[_Declared], *reads: Read) -> _Declared:
-        """A declaration of a kind; an aggregate only if it is for one of the reads, by default `get`."""
-        wanted = reads or ("get",)
-        known: dict[str, _Declared] = {
-            one.name: one
-            for one in self._declarations.values()
-            if isinstance(one, kind) and (not isinstance(one, Aggregate) or read_by(one) in wanted)
-        }
+    def _declared(self, name: str, section: str) -> Any:
+        """The declaration of a name among those whose paths begin with a section."""
+        known = self._served.get(section, {})
         if name not in known:
-            what = reads[0] if reads else kind.__name__.lower()
-            detail = f"no {what} {name!r:.120}; available: {', '.join(known) or 'none'}"
+            detail = f"no {section.removesuffix('s')} {name!r:.120}; available: {', '.join(known) or 'none'}"
             raise ProblemError(HTTPStatus.NOT_FOUND, detail)
         return known[name]
 
     def _requested(self, kind: str, index: int, entry: object, bound: Bound) -> tuple[Any, QueryParameters]:
         """A declaration, and the values and options of an entry."""
-        where, (member, declarable, options) = f"{kind}[{index}]", _BATCH[kind]
+        where, (member, options) = f"{kind}[{index}]", _BATCH[kind]
         if not isinstance(entry, Mapping) or not {member, "values"} <= entry.keys() <= {member, "values", *options}:
             allowed = f", and of {', '.join(options)}" if options else ""
             raise bad_request(f"invalid {where}: expected an object with members {member!r} and 'values'{allowed}")
@@ -232,9 +221,13 @@ class CountResources:
         for each, value in texts.items():
             if not isinstance(value, str):
                 raise bad_request(f"invalid {where}.{each}: expected a string")
-        declared: Aggregate | Window = self._declared(texts.pop(member), declarable)
+        declared: Aggregate | Window = self._declared(texts.pop(member), f"{member}s")
         values = body_values(f"{where}.values", entry["values"], declared.fields, bound)
         return declared, QueryParameters({**values, **texts})
+
+
+def _section(resource: str) -> str:
+    return PATHS[resource][0].partition("/")[0]
 
 
 def _batch_entries(document: object) -> Mapping[str, list[object]]:

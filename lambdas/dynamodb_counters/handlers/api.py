@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from http import HTTPStatus
 from itertools import chain
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
@@ -22,6 +22,7 @@ from dynamodb_counters._http.gateway_requests import MAX_BODY_BYTES, body_text, 
 from dynamodb_counters._http.live_page import page_response
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.openapi import openapi
+from dynamodb_counters._http.parameters import PATHS
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._http.quota_resources import QuotaResources
 from dynamodb_counters._http.resources import CountResources
@@ -55,20 +56,6 @@ def _quotas() -> tuple[Quota, ...]:
     return cast("tuple[Quota, ...]", decode(os.environ.get("QUOTAS", "[]")))
 
 
-_COUNTS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
-    "/v1/aggregates/<name>": CountResources.group,
-    "/v1/aggregates/<name>/groups": CountResources.groups,
-    "/v1/aggregates/<name>/top": CountResources.top,
-    "/v1/windows/<name>": CountResources.window,
-    "/v1/windows/<name>/series": CountResources.series,
-    "/v1/windows/<name>/closed": CountResources.closed,
-    "/v1/active/<name>": CountResources.active,
-    "/v1/distributions/<name>": CountResources.distribution,
-    "/v1/extremes/<name>": CountResources.extremes,
-    "/v1/events/<name>": CountResources.events,
-}
-
-
 def _answered(answer: Callable[..., dict[str, Any]], *, is_kept: bool = False) -> Callable[..., Response[str]]:
     def respond(**path: str) -> Response[str]:
         request, tenant = app.current_event.raw_event, _tenant()
@@ -82,8 +69,8 @@ def _answered(answer: Callable[..., dict[str, Any]], *, is_kept: bool = False) -
     return respond
 
 
-for _path, _read in _COUNTS.items():
-    app.get(_path)(_answered(_read, is_kept=True))
+for _path, _resource in {path: resource for resource, (path, _) in PATHS.items()}.items():
+    app.get(f"/v1/{_path.format('<name>')}")(_answered(getattr(CountResources, _resource), is_kept=True))
 app.post("/v1/batch")(_answered(CountResources.batch))
 app.get("/v1/quotas/<name>")(_answered(QuotaResources.state))
 app.post("/v1/quotas/<name>/take")(_answered(QuotaResources.take))

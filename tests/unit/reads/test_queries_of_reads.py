@@ -77,7 +77,7 @@ def test_queries_are_as_consistent_as_asked(
 @pytest.mark.parametrize(
     ("resource", "name", "query"),
     [
-        ("group", "views", "url=/"),
+        ("get", "views", "url=/"),
         ("groups", "views", "url=/"),
         ("window", "usage", "url=/&last=1h"),
         ("window", "usage", "url=/&period=month"),
