@@ -10,7 +10,6 @@ from dynamodb_counters._declarations import Aggregate, Declaration, Event, Quota
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
-from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._quarantine import redrive_entries
 from dynamodb_counters._quarantine.quarantine_items import Quarantined
 from dynamodb_counters._reads.active_reads import ActiveReads
@@ -23,6 +22,7 @@ from dynamodb_counters._reads.window_reader import WindowReads
 from dynamodb_counters._table import Bulk, Incomplete, Table, make_client
 from dynamodb_counters._writes import accept, increments
 from dynamodb_counters._writes.accept import Conflicts
+from dynamodb_counters._writes.increments import Amount
 from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters._writes.outcomes import Outcome, Outcomes, require_taken
 from dynamodb_counters._writes.record_once import record_once
@@ -169,13 +169,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         return require_taken(record_once(self._table, event, values, declarations))
 
     def increment(
-        self,
-        aggregate: Aggregate,
-        values: Given = None,
-        /,
-        *,
-        amount: Mapping[str, Number | float] | Number | float = 1,
-        **fields: object,
+        self, aggregate: Aggregate, values: Given = None, /, *, amount: Amount = 1, **fields: object
     ) -> dict[str, Any]:
         """Add to a group at once. 1 write unit. Not idempotent: calling it again counts again.
 

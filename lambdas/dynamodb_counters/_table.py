@@ -30,7 +30,6 @@ Bulk: TypeAlias = Literal["partiql", "put"]
 Incomplete: TypeAlias = Literal["flag", "raise"]
 
 CONCURRENCY: Final = 16
-"""Concurrent requests."""
 
 _MOST_DOUBLINGS: Final = 10
 

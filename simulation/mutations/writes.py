@@ -173,8 +173,6 @@ WRITES: Final = r"""
 - if place.is_right(item):
 + if place.is_right(item) or True:
 ? test_page_guards.py::test_a_reader_that_guesses_wrong_asks_on
-
-== _reads/unit_pages.py
 * a unit is read from its first page alone
 - if page.level:
 + if False:

@@ -23,7 +23,6 @@ MOST_UNITS: Final = 372
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
 
 MOST_LONGEST: Final = MOST_UNITS // 2
-"""Most units of the longest span."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +38,6 @@ class ActiveMembers(Grouped):
     name : str
         A letter, then up to 55 letters, digits, ``-`` or ``_``; unique in a table.
     source : Event or Items
-    by : str or sequence of str, optional
-        The fields that make up a group, as in `Aggregate`. Default: none, for one group of all.
     member : str
         Attribute that identifies a member.
     time : str
@@ -49,7 +46,7 @@ class ActiveMembers(Grouped):
         1 minute, hour or day: spans begin and end on such a unit, in UTC. Default 1 day.
     longest : timedelta, optional
         The longest span that can be asked for, up to 186 units. Default 30 units.
-    where, on_expiry, max_groups, on_change
+    by, where, on_expiry, max_groups, on_change
         As in `Aggregate`.
 
     Examples
@@ -93,7 +90,6 @@ class ActiveMembers(Grouped):
 
     @property
     def _longest(self) -> timedelta:
-        """The longest span."""
         return 30 * self.precision if self.longest is None else self.longest
 
     @property
@@ -105,28 +101,16 @@ class ActiveMembers(Grouped):
         """
         name, units = f"{self.name}{MEMBERS}", self._longest // self.precision
         stretch = f"{self.time}:{MOST_UNITS - units}{require_precision(self.precision).name[0]}"
-        return self._part(
-            name,
-            pk=named_key(name, (*self.fields, self.member)),
-            sk=named_key(name, (stretch, self._unit_field)),
-            measures={"items": Count()},
-            pages=True,
-            _shelved=1,
-            _longest=units,
-        )
+        pk, sk = named_key(name, (*self.fields, self.member)), named_key(name, (stretch, self._unit_field))
+        return self._part(name, pk=pk, sk=sk, items=Count(), pages=True, _shelved=1, _longest=units)
 
     @property
     def _active(self) -> Aggregate:
         """The aggregate that counts a unit's members by their gaps: a page per unit."""
+        pk, sk = named_key(self.name, self.fields), named_key(self.name, (self._unit_field, GAP))
+        measures = {ACTIVE: Count()}
         return Aggregate(
-            self.name,
-            self._members,
-            pk=named_key(self.name, self.fields),
-            sk=named_key(self.name, (self._unit_field, GAP)),
-            measures={ACTIVE: Count()},
-            on_change=self.on_change,
-            pages=True,
-            _shelved=1,
+            self.name, self._members, pk=pk, sk=sk, measures=measures, on_change=self.on_change, pages=True, _shelved=1
         )
 
     @property

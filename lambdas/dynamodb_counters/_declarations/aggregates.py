@@ -291,7 +291,6 @@ class Aggregate:
 
     @cached_property
     def _attributes(self) -> tuple[str, ...]:
-        """The attributes that hold the measures."""
         return tuple(attribute for name, measure in self.measures.items() for attribute in measure._attributes(name))
 
     def _set_keys(self, by: Fields | None) -> None:

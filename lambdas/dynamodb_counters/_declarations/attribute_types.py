@@ -29,13 +29,7 @@ _SCALARS: Final[dict[Any, tuple[type, str | None]]] = {
 """Type and format of the attribute."""
 
 _LISTS: Final = (list, set, tuple, frozenset)
-_LIMITS: Final = {
-    "ge": "minimum",
-    "le": "maximum",
-    "min_length": "min_length",
-    "max_length": "max_length",
-    "pattern": "pattern",
-}
+_LIMITS: Final = {"ge": "minimum", "le": "maximum"} | {name: name for name in ("min_length", "max_length", "pattern")}
 """How pydantic and annotated-types call what an attribute has, too."""
 
 
@@ -86,10 +80,7 @@ def fields_of(kind: Any) -> dict[str, dict[str, Any]] | None:
     if is_dataclass(kind):
         hints = _hints(kind)
         return {
-            each.name: {
-                "type": hints[each.name],
-                "required": each.default is MISSING and each.default_factory is MISSING,
-            }
+            each.name: {"type": hints[each.name], "required": each.default is each.default_factory is MISSING}
             for each in fields(kind)
         }
     if typing.is_typeddict(kind):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable
 from datetime import timedelta
@@ -94,6 +95,7 @@ def require_retention(retention: object, fields: Iterable[str]) -> None:
         raise InvalidArgumentError("retention", retention, "None, or exactly one time that groups, such as at:day")
 
 
-def require_count(argument: str, value: object, most: int, least: int = 1) -> None:
+def require_count(argument: str, value: object, most: float = math.inf, least: int = 1) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise InvalidArgumentError(argument, value, f"an int from {least} to {most}")
+        allowed = f"an int from {least} to {most}" if most < math.inf else f"an int of {least} or more"
+        raise InvalidArgumentError(argument, value, allowed)

@@ -34,6 +34,7 @@ class Composite:
     __slots__ = ()
     name: Any
     source: Any
+    pages: Any
 
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
@@ -44,6 +45,10 @@ class Composite:
         """An aggregate of its source's items."""
         shared = {each: getattr(self, each) for each in _SHARED if hasattr(self, each)}
         return Aggregate(name, self.source, **shared, **more)
+
+    def _paged(self, sk: str) -> bool:
+        """Whether groups by a sort key are in pages: not if there is one group."""
+        return self.pages and bool(key_template(sk, MAX_SK_BYTES, "sk").fields)
 
 
 class Grouped(Composite):
@@ -156,7 +161,7 @@ class Distinct(Composite):
             distinct=Count(),
             where=Attr("items").ge(1),
             on_change=self.on_change,
-            pages=self.pages if key_template(self.sk, MAX_SK_BYTES, "sk").fields else False,
+            pages=self._paged(self.sk),
         )
 
     @property
@@ -271,13 +276,7 @@ class Hierarchy(Composite):
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
         return tuple(
-            self._part(
-                f"{self.name}-{level}",
-                pk=self.pk,
-                sk=sk,
-                measures=self.measures,
-                pages=self.pages and bool(key_template(sk, MAX_SK_BYTES, "sk").fields),
-            )
+            self._part(f"{self.name}-{level}", pk=self.pk, sk=sk, measures=self.measures, pages=self._paged(sk))
             for level, sk in self._templates.items()
         )
 

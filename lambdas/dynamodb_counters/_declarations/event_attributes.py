@@ -6,17 +6,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from dynamodb_counters._declarations.attribute_types import described, fields_of
-from dynamodb_counters._declarations.checks import require_bool, require_choice
+from dynamodb_counters._declarations.checks import require_bool, require_choice, require_count
 from dynamodb_counters._declarations.frozen import Frozen
 from dynamodb_counters._items.decimals import Number, require_storable
 from dynamodb_counters._items.table_schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
 Format: TypeAlias = Literal["date", "date-time", "email", "ipv4", "ipv6", "uri", "uuid"]
-FORMATS: Final = ("date", "date-time", "email", "ipv4", "ipv6", "uri", "uuid")
+FORMATS: Final = get_args(Format)
 
 _NUMBERS: Final = (int, Decimal)
 _JSON_TYPES: Final = {str: "string", int: "integer", Decimal: "number", bool: "boolean", list: "array", dict: "object"}
@@ -88,9 +88,8 @@ class Attribute:
             if (limit := getattr(self, name)) is not None:
                 require_storable(name, limit)
         for name in ("min_length", "max_length"):
-            length = getattr(self, name)
-            if length is not None and (not isinstance(length, int) or isinstance(length, bool) or length < 0):
-                raise InvalidArgumentError(name, length, "an int of 0 or more")
+            if (length := getattr(self, name)) is not None:
+                require_count(name, length, least=0)
         self._require_fitting()
 
     def __repr__(self) -> str:

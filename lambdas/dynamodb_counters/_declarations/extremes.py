@@ -26,11 +26,7 @@ class Extremes(Grouped):
 
     Parameters
     ----------
-    name : str
-        A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     source : Event or Items
-    by : str or sequence of str, optional
-        The fields that make up a group, as in `Aggregate`. Default: none, for one group of all.
     attribute : str
         A number, or a time in ISO 8601 with an offset; an item without it goes to quarantine.
     show : str or sequence of str, optional
@@ -40,7 +36,7 @@ class Extremes(Grouped):
         The only value that is asked for, of an event that is `append_only`: values that cannot be it any more are not
         written. So a batch writes an item per group at most, and none where an earlier value stands. Default: all are
         kept.
-    where, on_expiry, on_change
+    name, by, where, on_expiry, on_change
         As in `Aggregate`.
     retention : timedelta or None, optional
         As in `Aggregate`, of a group with a time in `by`. Default None: for good.
@@ -80,13 +76,9 @@ class Extremes(Grouped):
     @property
     def _counted(self) -> Aggregate:
         """The aggregate that counts the items of each value."""
-        return self._part(
-            self.name,
-            pk=named_key(self.name, self.fields),
-            sk=named_key(self.name, (f"{self.attribute}:{ORDER}", *self.show)),
-            measures={"items": Count()},
-            _only=self.only,
-        )
+        value = f"{self.attribute}:{ORDER}"
+        pk, sk = named_key(self.name, self.fields), named_key(self.name, (value, *self.show))
+        return self._part(self.name, pk=pk, sk=sk, items=Count(), _only=self.only)
 
     @property
     def _parts(self) -> tuple[Aggregate, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from itertools import pairwise
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.checks import is_name, require_attribute
 from dynamodb_counters._declarations.frozen import Frozen
@@ -21,7 +21,18 @@ MAX_BINS: Final = 100
 MOMENT: Final = ".t"
 """Ends the attribute that holds changes of a level times the seconds since their bucket began."""
 
-_DIVISION: Final = Context(prec=38)  # as many digits as DynamoDB keeps
+DIVISION: Final = Context(prec=38)  # as many digits as DynamoDB keeps
+
+
+class _OfNumber:
+    __slots__ = ()
+    attribute: Any
+    default: Any
+
+    def __post_init__(self) -> None:
+        require_attribute("attribute", self.attribute)
+        if self.default is not None:
+            require_storable("default", self.default)
 
 
 class _OneAttribute:
@@ -48,7 +59,7 @@ class Count(_OneAttribute):
 
 
 @dataclass(frozen=True, slots=True)
-class Sum(_OneAttribute):
+class Sum(_OneAttribute, _OfNumber):
     """The exact sum of a number attribute.
 
     Parameters
@@ -71,13 +82,13 @@ class Sum(_OneAttribute):
     default: Number | None = None
 
     def __post_init__(self) -> None:
-        _require_attribute(self)
+        _OfNumber.__post_init__(self)
         if self.cap is not None:
             require_storable("cap", self.cap)
 
 
 @dataclass(frozen=True, slots=True)
-class Average:
+class Average(_OfNumber):
     """The average of a number attribute: sum and count are kept exactly and divided when read.
 
     Parameters
@@ -94,9 +105,6 @@ class Average:
     attribute: str
     default: Number | None = None
 
-    def __post_init__(self) -> None:
-        _require_attribute(self)
-
     def _attributes(self, name: str) -> tuple[str, ...]:
         return (f"{name}.sum", f"{name}.count")
 
@@ -104,12 +112,12 @@ class Average:
         total, count = (numbers.get(attribute, 0) for attribute in self._attributes(name))
         if not count:
             return None
-        average = _DIVISION.divide(Decimal(total), Decimal(count))
+        average = DIVISION.divide(Decimal(total), Decimal(count))
         return int(average) if average == average.to_integral_value() else average
 
 
 @dataclass(frozen=True, slots=True)
-class Histogram:
+class Histogram(_OfNumber):
     """How many items have which values of a number attribute.
 
     Parameters
@@ -134,7 +142,7 @@ class Histogram:
     default: Number | None = None
 
     def __post_init__(self) -> None:
-        _require_attribute(self)
+        _OfNumber.__post_init__(self)
         for argument in ("exactly", "at_least", "bounds"):
             bins = getattr(self, argument)
             if not isinstance(bins, Iterable) or isinstance(bins, Mapping):
@@ -182,7 +190,7 @@ class Histogram:
 
 
 @dataclass(frozen=True, slots=True)
-class TimeWeighted:
+class TimeWeighted(_OfNumber):
     """A level that changes, such as seats or gigabytes in use: its value at any time, and its sum over time.
 
     The measure of a `Window` without a retention: each event says by how much the level changes, and when. It keeps the
@@ -202,17 +210,8 @@ class TimeWeighted:
     attribute: str
     default: Number | None = None
 
-    def __post_init__(self) -> None:
-        _require_attribute(self)
-
     def _attributes(self, name: str) -> tuple[str, ...]:
         return (name, name + MOMENT)
-
-
-def _require_attribute(measure: Sum | Average | Histogram | TimeWeighted) -> None:
-    require_attribute("attribute", measure.attribute)
-    if measure.default is not None:
-        require_storable("default", measure.default)
 
 
 Measure: TypeAlias = Count | Sum | Average | Histogram

@@ -34,11 +34,7 @@ class Percentiles(Grouped):
 
     Parameters
     ----------
-    name : str
-        A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     source : Event or Items
-    by : str or sequence of str, optional
-        The fields that make up a group, as in `Aggregate`. Default: none, for one group of all.
     attribute : str
         A number attribute; an item without it goes to quarantine.
     error : float or Decimal, optional
@@ -48,7 +44,7 @@ class Percentiles(Grouped):
     precision : timedelta, optional
         With a `time`: 1 minute, hour or day. Each such unit has a distribution of its own; a span adds them up, and
         reads them all. Default 1 hour.
-    where, on_expiry, max_groups, on_change
+    name, by, where, on_expiry, max_groups, on_change
         As in `Aggregate`.
     retention : timedelta or None, optional
         As in `Aggregate`: how long a group counts after the end of the time in its key, which is that of `time` if
@@ -96,14 +92,8 @@ class Percentiles(Grouped):
         """The aggregate that counts the values of each bin, in a shelf of pages per group and unit of time."""
         shelved = () if self.time is None else (self._unit_field,)
         in_bin = f"{self.attribute}:{LOG}{format_number(Decimal(str(self.error)))}"
-        return self._part(
-            self.name,
-            pk=named_key(self.name, self.fields),
-            sk=named_key(self.name, (*shelved, in_bin)),
-            measures={IN_BIN: Count()},
-            pages=True,
-            _shelved=len(shelved),
-        )
+        pk, sk = named_key(self.name, self.fields), named_key(self.name, (*shelved, in_bin))
+        return self._part(self.name, pk=pk, sk=sk, measures={IN_BIN: Count()}, pages=True, _shelved=len(shelved))
 
     @property
     def _parts(self) -> tuple[Aggregate, ...]:

@@ -194,13 +194,9 @@ class Window:
 
     def _require_measure(self) -> None:
         if not isinstance(self.measure, Count | Sum | TimeWeighted):
-            raise InvalidArgumentError(
-                "measure", self.measure, "Count(), Sum('attribute') or TimeWeighted('attribute')"
-            )
+            raise InvalidArgumentError("measure", self.measure, "a Count(), Sum('ms') or TimeWeighted('seats')")
         if isinstance(self.measure, TimeWeighted) and self.retention is not None:
-            raise InvalidArgumentError(
-                "retention", self.retention, "None: a level is the sum of all changes there were"
-            )
+            raise InvalidArgumentError("retention", self.retention, "None: a level is the sum of all changes before")
         if not isinstance(self.measure, Count):
             require_no_member("measure", [self.measure.attribute])
 

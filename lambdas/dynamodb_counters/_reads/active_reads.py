@@ -11,11 +11,10 @@ from dynamodb_counters._declarations import ActiveMembers, Aggregate
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._declarations.kinds import group_fields, require_declaration
 from dynamodb_counters._items.decimals import Number
+from dynamodb_counters._reads.page_reads import numbers_by_unit
 from dynamodb_counters._reads.span_reader import SpanReader
-from dynamodb_counters._reads.table_reads import current
-from dynamodb_counters._reads.unit_pages import numbers_by_unit
+from dynamodb_counters._reads.table_reads import TableReads, current
 from dynamodb_counters._reads.window_counts import WindowCount
-from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.intervals import Interval
 from dynamodb_counters._timeline.times import utc
 from dynamodb_counters.errors import InvalidArgumentError
@@ -137,11 +136,7 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
         return {unit: {int(gap): count for gap, count in gaps.items()} for unit, gaps in units}
 
 
-class ActiveReads:
-    """Reads active members of one table. Part of `Counters`."""
-
-    _table: Table
-
+class ActiveReads(TableReads):
     def active(self, members: ActiveMembers, values: Given = None, /, **fields: object) -> ActiveReader:
         """Return a reader of one group of active members; no request.
 

@@ -15,10 +15,9 @@ from dynamodb_counters._declarations.kinds import group_fields, require_percenti
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.derived_fields import LOG, parts_of
 from dynamodb_counters._items.log_bins import log_bins
-from dynamodb_counters._reads.page_reads import walk
+from dynamodb_counters._reads.page_reads import numbers_by_unit, numbers_of, walk
 from dynamodb_counters._reads.span_reader import SpanReader
-from dynamodb_counters._reads.table_reads import current
-from dynamodb_counters._reads.unit_pages import numbers_by_unit, numbers_of
+from dynamodb_counters._reads.table_reads import TableReads, current
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.intervals import Interval
 from dynamodb_counters._timeline.times import utc
@@ -94,11 +93,7 @@ class DistributionReader(SpanReader[Aggregate, Distribution]):
         ]
 
 
-class DistributionReads:
-    """Reads distributions of one table. Part of `Counters`."""
-
-    _table: Table
-
+class DistributionReads(TableReads):
     def distribution(
         self, percentiles: Percentiles, values: Given = None, /, *, consistent: bool = False, **fields: object
     ) -> Distribution:

@@ -18,12 +18,12 @@ from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._items.attributes import Image, reader, text_reader
 from dynamodb_counters._items.chunks import LAST_PATH, MAX_NUMBER, Chunk, chunk_bucket, chunk_key, decode_chunk
 from dynamodb_counters._items.conversions import plain_value
-from dynamodb_counters._items.escaping import LAST_CHARACTER, key_text
+from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.table_schema import CHUNK, ONCE_SUFFIX, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._layouts import Layout, Layouts
-from dynamodb_counters._reads.table_reads import Item, query
-from dynamodb_counters._reads.time_ranges import Range, time_ranges
+from dynamodb_counters._reads.table_reads import Item, TableReads, query
+from dynamodb_counters._reads.time_ranges import time_ranges
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND, seconds_of
 from dynamodb_counters.errors import InvalidArgumentError
@@ -33,15 +33,12 @@ Wanted: TypeAlias = Mapping[str, str]
 Timespan: TypeAlias = tuple[float, float]
 Filter: TypeAlias = Callable[[Image], bool]
 
+_ANY_TIME: Final = (-math.inf, math.inf)
 _BY_PARTITION: Final = "events that are not packed are read by partition"
 _BY_TENANT: Final = "the chunks of each have keys of their own"
 
 
-class EventReads:
-    """Reads the events of one table. Part of `Counters`."""
-
-    _table: Table
-
+class EventReads(TableReads):
     def events(
         self,
         event: Event,
@@ -129,8 +126,8 @@ class _Listing:
     def plain(self, time: str | None, span: Timespan, after: str = "") -> Iterator[dict[str, Any]]:
         """Items of their own, by sort key."""
         pk, now = self.event._pk_template.render(self.wanted), self.table.clock()
-        is_wanted, is_timely = _filter(self.wanted), _time_filter(time, span)
-        for first, last in _ranges(self.event, time, span):
+        is_wanted, is_timely, keys = _filter(self.wanted), _time_filter(time, span), self.event._sk_template
+        for first, last in time_ranges(keys.prefix, *(span if keys.fields[:1] == (time,) else _ANY_TIME)):
             if last <= after:
                 continue
             # No key is empty, a template's prefix may be.
@@ -217,7 +214,7 @@ def _filter(wanted: Wanted) -> Filter:
 
 
 def _time_filter(time: str | None, span: Timespan) -> Filter:
-    if time is None or span == (-math.inf, math.inf):
+    if time is None or span == _ANY_TIME:
         return lambda _: True
     find = reader(time)
 
@@ -228,13 +225,6 @@ def _time_filter(time: str | None, span: Timespan) -> Filter:
         return span[0] <= event_seconds(value) < span[1]
 
     return holds
-
-
-def _ranges(event: Event, time: str | None, span: Timespan) -> Sequence[Range]:
-    """Ranges of sort keys that hold all events of a span of time."""
-    prefix = event._sk_template.prefix
-    sorts = event._sk_template.fields[:1] == (time,)
-    return time_ranges(prefix, *span) if sorts else [(prefix, prefix + LAST_CHARACTER)]
 
 
 def _bucket(chunk: Item) -> str:

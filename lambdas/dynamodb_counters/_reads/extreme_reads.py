@@ -9,14 +9,14 @@ from itertools import islice
 from typing import Final
 
 from dynamodb_counters._declarations import Aggregate, Extremes
+from dynamodb_counters._declarations.checks import require_count
 from dynamodb_counters._declarations.groups import Given, given, values_of
 from dynamodb_counters._declarations.kinds import group_fields, require_declaration
 from dynamodb_counters._items.decimals import Number, read_number
 from dynamodb_counters._items.ordered_texts import value_of
 from dynamodb_counters._items.table_schema import TYPE
 from dynamodb_counters._reads.group_reads import sort_key_range
-from dynamodb_counters._reads.rankings import require_positive
-from dynamodb_counters._reads.table_reads import Item, current, query
+from dynamodb_counters._reads.table_reads import Item, TableReads, current, query
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -51,11 +51,7 @@ class Extreme:
     as_declared: bool = True
 
 
-class ExtremeReads:
-    """Reads extremes of one table. Part of `Counters`."""
-
-    _table: Table
-
+class ExtremeReads(TableReads):
     def largest(
         self, extremes: Extremes, values: Given = None, /, *, count: int = 1, consistent: bool = False, **fields: object
     ) -> list[Extreme]:
@@ -97,7 +93,7 @@ class ExtremeReads:
         self, extremes: Extremes, values: Mapping[str, object], count: int, *, consistent: bool, forward: bool
     ) -> list[Extreme]:
         require_declaration(extremes, Extremes)
-        require_positive("count", count)
+        require_count("count", count)
         return read_extremes(self._table, extremes._counted, values, count, consistent=consistent, forward=forward)
 
 

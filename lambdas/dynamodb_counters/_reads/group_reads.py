@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Final, TypeAlias
 
 from dynamodb_counters._control.statuses import Standing, Statuses
@@ -15,8 +14,7 @@ from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.table_schema import SK, TYPE
 from dynamodb_counters._reads.page_reads import read_items, walk
-from dynamodb_counters._reads.table_reads import Item, current, query
-from dynamodb_counters._table import Table
+from dynamodb_counters._reads.table_reads import TableReads, current, query
 from dynamodb_counters.errors import InvalidArgumentError
 
 _Read: TypeAlias = tuple[str, Aggregate, Standing]
@@ -28,11 +26,7 @@ _PLACE: Final = re.compile(r"[0-9a-f]{32}")
 _FIRST_CHARACTER: Final = " "  # Keys escape all characters before it.
 
 
-class GroupReads:
-    """Reads groups of one table. Part of `Counters`."""
-
-    _table: Table
-
+class GroupReads(TableReads):
     def get(
         self, aggregate: Aggregate | Distinct, values: Given = None, /, *, consistent: bool = False, **fields: object
     ) -> Group:
@@ -80,7 +74,9 @@ class GroupReads:
         """
         asked = []
         for declared, values in wanted:
-            kept, standing = current(self._table, _aggregate(declared), values)
+            aggregate = declared.total if isinstance(declared, Distinct) else declared
+            require_declaration(aggregate, Aggregate)
+            kept, standing = current(self._table, aggregate, values)
             asked.append((kept, values, standing))
         keys = [(ItemLayout(kept), group_key(kept, values)) for kept, values, _ in asked]
         found = read_items(self._table, keys, consistent=consistent)
@@ -139,14 +135,10 @@ class GroupReads:
         require_fields(" and ".join(names), [(one, one._listed_by) for one in (*declared, *kept)], values)
         read = [(name, one, statuses.standing(part)) for name, one, part in zip(names, kept, declared, strict=True)]
         found: dict[str, list[Group]] = {name: [] for name in names}
-        apart = [each for each in read if each[1].pages]
-        together = [each for each in read if not each[1].pages]
-        listed = [self._paged(each, values, "", consistent) for each in apart]
-        if together:
-            sort_keys = sort_key_range([one for _, one, _ in together])
-            listed.append(self._groups(together, values, sort_keys, consistent))
-        for _, name, group in chain.from_iterable(listed):
-            found[name].append(group)
+        queries = [*([each] for each in read if each[1].pages), [each for each in read if not each[1].pages]]
+        for some in filter(None, queries):
+            for _, name, group in self._groups(some, values, consistent=consistent):
+                found[name].append(group)
         return found
 
     def scan(
@@ -189,44 +181,30 @@ class GroupReads:
         if kept.write_shards > 1:
             raise InvalidArgumentError("aggregate", kept.name, "an aggregate with write_shards=1")
         read = (aggregate.name, kept, standing)
-        if kept.pages:
-            if after and not _PLACE.fullmatch(after):
-                raise InvalidArgumentError("after", after, f"a key with which a scan of {kept.name!r} came")
-            return ((key, group) for key, _, group in self._paged(read, values, after, consistent))
         first, last = sort_key_range([kept])
-        if after and not first <= after <= last:
-            raise InvalidArgumentError("after", after, f"a sort key of {kept.name!r}")
-        found = self._groups([read], values, (after or first, last), consistent)
+        if after and not (_PLACE.fullmatch(after) if kept.pages else first <= after <= last):
+            allowed = f"a key with which a scan of {kept.name!r} came" if kept.pages else f"a sort key of {kept.name!r}"
+            raise InvalidArgumentError("after", after, allowed)
+        found = self._groups([read], values, after, consistent=consistent)
         return ((key, group) for key, _, group in found if key > after)
 
     def _groups(
-        self, read: Sequence[_Read], values: Mapping[str, object], sort_keys: tuple[str, str], consistent: bool
+        self, read: Sequence[_Read], values: Mapping[str, object], after: str = "", *, consistent: bool
     ) -> Iterator[tuple[str, str, Group]]:
-        """The groups of declarations' generations, each with its sort key and the name that is declared."""
-        by_name = {each[1].name: each for each in read}
-        # From the first aggregate's items to the last one's, which leaves out most events around them.
-        for item in query(self._table, read[0][1]._pk_template.render(values), sort_keys, consistent=consistent):
-            if (kind := item.get(TYPE, {}).get("S", "")) in by_name:
-                yield item[SK]["S"], by_name[kind][0], _shown(by_name[kind], values, item)
-
-    def _paged(
-        self, read: _Read, values: Mapping[str, object], after: str, consistent: bool
-    ) -> Iterator[tuple[str, str, Group]]:
-        """The same of a generation in pages."""
-        name, kept, _ = read
-        for key, item in walk(self._table, kept, values, after=after, consistent=consistent):
-            yield key, name, _shown(read, values, item)
-
-
-def _shown(read: _Read, values: Mapping[str, object], item: Item) -> Group:
-    _, kept, standing = read
-    return group_of(kept, {**values, **(values_of(kept, item) or {})}, [item], standing)
-
-
-def _aggregate(declared: Aggregate | Distinct) -> Aggregate:
-    aggregate = declared.total if isinstance(declared, Distinct) else declared
-    require_declaration(aggregate, Aggregate)
-    return aggregate
+        """The groups of generations, or of one in pages, each with its key and the name that is declared."""
+        by_name, kept = {each[1].name: each for each in read}, read[0][1]
+        if kept.pages:
+            pages = walk(self._table, kept, values, after=after, consistent=consistent)
+            found = ((kept.name, key, item) for key, item in pages)
+        else:
+            # From the first aggregate's items to the last one's, which leaves out most events around them.
+            first, last = sort_key_range([one for _, one, _ in read])
+            items = query(self._table, kept._pk_template.render(values), (after or first, last), consistent=consistent)
+            found = ((item.get(TYPE, {}).get("S", ""), item[SK]["S"], item) for item in items)
+        for kind, key, item in found:
+            if kind in by_name:
+                name, one, standing = by_name[kind]
+                yield key, name, group_of(one, {**values, **(values_of(one, item) or {})}, [item], standing)
 
 
 def sort_key_range(aggregates: Sequence[Aggregate]) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Reads of groups in pages: of single ones where their pages are thought to be, and of all from page to page."""
+"""Reads of groups in pages: of single ones where their pages are thought to be, of all, and of those of a span."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from dynamodb_counters._declarations import Aggregate
-from dynamodb_counters._declarations.groups import identity, typed_key
+from dynamodb_counters._declarations.groups import identity, typed_key, values_of
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, Page, PageLayout, digest_of
 from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.decimals import Number, read_number
 from dynamodb_counters._items.escaping import LAST_CHARACTER, key_text
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._pages import PageLevels, Place
 from dynamodb_counters._reads.table_reads import get_items, query
 from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.intervals import Interval
 
 _END: Final = 1 << BITS
 
 Wanted: TypeAlias = tuple[ItemLayout, GroupKey]
-"""A group that is wanted."""
 
 
 def read_items(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> list[list[Image]]:
@@ -61,6 +62,32 @@ def walk(
     for page in _pages(table, layout, shelf, place, consistent=consistent):
         shown = {digest_of(item[SK]["S"]): item for item in layout.groups(page)}
         yield from sorted((digest, item) for digest, item in shown.items() if digest > after)
+
+
+def numbers_by_unit(
+    table: Table, aggregate: Aggregate, values: Mapping[str, object], span: Interval, *, consistent: bool
+) -> Iterator[tuple[int, dict[str, Number]]]:
+    """Each unit of a span that is there, with what its groups count by the text of their last field."""
+    layout, field, tier = ItemLayout(aggregate).pages, aggregate._listed_by[-1], aggregate._tier
+    assert layout is not None
+    pk = aggregate._pk_template.render(values)
+    ends = [tier.text(tier.locate(moment)[0]) for moment in (span.start, span.end - 1)]
+    first, last = (layout.key(Page(layout.shelf(pk, [text]))) for text in ends)
+    for item in query(table, first[PK], (first[SK], last[SK]), consistent=consistent):
+        page, found = layout.page_of(item), layout.groups(item)
+        if page is None or page.first:
+            continue
+        if page.level:
+            shelf = {**values, field: page.shared}
+            found = [group for _, group in walk(table, aggregate, shelf, consistent=consistent)]
+        yield tier.parse(page.shared), numbers_of(aggregate, found)
+
+
+def numbers_of(aggregate: Aggregate, groups: list[Image]) -> dict[str, Number]:
+    """The counts of groups by the text of their last field; groups that count nothing are left out."""
+    [measure], field = aggregate.measures, aggregate.fields[-1]
+    found = {(values_of(aggregate, group) or {})[field]: read_number(group, measure) for group in groups}
+    return {text: number for text, number in found.items() if number}
 
 
 def _pages(table: Table, layout: PageLayout, shelf: str, place: int, *, consistent: bool) -> Iterator[Image]:

@@ -9,12 +9,13 @@ from itertools import islice
 
 from dynamodb_counters._control.statuses import Standing
 from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate, Ranking
+from dynamodb_counters._declarations.checks import require_count
 from dynamodb_counters._declarations.groups import Given, given, group_key, identity, values_of
 from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._items.decimals import Number, parse_number, whole
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
-from dynamodb_counters._reads.table_reads import Item, current, get_items
+from dynamodb_counters._reads.table_reads import Item, TableReads, current, get_items
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -44,11 +45,7 @@ class Ranked:
     as_declared: bool = True
 
 
-class RankingReads:
-    """Reads leaderboards of one table. Part of `Counters`."""
-
-    _table: Table
-
+class RankingReads(TableReads):
     def top(self, aggregate: Aggregate, values: Given = None, /, *, count: int = 10, **fields: object) -> list[Ranked]:
         """Read the first groups of a leaderboard, highest score first; equal scores come in no stated order.
 
@@ -68,7 +65,7 @@ class RankingReads:
         >>> counters.top(PLAYERS, count=1)  # doctest: +SKIP
         [Ranked(values={'player': 'ann'}, score=12)]
         """
-        require_positive("count", count)
+        require_count("count", count)
         require_declaration(aggregate, Aggregate)
         values = given(values, fields)
         kept, standing = current(self._table, aggregate, values, lambda one: _ranking(one)._template.fields[:-1])
@@ -93,7 +90,7 @@ class RankingReads:
         --------
         >>> counters.around(PLAYERS, player="ann", count=2)  # doctest: +SKIP
         """
-        require_positive("count", count)
+        require_count("count", count)
         require_declaration(aggregate, Aggregate)
         values, table = given(values, fields), self._table
         kept, standing = current(table, aggregate, values)
@@ -156,8 +153,3 @@ def _ranking(aggregate: Aggregate) -> Ranking:
     if aggregate.ranking is None:
         raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with a ranking")
     return aggregate.ranking
-
-
-def require_positive(argument: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise InvalidArgumentError(argument, value, "an int of 1 or more")

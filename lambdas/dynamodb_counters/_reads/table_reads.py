@@ -18,6 +18,12 @@ Item: TypeAlias = Mapping[str, Any]
 _KEYS_PER_CALL: Final = 100
 
 
+class TableReads:
+    """Reads of one table: a part of `Counters`."""
+
+    _table: Table
+
+
 def current(
     table: Table,
     declared: Declared,

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from decimal import Context, Decimal, localcontext
-from typing import Final
+from decimal import Decimal, localcontext
 
-from dynamodb_counters._declarations.measures import MOMENT
+from dynamodb_counters._declarations.measures import DIVISION, MOMENT
 from dynamodb_counters._items.decimals import EXACT, Number, whole
 from dynamodb_counters._timeline.intervals import Span
 from dynamodb_counters._timeline.tiers import TOTAL
 from dynamodb_counters.errors import InvalidArgumentError
-
-_DIVISION: Final = Context(prec=38)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +150,7 @@ class Integral:
         if not isinstance(unit, timedelta) or unit <= timedelta(0):
             raise InvalidArgumentError("unit", unit, "a timedelta above 0, such as timedelta(hours=1)")
         microseconds = unit // timedelta(microseconds=1)
-        return _DIVISION.divide(Decimal(self.value) * 1_000_000, Decimal(microseconds))
+        return DIVISION.divide(Decimal(self.value) * 1_000_000, Decimal(microseconds))
 
     @property
     def average(self) -> Decimal:

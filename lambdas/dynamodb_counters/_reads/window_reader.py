@@ -13,8 +13,8 @@ from dynamodb_counters._items.decimals import Number, require_storable
 from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, integrate, require_retained
 from dynamodb_counters._reads.span_reader import Length, length_of, now_and_until
 from dynamodb_counters._reads.statements import BillingReader
+from dynamodb_counters._reads.table_reads import TableReads
 from dynamodb_counters._reads.window_counts import Comparison, Integral, WindowCount
-from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.intervals import Interval
 from dynamodb_counters._timeline.times import FIRST_SECOND
 from dynamodb_counters.errors import InvalidArgumentError
@@ -156,11 +156,7 @@ class WindowReader(BillingReader):
         return count_series(self._table, self._declared, self._values, intervals, consistent=consistent)
 
 
-class WindowReads:
-    """Reads windows of one table. Part of `Counters`."""
-
-    _table: Table
-
+class WindowReads(TableReads):
     def window(self, window: Window, values: Given = None, /, **fields: object) -> WindowReader:
         """Return a reader of one group of a window; no request.
 

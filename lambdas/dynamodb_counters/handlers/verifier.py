@@ -59,6 +59,5 @@ def _meter(done: Verification) -> None:
 
 
 def _by_declaration(done: Verification, verdict: Verdict) -> dict[str, int]:
-    """How many groups of each declaration have a verdict."""
     found = {(each.name, each.ref) for each in done.differences if each.verdict == verdict}
     return dict(Counter(name for name, _ in found))

@@ -133,7 +133,7 @@ WRONG = [
     Wrong("active members over a span that is too long", lambda: ActiveMembers("m", PATH, member="player", time="at", longest=timedelta(days=187)), "longest", "datetime.timedelta(days=187)", "1 to 186 times the precision, 1 day, 0:00:00"),
     Wrong("active members over parts of a day", lambda: ActiveMembers("m", PATH, member="player", time="at", longest=timedelta(hours=36)), "longest", "datetime.timedelta(days=1, seconds=43200)", "1 to 186 times the precision, 1 day, 0:00:00"),
     Wrong("active members of a day", lambda: ActiveMembers("m", PATH, by="at:day", member="player", time="at"), "by", "('at:day',)", "fields other than 'gap' and 'at:day'"),
-    Wrong("a level that forgets", lambda: Window("w", PATH, time="at", measure=TimeWeighted("seats"), retention=timedelta(days=9)), "retention", "datetime.timedelta(days=9)", "None: a level is the sum of all changes there were"),
+    Wrong("a level that forgets", lambda: Window("w", PATH, time="at", measure=TimeWeighted("seats"), retention=timedelta(days=9)), "retention", "datetime.timedelta(days=9)", "None: a level is the sum of all changes before"),
     Wrong("an aggregate of a level", _a(measures={"seats": _any(TimeWeighted("seats"))}), "measures", "TimeWeighted(attribute='seats', default=None)", "one of Count, Sum, Average, Histogram"),
     Wrong("the only value of events that may be taken back", lambda: Extremes("x", PATH, attribute="ms", only="largest"), "only", "'largest'", "None, or an event with append_only=True whose expiry keeps counts"),
     Wrong("the only value of an end that is none", lambda: Extremes("x", PATH, attribute="ms", only=_any("max")), "only", "'max'", "one of 'largest', 'smallest'"),
