@@ -90,16 +90,6 @@ def require_declaration(declared: object, wanted: type, argument: str = "") -> N
     raise InvalidArgumentError(argument, declared, article)
 
 
-def require_percentiles(declared: Percentiles, *, timed: bool) -> None:
-    """Refuse all but Percentiles, and those without a `time` or with one."""
-    require_declaration(declared, Percentiles)
-    if (declared.time is not None) != timed:
-        allowed = (
-            "Percentiles with a `time`; use distribution()" if timed else "those without a `time`; use distributions()"
-        )
-        raise InvalidArgumentError("percentiles", declared.name, allowed)
-
-
 def require_retractable(event: Event) -> None:
     """Refuse an event that is never taken back."""
     if event.append_only:

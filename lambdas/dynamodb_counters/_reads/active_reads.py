@@ -127,9 +127,6 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
             for span, each in zip(spans, intervals, strict=True)
         ]
 
-    def _around(self, start: datetime, end: datetime) -> Interval:
-        return Interval.around(*self._checked(start, end), self._declared._unit)
-
     def _gaps(self, kept: Aggregate, span: Interval, *, consistent: bool) -> dict[int, _Gaps]:
         """The members of each unit of a span, by their gaps."""
         units = numbers_by_unit(self._table, kept, self._values, span, consistent=consistent)

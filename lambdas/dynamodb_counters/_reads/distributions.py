@@ -11,7 +11,7 @@ from math import ceil
 from dynamodb_counters._control.statuses import Standing
 from dynamodb_counters._declarations import Aggregate, Percentiles
 from dynamodb_counters._declarations.groups import Given, given
-from dynamodb_counters._declarations.kinds import group_fields, require_percentiles
+from dynamodb_counters._declarations.kinds import group_fields, require_declaration
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.derived_fields import LOG, parts_of
 from dynamodb_counters._items.log_bins import log_bins
@@ -111,7 +111,9 @@ class DistributionReads(TableReads):
         >>> counters.distribution(SIZES, url="/").p(0.95)  # doctest: +SKIP
         Decimal('8120.4')
         """
-        require_percentiles(percentiles, timed=False)
+        require_declaration(percentiles, Percentiles)
+        if percentiles.time is not None:
+            raise InvalidArgumentError("percentiles", percentiles.name, "those without a `time`; use distributions()")
         return read_distribution(self._table, percentiles._counted, given(values, fields), consistent=consistent)
 
     def distributions(self, percentiles: Percentiles, values: Given = None, /, **fields: object) -> DistributionReader:
@@ -129,7 +131,9 @@ class DistributionReads(TableReads):
         >>> counters.distributions(LATENCY, route="/").last(hours=1).p(0.99)  # doctest: +SKIP
         Decimal('812.5')
         """
-        require_percentiles(percentiles, timed=True)
+        require_declaration(percentiles, Percentiles)
+        if percentiles.time is None:
+            raise InvalidArgumentError("percentiles", percentiles.name, "Percentiles with a `time`; use distribution()")
         return DistributionReader(self._table, percentiles._counted, given(values, fields))
 
 

@@ -154,8 +154,7 @@ class SpanReader(Generic[Declared, Counted]):
         >>> counters.window(JOBS, customer="c1").between(monday, tuesday).count  # doctest: +SKIP
         5
         """
-        first, last = self._checked(start, end)
-        return self._counted([Interval.around(first, last, self._declared._unit)], consistent=consistent)[0]
+        return self._counted([self._around(start, end)], consistent=consistent)[0]
 
     def series(
         self,
@@ -183,22 +182,20 @@ class SpanReader(Generic[Declared, Counted]):
         --------
         >>> counters.window(JOBS, customer="c1").series(monday, sunday, step="day")  # doctest: +SKIP
         """
-        first, last = self._checked(start, end)
-        intervals = steps(first, last, step, time_zone(tz), self._declared._unit, anchor=anchor)
-        return self._series(intervals, consistent=consistent)
-
-    def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[Counted]:
-        raise NotImplementedError
-
-    def _series(self, intervals: Sequence[Interval], *, consistent: bool) -> list[Counted]:
+        whole, unit = self._around(start, end), self._declared._unit
+        intervals = steps(whole.start, whole.end, step, time_zone(tz), unit, anchor=anchor)
         return self._counted(intervals, consistent=consistent)
 
-    def _checked(self, start: datetime, end: datetime) -> tuple[float, float]:
+    def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[Counted]:
+        """The counts of an interval, or of several that adjoin."""
+        raise NotImplementedError
+
+    def _around(self, start: datetime, end: datetime) -> Interval:
         first, last = seconds_of("start", start), seconds_of("end", end)
         if first >= last:
             raise InvalidArgumentError("end", end, "a moment after start")
         require_retained(self._declared, "start", first, self._table.clock())
-        return first, last
+        return Interval.around(first, last, self._declared._unit)
 
 
 def now_and_until(table: Table, as_of: datetime | None) -> tuple[float, float]:

@@ -56,8 +56,7 @@ class BillingReader(SpanReader[Window, WindowCount]):
         ----------
         period : {"day", "week", "month", "year"}
         of : str, optional
-            The period in ISO 8601: ``"2026-10-03"``, ``"2026-W40"``, ``"2026-10"`` or ``"2026"``. Default: the current
-            one.
+            The period: ``"2026-10-03"``, ``"2026-W40"``, ``"2026-10"`` or ``"2026"``. Default: the current one.
         tz, anchor, consistent
             As in `calendar`.
 
@@ -191,11 +190,12 @@ def _counted(
     table: Table, left: Sequence[tuple[Asked, Item | None]], check: Check, *, consistent: bool
 ) -> Iterator[Statement]:
     """Statements of open periods, each with the last closed one of its group."""
-    both = [
-        (window, values, interval)
-        for (window, values, period), last in left
-        for interval in (period, _compared(period, last))
-    ]
+    both = list[Asked]()
+    for (window, values, period), last in left:
+        # The closed periods that this one comes right after; none if it does not.
+        follows = last is not None and _whole(last, "end") == period.start
+        first = _whole(last, "first") if last is not None and follows else period.start
+        both += [(window, values, period), (window, values, Interval(first, period.start))]
     check(both)
     counts = iter(count_intervals(table, both, consistent=consistent))
     for _, last in left:
@@ -204,12 +204,6 @@ def _counted(
             billed = read_number(last or {}, "through") if again.start < again.end else 0
             adjustment = whole(again.count - billed)
         yield Statement(own.count, adjustment, own.start, own.end, None, own.complete, own.as_declared)
-
-
-def _compared(period: Interval, last: Item | None) -> Interval:
-    """The closed periods that a period comes right after; empty if it does not."""
-    follows = last is not None and _whole(last, "end") == period.start
-    return Interval(_whole(last, "first") if last is not None and follows else period.start, period.start)
 
 
 def _closed_around(table: Table, window: Window, values: Values, interval: Interval) -> tuple[Item | None, Item | None]:

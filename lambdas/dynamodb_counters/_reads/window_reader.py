@@ -119,9 +119,7 @@ class WindowReader(BillingReader):
         Decimal('1220.5')
         """
         self._require_level()
-        first, last = self._checked(start, end)
-        interval = Interval.around(first, last, self._declared._unit)
-        return integrate(self._table, self._declared, self._values, interval, consistent=consistent)
+        return integrate(self._table, self._declared, self._values, self._around(start, end), consistent=consistent)
 
     def level(self, at: datetime | None = None, *, consistent: bool = False) -> WindowCount:
         """Read the level that holds at a moment, of a window whose measure is `TimeWeighted`.
@@ -149,11 +147,9 @@ class WindowReader(BillingReader):
             raise InvalidArgumentError("window", self._declared.name, "one whose measure is TimeWeighted")
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[WindowCount]:
-        asked = [(self._declared, self._values, interval) for interval in intervals]
-        return count_intervals(self._table, asked, consistent=consistent)
-
-    def _series(self, intervals: Sequence[Interval], *, consistent: bool) -> list[WindowCount]:
-        return count_series(self._table, self._declared, self._values, intervals, consistent=consistent)
+        if len(intervals) > 1:
+            return count_series(self._table, self._declared, self._values, intervals, consistent=consistent)
+        return count_intervals(self._table, [(self._declared, self._values, intervals[0])], consistent=consistent)
 
 
 class WindowReads(TableReads):
