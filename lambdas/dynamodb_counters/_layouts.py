@@ -114,7 +114,8 @@ class Agreed:
         tolerance = max(self.tolerance, own.tolerance)
         text, reach = self.text, now + tolerance + WIDE_MARGIN
         if not (own.text == text or _extends(text, own.text)):
-            if not (_extends(own.text, text) and _is_ahead(own.text, text, reach)):
+            # All layouts that the text lacks lie ahead of events that may have been accepted without them.
+            if not (_extends(own.text, text) and json.loads(own.text)[len(json.loads(text))][0] >= reach):
                 raise LayoutError(
                     f"invalid packed={event.packed!r}: expected what the table has for {event.name!r}, {text}; "
                     "a change needs a date `since` that lies ahead by an hour and the future tolerance"
@@ -149,21 +150,17 @@ class Layouts:
             read_at, declared, agreed = self._known[event.name]
             if now < read_at + FRESH and declared == event:
                 return agreed
-        agreed = self._agreed(event, now)
-        self._known[event.name] = now, event, agreed
-        return agreed
-
-    def held(self, event: Event) -> tuple[Layout, ...]:
-        """For those who only read: what the table has, or what is declared if it has none yet."""
-        return (self._held(event) or declared_layouts(event)).layouts
-
-    def _agreed(self, event: Event, now: float) -> Agreed:
         for _ in self._table.tries():
             held = self._held(event)
             agreed = declared_layouts(event) if held is None else held.merged(event, now)
             if agreed == held or self._put(event, held, agreed):
+                self._known[event.name] = now, event, agreed
                 return agreed
         raise LayoutError(f"the layout of {event.name!r} changes all the time")
+
+    def held(self, event: Event) -> tuple[Layout, ...]:
+        """For those who only read: what the table has, or what is declared if it has none yet."""
+        return (self._held(event) or declared_layouts(event)).layouts
 
     def _held(self, event: Event) -> Agreed | None:
         for item in self._table.partition(PACK_PREFIX + event.name, LAYOUT):
@@ -202,9 +199,3 @@ def declared_layouts(event: Event) -> Agreed:
 def _extends(newer: str, older: str) -> bool:
     """Whether the newer text only has more layouts."""
     return bool(older) and newer.startswith(older[:-1] + ",")
-
-
-def _is_ahead(newer: str, older: str, reach: float) -> bool:
-    """Whether all layouts that the older text lacks lie ahead of events that may have been accepted without them."""
-    first = json.loads(newer)[len(json.loads(older))]
-    return bool(first[0] >= reach)

@@ -70,8 +70,7 @@ class Ranking:
     measure : str
         Name of a `Count` or `Sum` of the aggregate.
     leaderboard : str
-        Key template of the leaderboard; its fields are fields of the group. Groups with the same key are ranked
-        together.
+        Key template of the leaderboard, with fields of the group. Groups with the same key are ranked together.
     write_shards : int, optional
         Number of index partitions that share a leaderboard's writes, 1 to 100; a read merges them. Raise it beyond
         500 changes of score per second. Default 1.
@@ -114,8 +113,7 @@ class Aggregate:
         number, ``plan?free`` has a default. Items are named after the aggregate; they lie in the partition of the
         source's items if `by` begins with the fields of its partition key. Default: none, for one group of all.
     pk, sk : str, optional
-        Key templates instead of `by`, if you care how items are named. Their fields, as in ``{at:day}``, make up the
-        group.
+        Key templates instead of `by`, if you care how items are named. Their fields, as ``{at:day}``, are the group.
     measures : mapping of str to Count, Sum, Average or Histogram, optional
         Numbers by name, for names that no keyword can have. Default: `named`, or a `Count` named as the aggregate.
     where : Condition, optional
@@ -130,8 +128,7 @@ class Aggregate:
     ranking : Ranking, optional
         Ranks the groups by a measure. Default: not ranked.
     max_groups : int, optional
-        Most groups that one item may count in, 1 to 10,000, if its lists make several; an item with more goes to
-        quarantine. Default 1,000.
+        Most groups, 1 to 10,000, that one item may count in by its lists; one with more is quarantined. Default 1,000.
     on_change : {"backfill", "keep", "fail"}, optional
         Answer to a deployment that changes what this counts. ``"backfill"``, the default: the old definition counts on
         and is read until ``counters backfill`` has counted everything by the new one. ``"keep"``: the new one goes on
@@ -255,11 +252,6 @@ class Aggregate:
     @cached_property
     def _sk_template(self) -> KeyTemplate:
         return key_template(self.sk, MAX_SK_BYTES, "sk")
-
-    @property
-    def _shelf_key(self) -> str:
-        """The part of a page's sort key that says which groups share it."""
-        return "".join(f"{{{field}}}#" for field in self._sk_template.fields[: self._shelved])
 
     @cached_property
     def _listed_by(self) -> tuple[str, ...]:

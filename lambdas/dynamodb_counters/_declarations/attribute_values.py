@@ -50,7 +50,8 @@ def require_attributes(attributes: Mapping[str, Attribute], item: Image, within:
 def expectation(attribute: Attribute) -> str:
     """Values that are allowed, in words."""
     if attribute.one_of:
-        return "one of " + ", ".join(map(_literal, attribute.one_of))
+        choices = (repr(one) if isinstance(one, str) else format_number(one) for one in attribute.one_of)
+        return "one of " + ", ".join(choices)
     if attribute.format is not None:
         return _FORMATS[attribute.format][1]
     if attribute.type is list:
@@ -74,17 +75,13 @@ def _require(path: str, attribute: Attribute, value: TypedValue) -> None:
     if not _is_allowed(attribute, value):
         raise InvalidArgumentError(path, plain_value(value), expectation(attribute))
     if attribute.type is list:
-        _require_members(path, attribute, value)
+        [(kind, members)] = value.items()
+        if not _has_length(attribute, members):
+            raise InvalidArgumentError(path, plain_value(value), " ".join(["a list", *_length_words(attribute)]))
+        for index, member in enumerate(members if attribute.of is not None else ()):
+            _require(f"{path}[{index}]", attribute.of, member if kind == "L" else {kind[0]: member})
     elif attribute.type is dict and attribute.attributes is not None:
         require_attributes(attribute.attributes, value["M"], f"{path}.")
-
-
-def _require_members(path: str, attribute: Attribute, value: TypedValue) -> None:
-    [(kind, members)] = value.items()
-    if not _has_length(attribute, members):
-        raise InvalidArgumentError(path, plain_value(value), " ".join(["a list", *_length_words(attribute)]))
-    for index, member in enumerate(members if attribute.of is not None else ()):
-        _require(f"{path}[{index}]", attribute.of, member if kind == "L" else {kind[0]: member})
 
 
 def _is_allowed(attribute: Attribute, value: TypedValue) -> bool:
@@ -128,10 +125,6 @@ def has_text(attribute: Attribute, text: str) -> bool:
 def _has_length(attribute: Attribute, value: Any) -> bool:
     least, most = attribute.min_length, attribute.max_length
     return (least is None or len(value) >= least) and (most is None or len(value) <= most)
-
-
-def _literal(value: str | Number) -> str:
-    return repr(value) if isinstance(value, str) else format_number(value)
 
 
 def _parsed(parse: Callable[[str], object]) -> Callable[[str], object]:

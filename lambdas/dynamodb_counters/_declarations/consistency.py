@@ -100,7 +100,8 @@ def _keys(part: Declaration | Event) -> list[_Key]:
     """Templates of the keys that its items have: partition and sort key."""
     own = [(part._pk_template, part._sk_template)]
     if isinstance(part, Aggregate) and part.pages:
-        pk, sk = f"{part.pk}{PARTITION_MARK}{{partition}}", f"{PAGE_PREFIX}{part.name}#{part._shelf_key}{{page}}"
+        shelf = "".join(f"{{{field}}}#" for field in part._sk_template.fields[: part._shelved])
+        pk, sk = f"{part.pk}{PARTITION_MARK}{{partition}}", f"{PAGE_PREFIX}{part.name}#{shelf}{{page}}"
         return [(key_template(pk, MAX_PK_BYTES, "pk"), key_template(sk, MAX_SK_BYTES, "sk"))]
     if not isinstance(part, Event) or part.packed is None:
         return own

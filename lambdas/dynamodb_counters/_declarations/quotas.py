@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta, tzinfo
 from typing import Any, Final, NamedTuple
 
-from dynamodb_counters._declarations.checks import require_count, require_duration, require_name
+from dynamodb_counters._declarations.checks import require_count, require_name
 from dynamodb_counters._declarations.default_keys import Fields, field_names, named_key
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import LEASES_PREFIX, MAX_LEASE_FIELDS, MAX_PK_BYTES
@@ -36,8 +36,7 @@ class Quota:
     limit : int
         The most calls that a group may make in a period.
     per : {"hour", "day", "week", "month", "year"} or timedelta
-        A calendar's period in the time zone `tz`, weeks from Monday; or a length of whole seconds, a minute or more,
-        counted from 1970 on.
+        A calendar's period in `tz`, weeks from Monday; or a length from 1970 on: whole seconds, a minute or more.
     by : str or sequence of str, optional
         The fields that make up a group, three at most. Default: one group.
     tz : str or tzinfo, optional
@@ -47,8 +46,7 @@ class Quota:
         1/portion. A process that dies takes what it holds with it until the period ends. Default: a hundredth of the
         limit, 1000 at most.
     clock_error : timedelta, optional
-        How far a process's clock may be off. A call so close to the end of a period counts in the next one too.
-        Default 1 second, at most 20.
+        How far a clock may be off: a call so near a period's end counts in the next, too. Default 1 s, at most 20 s.
 
     Examples
     --------
@@ -68,7 +66,11 @@ class Quota:
     def __post_init__(self) -> None:
         require_name(self.name)
         require_count("limit", self.limit, MOST_CALLS)
-        self._require_period()
+        if isinstance(self.per, timedelta):
+            if self.per < timedelta(minutes=1) or self.per % timedelta(seconds=1):
+                raise InvalidArgumentError("per", self.per, "a timedelta of whole seconds, 1 minute or more")
+        elif self.per not in PERIODS:
+            raise InvalidArgumentError("per", self.per, f"a timedelta or one of {', '.join(map(repr, PERIODS))}")
         fields = field_names("by", self.by, plain=True)
         if len(fields) > MAX_LEASE_FIELDS:
             raise InvalidArgumentError("by", self.by, f"at most {MAX_LEASE_FIELDS} attributes")
@@ -88,7 +90,6 @@ class Quota:
 
     @property
     def _pk_template(self) -> KeyTemplate:
-        """The partition key's template, which determines the group."""
         return key_template(LEASES_PREFIX + named_key(self.name, self.by), MAX_PK_BYTES, "by")
 
     def _period(self, moment: float) -> QuotaPeriod:
@@ -108,12 +109,3 @@ class Quota:
         """The periods that it may be, by a clock that shows `now`: two, near the end of one."""
         error = self.clock_error / timedelta(seconds=1)
         return tuple(dict.fromkeys(self._period(moment) for moment in (now - error, now + error)))
-
-    def _require_period(self) -> None:
-        if not isinstance(self.per, timedelta):
-            if self.per not in PERIODS:
-                raise InvalidArgumentError("per", self.per, f"a timedelta or one of {', '.join(map(repr, PERIODS))}")
-            return
-        require_duration("per", self.per)
-        if self.per < timedelta(minutes=1) or self.per % timedelta(seconds=1):
-            raise InvalidArgumentError("per", self.per, "a timedelta of whole seconds, 1 minute or more")

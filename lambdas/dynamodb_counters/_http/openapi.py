@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Aggregate, Average, Declaration, Event, Histogram, Measure, Window
-from dynamodb_counters._declarations.event_attributes import json_schema
+from dynamodb_counters._declarations.event_attributes import Attribute, json_schema
 from dynamodb_counters._declarations.kinds import group_fields, longest_of, read_by
 from dynamodb_counters._declarations.quotas import MOST_CALLS, Quota
 from dynamodb_counters._http import parameters as limits
@@ -18,8 +18,6 @@ from dynamodb_counters._http.quota_resources import LEASE
 from dynamodb_counters._timeline.calendars import NAMED_PERIODS, PERIODS
 
 Json: TypeAlias = dict[str, Any]
-
-VERSION: Final = "1"
 
 _TIME: Final = {"type": "string", "format": "date-time"}
 _TEXT: Final = {"type": "string"}
@@ -105,7 +103,7 @@ def openapi(
         "Group": _object({"aggregate": _TEXT, "values": _TEXTS, "measures": {"type": "object"}, **_STANDING}),
         "Span": _object({"window": _TEXT, "values": _TEXTS, **_COUNT}, _STATEMENT),
     }
-    info = {"title": "Counters", "version": VERSION}
+    info = {"title": "Counters", "version": "1"}
     return {"openapi": "3.0.3", "info": info, "paths": paths, "components": {"schemas": schemas}}
 
 
@@ -152,11 +150,9 @@ def _text(duration: timedelta) -> str:
 
 
 def _event_paths(event: Event) -> Json:
-    if event._declared_attributes is not None:
-        values = json_schema(event._declared_attributes, openapi=True)
-    else:
-        # A key's fields are strings or numbers.
-        values = _object({field: {} for field in event.fields})
+    # A key's fields are strings or numbers.
+    key, known = dict.fromkeys(event.fields, Attribute(object)), event._declared_attributes
+    values = json_schema(key if known is None else known, openapi=True)
     page = _object({"event": _TEXT, "events": _array(values), "next": _NEXT})
     paths = _get("events", event, event._pk_template.fields if event.packed is None else (), page)
     if event.packed is not None:

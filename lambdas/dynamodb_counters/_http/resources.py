@@ -82,7 +82,11 @@ class CountResources:
 
     def batch(self, document: object, bound: Bound = _NONE) -> dict[str, Any]:
         """Read groups of any aggregates and spans of any windows, as a request's body lists them."""
-        entries = _batch_entries(document)
+        is_object = isinstance(document, Mapping) and document and document.keys() <= _BATCH.keys()
+        entries: Mapping[str, list[object]] = document if is_object else {}  # type: ignore[assignment]
+        if not entries or not all(isinstance(kind, list) and 1 <= len(kind) <= MAX_COUNT for kind in entries.values()):
+            expected = f"an object with members 'groups' or 'windows', arrays of 1 to {MAX_COUNT}"
+            raise bad_request(f"invalid body: expected {expected}")
         groups, windows = (
             [self._requested(kind, index, entry, bound) for index, entry in enumerate(entries.get(kind, ()))]
             for kind in _BATCH
@@ -98,7 +102,6 @@ class CountResources:
         return {kind: found[kind] for kind in entries}
 
     def groups(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
-        """List the groups of an aggregate in one partition, page by page."""
         aggregate, parameters, values = self._asked("groups", name, query_string, bound)
         if aggregate.write_shards > 1:
             raise bad_request(f"{name!r} is sharded over several partitions; request one group at a time")
@@ -159,13 +162,11 @@ class CountResources:
         return {"window": name, "values": values, "series": [_count_json(count) for count in counts]}
 
     def active(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
-        """The number of members that were active in a span."""
         aggregate, parameters, values = self._asked("active", name, query_string, bound)
         found = self._between(ActiveReader(self._table, aggregate, values), aggregate, parameters)
         return {"active": name, "values": values, **_count_json(found)}
 
     def distributions(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
-        """Percentiles of a group; of a span, if they are counted by time."""
         aggregate, parameters, values = self._asked("distributions", name, query_string, bound)
         shares = parameters.shares()
         if aggregate._shelved:
@@ -228,15 +229,6 @@ class CountResources:
 
 def _section(resource: str) -> str:
     return PATHS[resource][0].partition("/")[0]
-
-
-def _batch_entries(document: object) -> Mapping[str, list[object]]:
-    is_object = isinstance(document, Mapping) and document and document.keys() <= _BATCH.keys()
-    entries: Mapping[str, list[object]] = document if is_object else {}  # type: ignore[assignment]
-    if not entries or not all(isinstance(kind, list) and 1 <= len(kind) <= MAX_COUNT for kind in entries.values()):
-        expected = f"an object with members 'groups' or 'windows', arrays of 1 to {MAX_COUNT}"
-        raise bad_request(f"invalid body: expected {expected}")
-    return entries
 
 
 def _fitting(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
