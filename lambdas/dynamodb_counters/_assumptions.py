@@ -12,15 +12,11 @@ from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
 # AWS
 
 LONGEST_INVOCATION: Final = 15 * MINUTE
-"""Lambda ends an invocation by then.
-
-`Timeout` of the specification.
-
+"""Lambda ends an invocation by then. `Timeout` of the specification.
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
 STREAM_KEEPS: Final = DAY
 """A stream keeps a record, and describes a closed shard, for at least so long.
-
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html"""
 
 GIVEN_UP_AFTER: Final = 23 * HOUR
@@ -36,7 +32,6 @@ CLOCKS: Final = MINUTE
 
 LANDS_WITHIN: Final = 5 * MINUTE
 """AWS refuses a request that reaches it so long after it was signed, by its sender's clock.
-
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_aws-signing.html"""
 
 SKEW: Final = 2 * (LANDS_WITHIN + CLOCKS)
@@ -55,12 +50,10 @@ KEPT_LONGER: Final = DAY
 
 FRESH: Final = MINUTE
 """A process relies so long on what it has read of a checkpoint, the control item, statuses or a layout.
-
 `Fresh` of the specification."""
 
 SETTLED_AFTER: Final = LONGEST_INVOCATION + FRESH + SKEW
 """Every invocation that may still run has read a checkpoint that was written so long ago, or a later one.
-
 `Settling` of the specification."""
 
 READ_TOGETHER: Final = 5 * MINUTE
@@ -79,17 +72,13 @@ KNOWN_AT_ONCE: Final = 2 * ONE_CLOCK
 
 GUARANTEE: Final = 2 * DAY
 """Records are folded up to this age; a stream keeps them for a day, or a little longer.
-
 `Guarantee` of the specification."""
 
 ALIVE: Final = STREAM_KEEPS
-"""A shard that wakes up after longer writes that it does before it commits anything.
-
-`Alive` of the specification."""
+"""A shard that wakes up after longer writes that it does before it commits anything. `Alive` of the specification."""
 
 OUTLIVED: Final = 7 * DAY
 """A shard silent for longer has no records young enough to be folded: at least `GUARANTEE` + `ALIVE`.
-
 `Outlived` of the specification."""
 
 CHECKPOINT_KEPT: Final = 400 * DAY
@@ -156,5 +145,4 @@ PASSING: Final = frozenset(
 )
 """DynamoDB may answer the same request otherwise in a moment. Codes without "Exception" are of single statements and of
 single items of a transaction.
-
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html"""

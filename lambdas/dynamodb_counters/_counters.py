@@ -48,9 +48,8 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
     clock : callable, optional
         Returns seconds since 1970. Default ``time.time``.
     incomplete : {"flag", "raise"}, optional
-        How a read treats counts that are not whole, because a declaration was added to a table with data and no
-        backfill has counted that yet. Default ``"flag"``: the result has ``complete=False``. ``"raise"``:
-        `IncompleteError`.
+        How a read treats counts that are not whole: of a declaration added to a table with data that no backfill has
+        counted yet. Default ``"flag"``: the result has ``complete=False``. ``"raise"``: `IncompleteError`.
 
     Examples
     --------
@@ -93,8 +92,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         Returns
         -------
         Outcome
-            Accepted; a duplicate; or a conflict: nothing was inserted, because the key has another payload, which is
-            `Outcome.stored`.
+            Accepted; a duplicate; or a conflict: nothing is inserted, as the key has another payload, `Outcome.stored`.
 
         Raises
         ------
@@ -115,8 +113,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
     ) -> Outcomes:
         """Insert many events, each once; 25 per call, many calls at a time.
 
-        Packed events go into chunks: one call per bucket and part, or per 4 KB. One event that cannot be accepted
-        stops no other.
+        Packed events go into chunks: a call per bucket and part, or per 4 KB. An event that is refused stops no other.
 
         Parameters
         ----------
@@ -144,16 +141,15 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
     def record_once(self, event: Event, values: Mapping[str, Any], declarations: Iterable[Declaration]) -> Outcome:
         """Insert an event and count it in one transaction; the counts are current when the call returns.
 
-        Costs twice the write units of `accept` plus its counting, and hot counters conflict: use it where the caller
-        must read its own count at once.
+        Costs twice the write units of `accept` and its counting, and hot counters conflict: for callers that must read
+        their own count at once.
 
         Parameters
         ----------
         event, values
             As in `accept`.
         declarations : iterable of Aggregate and Window
-            What to count it in at once: declarations over this event, at most 99 items together. All others count it
-            as after `accept`.
+            Declarations over this event that count it at once, at most 99 items; all others do as after `accept`.
 
         Returns
         -------
@@ -263,8 +259,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
             Some fields of the event's key: all events that have these values are erased. Unless they determine
             the partition, the whole table is read.
         counts : {"keep", "take_back"}
-            ``"keep"``: counts stay as they do when events expire. ``"take_back"``: the stream subtracts the events, as
-            `retract` has it.
+            ``"keep"``: counts stay as when events expire. ``"take_back"``: the stream subtracts them, as by `retract`.
         queues : iterable of str, optional
             URLs of queues whose messages hold events: waiting ones and dead letters.
         buckets : iterable of str, optional

@@ -33,9 +33,8 @@ def evaluate(
     declared : iterable of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes
         Declarations to count by.
     items : iterable of (Event or Items, mapping)
-        Source and attributes of each item, in the order in which they are written. Among several events with one
-        key the first counts, or that with the greatest version; among several `Items` with one key the last, if they
-        hold their keys.
+        Source and attributes of each item, in the order of writing. Among several events with one key the first counts,
+        or that with the greatest version; among several `Items` with one key the last, if they hold their keys.
     now : float, optional
         Arrival time of all items, in seconds since 1970. Required by windows that have a retention or refuse future
         events, and by aggregates and `Distinct` with a retention. Without it, packed events may have any time.
@@ -49,8 +48,7 @@ def evaluate(
     Raises
     ------
     InvalidArgumentError
-        The declarations contradict each other; or an item cannot be stored, such as a packed event that `accept`
-        refuses, or cannot be counted.
+        The declarations contradict each other; or an item cannot be counted, or stored: `accept` would refuse it.
 
     Examples
     --------

@@ -173,8 +173,7 @@ class Distinct(Composite):
 class Hierarchy(Composite):
     """The same measures at several levels: for a region, each of its desks, each type of a desk.
 
-    Each level goes on grouping by one field more. All levels of a top group share a partition key, so one Query reads
-    them.
+    Each level groups by one field more. All levels of a top group share a partition key: one Query reads them.
 
     Parameters
     ----------

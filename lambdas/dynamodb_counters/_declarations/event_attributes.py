@@ -32,8 +32,7 @@ class Attribute:
     type : type
         ``str``, ``int``, ``Decimal`` or ``float`` (any number), ``bool``, ``bytes``, ``datetime`` (ISO 8601 with an
         offset), ``date``, ``UUID``, an ``Enum``, a ``Literal``, ``list[…]`` or ``set[…]``, ``dict``, ``object``
-        (anything); or a dataclass, TypedDict or pydantic model, for a map with these attributes. ``… | None`` makes it
-        optional.
+        (anything); or a dataclass, TypedDict or pydantic model: a map with these attributes. ``… | None``: optional.
     required : bool, optional
         Whether an event without it is rejected; one that is not required may also be null. Default True.
     one_of : sequence of str or number, optional

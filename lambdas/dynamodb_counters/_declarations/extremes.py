@@ -33,9 +33,8 @@ class Extremes(Grouped):
         Fields that are read with a value, such as the URL of the latest view. Values that are equal are in the order of
         these, so they are also what ties break by. Default: none.
     only : {"largest", "smallest"}, optional
-        The only value that is asked for, of an event that is `append_only`: values that cannot be it any more are not
-        written. So a batch writes an item per group at most, and none where an earlier value stands. Default: all are
-        kept.
+        The only value that is asked for, of an event that is `append_only`: values that cannot be it are not written.
+        So a batch writes an item per group at most, and none where an earlier value stands. Default: all are kept.
     name, by, where, on_expiry, on_change
         As in `Aggregate`.
     retention : timedelta or None, optional

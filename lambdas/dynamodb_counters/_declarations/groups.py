@@ -19,7 +19,6 @@ from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters.errors import InvalidArgumentError, UnknownMeasureError
 
 Key: TypeAlias = dict[str, dict[str, str]]
-"""A typed key."""
 
 
 Given: TypeAlias = Mapping[str, object] | None
@@ -35,14 +34,13 @@ class Group:
     values : mapping of str to str
         The group: field to text.
     measures : mapping of str to int, Decimal, mapping or None
-        All measures of the aggregate by name: 0 if nothing was counted, None for an average of nothing; a histogram
-        maps bins to counts.
+        All measures by name: 0 if nothing was counted, None for an average of nothing; a histogram maps bins to counts.
     complete : bool, optional
         Whether all there is has been counted; False of an aggregate that was added to a table with data, until its
         backfill has ended, and of a table that no deployment counts yet. Default True.
     as_declared : bool, optional
-        Whether it follows the definition that the reader declares; False of one that was changed, until its backfill
-        has ended. Default True.
+        Whether it follows the definition that the reader declares; False of a changed one until its backfill has ended.
+        Default True.
 
     Examples
     --------

@@ -16,7 +16,6 @@ from dynamodb_counters._items.table_schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
 MAX_BINS: Final = 100
-"""Most bins of a histogram."""
 
 MOMENT: Final = ".t"
 """Ends the attribute that holds changes of a level times the seconds since their bucket began."""

@@ -31,8 +31,7 @@ class Packed:
     Parameters
     ----------
     time : str
-        Attribute that holds the event's time, a field of its key: ISO 8601 with an offset, or epoch seconds or
-        milliseconds.
+        Field of the event's key that holds its time: ISO 8601 with an offset, or epoch seconds or milliseconds.
     bucket : timedelta, optional
         Whole seconds, from 1 second to 1 day. A bucket of about 10,000 events is best: a process that meets an event of
         a bucket it does not know reads that bucket. Default 10 minutes.

@@ -28,9 +28,9 @@ IN_BIN: Final = "values"
 class Percentiles(Grouped):
     """How the values of a number are distributed in each group: percentiles with a relative error that is guaranteed.
 
-    It counts the values of each bin; bins grow with the values, so their number grows with the logarithm of these. All
-    bins of a group share a page, so a batch updates a group by one write of a unit up to some 100 bins. An item
-    that is corrected or deleted moves or leaves its bin.
+    It counts the values of each bin; bins grow with the values, so their number grows with the logarithm of these. Bins
+    of a group share a page: a batch writes a group once, a unit up to some 100 bins. An item that is corrected or
+    deleted moves or leaves its bin.
 
     Parameters
     ----------
@@ -42,13 +42,11 @@ class Percentiles(Grouped):
     time : str, optional
         Attribute that holds the event's time, for percentiles over spans of time and series. Default: none.
     precision : timedelta, optional
-        With a `time`: 1 minute, hour or day. Each such unit has a distribution of its own; a span adds them up, and
-        reads them all. Default 1 hour.
+        With a `time`: 1 minute, hour or day, each with a distribution of its own; a span reads all. Default 1 hour.
     name, by, where, on_expiry, max_groups, on_change
         As in `Aggregate`.
     retention : timedelta or None, optional
-        As in `Aggregate`: how long a group counts after the end of the time in its key, which is that of `time` if
-        given. Default None: for good.
+        As in `Aggregate`; the time in a group's key is that of `time`, if given. Default None: for good.
 
     Examples
     --------

@@ -51,9 +51,8 @@ class Event:
     append_only : bool, optional
         Whether its events are never corrected or taken back, which `retract` then refuses. Default False.
     attributes : mapping of str to type or Attribute, optional
-        What its attributes must be; or a dataclass, TypedDict or pydantic model that says so. An event that does not
-        fit is rejected, whoever sends it, and a declaration may name no other attribute. Events may have more. Default
-        None: any.
+        Rules for its attributes; or a dataclass, TypedDict or pydantic model. An event that does not fit is rejected,
+        whoever sends it; a declaration may name no other attribute. Events may have more. Default None: any.
 
     Examples
     --------

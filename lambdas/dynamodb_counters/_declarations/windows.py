@@ -47,7 +47,7 @@ _PRECISIONS: Final = tuple(timedelta(seconds=tier.slot_seconds) for tier in TIER
 class Window:
     """Counts over trailing time: events are added up in time buckets, each with a total and a slot per finer unit.
 
-    Precision and longest window determine the buckets: 24 hours to the minute take one item per hour with a slot per
+    Precision and longest window determine the buckets: 24 hours to the minute take an item per hour with a slot per
     minute. See `cost_estimate`.
 
     Parameters
@@ -75,13 +75,11 @@ class Window:
     precision : timedelta, optional
         1 second, minute, hour or day: windows start and end on such a unit. Default 1 minute.
     longest : timedelta, optional
-        The longest window that is read regularly. Longer ones within the retention work too but read more items.
-        Default 24 hours, or the retention if that is shorter; 10 years of a `TimeWeighted`, as all that was before
-        makes its level.
+        The longest window that is read regularly; longer ones within the retention read more items. Default 24 hours,
+        or the retention if that is shorter; 10 years of a `TimeWeighted`, as all that was before makes its level.
     tiers : tuple of {"minute", "hour", "day", "month"}, optional
         The buckets to keep, finest first. Default: those that cost least. Set it to keep the tiers of a window that has
-        already counted when `longest` changes: other tiers wait for a backfill, or, with ``on_change="keep"``, lack
-        everything counted before.
+        counted when `longest` changes: others wait for a backfill, or, with ``on_change="keep"``, lack what was before.
     on_change
         As in `Aggregate`.
 

@@ -72,8 +72,7 @@ class EventReads(TableReads):
         consistent
             As in `get`.
         **fields : str or number
-            Attributes that the events have. Required for all fields of `pk`; of a packed event for its tenant, if it
-            has one. Default: any.
+            Attributes that the events have: at least all fields of `pk`; of a packed event, its tenant. Default: any.
 
         Returns
         -------
