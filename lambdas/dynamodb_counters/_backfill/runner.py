@@ -29,6 +29,7 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import without_attributes
 from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._items.bookkeeping import put_as_seen, typed_values
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine
@@ -288,13 +289,8 @@ class Runner(ABC):
 
     def _write(self, state: State, phase: str) -> bool:
         """Write the run's item if it is in a phase still."""
-        return self.table.write(
-            "put_item",
-            Item=self._item(state),
-            ConditionExpression="#phase = :phase",
-            ExpressionAttributeNames={"#phase": "phase"},
-            ExpressionAttributeValues={":phase": {"S": phase}},
-        )
+        seen = typed_values({"phase": phase})
+        return self.table.write("put_item", **put_as_seen(self.table.name, self._item(state), seen, seen))
 
     def _enter(self, state: State, before: str, phase: str) -> None:
         """Go from one phase to another, unless another process has brought the run further."""

@@ -35,7 +35,7 @@ from dynamodb_counters._control.statuses import (
     read_statuses,
 )
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._items.bookkeeping import put_as_seen
+from dynamodb_counters._items.bookkeeping import put_as_seen, typed_values, update_as_seen
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, SK, TYPE
 from dynamodb_counters._table import Table
 
@@ -123,27 +123,14 @@ def counting_aggregator(table: Table) -> str:
 def hand_over(table: Table) -> None:
     """Let any aggregator take over."""
     if counting_aggregator(table):
-        table.client.update_item(
-            TableName=table.name,
-            Key=history_key(),
-            UpdateExpression="REMOVE #aggregator",
-            ExpressionAttributeNames={"#aggregator": AGGREGATOR},
-        )
+        table.client.update_item(**update_as_seen(table.name, history_key(), {AGGREGATOR: None}, {}))
 
 
 def note_predecessor(table: Table, predecessor: Predecessor) -> None:
     """Note that the table is a copy of another one, with what is known of that by now."""
     others = [one for one in read_control(table).predecessors if one.stream != predecessor.stream]
-    table.client.update_item(
-        TableName=table.name,
-        Key=history_key(),
-        UpdateExpression="SET #type = :type, #predecessors = :predecessors",
-        ExpressionAttributeNames={"#type": TYPE, "#predecessors": PREDECESSORS},
-        ExpressionAttributeValues={
-            ":type": {"S": CHECKPOINT},
-            ":predecessors": {"S": predecessors_text([*others, predecessor])},
-        },
-    )
+    noted = typed_values({TYPE: CHECKPOINT, PREDECESSORS: predecessors_text([*others, predecessor])})
+    table.client.update_item(**update_as_seen(table.name, history_key(), noted, {}))
 
 
 def write_control(

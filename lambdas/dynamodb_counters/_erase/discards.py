@@ -15,6 +15,7 @@ from dynamodb_counters._control.control import read_control
 from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.records import NEW, OLD, is_erasure
 from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.bookkeeping import update_as_seen
 from dynamodb_counters._items.discard_marks import image_digest, marks_of, stored_marks
 from dynamodb_counters._items.table_schema import NOT_IN, PK, SK
 from dynamodb_counters._quarantine.quarantine_items import DISCARDED, WAITING, Quarantined
@@ -76,24 +77,9 @@ class Discards:
         marks = there.union(marks_of(image, entry.names))
         if marks == there:
             return None
-        shown = {name: value for name, value in item.items() if name not in (PK, SK)}
-        if len(shown) > _MOST_ATTRIBUTES:
+        if len(item) > _MOST_ATTRIBUTES + len(key):
             raise _refusal(entry, f"an item of at most {_MOST_ATTRIBUTES} attributes, to be marked: redrive it")
-        names = {f"#a{index}": name for index, name in enumerate(shown)}
-        unchanged = [f"attribute_exists({PK})", *(f"{name} = :{name[1:]}" for name in names)]
-        if NOT_IN not in shown:
-            unchanged.append("attribute_not_exists(#marks)")
-        return {
-            "TableName": self._table.name,
-            "Key": key,
-            "UpdateExpression": "SET #marks = :marks",
-            "ConditionExpression": " AND ".join(unchanged),
-            "ExpressionAttributeNames": {"#marks": NOT_IN, **names},
-            "ExpressionAttributeValues": {
-                ":marks": {"SS": sorted(marks)},
-                **{f":a{index}": value for index, value in enumerate(shown.values())},
-            },
-        }
+        return update_as_seen(self._table.name, key, {NOT_IN: {"SS": sorted(marks)}}, {NOT_IN: None, **item})
 
     def _partner(self, entry: Quarantined, name: str, image: Image) -> Quarantined | None:
         """An entry that waits with the same image, as the other side of a change."""

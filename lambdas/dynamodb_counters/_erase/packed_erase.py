@@ -16,6 +16,7 @@ from uuid import uuid4
 from dynamodb_counters._declarations.event_identity import EventIdentity
 from dynamodb_counters._erase.matching import Wanted, type_of
 from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.bookkeeping import typed_values, update_as_seen
 from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk, encode_chunk
 from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_PREFIX, PK, SK, TTL, TYPE
 from dynamodb_counters._layouts import Layouts
@@ -153,15 +154,6 @@ class PackedEvents:
                 kept.append(row)
         if len(kept) == chunk.rows:
             return True
-        return self._table.write(
-            "update_item",
-            Key={PK: item[PK], SK: item[SK]},
-            UpdateExpression="SET #chunk = :left, #erased = :erased",
-            ConditionExpression="#chunk = :seen",
-            ExpressionAttributeNames={"#chunk": CHUNK, "#erased": ERASED},
-            ExpressionAttributeValues={
-                ":seen": item[CHUNK],
-                ":left": {"B": encode_chunk(kept, chunk.batch, is_last=chunk.is_last)},
-                ":erased": {"B": b"".join(erased)},
-            },
-        )
+        left = typed_values({CHUNK: encode_chunk(kept, chunk.batch, is_last=chunk.is_last), ERASED: b"".join(erased)})
+        key, seen = {PK: item[PK], SK: item[SK]}, {CHUNK: item[CHUNK]}
+        return self._table.write("update_item", **update_as_seen(self._table.name, key, left, seen))

@@ -15,6 +15,7 @@ from dynamodb_counters._control.control import read_control
 from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._erase.matching import Reduced, Wanted, reduced
 from dynamodb_counters._fold.records import Record
+from dynamodb_counters._items.bookkeeping import update_as_seen
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._quarantine.quarantine_items import (
     PROVISIONAL,
@@ -92,23 +93,13 @@ class QuarantineCopies:
             return Reduced(int(is_named), None)
 
     def _update(self, item: Mapping[str, Any], left: Record | None) -> None:
-        change, names = "REMOVE #record, #reason, #state", {"#record": RECORD, "#reason": REASON, "#state": STATE}
-        values: dict[str, Any] = {":seen": item[RECORD]}
+        new: dict[str, Any] = {RECORD: None, REASON: None, STATE: None}
         if left is not None:
-            change = "SET #record = :left"
-            values[":left"] = pack(left)
-            del names["#state"], names["#reason"]
-            if self._wanted.is_quoted_in(item.get(REASON, {}).get("S", "")):
-                change, names = f"{change} REMOVE #reason", {**names, "#reason": REASON}
-        # It has expired, or another run has been here.
-        self._table.write(
-            "update_item",
-            Key={PK: item[PK], SK: item[SK]},
-            UpdateExpression=change,
-            ConditionExpression="#record = :seen",
-            ExpressionAttributeNames=names,
-            ExpressionAttributeValues=values,
-        )
+            is_quoted = self._wanted.is_quoted_in(item.get(REASON, {}).get("S", ""))
+            new = {RECORD: pack(left), **({REASON: None} if is_quoted else {})}
+        key, seen = {PK: item[PK], SK: item[SK]}, {RECORD: item[RECORD]}
+        # If it is not as it was seen, it has expired, or another run has been here.
+        self._table.write("update_item", **update_as_seen(self._table.name, key, new, seen))
 
 
 def _state(item: Mapping[str, Any]) -> str:

@@ -40,18 +40,34 @@ def typed_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def put_as_seen(table: str, new: Mapping[str, Any], seen: Mapping[str, Any], compared: Iterable[str]) -> dict[str, Any]:
     """PutItem's arguments if some attributes are `compared` with what was seen; if nothing was, there must be none."""
-    names = {name: f"a{index}" for index, name in enumerate(compared if seen else ())}
-    conditions = [f"#{a} = :{a}" if name in seen else f"attribute_not_exists(#{a})" for name, a in names.items()]
-    put: dict[str, Any] = {
-        "TableName": table,
-        "Item": dict(new),
-        "ConditionExpression": " AND ".join(conditions) or f"attribute_not_exists({PK})",
+    known = {name: seen.get(name) for name in compared} if seen else {PK: None}
+    return {"TableName": table, "Item": dict(new), **_expressions({}, known)}
+
+
+def update_as_seen(
+    table: str, key: Mapping[str, Any], new: Mapping[str, Any], seen: Mapping[str, Any]
+) -> dict[str, Any]:
+    """UpdateItem's arguments: attributes become `new` if others are as they were `seen`; None stands for no value."""
+    return {"TableName": table, "Key": key, **_expressions(new, seen)}
+
+
+def _expressions(new: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, Any]:
+    names = {name: f"a{index}" for index, name in enumerate({**new, **seen})}
+    sets = ", ".join(f"#{names[name]} = :new_{names[name]}" for name, value in new.items() if value is not None)
+    removes = ", ".join(f"#{names[name]}" for name, value in new.items() if value is None)
+    conditions = [
+        f"attribute_not_exists(#{names[name]})" if value is None else f"#{names[name]} = :{names[name]}"
+        for name, value in seen.items()
+    ]
+    values = {f":new_{names[name]}": value for name, value in new.items()}
+    values |= {f":{names[name]}": value for name, value in seen.items()}
+    parts = {
+        "UpdateExpression": f"{sets and f'SET {sets} '}{removes and f'REMOVE {removes}'}",
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": {f"#{a}": name for name, a in names.items()},
+        "ExpressionAttributeValues": {name: value for name, value in values.items() if value is not None},
     }
-    if names:
-        put["ExpressionAttributeNames"] = {f"#{a}": name for name, a in names.items()}
-    if values := {f":{a}": seen[name] for name, a in names.items() if name in seen}:
-        put["ExpressionAttributeValues"] = values
-    return put
+    return {name: part for name, part in parts.items() if part}
 
 
 def read_value(item: Mapping[str, Any], name: str, kind: str, default: Any = None) -> Any:

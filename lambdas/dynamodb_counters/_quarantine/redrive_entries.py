@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations.generations import is_replaced
 from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.bookkeeping import update_as_seen
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._quarantine.quarantine_items import (
     CHANGED_AT,
@@ -74,18 +75,8 @@ def stored_key(entry: Quarantined) -> dict[str, Any]:
 
 
 def state_request(table: Table, key: Mapping[str, Any], before: str, after: str) -> dict[str, Any]:
-    return {
-        "TableName": table.name,
-        "Key": key,
-        "UpdateExpression": "SET #state = :after, #at = :now",
-        "ConditionExpression": "#state = :before",
-        "ExpressionAttributeNames": {"#state": STATE, "#at": CHANGED_AT},
-        "ExpressionAttributeValues": {
-            ":after": {"S": after},
-            ":now": {"N": f"{table.clock():.0f}"},
-            ":before": {"S": before},
-        },
-    }
+    new = {STATE: {"S": after}, CHANGED_AT: {"N": f"{table.clock():.0f}"}}
+    return update_as_seen(table.name, key, new, {STATE: {"S": before}})
 
 
 def settle(table: Table, folded: Collection[str]) -> int:
@@ -108,19 +99,9 @@ def _settle(table: Table, item: Image, folded: Collection[str]) -> bool:
     key = {PK: item[PK], SK: item[SK]}
     while _is_moot(item, folded):
         left = [name for name in awaited_by(item) if not is_replaced(name, folded)]
-        values: dict[str, Any] = {":waiting": {"S": WAITING}}
-        values |= {":left": {"SS": left}} if left else {":settled": {"S": SETTLED}}
-        condition = "attribute_not_exists(#names)"
-        if NAMES in item:
-            condition, values = "#names = :names", {**values, ":names": item[NAMES]}
-        if table.write(
-            "update_item",
-            Key=key,
-            UpdateExpression="SET #names = :left" if left else "SET #state = :settled",
-            ConditionExpression=f"#state = :waiting AND {condition}",
-            ExpressionAttributeNames={"#state": STATE, "#names": NAMES},
-            ExpressionAttributeValues=values,
-        ):
+        new = {NAMES: {"SS": left}} if left else {STATE: {"S": SETTLED}}
+        seen = {STATE: {"S": WAITING}, NAMES: item.get(NAMES)}
+        if table.write("update_item", **update_as_seen(table.name, key, new, seen)):
             return not left
         # It was redriven, or settled in part by another backfill.
         item = table.read_item(key)
