@@ -14,7 +14,7 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._items.item_sizes import item_bytes, write_units
 from dynamodb_counters._items.table_schema import LEADERBOARD, TYPE
-from dynamodb_counters._recovery.stream_reader import StreamReader
+from dynamodb_counters._streams import StreamReader
 from dynamodb_counters.testing._dynamodb.memory_partitions import read_units
 
 _PARAMETERS: Final = "demo_parameters"
@@ -73,7 +73,7 @@ def _inserted(statement: Mapping[str, Any]) -> dict[str, Any]:
 def units_written(streams: Any, stream: str) -> Counter[str]:
     """Write units of all changes in a stream, by the type of their items; those of the index, by `INDEX` and type."""
     reader, units = StreamReader(streams, stream, sleep=lambda _: None), Counter[str]()
-    for shard in reader.shards():
+    for shard in (each.id for each in reader.shards()):
         for record in reader.records(shard):
             old, new = (record["dynamodb"].get(name) for name in ("OldImage", "NewImage"))
             images = [image for image in (old, new) if image]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dynamodb_counters._backfill.shards import Shard
 from dynamodb_counters._declarations import Items, TableKeys
+from dynamodb_counters._streams import Shard
 from dynamodb_counters.testing._dynamodb.memory_stream import Page, Record, ShardInfo
 from simulation.delivery.stream_source import Source, shard_id
 from simulation.oracle.specs import TRADE

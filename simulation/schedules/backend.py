@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from dynamodb_counters._backfill.shards import Shard, stream_shards
+from dynamodb_counters._streams import Shard, StreamReader
 from dynamodb_counters.testing._dynamodb.memory_stream import TTL_IDENTITY, Record
 from simulation.aws import creation_times
 from simulation.clock import VirtualClock
@@ -184,7 +184,8 @@ class LocalBackend:
                 yield shard.id, record
 
     def described(self) -> list[Shard]:
-        return stream_shards(self._engine.streams, self.stream.arn)
+        assert self._engine.streams is not None
+        return StreamReader(self._engine.streams, self.stream.arn).shards()
 
     def drop(self) -> None:
         self.client.delete_table(TableName=self.name)

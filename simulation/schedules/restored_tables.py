@@ -12,6 +12,7 @@ from typing import Any
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._quarantine.waiting import PREFIX
 from dynamodb_counters._recovery.given_up import GivenUp
+from dynamodb_counters._streams import Shard
 from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
@@ -79,8 +80,8 @@ class Reader:
     def __init__(self, source: Source) -> None:
         self._source = source
 
-    def shards(self) -> list[str]:
-        return [shard.id for shard in self._source.shards()]
+    def shards(self) -> list[Shard]:
+        return [Shard(shard.id, "", is_open=True) for shard in self._source.shards()]
 
     def records(self, shard: str) -> Iterator[Record]:
         return (with_bytes(record) for record in all_records(self._source, shard))

@@ -14,6 +14,7 @@ from dynamodb_counters._backfill.source_table import SourceTable
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration, flatten
+from dynamodb_counters._streams import StreamReader
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.metered_table import Metered
@@ -99,10 +100,9 @@ class Shop:
 
     def runner(self) -> dict[str, Any]:
         client: Any = self.client
-        streams = Streams(self.stream)
-        source = SourceTable(
-            Table(ARN, client), ARN, ("PK", "SK"), self.orders.stream.arn, streams, sleep=lambda _: None
-        )
+        streams: Any = Streams(self.stream)
+        reader = StreamReader(streams, self.orders.stream.arn, sleep=lambda _: None)
+        source = SourceTable(Table(ARN, client), ARN, ("PK", "SK"), reader)
         shards = described_shards(self.counts.stream)
         return {"table": self.table, "shards": lambda: shards, "now": self.clock, "source": source}
 

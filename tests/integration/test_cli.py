@@ -17,7 +17,7 @@ import pytest
 import dynamodb_counters
 from dynamodb_counters import Aggregate, Count, Counters, Event, Sum, Window
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._recovery.stream_reader import StreamReader
+from dynamodb_counters._streams import StreamReader
 from dynamodb_counters._table import Table
 from simulation.delivery.stream_api import lambda_record
 from simulation.engines.dynamodb_local import DynamoDBLocal
@@ -45,7 +45,7 @@ class Shop:
         aggregator = Aggregator(
             Table(self.name, self.engine.client), (SHOPS, PACE), quarantine_retention_seconds=1e7, name="Stack/Counting"
         )
-        for shard in reader.shards():
+        for shard in (each.id for each in reader.shards()):
             batch: dict[str, Any] = {
                 "shardId": shard,
                 "Records": [lambda_record(dict(record), self.arn) for record in reader.records(shard)],

@@ -132,7 +132,7 @@ def test_a_table_is_asked_by_its_arn_as_by_its_name() -> None:
         assert client.get_item(TableName=arn, Key=key)["Item"] == key
         assert client.scan(TableName=arn)["Items"] == [key]
         source = SourceTable.described(client, emulator.client("dynamodbstreams"), arn)
-        assert (source.key_names, source.stream) == (("PK", "SK"), stream)
+        assert (source.key_names, source.stream.arn) == (("PK", "SK"), stream)
         for elsewhere in (arn.replace("us-east-1", "eu-west-1"), arn.replace(":table/orders", ":table/none")):
             with pytest.raises(client.exceptions.ResourceNotFoundException):
                 client.describe_table(TableName=elsewhere)

@@ -24,7 +24,7 @@ import dynamodb_counters
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Sum
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._erase.eraser import Erased, Eraser
-from dynamodb_counters._recovery.stream_reader import StreamReader
+from dynamodb_counters._streams import StreamReader
 from dynamodb_counters._table import Table
 from simulation.delivery.stream_api import lambda_record
 from simulation.engines import Engine
@@ -112,7 +112,7 @@ class World:
     def records(self) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         assert self.engine.streams is not None
         reader = StreamReader(self.engine.streams, self.arn, sleep=lambda _: None)
-        for shard in reader.shards():
+        for shard in (each.id for each in reader.shards()):
             records = [lambda_record(dict(record), self.arn) for record in reader.records(shard)]
             if records:
                 yield shard, [dict(record) for record in records]

@@ -19,7 +19,7 @@ import pytest
 import dynamodb_counters
 from dynamodb_counters import Aggregate, Count, Counters, Event, Histogram, Sum, Window
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._recovery.stream_reader import StreamReader
+from dynamodb_counters._streams import StreamReader
 from dynamodb_counters._table import Table
 from simulation.delivery.stream_api import lambda_record
 from simulation.engines.dynamodb_local import DynamoDBLocal
@@ -60,7 +60,7 @@ class World:
         """Deliver each shard from its beginning, as far as given; die on the way if that is not all."""
         assert self.engine.streams is not None
         reader = StreamReader(self.engine.streams, arn, sleep=lambda _: None)
-        for shard in reader.shards():
+        for shard in (each.id for each in reader.shards()):
             records = [lambda_record(dict(record), arn) for record in reader.records(shard)]
             if batch := records[: int(len(records) * share)]:
                 client = self.engine.client if share == 1 else Dying(self.engine.client, 12, after=True)

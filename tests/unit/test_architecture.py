@@ -35,12 +35,12 @@ from dynamodb_counters import (
     Window,
 )
 from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._backfill.shards import Shard
 from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._items import table_schema
 from dynamodb_counters._quarantine.redrive_entries import purge
+from dynamodb_counters._streams import Shard
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.quota_calls import QuotaCalls
 from simulation.engines import Engine

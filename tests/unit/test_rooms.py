@@ -28,7 +28,7 @@ _ROOMS = {
         _price_file
         _clients
         _table
-        _layouts _pages _quarantine
+        _layouts _pages _quarantine _streams
         _control
         _writes _commit _reads
         _backfill _recovery _erase

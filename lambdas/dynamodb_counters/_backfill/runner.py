@@ -18,7 +18,7 @@ from dynamodb_counters._backfill.baseline import Pages
 from dynamodb_counters._backfill.log_tail import LogTail
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.scan import Scan, Source
-from dynamodb_counters._backfill.shards import DescribeShards, Lineage, Shard
+from dynamodb_counters._backfill.shards import DescribeShards, Lineage
 from dynamodb_counters._backfill.source_table import SourceTable
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, OPENING, SCANNING, VOID, WAITING, Progress, State
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint, checkpoint_key
@@ -33,6 +33,7 @@ from dynamodb_counters._items.bookkeeping import put_as_seen, typed_values
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine
+from dynamodb_counters._streams import Shard
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import BackfillError

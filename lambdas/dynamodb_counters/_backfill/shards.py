@@ -4,35 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dynamodb_counters._control.run_items import ONLY_SHARD
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """One shard; `parent` is "" if none is known any more."""
-
-    id: str
-    parent: str
-    is_open: bool
-
+from dynamodb_counters._streams import Shard, depth_of
 
 DescribeShards: TypeAlias = Callable[[], Iterable[Shard]]
-
-
-def stream_shards(client: Any, arn: str) -> list[Shard]:
-    """Shards of a stream that DynamoDB describes: those of the last 24 hours."""
-    found: list[Shard] = []
-    more: dict[str, Any] = {}
-    while True:
-        described = client.describe_stream(StreamArn=arn, **more)["StreamDescription"]
-        for shard in described["Shards"]:
-            is_open = "EndingSequenceNumber" not in shard["SequenceNumberRange"]
-            found.append(Shard(shard["ShardId"], shard.get("ParentShardId", ""), is_open))
-        if "LastEvaluatedShardId" not in described:
-            return found
-        more = {"ExclusiveStartShardId": described["LastEvaluatedShardId"]}
 
 
 @dataclass(slots=True)
@@ -48,9 +25,7 @@ class Lineage:
         self.open = frozenset(shard.id for shard in known if shard.is_open)
 
     def depth(self, shard: str) -> int:
-        """How many generations of shards come before a shard: parents are delivered before children."""
-        parent = self.parents.get(shard, "")
-        return 1 + self.depth(parent) if parent in self.parents else 0
+        return depth_of(shard, self.parents)
 
     def waiting(self, acknowledged: Mapping[str, bool]) -> list[str]:
         """Open shards of which neither they nor a shard they came out of has acknowledged.

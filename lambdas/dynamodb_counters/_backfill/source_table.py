@@ -5,32 +5,26 @@ A run puts no heartbeat into it. So its stream itself shows whether a shard hold
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamodb_counters._backfill.scan import Source
-from dynamodb_counters._backfill.shards import Shard, stream_shards
+from dynamodb_counters._fold.records import created_of
+from dynamodb_counters._streams import Shard, StreamReader
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 
 _QUIET_PAGES: Final = 10
-"""Empty pages in a row after which a shard is taken to have no more: nothing else shows it."""
-
-_PAUSE: Final = 0.2  # A shard takes five requests per second.
 
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """The source table of an aggregator; `streams` is a client of its stream."""
+    """The source table of an aggregator, and a reader of its stream."""
 
     table: Table
     arn: str
     key_names: tuple[str, ...]
-    stream: str
-    streams: Any
-    sleep: Callable[[float], None] = time.sleep
+    stream: StreamReader
 
     @classmethod
     def described(cls, client: Any, streams: Any, arn: str) -> SourceTable:
@@ -39,7 +33,8 @@ class SourceTable:
         if known.get("StreamSpecification", {}).get("StreamViewType") != "NEW_AND_OLD_IMAGES":
             raise BackfillError(f"invalid source table {arn}: expected a stream of new and old images")
         names = tuple(key["AttributeName"] for key in known["KeySchema"])
-        return cls(Table(arn, client), arn, names, known["LatestStreamArn"], streams)
+        reader = StreamReader(streams, known["LatestStreamArn"], quiet_pages=_QUIET_PAGES)
+        return cls(Table(arn, client), arn, names, reader)
 
     @property
     def scanned(self) -> Source:
@@ -57,32 +52,15 @@ class SourceTable:
         """The stream's shards, as the aggregator calls them."""
         return [
             Shard(shard.id + self._suffix, shard.parent and shard.parent + self._suffix, shard.is_open)
-            for shard in stream_shards(self.streams, self.stream)
+            for shard in self.stream.shards()
         ]
 
     def has_more(self, shard: str, logged: str, since: float, until: float) -> bool:
         """Whether a shard holds records of a time that come after the last one logged."""
-        for created in self._created(shard.removesuffix(self._suffix), logged):
-            if created > until:
-                return False
-            if created >= since:
-                return True
-        return False
-
-    def _created(self, shard: str, after: str) -> Iterator[float]:
-        """When the records of a shard were created, up to its present end."""
-        asked: dict[str, Any] = {"StreamArn": self.stream, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON"}
-        if after:
-            asked |= {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": after.lstrip("0")}
         try:
-            iterator = self.streams.get_shard_iterator(**asked).get("ShardIterator")
-        except self.streams.exceptions.ResourceNotFoundException:
-            return  # The stream has forgotten the shard, after a day.
-        quiet = 0
-        while iterator is not None and quiet < _QUIET_PAGES:
-            page = self.streams.get_records(ShardIterator=iterator)
-            yield from (record["dynamodb"]["ApproximateCreationDateTime"].timestamp() for record in page["Records"])
-            iterator = page.get("NextShardIterator")
-            quiet = 0 if page["Records"] else quiet + 1
-            if quiet:
-                self.sleep(_PAUSE)
+            for record in self.stream.records(shard.removesuffix(self._suffix), logged.lstrip("0")):
+                if created_of(record) >= since:
+                    return created_of(record) <= until
+        except self.stream.client.exceptions.ResourceNotFoundException:
+            pass  # The stream has forgotten the shard, after a day.
+        return False

@@ -12,10 +12,10 @@ from typing import Any, Final, TypeVar
 
 from dynamodb_counters._assumptions import KNOWN_AT_ONCE, ONE_CLOCK
 from dynamodb_counters._backfill.runner import Runner
-from dynamodb_counters._backfill.shards import stream_shards
 from dynamodb_counters._backfill.source_table import SourceTable
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._control.deployment_items import history_key
+from dynamodb_counters._streams import StreamReader
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 
@@ -73,7 +73,7 @@ def make_runner(
     arn = read_control(table).source
     return kind(
         table=table,
-        shards=lambda: stream_shards(streams, stream),
+        shards=StreamReader(streams, stream).shards,
         now=now or ServiceTime(table),
         source=SourceTable.described(table.client, streams, arn) if arn else None,
         **options,

@@ -30,7 +30,7 @@ from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._quarantine.quarantine import RETENTION
 from dynamodb_counters._recovery.restored_images import Images, ItemKey, chains_of, compare, first_images, key_of
-from dynamodb_counters._recovery.stream_reader import StreamReader
+from dynamodb_counters._streams import StreamReader
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CommitError, RestoreError
 
@@ -106,7 +106,7 @@ class CatchUp:
     def find(self) -> Uncounted:
         """Records to be counted; RestoreError if these cannot be determined."""
         read_from = self._table.clock() - CAUGHT_UP_WITHIN
-        shards, own_shards = self._original.shards(), self._own.shards()
+        shards, own_shards = ([shard.id for shard in each.shards()] for each in (self._original, self._own))
         if set(shards) & set(own_shards):
             raise RestoreError("the two streams share a shard's name: restore into a table of its own")
         checkpoints = {shard: self._checkpoint(shard) for shard in shards}

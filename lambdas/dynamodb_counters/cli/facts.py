@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._backfill.shards import stream_shards
 from dynamodb_counters._changes.meaning import same_meaning
 from dynamodb_counters._changes.words import words_of
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint, checkpoint_key
@@ -24,7 +23,7 @@ from dynamodb_counters._fold.records import created_of
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._reads.table_reads import get_items
-from dynamodb_counters._recovery.stream_reader import StreamReader
+from dynamodb_counters._streams import StreamReader
 from dynamodb_counters.cli.failures import told
 from dynamodb_counters.cli.session import Session
 from dynamodb_counters.cli.show.formats import stamp
@@ -112,7 +111,7 @@ def of_shards(session: Session, stream: str | None, *, peek: bool) -> tuple[list
     """
     if stream is None:
         return [], "the table has no stream"
-    shards, problem = tried(lambda: stream_shards(session.client("dynamodbstreams"), stream))
+    shards, problem = tried(StreamReader(session.client("dynamodbstreams"), stream).shards)
     checkpoints = _checkpoints(session, [shard.id for shard in shards or ()])
     now = session.clock()
     plan = Plan(session.folded) if peek else Plan(())

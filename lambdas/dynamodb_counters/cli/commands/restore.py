@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dynamodb_counters._recovery.catch_up import CatchUp, has_caught_up
-from dynamodb_counters._recovery.stream_reader import StreamReader
+from dynamodb_counters._streams import StreamReader
 from dynamodb_counters.cli.arguments import moment
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.errors import RestoreError

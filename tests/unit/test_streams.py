@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from dynamodb_counters._recovery.stream_reader import StreamReader
+from dynamodb_counters._streams import StreamReader
 
 
 class _Streams:
@@ -43,7 +43,7 @@ def _reader(streams: _Streams) -> StreamReader:
 
 
 def test_parents_come_before_children() -> None:
-    assert _reader(_Streams([], closed=True)).shards() == ["b-parent", "a-child"]
+    assert [shard.id for shard in _reader(_Streams([], closed=True)).shards()] == ["b-parent", "a-child"]
 
 
 def test_a_closed_shard_is_read_to_its_end_over_any_number_of_empty_pages() -> None:
