@@ -340,7 +340,7 @@ class Verifying:
         for each in differences:
             told[each.ref[0], truth.group_of(truth.folded[each.ref[0]], dict(each.group))].append(each)
         # A run that shards split in waiting begins again, and may so begin after records were lost.
-        if not engine.deliveries.lost_at(work._cut_at):
+        if not engine.deliveries.lost_at(work._begun.run.since):
             engine.wrong += [f"verification: {text}" for text in self._wrong(truth, told, verified, runner.run)]
         done, refused = work.repair()
         if work.repair()[0]:

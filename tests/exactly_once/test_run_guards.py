@@ -14,7 +14,6 @@ from dynamodb_counters._assumptions import SKEW
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.scan import Scan, Source
 from dynamodb_counters._backfill.shards import Lineage
-from dynamodb_counters._backfill.state import State
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._control.control import read_control, write_control
 from dynamodb_counters._control.run_items import Run
@@ -323,13 +322,13 @@ def split_while_groups_are_read(bench: Workbench, stream: Stream, monkeypatch: p
     """Have a shard split, and its children counted, each time before groups are read."""
     read_groups, splits = Verification._read, iter(range(times))
 
-    def late(self: Any, state: State, plan: Plan, refs: Any) -> Any:
+    def late(self: Any, refs: Any) -> Any:
         if next(splits, None) is not None:
             for shard in bench.table.stream.open_shards():
                 bench.table.stream.split(shard)
             put(bench, 60, 5)
             stream.deliver()
-        return read_groups(self, state, plan, refs)
+        return read_groups(self, refs)
 
     monkeypatch.setattr(Verification, "_read", late)
 

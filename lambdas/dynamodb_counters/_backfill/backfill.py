@@ -15,8 +15,9 @@ from itertools import chain, islice
 from typing import Final
 
 from dynamodb_counters._assumptions import FRESH, SETTLED_AFTER
-from dynamodb_counters._backfill.baseline import baselines, withheld
+from dynamodb_counters._backfill.baseline import Totals, baselines, withheld
 from dynamodb_counters._backfill.opening import Opening, opening, read_name, wanted
+from dynamodb_counters._backfill.pace import paid_write
 from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
 from dynamodb_counters._changes.meaning import fingerprint, same_meaning
@@ -35,7 +36,6 @@ from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.table_schema import BASELINE
 from dynamodb_counters._items.watermarks import Watermark
 from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine
@@ -122,10 +122,8 @@ class Backfill(Runner):
         keys = withheld(self._pages(state))
         state.withheld = 0
         while some := list(islice(keys, _AT_A_TIME)):
-            for _, outcome in self.table.side_by_side(partial(confirm, self.table), some):
-                if isinstance(outcome, Exception):
-                    raise outcome
-                self._pace.spend(1.0)
+            self.table.each(partial(confirm, self.table), some)
+            self._pace.spend(len(some))
             state.withheld += len(some)
             yield self._progress(state, state.withheld, 0)
 
@@ -143,10 +141,7 @@ class Backfill(Runner):
             refs = sorted(sums.keys() - set(paged))
             for start in range(0, len(refs), _AT_A_TIME):
                 some = refs[start : start + _AT_A_TIME]
-                for _, outcome in self.table.side_by_side(partial(self._add_to, plan, state.run.id, sums), some):
-                    if isinstance(outcome, Exception):
-                        raise outcome
-                    self._pace.spend(outcome)
+                self._pace.spend(sum(self.table.each(partial(self._add_to, plan, state.run.id, sums), some)))
                 added += len(some)
                 yield self._progress(state, added, added + (len(refs) - start - len(some)) * (parts - part))
             state.parts_done, state.parts = part + 1, parts
@@ -158,9 +153,7 @@ class Backfill(Runner):
         if state.phase == ADDING:
             self._complete(state)
 
-    def _add_to_pages(
-        self, plan: Plan, run: str, sums: Mapping[GroupRef, dict[str, Number]], part: int, parts: int
-    ) -> float:
+    def _add_to_pages(self, plan: Plan, run: str, sums: Totals, part: int, parts: int) -> float:
         """Add their baselines to groups in pages, unless these have them: parts are records of a shard of their own."""
         step = _PARTS // parts
         first, last = padded(str(part * step + 1)), padded(str((part + 1) * step))
@@ -183,7 +176,7 @@ class Backfill(Runner):
                 if self.now() > moment + _SETTLING:
                     break
 
-    def _add_to(self, plan: Plan, run: str, sums: dict[GroupRef, dict[str, Number]], ref: GroupRef) -> float:
+    def _add_to(self, plan: Plan, run: str, sums: Totals, ref: GroupRef) -> float:
         """Add its baseline to a group, unless it has it."""
         name, group = ref
         layout = plan.programs[name].layout
@@ -195,12 +188,7 @@ class Backfill(Runner):
         request = update.request(self.table.name)
         request["ConditionExpression"] = "attribute_not_exists(#baseline)"
         request["ExpressionAttributeNames"]["#baseline"] = BASELINE
-        client = self.table.client
-        try:
-            answer = client.update_item(**request, ReturnConsumedCapacity="TOTAL")
-        except client.exceptions.ConditionalCheckFailedException:
-            return 1.0
-        return float(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 1.0))
+        return paid_write(self.table, "update_item", **request)[1]
 
     def _complete(self, state: State) -> None:
         """Let readers use the new generations, and end the replaced ones once no process reads these any more."""

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import localcontext
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._backfill.shards import Lineage
 from dynamodb_counters._control.run_items import (
@@ -30,6 +30,9 @@ from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._quarantine.quarantine_items import quarantine_key
 from dynamodb_counters._table import Table
+
+Totals: TypeAlias = dict[GroupRef, dict[str, Number]]
+"""Numbers of groups, by measure."""
 
 MOST_HELD: Final = 500_000
 """Changed items, or groups, that are held at a time."""
@@ -111,9 +114,9 @@ def _item_parts(pages: Pages) -> int:
     return 1 + sum(1 for _ in pages.logged()) // MOST_HELD
 
 
-def sum_up(contributed: Iterable[Sums], part: int, parts: int) -> dict[GroupRef, dict[str, Number]]:
+def sum_up(contributed: Iterable[Sums], part: int, parts: int) -> Totals:
     """The sums of the groups of a part."""
-    sums: dict[GroupRef, dict[str, Number]] = {}
+    sums: Totals = {}
     with localcontext(EXACT):
         for each in contributed:
             for ref, measures in each.items():
@@ -132,7 +135,7 @@ def part_of(text: str, parts: int) -> int:
     return zlib.crc32(text.encode()) * parts >> 32
 
 
-def baselines(pages: Pages, done: int, parts: int) -> Iterator[tuple[int, int, dict[GroupRef, dict[str, Number]]]]:
+def baselines(pages: Pages, done: int, parts: int) -> Iterator[tuple[int, int, Totals]]:
     """The baselines of all groups, in so many parts that each fits into memory: part, parts, sums."""
     items = _item_parts(pages)
     part = done

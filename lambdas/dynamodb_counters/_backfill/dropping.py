@@ -9,7 +9,7 @@ from typing import Any
 
 from dynamodb_counters._assumptions import GUARANTEE, SKEW
 from dynamodb_counters._backfill.opening import read_name
-from dynamodb_counters._backfill.pace import Pace
+from dynamodb_counters._backfill.pace import Pace, paid_write, units_of
 from dynamodb_counters._control.control import read_control, read_declarations, stored_deployments
 from dynamodb_counters._control.deployment_items import decoded
 from dynamodb_counters._declarations import Event
@@ -45,13 +45,10 @@ class Dropping:
         is_left = self._is_left()
         starts: dict[int, Any] = dict.fromkeys(range(self.segments))
         while starts:
-            found = self.table.side_by_side(self._scan, [*starts.items()])
             left: list[Image] = []
-            for (segment, _), answer in found:
-                if isinstance(answer, Exception):
-                    raise answer
+            for segment, answer in zip([*starts], self.table.each(self._scan, [*starts.items()]), strict=True):
                 self.scanned += len(answer["Items"])
-                self.pace.spend(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
+                self.pace.spend(units_of(answer))
                 left += filter(is_left, answer["Items"])
                 starts[segment] = answer.get("LastEvaluatedKey")
             starts = {segment: start for segment, start in starts.items() if start}
@@ -105,24 +102,15 @@ class Dropping:
 
     def _drop(self, left: list[Image]) -> None:
         self.dropped.update(item[TYPE]["S"] for item in left)
-        if self.dry_run:
-            return
-        for _, outcome in self.table.side_by_side(self._delete, left):
-            if isinstance(outcome, Exception):
-                raise outcome
-            self.pace.spend(outcome)
+        if not self.dry_run:
+            self.pace.spend(sum(self.table.each(self._delete, left)))
 
     def _delete(self, item: Image) -> float:
-        client = self.table.client
-        try:
-            answer = client.delete_item(
-                TableName=self.table.name,
-                Key={PK: item[PK], SK: item[SK]},
-                ConditionExpression="#type = :type",
-                ExpressionAttributeNames={"#type": TYPE},
-                ExpressionAttributeValues={":type": item[TYPE]},
-                ReturnConsumedCapacity="TOTAL",
-            )
-        except client.exceptions.ConditionalCheckFailedException:
-            return 1.0
-        return float(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 1.0))
+        return paid_write(
+            self.table,
+            "delete_item",
+            Key={PK: item[PK], SK: item[SK]},
+            ConditionExpression="#type = :type",
+            ExpressionAttributeNames={"#type": TYPE},
+            ExpressionAttributeValues={":type": item[TYPE]},
+        )[1]

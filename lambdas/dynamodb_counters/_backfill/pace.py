@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from dynamodb_counters._table import Table
+
+
+def units_of(answer: Mapping[str, Any]) -> float:
+    return float(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
+
+
+def paid_write(
+    table: Table, operation: Literal["put_item", "update_item", "delete_item"], **request: Any
+) -> tuple[bool, float]:
+    """Write an item on a condition: whether that held, and the units, 1 for a refusal."""
+    try:
+        answer = getattr(table.client, operation)(
+            **{"TableName": table.name, "ReturnConsumedCapacity": "TOTAL", **request}
+        )
+    except table.client.exceptions.ConditionalCheckFailedException:
+        return False, 1.0
+    return True, units_of(answer)
 
 
 @dataclass(slots=True)

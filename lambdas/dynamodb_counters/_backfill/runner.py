@@ -318,15 +318,19 @@ class Runner(ABC):
 
     def _void(self, state: State) -> None:
         """Give a run up; BackfillError if another process has done so, nothing if it is complete."""
+        if not self._ended(state, VOID):
+            # Another process has ended it; or a deployment has, which writes nothing into the run's item.
+            self._reload(state)
+            if state.phase != COMPLETE:
+                self._enter(state, state.phase, VOID)
+
+    def _ended(self, state: State, phase: str) -> bool:
+        """End a run that is open; False if it is not any more."""
+        state.phase = phase
         for _ in self.table.tries():
             seen = read_control(self.table)
             if state.run not in seen.runs:
-                # Another process has ended it; or a deployment has, which writes nothing into the run's item.
-                self._reload(state)
-                if state.phase != COMPLETE:
-                    self._enter(state, state.phase, VOID)
-                return
-            state.phase = VOID
+                return False
             if self._close(seen, state):
-                return
+                return True
         raise BackfillError("the table's deployments change all the time: run it again")

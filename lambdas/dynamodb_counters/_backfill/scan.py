@@ -6,11 +6,11 @@ from the page that stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from dynamodb_counters._backfill.pace import Pace
+from dynamodb_counters._backfill.pace import Pace, paid_write, units_of
 from dynamodb_counters._control.run_items import (
     MOST_BYTES,
     ROWS,
@@ -28,6 +28,7 @@ from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.item_layout import group_items, group_of_item
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.bookkeeping import put_as_seen
 from dynamodb_counters._items.table_schema import PK, TYPE
 from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._quarantine.quarantine_items import PROVISIONAL
@@ -75,16 +76,11 @@ class Scan:
         """Read a page of each segment at a time, side by side; yield how many items were read."""
         count = self.segments * len(self.sources)
         self._segments = [_Segment(number, limit=self.page_items) for number in range(count)]
-        self._side_by_side(self._resume, self._segments)
+        self.table.each(self._resume, self._segments)
         while left := [segment for segment in self._segments if not segment.is_done]:
             yield self._scanned()
-            self._side_by_side(self._advance, left)
+            self.table.each(self._advance, left)
         yield self._scanned()
-
-    def _side_by_side(self, work: Callable[[_Segment], None], segments: list[_Segment]) -> None:
-        for _, outcome in self.table.side_by_side(work, segments):
-            if isinstance(outcome, Exception):
-                raise outcome
 
     def _scanned(self) -> int:
         return sum(segment.items for segment in self._segments)
@@ -123,7 +119,7 @@ class Scan:
         if segment.start is not None:
             request["ExclusiveStartKey"] = segment.start
         answer = source.table.client.scan(**request)
-        units = answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
+        units = units_of(answer)
         if "LastEvaluatedKey" in answer and not source.is_foreign and all(map(is_bookkeeping, answer["Items"])):
             # Not sealed: the scan would meet the page, seal that, and so on without end.
             segment.start = answer["LastEvaluatedKey"]
@@ -147,20 +143,12 @@ class Scan:
         self._seal(segment, item, units)
 
     def _seal(self, segment: _Segment, item: dict[str, Any], units: float) -> None:
-        client = self.table.client
-        try:
-            put = client.put_item(
-                TableName=self.table.name,
-                Item=item,
-                ConditionExpression=f"attribute_not_exists({PK})",
-                ReturnConsumedCapacity="TOTAL",
-            )
-        except client.exceptions.ConditionalCheckFailedException:
-            self.pace.spend(units + 1.0)
+        is_first, written = paid_write(self.table, "put_item", **put_as_seen(self.table.name, item, {}, ()))
+        self.pace.spend(units + written)
+        if is_first:
+            self._adopt(segment, item)
+        else:
             self._resume(segment)
-            return
-        self.pace.spend(units + put.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
-        self._adopt(segment, item)
 
     def _rows(self, source: Source, items: Sequence[Image], unfoldable: list[Unfoldable]) -> Iterator[ScannedItem]:
         names = frozenset(self.run.names)

@@ -16,7 +16,7 @@ from functools import partial
 from typing import ClassVar, Final
 
 from dynamodb_counters._assumptions import READ_TOGETHER
-from dynamodb_counters._backfill.baseline import Pages, baselines, part_of
+from dynamodb_counters._backfill.baseline import Pages, Totals, baselines, part_of
 from dynamodb_counters._backfill.group_items import counted, shown
 from dynamodb_counters._backfill.opening import read_name
 from dynamodb_counters._backfill.quarantined_groups import quarantined_groups
@@ -26,8 +26,8 @@ from dynamodb_counters._backfill.state import COMPLETE, DRAINING, SCANNING, Prog
 from dynamodb_counters._backfill.verdicts import WAITS, Judged, Verdict, counts_gone, judge
 from dynamodb_counters._commit.checkpoint_items import BOOK
 from dynamodb_counters._commit.expired_items import read_expired
-from dynamodb_counters._control.control import Control, read_control
-from dynamodb_counters._control.run_items import Run
+from dynamodb_counters._control.control import Control
+from dynamodb_counters._control.run_items import ONLY_SHARD, Run
 from dynamodb_counters._declarations import Aggregate, Event
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.generations import base_name
@@ -72,9 +72,8 @@ class Verification(Runner):
     compared: int = 0
     _best: dict[tuple[str, str], str | None] = field(default_factory=dict)
     _expired: Mapping[str, float] = field(default_factory=dict)
-    _repair_plan: Plan = field(init=False)
-    _run_id: str = ""
-    _cut_at: float = 0.0
+    _begun: State = field(init=False)
+    _by: Plan = field(init=False)
 
     _needs_lineage: ClassVar[tuple[str, ...]] = (SCANNING, DRAINING, COMPARING)
 
@@ -105,31 +104,18 @@ class Verification(Runner):
         self._enter(state, DRAINING, COMPARING)
         if state.phase != COMPARING:
             raise BackfillError(_ENDED.format(state.run.id))
-        self._run_id, self._cut_at = state.run.id, state.run.since
-        self._repair_plan = plan = self._plan(state)
-        pages = self._pages(state)
+        self._begun, self._by, pages = state, self._plan(state), self._pages(state)
         self._expired = read_expired(self.table)
         for part, parts, baseline in baselines(pages, 0, 1):
             sums = self._with_later(pages, baseline, part, parts)
             yield self._progress(state, self.compared, self.compared + len(sums))
-            yield from self._compare(state, plan, pages, sums)
+            yield from self._compare(pages, sums)
         self._require_no_gap(state)
-        self._conclude(state)
+        if not self._ended(state, COMPLETE):
+            # Groups read after that may hold changes that no process has logged.
+            raise BackfillError(_ENDED.format(state.run.id))
 
-    def _conclude(self, state: State) -> None:
-        state.phase = COMPLETE
-        for _ in self.table.tries():
-            seen = read_control(self.table)
-            if state.run not in seen.runs:
-                # Groups read after that may hold changes that no process has logged.
-                raise BackfillError(_ENDED.format(state.run.id))
-            if self._close(seen, state):
-                return
-        raise BackfillError("the table's deployments change all the time: run it again")
-
-    def _with_later(
-        self, pages: Pages, sums: dict[GroupRef, dict[str, Number]], part: int, parts: int
-    ) -> dict[GroupRef, dict[str, Number]]:
+    def _with_later(self, pages: Pages, sums: Totals, part: int, parts: int) -> Totals:
         """The baseline of each group of a part, also of groups that began since."""
         for _, change in pages.added():
             for ref in change.added:
@@ -138,21 +124,19 @@ class Verification(Runner):
         most = self.sample * _SAMPLE
         return {ref: sums[ref] for ref in sums if most >= _SAMPLE or part_of(f"sample{ref!r}", _SAMPLE) < most}
 
-    def _compare(
-        self, state: State, plan: Plan, pages: Pages, sums: dict[GroupRef, dict[str, Number]]
-    ) -> Iterator[Progress]:
+    def _compare(self, pages: Pages, sums: Totals) -> Iterator[Progress]:
         left = sorted(sums)
         for again in range(_AGAIN):
-            held = yield from self._hold(state, plan, left, self.compared + len(sums))
-            found, unsettled = self._differing(state, plan, pages, sums, held)
-            if any(_counts_directly(plan, ref) for ref in found.keys() - unsettled.keys()):
-                yield from self._await_transactions(state, self.compared + len(sums))
-                found, unsettled = self._differing(state, plan, pages, sums, held)
+            held = yield from self._hold(left, self.compared + len(sums))
+            found, unsettled = self._differing(pages, sums, held)
+            if any(self._counts_directly(ref) for ref in found.keys() - unsettled.keys()):
+                yield from self._await_transactions(self._begun, self.compared + len(sums))
+                found, unsettled = self._differing(pages, sums, held)
             left = sorted(found.keys() & unsettled.keys()) if again < _AGAIN - 1 else []
             told = sorted(found.keys() - set(left))
-            waits = quarantined_groups(self.table, self._origins(), plan, state.run) if told else Counter()
+            waits = quarantined_groups(self.table, self._origins(), self._by, self._begun.run) if told else Counter()
             for ref in told:
-                layout = plan.programs[ref[0]].layout
+                layout = self._layout(ref)
                 until, is_gone = self._expired.get(ref[0]), not held[ref].items
                 judged: Iterable[Judged] = judge(layout.declaration, ref[1], found[ref], until, is_gone=is_gone)
                 if waits[ref]:
@@ -165,19 +149,20 @@ class Verification(Runner):
             self.table.sleep(_PAUSE)
         self.compared += len(sums)
 
-    def _differing(
-        self,
-        state: State,
-        plan: Plan,
-        pages: Pages,
-        sums: dict[GroupRef, dict[str, Number]],
-        held: dict[GroupRef, _Held],
-    ) -> tuple[dict[GroupRef, dict[str, Number]], dict[GroupRef, str]]:
+    def _layout(self, ref: GroupRef) -> ItemLayout:
+        return self._by.programs[ref[0]].layout
+
+    def _counts_directly(self, ref: GroupRef) -> bool:
+        """Whether a transaction may count in a group."""
+        source = self._layout(ref).declaration.source
+        return isinstance(source, Event) and source.packed is None
+
+    def _differing(self, pages: Pages, sums: Totals, held: dict[GroupRef, _Held]) -> tuple[Totals, dict[GroupRef, str]]:
         """Numbers that differing groups lack; and the groups whose numbers are uncertain so far, and why."""
         # After the items: all that the stream has brought them is logged by now.
-        pages.lineage = state.lineage
+        pages.lineage = self._begun.lineage
         expected, unsettled = self._expected(pages, sums, held)
-        found = {ref: self._missing(plan, ref, expected[ref], held[ref]) for ref in held}
+        found = {ref: self._missing(ref, expected[ref], held[ref]) for ref in held}
         return {ref: missing for ref, missing in found.items() if missing}, unsettled
 
     def _await_transactions(self, state: State, total: int) -> Iterator[Progress]:
@@ -192,28 +177,26 @@ class Verification(Runner):
         for _ in self._wait_for_log(state, partial(self._log(state).has_passed_in_own_table, moment)):
             yield self._progress(state, self.compared, total)
 
-    def _hold(
-        self, state: State, plan: Plan, refs: list[GroupRef], total: int
-    ) -> Generator[Progress, None, dict[GroupRef, _Held]]:
+    def _hold(self, refs: list[GroupRef], total: int) -> Generator[Progress, None, dict[GroupRef, _Held]]:
         """Read groups; again if a shard began meanwhile, since their positions in it were not read."""
+        state = self._begun
         for _ in range(ROUNDS):
             known = set(state.lineage.parents)
             held: dict[GroupRef, _Held] = {}
             for start in range(0, len(refs), _AT_A_TIME):
-                held |= self._read(state, plan, refs[start : start + _AT_A_TIME])
+                held |= self._read(refs[start : start + _AT_A_TIME])
                 yield self._progress(state, self.compared + len(held), total)
             self._describe(state)
             if known.issuperset(state.lineage.parents):
                 return held
         raise BackfillError(SPLITTING)
 
-    def _read(self, state: State, plan: Plan, refs: list[GroupRef]) -> dict[GroupRef, _Held]:
+    def _read(self, refs: list[GroupRef]) -> dict[GroupRef, _Held]:
         """Read checkpoints, then items: what a checkpoint covers, the items have applied."""
         for _ in range(_AGAIN):
             begun = self.now()
-            names, applied = self._positions(state)
-            layouts = {ref: plan.programs[ref[0]].layout for ref in refs}
-            found = read_items(self.table, [(layout, ref[1]) for ref, layout in layouts.items()], consistent=True)
+            names, applied = self._positions()
+            found = read_items(self.table, [(self._layout(ref), ref[1]) for ref in refs], consistent=True)
             if self.now() < begun + READ_TOGETHER:
                 break
         else:
@@ -223,11 +206,11 @@ class Verification(Runner):
             for ref, items in zip(refs, found, strict=True)
         }
 
-    def _positions(self, state: State) -> tuple[dict[str, list[str]], dict[str, str]]:
+    def _positions(self) -> tuple[dict[str, list[str]], dict[str, str]]:
         """By shard: how items call its watermarks, and how far all of them are."""
         names: dict[str, list[str]] = {}
         applied: dict[str, str] = {}
-        for shard in (*state.lineage.parents, "only"):
+        for shard in (*self._begun.lineage.parents, ONLY_SHARD):
             book = shard
             names[shard], applied[shard] = [], ""
             for checkpoint in self.books(shard):
@@ -236,9 +219,7 @@ class Verification(Runner):
                 book = f"{shard}{BOOK}{checkpoint.successor}"
         return names, applied
 
-    def _expected(
-        self, pages: Pages, sums: dict[GroupRef, dict[str, Number]], held: dict[GroupRef, _Held]
-    ) -> tuple[dict[GroupRef, dict[str, Number]], dict[GroupRef, str]]:
+    def _expected(self, pages: Pages, sums: Totals, held: dict[GroupRef, _Held]) -> tuple[Totals, dict[GroupRef, str]]:
         """Numbers that each group must have counted; and the groups whose numbers are uncertain so far, and why."""
         expected = {ref: dict(sums[ref]) for ref in held}
         unsettled: dict[GroupRef, str] = {}
@@ -258,8 +239,8 @@ class Verification(Runner):
                         numbers[name] = numbers.get(name, 0) + number
         return expected, unsettled
 
-    def _missing(self, plan: Plan, ref: GroupRef, expected: Mapping[str, Number], held: _Held) -> dict[str, Number]:
-        layout = plan.programs[ref[0]].layout
+    def _missing(self, ref: GroupRef, expected: Mapping[str, Number], held: _Held) -> dict[str, Number]:
+        layout = self._layout(ref)
         if self._is_beyond(layout, ref[1]):
             return {}
         with localcontext(EXACT):
@@ -268,7 +249,7 @@ class Verification(Runner):
             missing = {name: expected.get(name, 0) - found.get(name, 0) for name in {**expected, **found}}
         if layout.only is not None and self._need_not_count(layout, ref[1]):
             missing = {name: number for name, number in missing.items() if number < 0}
-        late = late_parts(layout.declaration, ref[1], self._cut_at)
+        late = late_parts(layout.declaration, ref[1], self._begun.run.since)
         return {name: number for name, number in sorted(missing.items()) if number and name not in late}
 
     def _need_not_count(self, layout: ItemLayout, group: GroupKey) -> bool:
@@ -285,7 +266,7 @@ class Verification(Runner):
 
     def _is_beyond(self, layout: ItemLayout, group: GroupKey) -> bool:
         """Whether it is unknown by now what a group must hold, as its retention is over, or that of its source."""
-        if layout.closing_time is not None and layout.closing_time(group) <= self._cut_at:
+        if layout.closing_time is not None and layout.closing_time(group) <= self._begun.run.since:
             # The scan took for late what had been counted in time.
             return True
         if counts_gone(layout.declaration, group, self.now()):
@@ -310,13 +291,7 @@ class Verification(Runner):
 
         With `unknown`, groups are repaired, too, that may count what has expired.
         """
-        return repaired(self.table, self._repair_plan, self._run_id, self.differences, unknown=unknown)
-
-
-def _counts_directly(plan: Plan, ref: GroupRef) -> bool:
-    """Whether a transaction may count in a group."""
-    source = plan.programs[ref[0]].layout.declaration.source
-    return isinstance(source, Event) and source.packed is None
+        return repaired(self.table, self._by, self._begun.run.id, self.differences, unknown=unknown)
 
 
 def _applied(items: list[Image], watermarks: list[str], checkpoint: str) -> str:
