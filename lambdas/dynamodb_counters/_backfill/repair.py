@@ -19,27 +19,16 @@ from dynamodb_counters._table import Table
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A group whose items say something else than its source.
-
-    Parameters
-    ----------
-    name : str
-        The declaration.
-    group : mapping of str to str
-        The group: field to text; for a window also the tier and the start of the bucket.
-    missing : mapping of str to int or Decimal
-        Numbers that the items lack, by attribute; negative if they have too much.
-    verdict : {"drift", "unknown", "waiting"}
-        ``"unknown"``: uncertain, `reason` says why. ``"waiting"``: entries of the quarantine wait for it.
-    reason : str
-        Why it is unknown, or why more than this may be missing; "" if neither.
-    """
+    """A group whose items say something else than its source."""
 
     name: str
     group: Mapping[str, str]
+    """Field to text; for a window also the tier and the start of the bucket."""
     missing: Mapping[str, Number]
+    """Numbers that the items lack, by attribute; negative if they have too much."""
     verdict: Verdict
     reason: str = ""
+    """Why it is unknown, or why more than this may be missing."""
     ref: GroupRef = ("", ())
     seen: Mapping[str, Any] | None = None
     """The mark of the last repair on the item that a repair writes."""

@@ -21,24 +21,14 @@ VOID: Final = "void"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a backfill is.
-
-    Parameters
-    ----------
-    phase : {"waiting", "scanning", "draining", "withholding", "adding", "complete"}
-    run : str
-        The run's id, by which another process goes on with it.
-    done, total : int
-        Seconds, items scanned, shards, entries or groups of the phase; total 0 if it is unknown.
-    units : float
-        Capacity units consumed by this process.
-    """
+    """Where a run is: seconds, items, shards, entries or groups of the phase that are done; total 0 if unknown."""
 
     phase: str
     run: str
     done: int = 0
     total: int = 0
     units: float = 0.0
+    """Capacity units consumed by this process."""
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from botocore.session import get_session
 
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._control.run_items import KEPT, RUN_SK_PREFIX, page_partitions
+from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters._declarations.kinds import require_retractable
 from dynamodb_counters._erase.bucket_erase import BucketCopies
 from dynamodb_counters._erase.matching import Wanted
@@ -99,8 +100,8 @@ class Eraser:
 
     def erase(self, counts: CountsOfErased, uncounted: Uncounted = "refuse") -> Erased:
         """Erase; a run that ended halfway is completed by the next."""
-        _require_one_of("counts", counts, CountsOfErased)
-        _require_one_of("uncounted", uncounted, Uncounted)
+        require_choice("counts", counts, get_args(CountsOfErased))
+        require_choice("uncounted", uncounted, get_args(Uncounted))
         if counts == "take_back":
             require_retractable(self._event)
         if uncounted == "refuse":
@@ -162,8 +163,3 @@ def _texts(argument: str, texts: object) -> list[str]:
     if not all(isinstance(text, str) and text for text in found):
         raise InvalidArgumentError(argument, texts, "a list of texts")
     return found
-
-
-def _require_one_of(argument: str, value: object, kind: Any) -> None:
-    if value not in get_args(kind):
-        raise InvalidArgumentError(argument, value, " or ".join(repr(one) for one in get_args(kind)))

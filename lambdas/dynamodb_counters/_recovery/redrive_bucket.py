@@ -25,32 +25,19 @@ from dynamodb_counters.errors import CountersError, GivenUpError
 
 @dataclass(frozen=True, slots=True)
 class RedrivenBatch:
-    """Outcome of an object of the on-failure bucket.
-
-    Parameters
-    ----------
-    key : str
-        The object's key.
-    records : int
-        How many records it holds.
-    updated, quarantined : int
-        Items updated, and images that went to quarantine because they cannot be counted.
-    skipped : int
-        Records that some item refused: Lambda gave up on them before the age of 23 hours, and later records of their
-        shard were counted meanwhile. It is unknown whether they were counted before.
-    problem : str, optional
-        Why it stays in the bucket. Default: it was counted, and the object is deleted.
-    left : int
-        Records of a table that this one was restored from, but not in the copy, or perhaps not.
-    """
+    """Outcome of an object of the on-failure bucket: items updated, and images quarantined."""
 
     key: str
     records: int = 0
     updated: int = 0
     quarantined: int = 0
     skipped: int = 0
+    """Records that some item refused: Lambda gave up on them before the age of 23 hours, and later records of their
+    shard were counted meanwhile. It is unknown whether they were counted before."""
     problem: str | None = None
+    """Why it stays in the bucket; None if it was counted, and the object is deleted."""
     left: int = 0
+    """Records of a table that this one was restored from, but not in the copy, or perhaps not."""
 
     @property
     def stops_its_shard(self) -> bool:

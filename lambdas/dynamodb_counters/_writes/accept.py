@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
 from dynamodb_counters._declarations import Event
+from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters._declarations.groups import identity
 from dynamodb_counters._declarations.kinds import require_declaration, require_retractable
 from dynamodb_counters._items.table_schema import PK, SK
@@ -43,8 +44,7 @@ def accept_many(
     `refusal` says why the event of a typed item is to be rejected, or None.
     """
     require_declaration(event, Event)
-    if conflicts not in get_args(Conflicts):
-        raise InvalidArgumentError("conflicts", conflicts, "'free' or 'read'")
+    require_choice("conflicts", conflicts, get_args(Conflicts))
     if isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable):
         raise InvalidArgumentError("events", events, "an iterable of mappings, one per event")
     outcomes: dict[int, Outcome] = {}

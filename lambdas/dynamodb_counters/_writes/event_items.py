@@ -129,17 +129,14 @@ def _converted(name: str, value: Any, levels: int) -> dict[str, Any]:
 
 
 def _serialized(name: str, value: Any) -> dict[str, Any]:
+    _require_storable(name, value)
     try:
-        _require_storable(name, value)
-        typed = dict(_serializer().serialize(value))
-    except InvalidArgumentError:
-        raise
+        return dict(_serializer().serialize(value))
     except DecimalException:
         raise InvalidArgumentError(name, value, f"a number of at most {MAX_NUMBER_DIGITS} digits") from None
     except Exception as error:  # noqa: BLE001
         # The serializer raises errors of many kinds: its own, the decimal module's, Unicode errors.
         raise InvalidArgumentError(name, value, f"a value DynamoDB can store ({error!s:.200})") from None
-    return typed
 
 
 def _require_storable(name: str, value: Any) -> None:

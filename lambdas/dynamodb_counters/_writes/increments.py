@@ -40,18 +40,13 @@ def increment(table: Table, aggregate: Aggregate, values: Mapping[str, object], 
     """Add to a group at once and return its measures; not idempotent. A write-sharded group returns one item's."""
     require_declaration(aggregate, Aggregate)
     added = _by_measure(aggregate, amount)
-    declared, aggregate = aggregate, Statuses.of_table(table).counted(aggregate)
-    require_fields(declared.name, [(one, one.fields) for one in (declared, aggregate)], values)
-    group = group_key(aggregate, values)
+    aggregate, layout, group = _open_group(table, aggregate, values)
     try:
         require_storable_group(group)
     except MalformedImageError as error:
         raise InvalidArgumentError("values", dict(values), f"at most {MAX_GROUP_BYTES} bytes of UTF-8") from error
-    layout = ItemLayout(aggregate)
-    _require_open(layout, values, table.clock())
     # No source item shows what is added here, so the tally does.
     tallied = {TALLY_PREFIX + name: number for name, number in added.items()}
-    watch_for_lost_answers(table)
     nonce = new_nonce(table)
     for _ in table.tries():
         place, item, done = _sent(table, layout, group, {**added, **tallied}, nonce)
@@ -80,13 +75,8 @@ def _sent(
 def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
     """Set a group's measures to 0, keep its watermarks, and return what they were; nothing is lost or counted twice."""
     require_declaration(aggregate, Aggregate)
-    declared, aggregate = aggregate, Statuses.of_table(table).counted(aggregate)
-    require_fields(declared.name, [(one, one.fields) for one in (declared, aggregate)], values)
-    layout = ItemLayout(aggregate)
-    _require_open(layout, values, table.clock())
-    watch_for_lost_answers(table)
+    aggregate, layout, group = _open_group(table, aggregate, values)
     measures = [*aggregate._attributes, *([SCORE] if aggregate.ranking is not None else [])]
-    group = group_key(aggregate, values)
     taken = [_take(table, layout, group, key, measures) for key in layout.keys(group)]
     return dict(group_of(aggregate, values, taken).measures)
 
@@ -134,16 +124,24 @@ def _read(table: Table, layout: ItemLayout, group: GroupKey, key: Key) -> tuple[
             return place, item
 
 
-def _require_open(layout: ItemLayout, values: Mapping[str, object], now: float) -> None:
-    """Refuse to change a group whose retention is over: what looks at it has counted it for good."""
-    if layout.closing_time is None:
-        return
+def _open_group(
+    table: Table, declared: Aggregate, values: Mapping[str, object]
+) -> tuple[Aggregate, ItemLayout, GroupKey]:
+    """The group to change, of the generation that readers use.
+
+    One whose retention is over is refused: what looks at it has counted it for good.
+    """
+    aggregate = Statuses.of_table(table).counted(declared)
+    require_fields(declared.name, [(one, one.fields) for one in (declared, aggregate)], values)
+    layout, group = ItemLayout(aggregate), group_key(aggregate, values)
     try:
-        is_open = now < layout.closing_time(tuple(str(values.get(name)) for name in layout.declaration.fields))
+        is_open = layout.closing_time is None or table.clock() < layout.closing_time(group)
     except ValueError:
         raise InvalidArgumentError("values", dict(values), "a time as the key has it, such as 2026-11-20") from None
     if not is_open:
         raise InvalidArgumentError("values", dict(values), f"a group of {layout.name!r} whose retention is not over")
+    watch_for_lost_answers(table)
+    return aggregate, layout, group
 
 
 def _by_measure(aggregate: Aggregate, amount: Amount) -> dict[str, Number]:

@@ -5,13 +5,11 @@ PartiQL puts 25 per call, at one write unit and 1/25 round trip each.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._assumptions import PASSING
 from dynamodb_counters._clients import may_pass
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.table_schema import PK
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
 _STATEMENTS_PER_CALL: Final = 25
 _MAX_STATEMENT_CHARACTERS: Final = 8192
 
+_TAKEN: Final = {"DuplicateItem", "DuplicateItemException", "ConditionalCheckFailedException"}
 _REFUSED: Final = {"ValidationError", "ValidationException", "ItemCollectionSizeLimitExceeded"}
 
 
@@ -45,10 +44,8 @@ def insert(table: Table, event: Event, item: dict[str, Any]) -> Outcome:
     try:
         table.client.put_item(**request)
     except (ClientError, BotoCoreError) as error:
-        if not isinstance(error, ClientError) or may_pass(error):
-            return failed(error)
-        outcome = _outcome_of(error, error.response["Error"])
-        stored: Any = error.response.get("Item")
+        outcome = _outcome_of(error)
+        stored: Any = error.response.get("Item") if isinstance(error, ClientError) else None
         return repetition(event, item, stored) if stored and outcome == DUPLICATE else outcome
     return ACCEPTED
 
@@ -85,11 +82,15 @@ def _insert_chunk(table: Table, event: Event, items: Sequence[dict[str, Any]]) -
                 outcomes[index] = insert(table, event, items[index])
             break
         for index, answer in zip(pending, answers, strict=True):
-            outcomes[index] = _outcome_of(None, answer["Error"]) if "Error" in answer else ACCEPTED
+            outcomes[index] = _outcome_of(_error(answer["Error"])) if "Error" in answer else ACCEPTED
         pending = [index for index in pending if outcomes[index].is_failed]
         if not pending:
             break
     return outcomes
+
+
+def _error(answer: Any) -> ClientError:
+    return ClientError({"Error": answer}, "BatchExecuteStatement")
 
 
 def _statement(table_name: str, item: dict[str, Any]) -> BatchStatementRequestTypeDef:
@@ -109,16 +110,11 @@ def failed(error: Exception) -> Outcome:
     return Outcome(OutcomeStatus.FAILED, ": ".join(filter(None, (_reason(response["Error"]), codes))))
 
 
-def _outcome_of(raised: ClientError | None, error: Mapping[str, Any]) -> Outcome:
-    code, reason = error.get("Code", ""), _reason(error)
-    if code in ("DuplicateItem", "DuplicateItemException", "ConditionalCheckFailedException"):
+def _outcome_of(error: Exception) -> Outcome:
+    answer: Any = error.response["Error"] if isinstance(error, ClientError) else {}
+    if answer.get("Code") in _TAKEN:
         return DUPLICATE
-    if code in _REFUSED:
-        return Outcome(OutcomeStatus.REJECTED, reason)
-    if code in PASSING:
-        return Outcome(OutcomeStatus.FAILED, reason)
-    # No table or no permission: a fault of the deployment, not of the event.
-    raise raised or ClientError({"Error": {"Code": code, "Message": json.dumps(dict(error))}}, "BatchExecuteStatement")
+    return Outcome(OutcomeStatus.REJECTED, _reason(answer)) if answer.get("Code") in _REFUSED else failed(error)
 
 
 def _reason(error: Mapping[str, Any]) -> str:

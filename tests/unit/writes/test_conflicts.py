@@ -167,5 +167,5 @@ def test_payloads_are_the_same_if_dynamodb_stores_them_alike(one: Any, other: An
 
 def test_the_argument_conflicts_is_one_of_two(shop: _Shop) -> None:
     wrong: Any = "always"
-    with pytest.raises(InvalidArgumentError, match=r"^invalid conflicts='always': expected 'free' or 'read'$"):
+    with pytest.raises(InvalidArgumentError, match=r"^invalid conflicts='always': expected one of 'free', 'read'$"):
         shop.counters().accept_many(_ORDER, [], conflicts=wrong)
