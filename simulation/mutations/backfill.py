@@ -185,12 +185,12 @@ BACKFILL: Final = r"""
 -         self._require_no_gap(state)
 ? test_backfill.py::test_a_run_is_void_that_lacks_records_which_lambda_gave_up_on
 * a verification knows positions by checkpoints only
-- return max(checkpoint, *held) if held else checkpoint
-+ return checkpoint
+- return max([checkpoint, *(
++ return checkpoint if True else max([checkpoint, *(
 ? test_backfill.py::test_a_count_that_is_right_has_no_differences_while_traffic_flows
 * a verification knows positions by watermarks only
-- return max(checkpoint, *held) if held else checkpoint
-+ return max(held, default="")
+- return max([checkpoint, *(
++ return max(["", *(
 ? test_run_guards.py::test_records_that_a_checkpoint_covers_need_no_watermark
 * a verification takes what is logged for counted
 - elif change.sequence > held[ref].applied.get(shard, ""):

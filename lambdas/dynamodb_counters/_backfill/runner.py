@@ -264,7 +264,7 @@ class Runner(ABC):
         Check this after the log was read: what opens the book is logged later.
         """
         for shard in state.lineage.parents:
-            for book in self.books(shard):
+            for _, book in self.books(shard):
                 if book.successor and book.successor_at >= state.run.since - SETTLED_AFTER:
                     self._void(state)
                     raise BackfillError(
@@ -272,16 +272,13 @@ class Runner(ABC):
                         "in the on-failure bucket, then begin another one"
                     )
 
-    def books(self, shard: str) -> Iterator[Checkpoint]:
-        """The checkpoints of a shard's books."""
-        name = shard
-        while True:
-            item = self.table.read_item(checkpoint_key(shard_digest(name)))
-            known = Checkpoint.of(item) if item else Checkpoint()
-            yield known
-            if not known.successor:
-                return
-            name = f"{shard}{BOOK}{known.successor}"
+    def books(self, shard: str) -> Iterator[tuple[str, Checkpoint]]:
+        """The books of a shard, and their checkpoints."""
+        book = shard
+        while book:
+            known = Checkpoint.of(self.table.read_item(checkpoint_key(shard_digest(book))))
+            yield book, known
+            book = known.successor and f"{shard}{BOOK}{known.successor}"
 
     # The run's item
 

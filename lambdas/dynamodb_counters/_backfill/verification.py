@@ -24,7 +24,6 @@ from dynamodb_counters._backfill.repair import Difference, repaired
 from dynamodb_counters._backfill.runner import ROUNDS, SPLITTING, Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, SCANNING, Progress, State
 from dynamodb_counters._backfill.verdicts import WAITS, Judged, Verdict, counts_gone, judge
-from dynamodb_counters._commit.checkpoint_items import BOOK
 from dynamodb_counters._commit.expired_items import read_expired
 from dynamodb_counters._control.control import Control
 from dynamodb_counters._control.run_items import ONLY_SHARD, Run
@@ -208,16 +207,9 @@ class Verification(Runner):
 
     def _positions(self) -> tuple[dict[str, list[str]], dict[str, str]]:
         """By shard: how items call its watermarks, and how far all of them are."""
-        names: dict[str, list[str]] = {}
-        applied: dict[str, str] = {}
-        for shard in (*self._begun.lineage.parents, ONLY_SHARD):
-            book = shard
-            names[shard], applied[shard] = [], ""
-            for checkpoint in self.books(shard):
-                names[shard].append(Watermark(shard, book).name)
-                applied[shard] = max(applied[shard], checkpoint.applied_through)
-                book = f"{shard}{BOOK}{checkpoint.successor}"
-        return names, applied
+        books = {shard: list(self.books(shard)) for shard in (*self._begun.lineage.parents, ONLY_SHARD)}
+        names = {shard: [Watermark(shard, book).name for book, _ in those] for shard, those in books.items()}
+        return names, {shard: max(known.applied_through for _, known in those) for shard, those in books.items()}
 
     def _expected(self, pages: Pages, sums: Totals, held: dict[GroupRef, _Held]) -> tuple[Totals, dict[GroupRef, str]]:
         """Numbers that each group must have counted; and the groups whose numbers are uncertain so far, and why."""
@@ -296,5 +288,4 @@ class Verification(Runner):
 
 def _applied(items: list[Image], watermarks: list[str], checkpoint: str) -> str:
     """The last record of a shard that a group has applied."""
-    held = [sequence_of(item[name]) for item in items for name in watermarks if name in item]
-    return max(checkpoint, *held) if held else checkpoint
+    return max([checkpoint, *(sequence_of(item[name]) for item in items for name in watermarks if name in item)])

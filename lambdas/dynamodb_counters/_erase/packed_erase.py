@@ -14,11 +14,11 @@ from typing import Any
 from uuid import uuid4
 
 from dynamodb_counters._declarations.event_identity import EventIdentity
-from dynamodb_counters._erase.matching import Wanted, type_of
+from dynamodb_counters._erase.matching import Wanted, scanned
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.bookkeeping import typed_values, update_as_seen
 from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk, encode_chunk
-from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_PREFIX, PK, SK, TTL, TYPE
+from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_PREFIX, PK, SK, TTL
 from dynamodb_counters._layouts import Layouts
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
@@ -66,22 +66,11 @@ class PackedEvents:
         texts = self._wanted.texts
         layouts = Layouts.of_table(self._table).held(self._wanted.event)
         if any(layout.tenant is not None and layout.tenant not in texts for layout in layouts):
-            yield self._scanned()
+            yield scanned(self._table, self._wanted.chunk_type)
             return
         values: Image = {name: {"S": text} for name, text in texts.items()}
         for part in dict.fromkeys(part for layout in layouts for part in layout.all_parts(values)):
             yield self._table.partition(self._prefix + part)
-
-    def _scanned(self) -> Iterator[Mapping[str, Any]]:
-        pages = self._table.client.get_paginator("scan").paginate(
-            TableName=self._table.name,
-            FilterExpression="#type = :chunk",
-            ExpressionAttributeNames={"#type": TYPE},
-            ExpressionAttributeValues={":chunk": {"S": self._wanted.chunk_type}},
-            ConsistentRead=True,
-        )
-        for page in pages:
-            yield from (item for item in page["Items"] if type_of(item) == self._wanted.chunk_type)
 
     def _note(self, logs: dict[tuple[str, str], _Log], item: Mapping[str, Any]) -> None:
         try:

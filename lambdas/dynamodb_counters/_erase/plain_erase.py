@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
-from dynamodb_counters._erase.matching import Wanted
-from dynamodb_counters._items.table_schema import ERASED, ONCE_SUFFIX, PK, SK, TTL, TYPE
+from dynamodb_counters._erase.matching import Wanted, scanned
+from dynamodb_counters._items.table_schema import ERASED, ONCE_SUFFIX, PK, SK, TTL
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import CountersError
+
+_AT_A_TIME: Final = 256
 
 _LONG_OVER: Final = DAY
 """How far in the past an expired event's `ttl` is set: no clock is that wrong, so its deletion is an expiry to all."""
@@ -23,29 +26,19 @@ class EventItems:
 
     def sweep(self, *, keeps_counts: bool, writes: bool) -> int:
         """Delete them, as expired ones if their counts are kept; return how many there were."""
-        found = 0
-        for page in self._pages():
-            items = [item for item in page["Items"] if self._wanted.is_event(item)]
-            found += len(items)
+        found, events = 0, filter(self._wanted.is_event, self._items())
+        while some := list(islice(events, _AT_A_TIME)):
+            found += len(some)
             if writes:
-                self._table.each(self._expire if keeps_counts else self._delete, items)
+                self._table.each(self._expire if keeps_counts else self._delete, some)
         return found
 
-    def _pages(self) -> Iterator[Mapping[str, Any]]:
+    def _items(self) -> Iterator[Mapping[str, Any]]:
         """One partition if the values determine it, else the whole table."""
         event, texts = self._wanted.event, self._wanted.texts
-        request: dict[str, Any] = {"TableName": self._table.name, "ConsistentRead": True}
         if texts.keys() >= set(event._pk_template.fields):
-            operation = "query"
-            request["KeyConditionExpression"] = f"{PK} = :pk"
-            request["ExpressionAttributeValues"] = {":pk": {"S": event._pk_template.render(texts)}}
-        else:
-            operation = "scan"
-            request["FilterExpression"] = "#type = :event OR #type = :once"
-            request["ExpressionAttributeNames"] = {"#type": TYPE}
-            types = {":event": {"S": event.name}, ":once": {"S": event.name + ONCE_SUFFIX}}
-            request["ExpressionAttributeValues"] = types
-        yield from self._table.client.get_paginator(operation).paginate(**request)  # type: ignore[call-overload]
+            return self._table.partition(event._pk_template.render(texts))
+        return scanned(self._table, event.name, event.name + ONCE_SUFFIX)
 
     def _delete(self, item: Mapping[str, Any]) -> None:
         self._table.client.delete_item(TableName=self._table.name, Key=_key(item))
