@@ -12,7 +12,7 @@ from contextvars import ContextVar, copy_context
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import count
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 import botocore
@@ -103,6 +103,12 @@ class Table:
             if "LastEvaluatedKey" not in page:
                 return
             asked["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    def last_of(self, pk: str, most: int, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """The last items of a partition, the last one first, strongly consistent; so many, and these attributes."""
+        shown = {f"#{name}": name for name in names}
+        asked: Any = {"ProjectionExpression": ", ".join(shown), "ExpressionAttributeNames": shown, "Limit": most}
+        return islice(self.partition(pk, ScanIndexForward=False, **asked), most)
 
     def write(self, operation: Literal["put_item", "update_item", "delete_item"], **request: Any) -> bool:
         """Write one item on a condition; return whether that held."""

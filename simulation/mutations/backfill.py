@@ -74,7 +74,7 @@ BACKFILL: Final = r"""
 + if name in live:
 ? test_names.py::test_a_drop_takes_neither_events_nor_what_is_declared
 
-== _backfill/group_items.py
+== _backfill/verdicts.py
 * verification compares tallies with sources
 -  - _number(item, TALLY_PREFIX + name)
 ? test_tally.py::test_verification_knows_of_erased_events_whose_counts_are_kept
@@ -145,7 +145,7 @@ BACKFILL: Final = r"""
 + image, "waiting")
 ? test_backfill_quarantine.py::test_an_item_that_goes_bad_meanwhile_waits_once
 
-== _backfill/shards.py
+== _backfill/state.py
 * one shard's heartbeat is enough
 - return [] if acknowledged.get(ONLY_SHARD) else
 + return [] if any(acknowledged.values()) else

@@ -13,7 +13,7 @@ from dynamodb_counters import Aggregate, Attr, Count, Sum
 from dynamodb_counters._assumptions import SKEW
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.scan import Scan, Source
-from dynamodb_counters._backfill.shards import Lineage
+from dynamodb_counters._backfill.state import Lineage
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._control.control import read_control, write_control
 from dynamodb_counters._control.run_items import Run

@@ -16,7 +16,7 @@ from typing import Final
 
 from dynamodb_counters._assumptions import FRESH, SETTLED_AFTER
 from dynamodb_counters._backfill.baseline import Totals, baselines, withheld
-from dynamodb_counters._backfill.opening import Opening, opening, read_name, wanted
+from dynamodb_counters._backfill.opening import Opening, opening, wanted
 from dynamodb_counters._backfill.pace import paid_write
 from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
@@ -30,7 +30,7 @@ from dynamodb_counters._control.deployment_items import Era, History, deployment
 from dynamodb_counters._control.run_items import Run, found_by
 from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Aggregate, Declaration, require_consistent
-from dynamodb_counters._declarations.generations import base_name, generation_number
+from dynamodb_counters._declarations.generations import base_name, generation_number, read_name
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
@@ -59,7 +59,6 @@ _SETTLING: Final = 5 * MINUTE
 class Backfill(Runner):
     """Backfills some declarations of a table; by default all that are not whole, or wait for it."""
 
-    names: Collection[str] = ()
     settled: int = 0
     """Entries of the quarantine that wait for nothing any more."""
     withheld: int = 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import localcontext
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._backfill.shards import Lineage
+from dynamodb_counters._backfill.state import Lineage
 from dynamodb_counters._control.run_items import (
     ROWS,
     LoggedChange,

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynamodb_counters._assumptions import GUARANTEE, SKEW
-from dynamodb_counters._backfill.opening import read_name
 from dynamodb_counters._backfill.pace import Pace, paid_write, units_of
 from dynamodb_counters._control.control import read_control, read_declarations, stored_deployments
 from dynamodb_counters._control.deployment_items import decoded
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.composites import with_parts
-from dynamodb_counters._declarations.generations import base_name
+from dynamodb_counters._declarations.generations import base_name, read_name
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
 from dynamodb_counters._reads.statements import window_of_closed

@@ -53,14 +53,5 @@ class LogTail:
             self.pace.spend(1.0)
 
     def _pages(self, shard: str, most: int) -> list[Any]:
-        found: list[Any] = self.table.client.query(
-            TableName=self.table.name,
-            KeyConditionExpression=f"{PK} = :pk",
-            ExpressionAttributeValues={":pk": log_key(self.run.id, shard)[PK]},
-            ProjectionExpression="#created, #beats, #last",
-            ExpressionAttributeNames={"#created": "created", "#beats": "beats", "#last": "last"},
-            ScanIndexForward=False,
-            Limit=most,
-            ConsistentRead=True,
-        )["Items"]
-        return found
+        pk = log_key(self.run.id, shard)[PK]["S"]
+        return list(self.table.last_of(pk, most, ("created", "beats", "last")))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from dynamodb_counters._changes.meaning import same_meaning
 from dynamodb_counters._control.control import Control
 from dynamodb_counters._declarations import Aggregate, Declaration
 from dynamodb_counters._declarations.composites import with_parts
-from dynamodb_counters._declarations.generations import base_name, generation
+from dynamodb_counters._declarations.generations import generation, read_name
 from dynamodb_counters.errors import BackfillError
 
 
@@ -104,9 +104,3 @@ def _is_over(declaration: Declaration, names: Collection[str], by_name: dict[str
         return True
     source = declaration.source
     return isinstance(source, Aggregate) and _is_over(by_name.get(source.name, source), names, by_name)
-
-
-def read_name(name: str, reads: Mapping[str, int]) -> str:
-    """The name of the generation that readers use."""
-    number = reads.get(base_name(name), 0)
-    return f"{name}~{number}" if number else name

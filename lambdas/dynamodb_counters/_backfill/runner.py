@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -18,7 +18,6 @@ from dynamodb_counters._backfill.baseline import Pages
 from dynamodb_counters._backfill.log_tail import LogTail
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.scan import Scan, Source
-from dynamodb_counters._backfill.shards import DescribeShards, Lineage
 from dynamodb_counters._backfill.source_table import SourceTable
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, OPENING, SCANNING, VOID, WAITING, Progress, State
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint, checkpoint_key
@@ -55,8 +54,9 @@ class Runner(ABC):
     """
 
     table: Table
-    shards: DescribeShards
+    shards: Callable[[], Iterable[Shard]]
     now: Callable[[], float]
+    names: Collection[str] = ()
     run: str = ""
     segments: int = 4
     units_per_second: float | None = None
@@ -146,9 +146,9 @@ class Runner(ABC):
         raise BackfillError("the table's deployments change all the time: try again later")
 
     def _state(self, run: Run, opened: float) -> State:
-        lineage = Lineage()
-        lineage.meet(self._all_shards())
-        return State(run, OPENING, self.segments, lineage, opened)
+        state = State(run, OPENING, self.segments, opened)
+        state.lineage.meet(self._all_shards())
+        return state
 
     def _all_shards(self) -> list[Shard]:
         return [*self.shards(), *(self.source.shards() if self.source is not None else ())]

@@ -87,18 +87,9 @@ class Scan:
 
     def _resume(self, segment: _Segment) -> None:
         """Go on after the last page that stands."""
-        found = self.table.client.query(
-            TableName=self.table.name,
-            KeyConditionExpression=f"{PK} = :pk",
-            ExpressionAttributeValues={":pk": scan_key(self.run.id, segment.number, 0)[PK]},
-            ProjectionExpression="#page, #end, #items, #before",
-            ExpressionAttributeNames={"#page": "page", "#end": _END, "#items": _ITEMS, "#before": "before"},
-            ScanIndexForward=False,
-            Limit=1,
-            ConsistentRead=True,
-        )["Items"]
-        if found:
-            self._adopt(segment, found[0])
+        pk = scan_key(self.run.id, segment.number, 0)[PK]["S"]
+        for last in self.table.last_of(pk, 1, ("page", _END, _ITEMS, "before")):
+            self._adopt(segment, last)
 
     def _adopt(self, segment: _Segment, page: Image) -> None:
         segment.page = int(page["page"]["N"]) + 1

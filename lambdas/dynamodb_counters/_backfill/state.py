@@ -1,15 +1,15 @@
-"""Where a run is, as its item holds it."""
+"""Where a run is, as its item holds it, and the shards it has met."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
-from dynamodb_counters._backfill.shards import Lineage
-from dynamodb_counters._control.run_items import Run
+from dynamodb_counters._control.run_items import ONLY_SHARD, Run
 from dynamodb_counters._items.bookkeeping import read_fields
+from dynamodb_counters._streams import Shard, depth_of
 
 OPENING: Final = "opening"
 WAITING: Final = "waiting"
@@ -32,14 +32,44 @@ class Progress:
 
 
 @dataclass(slots=True)
+class Lineage:
+    """All shards met so far: DynamoDB forgets them after a day."""
+
+    parents: dict[str, str] = field(default_factory=dict)
+    open: frozenset[str] = frozenset()
+
+    def meet(self, shards: Iterable[Shard]) -> None:
+        known = list(shards)
+        self.parents |= {shard.id: shard.parent or self.parents.get(shard.id, "") for shard in known}
+        self.open = frozenset(shard.id for shard in known if shard.is_open)
+
+    def depth(self, shard: str) -> int:
+        return depth_of(shard, self.parents)
+
+    def waiting(self, acknowledged: Mapping[str, bool]) -> list[str]:
+        """Open shards of which neither they nor a shard they came out of has acknowledged.
+
+        Without the latter, shards that go on splitting would never have acknowledged all.
+        """
+
+        def is_done(shard: str) -> bool:
+            if acknowledged.get(shard, False):
+                return True
+            parent = self.parents.get(shard, "")
+            return bool(parent) and is_done(parent)
+
+        return [] if acknowledged.get(ONLY_SHARD) else sorted(shard for shard in self.open if not is_done(shard))
+
+
+@dataclass(slots=True)
 class State:
     """A run as its item holds it."""
 
     run: Run
     phase: str
     segments: int
-    lineage: Lineage
     described_at: float
+    lineage: Lineage = field(default_factory=Lineage)
     ended_at: float = 0.0
     items: int = 0
     parts_done: int = 0
@@ -48,7 +78,7 @@ class State:
     """Entries of the quarantine with what could not be folded."""
 
     def values(self) -> dict[str, Any]:
-        names = (field.name for field in fields(self) if field.name not in ("run", "lineage"))
+        names = (each.name for each in fields(self) if each.name not in ("run", "lineage"))
         return {
             "kind": self.run.kind,
             "since": self.run.since,

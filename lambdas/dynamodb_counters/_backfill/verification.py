@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import localcontext
 from functools import partial
@@ -17,19 +17,17 @@ from typing import ClassVar, Final
 
 from dynamodb_counters._assumptions import READ_TOGETHER
 from dynamodb_counters._backfill.baseline import Pages, Totals, baselines, part_of
-from dynamodb_counters._backfill.group_items import counted, shown
-from dynamodb_counters._backfill.opening import read_name
 from dynamodb_counters._backfill.quarantined_groups import quarantined_groups
 from dynamodb_counters._backfill.repair import Difference, repaired
 from dynamodb_counters._backfill.runner import ROUNDS, SPLITTING, Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, SCANNING, Progress, State
-from dynamodb_counters._backfill.verdicts import WAITS, Judged, Verdict, counts_gone, judge
+from dynamodb_counters._backfill.verdicts import WAITS, Judged, Verdict, counted, counts_gone, judge, shown
 from dynamodb_counters._commit.expired_items import read_expired
 from dynamodb_counters._control.control import Control
 from dynamodb_counters._control.run_items import ONLY_SHARD, Run
 from dynamodb_counters._declarations import Aggregate, Event
 from dynamodb_counters._declarations.composites import with_parts
-from dynamodb_counters._declarations.generations import base_name
+from dynamodb_counters._declarations.generations import base_name, read_name
 from dynamodb_counters._declarations.groups import identity, typed_key
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout, late_parts
 from dynamodb_counters._fold.plan import Plan
@@ -65,7 +63,6 @@ class _Held:
 class Verification(Runner):
     """Verifies declarations of a table, by default all; of a `sample` of their groups, by default all of them."""
 
-    names: Collection[str] = ()
     sample: float = 1.0
     differences: list[Difference] = field(default_factory=list)
     compared: int = 0

@@ -14,7 +14,7 @@ from dynamodb_counters._changes.meaning import same_items, same_meaning
 from dynamodb_counters._changes.past import Past
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration, require_consistent
-from dynamodb_counters._declarations.generations import base_name, definition, generation, generation_number
+from dynamodb_counters._declarations.generations import base_name, definition, generation, generation_number, read_name
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters.errors import InvalidArgumentError
@@ -175,8 +175,7 @@ class _Merge:
             return ""
         if source.name in self._wanted:
             self._decide(source.name)
-        number = self._reads.get(source.name, 0)
-        return f"{source.name}~{number}" if number else source.name
+        return read_name(source.name, self._reads)
 
     def _try(self, key: _Key) -> None:
         name, number = key

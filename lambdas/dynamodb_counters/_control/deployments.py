@@ -59,7 +59,7 @@ from dynamodb_counters._control.run_logs import NO_CUTS, Cuts, RunLogs
 from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import without_attributes
-from dynamodb_counters._declarations.generations import definition, is_replaced
+from dynamodb_counters._declarations.generations import definition, is_replaced, read_name
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.origins import table_of
 from dynamodb_counters._fold.plan import Plan
@@ -368,7 +368,7 @@ def _followed(
         if change.kind == "removed":
             continue
         number, known = new.reads.get(name, 0), before.get(name, Status())
-        held = effective.get(f"{name}~{number}" if number else name)
+        held = effective.get(read_name(name, new.reads))
         if change.kind in ("new", "keep"):
             known = found_again.get(name) or Status(number, whole=not since, since=since)
         elif change.before is None:

@@ -6,7 +6,7 @@ never empty, so no value of another declaration renders such a key. A window has
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -34,6 +34,12 @@ def generation_number(name: str) -> int:
     """
     number = name.partition("~")[2]
     return int(number) if number.isdecimal() else 0
+
+
+def read_name(name: str, reads: Mapping[str, int]) -> str:
+    """The name of the generation that readers use."""
+    number = reads.get(base_name(name), 0)
+    return f"{name}~{number}" if number else name
 
 
 def root_of(declaration: Aggregate | Window) -> Event | Items:

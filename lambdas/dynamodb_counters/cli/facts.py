@@ -16,7 +16,7 @@ from dynamodb_counters._commit.intake import intake
 from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._control.deployment_items import AGGREGATOR, changes_between
 from dynamodb_counters._declarations import Declaration, Window
-from dynamodb_counters._declarations.generations import generation
+from dynamodb_counters._declarations.generations import generation, read_name
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import created_of
@@ -65,8 +65,7 @@ def of_declarations(session: Session) -> list[Facts]:
     reads, folded = read_control(session.table).reads, {one.name: one for one in session.folded}
     facts = []
     for declared in session.declarations:
-        number = reads.get(declared.name, 0)
-        held = folded.get(f"{declared.name}~{number}" if number else declared.name)
+        held = folded.get(read_name(declared.name, reads))
         is_held = held is not None and same_meaning(held, declared)
         one = declared if held is None or is_held else generation(held, 0)
         facts.append(

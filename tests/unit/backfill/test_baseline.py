@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamodb_counters._backfill.baseline import contributions, part_of, sum_up
-from dynamodb_counters._backfill.shards import Lineage
+from dynamodb_counters._backfill.state import Lineage
 from dynamodb_counters._control.run_items import LoggedChange, ScannedItem, Sums
 from dynamodb_counters._streams import Shard
 

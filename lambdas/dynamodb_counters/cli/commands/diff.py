@@ -13,7 +13,7 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from dynamodb_counters._backfill.group_items import tally_of
+from dynamodb_counters._backfill.verdicts import tally_of
 from dynamodb_counters._changes.change_words import Advice, EventChange, advice, differences, event_differences
 from dynamodb_counters._changes.effective import Merged, merged
 from dynamodb_counters._changes.past import Past

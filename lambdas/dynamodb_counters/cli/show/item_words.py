@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from dynamodb_counters._backfill.group_items import tally_of
+from dynamodb_counters._backfill.verdicts import tally_of
 from dynamodb_counters._changes.words import words_of
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint
 from dynamodb_counters._control.deployment_items import AGGREGATOR, read_deployment, read_history
