@@ -106,7 +106,7 @@ BACKFILL: Final = r"""
 -  or declaration._carries is not None
 ? test_tally.py::test_tallies_of_an_aggregate_over_another_survive_a_redefinition_of_both
 
-== _backfill/quarantined_groups.py
+== _backfill/repair.py
 * entries that were redriven a moment ago are taken for counted
 - or changed_at(item) >= run.since - SKEW
 ? test_waiting_entries.py::test_an_entry_that_is_redriven_while_groups_are_read_is_no_drift

@@ -11,7 +11,7 @@ FOLD: Final = r"""
 + carries = None
 ? test_tally.py::test_an_increment_after_a_takeover_reaches_the_next_generation
 
-== _changes/past.py
+== _changes/meaning.py
 * a new declaration goes on with items of another
 - not goes_on or self.is_taken(generation(declared, last))
 + not goes_on

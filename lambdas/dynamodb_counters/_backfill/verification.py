@@ -17,8 +17,7 @@ from typing import ClassVar, Final
 
 from dynamodb_counters._assumptions import READ_TOGETHER
 from dynamodb_counters._backfill.baseline import Pages, Totals, baselines, part_of
-from dynamodb_counters._backfill.quarantined_groups import quarantined_groups
-from dynamodb_counters._backfill.repair import Difference, repaired
+from dynamodb_counters._backfill.repair import Difference, quarantined_groups, repaired
 from dynamodb_counters._backfill.runner import ROUNDS, SPLITTING, Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, SCANNING, Progress, State
 from dynamodb_counters._backfill.verdicts import WAITS, Judged, Verdict, counted, counts_gone, judge, shown

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Literal, TypeAlias
 
-from dynamodb_counters._changes.meaning import same_items, same_meaning
-from dynamodb_counters._changes.past import Past
+from dynamodb_counters._changes.meaning import Past, same_items, same_meaning
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration, require_consistent
 from dynamodb_counters._declarations.generations import base_name, definition, generation, generation_number, read_name

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from dynamodb_counters._changes.past import Past
+from dynamodb_counters._changes.meaning import Past
 from dynamodb_counters._control.deployment_items import (
     AGGREGATOR,
     FOLDED,

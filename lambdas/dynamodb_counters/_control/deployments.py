@@ -31,8 +31,7 @@ from dynamodb_counters._assumptions import (
 )
 from dynamodb_counters._changes.change_words import told as changes_told
 from dynamodb_counters._changes.effective import Merged, merged
-from dynamodb_counters._changes.meaning import fingerprint
-from dynamodb_counters._changes.past import Past
+from dynamodb_counters._changes.meaning import Past, fingerprint
 from dynamodb_counters._control.control import (
     DECLARED,
     NUMBERED,

@@ -10,7 +10,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Ranking, Sum, Window
 from dynamodb_counters._changes.effective import merged
-from dynamodb_counters._changes.past import Past
+from dynamodb_counters._changes.meaning import Past
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.generations import generation
 

@@ -25,7 +25,7 @@ from dynamodb_counters import (
     Window,
 )
 from dynamodb_counters._changes.effective import Merged, merged
-from dynamodb_counters._changes.past import Past
+from dynamodb_counters._changes.meaning import Past
 from dynamodb_counters._declarations import Declaration, flatten, require_consistent
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._declarations.generations import base_name, definition, generation, generation_number

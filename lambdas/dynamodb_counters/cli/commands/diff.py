@@ -16,7 +16,7 @@ from rich.text import Text
 from dynamodb_counters._backfill.verdicts import tally_of
 from dynamodb_counters._changes.change_words import Advice, EventChange, advice, differences, event_differences
 from dynamodb_counters._changes.effective import Merged, merged
-from dynamodb_counters._changes.past import Past
+from dynamodb_counters._changes.meaning import Past
 from dynamodb_counters._control.control import Control, past_of, read_control, stored_deployments
 from dynamodb_counters._control.deployment_items import AGGREGATOR
 from dynamodb_counters._control.deployments import last_declarations
