@@ -88,26 +88,22 @@ def first_changes(pages: Pages, part: int, parts: int) -> dict[str, tuple[str, L
     return {digest: (shard, change) for digest, (_, shard, change) in found.items()}
 
 
-def contributions(pages: Pages, part: int, parts: int) -> Iterator[Sums]:
-    """Contributions of each item of a part at the cut."""
+def contributions(pages: Pages, part: int, parts: int) -> Iterator[tuple[Sums, tuple[str, ...], str]]:
+    """Contributions of each item of a part at the cut, its entries, and the shard these are of; "" for the scan."""
     changed = first_changes(pages, part, parts)
     for item in pages.scanned():
         if item.digest not in changed and part_of(item.digest, parts) == part:
-            yield item.sums
-    for _, change in changed.values():
-        yield change.old
+            yield item.sums, item.entries, ""
+    for shard, change in changed.values():
+        yield change.old, change.entries, shard
 
 
 def withheld(pages: Pages) -> Iterator[Mapping[str, Any]]:
     """The keys of the entries that hold what could not be folded of items as they were at the cut."""
     parts = _item_parts(pages)
     for part in range(parts):
-        changed = first_changes(pages, part, parts)
-        for item in pages.scanned():
-            if item.entries and item.digest not in changed and part_of(item.digest, parts) == part:
-                yield from (quarantine_key(found_by(pages.run.id), one) for one in item.entries)
-        for shard, change in changed.values():
-            yield from (quarantine_key(shard, one) for one in change.entries)
+        for _, entries, shard in contributions(pages, part, parts):
+            yield from (quarantine_key(shard or found_by(pages.run.id), one) for one in entries)
 
 
 def _item_parts(pages: Pages) -> int:
@@ -140,7 +136,7 @@ def baselines(pages: Pages, done: int, parts: int) -> Iterator[tuple[int, int, T
     items = _item_parts(pages)
     part = done
     while part < parts:
-        every = (each for number in range(items) for each in contributions(pages, number, items))
+        every = (each for number in range(items) for each, _, _ in contributions(pages, number, items))
         try:
             sums = sum_up(every, part, parts)
         except TooManyError:

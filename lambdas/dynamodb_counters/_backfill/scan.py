@@ -77,13 +77,11 @@ class Scan:
         count = self.segments * len(self.sources)
         self._segments = [_Segment(number, limit=self.page_items) for number in range(count)]
         self.table.each(self._resume, self._segments)
-        while left := [segment for segment in self._segments if not segment.is_done]:
-            yield self._scanned()
+        left = self._segments
+        while left:
+            left = [segment for segment in left if not segment.is_done]
+            yield sum(segment.items for segment in self._segments)
             self.table.each(self._advance, left)
-        yield self._scanned()
-
-    def _scanned(self) -> int:
-        return sum(segment.items for segment in self._segments)
 
     def _resume(self, segment: _Segment) -> None:
         """Go on after the last page that stands."""

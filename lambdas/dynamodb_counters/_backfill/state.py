@@ -53,10 +53,7 @@ class Lineage:
         """
 
         def is_done(shard: str) -> bool:
-            if acknowledged.get(shard, False):
-                return True
-            parent = self.parents.get(shard, "")
-            return bool(parent) and is_done(parent)
+            return bool(shard) and (acknowledged.get(shard, False) or is_done(self.parents.get(shard, "")))
 
         return [] if acknowledged.get(ONLY_SHARD) else sorted(shard for shard in self.open if not is_done(shard))
 

@@ -107,7 +107,9 @@ class PackedEvents:
     def _mark(self, log: ChunkLog, digests: Iterable[bytes]) -> None:
         """Put a chunk with digests alone, unless the log has already that these events are gone."""
         batch = uuid4().hex[:8]
-        log.look_through()
+        log.look(consistent=True)
+        while not log.is_known:
+            log.look(consistent=True)
         for _ in self._table.tries():
             if log.is_split:
                 halves: dict[LogKey, list[bytes]] = {}

@@ -52,10 +52,9 @@ def read_given_up(body: str | bytes) -> GivenUp:
         records = (json.loads(payload) if isinstance(payload, str) else payload)["Records"]
         batch = document["DDBStreamBatchInfo"]
         at = datetime.fromisoformat(str(document.get("timestamp", _BEGINNING))).timestamp()
-        given_up = GivenUp(str(batch["shardId"]), str(batch["streamArn"]), _in_order(records), at)
+        return GivenUp(str(batch["shardId"]), str(batch["streamArn"]), _in_order(records), at)
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise GivenUpError(f"not what Lambda writes of a batch of a DynamoDB stream ({type(error).__name__})") from None
-    return given_up
 
 
 def _in_order(records: Any) -> tuple[Record, ...]:

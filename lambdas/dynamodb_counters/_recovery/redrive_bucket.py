@@ -80,14 +80,11 @@ def redrive_bucket(
     for key in bucket.list_keys():
         try:
             batch = bucket.read(key)
-        except GivenUpError as error:
-            yield RedrivenBatch(key, problem=str(error))
-            continue
-        except ClientError as error:
+        except (GivenUpError, ClientError) as error:
             # An object that cannot be read now must not be overtaken by what follows it in its shard.
-            if error.response["Error"]["Code"] != "NoSuchKey":
+            if isinstance(error, ClientError) and error.response["Error"]["Code"] != "NoSuchKey":
                 raise
-            yield RedrivenBatch(key, problem=_told(error))
+            yield RedrivenBatch(key, problem=str(error))
             continue
         if (problem := _unknown(batch.stream, table.name, control)) is None:
             by_shard.setdefault((table_of(batch.stream), batch.shard), []).append((batch.place, key))

@@ -12,7 +12,7 @@ from dynamodb_counters._declarations.kinds import require_declaration, require_r
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.conflicts import differing, repetition
-from dynamodb_counters._writes.event_items import event_item, require_mapping, typed_item, with_ttl
+from dynamodb_counters._writes.event_items import require_mapping, typed_item, with_ttl
 from dynamodb_counters._writes.insert import failed, insert, insert_many
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus, rejected
 from dynamodb_counters._writes.packed_accept import accept_packed, retract_packed
@@ -26,7 +26,7 @@ def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
     if event.packed is not None:
         return accept_many(table, event, [values])[0]
     try:
-        item = event_item(table, event, values)
+        item = with_ttl(table, event, typed_item(event, values))
     except InvalidArgumentError as error:
         return rejected(error)
     return insert(table, event, item)

@@ -141,12 +141,6 @@ class ChunkLog:
         self._wary = _WARY if found else max(0, self._wary - 1)
         return found
 
-    def look_through(self) -> None:
-        """Read on to the end, strongly consistent."""
-        self.look(consistent=True)
-        while not self.is_known:
-            self.look(consistent=True)
-
     def put(self, blob: bytes, erased: Collection[bytes] = ()) -> bool:
         """Put the next chunk; False if there is one of that number."""
         item, is_free = self.item(blob, erased), f"attribute_not_exists({PK})"

@@ -28,11 +28,6 @@ _NAME_BYTES: Final = 65_535
 _BEYOND: Final = 10**MAX_NUMBER_DIGITS
 
 
-def event_item(table: Table, event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Typed item of an event; `InvalidArgumentError` if an attribute cannot be stored, is reserved or missing."""
-    return with_ttl(table, event, typed_item(event, values))
-
-
 def with_ttl(table: Table, event: Event, item: dict[str, Any]) -> dict[str, Any]:
     """The item, to be deleted once the event's retention is over."""
     if event.retention is not None:
@@ -41,7 +36,7 @@ def with_ttl(table: Table, event: Event, item: dict[str, Any]) -> dict[str, Any]
 
 
 def typed_item(event: Event | None, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Typed attributes of an item; for an event with its key and type."""
+    """Typed attributes of an item; for an event with its key and type, and none that is reserved or missing."""
     require_mapping(values)
     if event is None:
         return {name: _typed(name, value) for name, value in values.items()}

@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._assumptions import KEPT_LONGER
 from dynamodb_counters._clients import may_pass
 from dynamodb_counters._declarations.quotas import Quota, QuotaPeriod
-from dynamodb_counters._items.bookkeeping import typed_values
+from dynamodb_counters._items.bookkeeping import typed_values, update_as_seen
 from dynamodb_counters._items.table_schema import PK, QUOTA, SK, TTL, TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.holdings import RESERVED, reservation
@@ -59,18 +59,13 @@ class QuotaCalls:
         return int(self._table.read_item(self._key(period)).get(RESERVED, {"N": "0"})["N"])
 
     def _take(self, period: QuotaPeriod, lease: str, n: int) -> Lease | None:
-        change = {
-            "UpdateExpression": f"SET {CALLS} = :n, #type = :type, #ttl = :ttl",
-            "ConditionExpression": f"attribute_not_exists({CALLS})",
-            "ExpressionAttributeNames": {"#type": TYPE, "#ttl": TTL},
-            "ExpressionAttributeValues": typed_values({":n": n, ":type": QUOTA, ":ttl": period.end + KEPT_LONGER}),
-        }
+        new = typed_values({CALLS: n, TYPE: QUOTA, TTL: period.end + KEPT_LONGER})
         for _ in self._table.tries():
             # Read before the lease, which may be what has used the quota up. A refusal costs no write.
             is_full = self.reserved(period) + n > self._quota.limit
             if (found := self._lease(period, lease)) is not None or is_full:
                 return found
-            if self._write(period, lease, change, n):
+            if self._write(period, lease, new, {CALLS: None}, n):
                 return Lease(n)
         raise UnavailableError(_BUSY)
 
@@ -80,12 +75,8 @@ class QuotaCalls:
             if found is None or found.given_back is not None or (n or 0) > found.calls:
                 return found
             units = n or found.calls
-            change = {
-                "UpdateExpression": f"SET {GIVEN_BACK} = :n",
-                "ConditionExpression": f"attribute_exists({CALLS}) AND attribute_not_exists({GIVEN_BACK})",
-                "ExpressionAttributeValues": typed_values({":n": units}),
-            }
-            if self._write(period, lease, change, -units):
+            new, seen = typed_values({GIVEN_BACK: units}), {**typed_values({CALLS: found.calls}), GIVEN_BACK: None}
+            if self._write(period, lease, new, seen, -units):
                 return Lease(found.calls, units)
         raise UnavailableError(_BUSY)
 
@@ -96,9 +87,11 @@ class QuotaCalls:
     def _key(self, period: QuotaPeriod, *lease: str) -> dict[str, Any]:
         return {PK: {"S": self._pk}, SK: {"S": "#".join([period.sk, *lease])}}
 
-    def _write(self, period: QuotaPeriod, lease: str, change: Mapping[str, Any], units: int) -> bool:
+    def _write(
+        self, period: QuotaPeriod, lease: str, new: Mapping[str, Any], seen: Mapping[str, Any], units: int
+    ) -> bool:
         """Change a lease and its period together; False if others came first, or it is unknown."""
-        one = {"TableName": self._table.name, "Key": self._key(period, lease), **change}
+        one = update_as_seen(self._table.name, self._key(period, lease), new, seen)
         both = [one, reservation(self._table, self._quota, self._key(period), period, units)]
         try:
             return self._table.write_together([{"Update": update} for update in both])

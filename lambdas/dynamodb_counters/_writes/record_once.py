@@ -16,7 +16,7 @@ from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.table_schema import COUNTED_IN, ONCE_SUFFIX, PK, TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.conflicts import repetition
-from dynamodb_counters._writes.event_items import event_item
+from dynamodb_counters._writes.event_items import typed_item, with_ttl
 from dynamodb_counters._writes.insert import failed
 from dynamodb_counters._writes.outcomes import ACCEPTED, Outcome, OutcomeStatus, rejected
 from dynamodb_counters._writes.update_conditions import only_own, writer_of
@@ -36,7 +36,7 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
     if event.packed is not None:
         raise InvalidArgumentError("event", event.name, "one that is not packed: a transaction inserts an item")
     try:
-        item = event_item(table, event, values)
+        item = with_ttl(table, event, typed_item(event, values))
     except InvalidArgumentError as error:
         return rejected(error)
     try:
@@ -58,13 +58,13 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
     }
     # Any shard will do: it only spreads the writes of write-sharded groups.
     shard = str(table.jitter())
-    updates = [
-        only_own(Update(delta.layout, delta.group, delta.measures, shard).request(table.name), delta.layout.name)
-        for delta in folded.deltas
-    ]
-    names = ["", *(delta.layout.name for delta in folded.deltas)]
-    told = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
-    return _transact(table, event, [{"Put": put}, *({"Update": {**update, **told}} for update in updates)], names)
+    writes, names = [{"Put": put}], [""]
+    for delta in folded.deltas:
+        update = Update(delta.layout, delta.group, delta.measures, shard).request(table.name)
+        own = only_own(update, delta.layout.name)
+        writes.append({"Update": {**own, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}})
+        names.append(delta.layout.name)
+    return _transact(table, event, writes, names)
 
 
 def _require_countable(event: Event, declared: tuple[Declaration, ...]) -> None:

@@ -20,7 +20,7 @@ from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.watermarks import Watermark
 from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes.event_items import event_item, typed_item
+from dynamodb_counters._writes.event_items import typed_item, with_ttl
 from dynamodb_counters.errors import CommitError
 from dynamodb_counters.testing._dynamodb.client_errors import failure
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
@@ -148,5 +148,5 @@ class World:
 def source_item(table: Table, source: Source, values: Mapping[str, Any], key: str) -> dict[str, Any]:
     """An event, or an item of other code with a key of its own."""
     if isinstance(source, Event):
-        return event_item(table, source, values)
+        return with_ttl(table, source, typed_item(source, values))
     return {**typed_item(None, values), "pk": {"S": f"FOREIGN#{key}"}, "sk": {"S": "ITEM"}}
