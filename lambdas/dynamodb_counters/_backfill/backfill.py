@@ -260,7 +260,6 @@ def _with(folded: Collection[Declaration], new: Opening) -> tuple[Declaration, .
 
 
 def _with_sources(folded: Collection[Declaration], names: set[str]) -> tuple[Declaration, ...]:
-    """Folded declarations of some names, and their sources."""
     for declaration in folded:
         source = declaration.source
         while declaration.name in names and isinstance(source, Aggregate):

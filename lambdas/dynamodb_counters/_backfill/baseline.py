@@ -111,7 +111,6 @@ def _item_parts(pages: Pages) -> int:
 
 
 def sum_up(contributed: Iterable[Sums], part: int, parts: int) -> Totals:
-    """The sums of the groups of a part."""
     sums: Totals = {}
     with localcontext(EXACT):
         for each in contributed:

@@ -55,7 +55,6 @@ class Dropping:
             yield self.scanned
 
     def _is_left(self) -> Callable[[Image], bool]:
-        """A function that says whether an item is unused."""
         seen = read_control(self.table)
         if seen.history is None:
             raise BackfillError("nothing counts this table yet: there is nothing to drop")

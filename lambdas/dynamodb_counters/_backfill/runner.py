@@ -273,7 +273,6 @@ class Runner(ABC):
                     )
 
     def books(self, shard: str) -> Iterator[tuple[str, Checkpoint]]:
-        """The books of a shard, and their checkpoints."""
         book = shard
         while book:
             known = Checkpoint.of(self.table.read_item(checkpoint_key(shard_digest(book))))

@@ -28,7 +28,6 @@ class SourceTable:
 
     @classmethod
     def described(cls, client: Any, streams: Any, arn: str) -> SourceTable:
-        """Look up what a run must know of the table with an ARN."""
         known = client.describe_table(TableName=arn)["Table"]
         if known.get("StreamSpecification", {}).get("StreamViewType") != "NEW_AND_OLD_IMAGES":
             raise BackfillError(f"invalid source table {arn}: expected a stream of new and old images")

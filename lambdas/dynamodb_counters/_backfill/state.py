@@ -60,8 +60,6 @@ class Lineage:
 
 @dataclass(slots=True)
 class State:
-    """A run as its item holds it."""
-
     run: Run
     phase: str
     segments: int

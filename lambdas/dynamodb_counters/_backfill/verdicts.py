@@ -101,7 +101,6 @@ def counted(declaration: Declaration, group: GroupKey, items: list[Image]) -> di
 
 
 def tally_of(item: Image) -> dict[str, Number]:
-    """The tally that an item holds, by attribute."""
     held = {name.removeprefix(TALLY_PREFIX): _number(item, name) for name in item if name.startswith(TALLY_PREFIX)}
     return {name: number for name, number in held.items() if number}
 
@@ -118,7 +117,6 @@ def shown(declaration: Declaration, numbers: Mapping[str, Number]) -> dict[str, 
 
 
 def ranked_by(declaration: Declaration) -> str | None:
-    """The measure that a declaration ranks its groups by."""
     ranking = declaration.ranking if isinstance(declaration, Aggregate) else None
     return None if ranking is None else ranking.measure
 

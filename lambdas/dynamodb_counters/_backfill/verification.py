@@ -148,7 +148,6 @@ class Verification(Runner):
         return self._by.programs[ref[0]].layout
 
     def _counts_directly(self, ref: GroupRef) -> bool:
-        """Whether a transaction may count in a group."""
         source = self._layout(ref).declaration.source
         return isinstance(source, Event) and source.packed is None
 
@@ -283,5 +282,4 @@ class Verification(Runner):
 
 
 def _applied(items: list[Image], watermarks: list[str], checkpoint: str) -> str:
-    """The last record of a shard that a group has applied."""
     return max([checkpoint, *(sequence_of(item[name]) for item in items for name in watermarks if name in item)])

@@ -48,7 +48,6 @@ class ServiceTime:
         return self._carried_on(self._monotonic())
 
     def _carried_on(self, at: float) -> float:
-        """The last answer's time, carried on to a monotonic time."""
         return 0.0 if self._told_at is None else self._told + at - self._told_at
 
     def _date(self) -> float | None:

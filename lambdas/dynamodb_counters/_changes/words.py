@@ -44,7 +44,6 @@ def words_of(declaration: Declaration) -> str:
 
 
 def source_words(source: Event | Items | Aggregate) -> str:
-    """Source, in words."""
     if isinstance(source, Items):
         forms = [f"{name} like {template.text}" for name, template in source._templates]
         tests = [condition_words(source.where)] if source.where is not None else []

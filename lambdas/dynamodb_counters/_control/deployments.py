@@ -272,7 +272,6 @@ class Deployments:
         return new
 
     def _holds(self, history: History, seen: Control, new: Merged) -> bool:
-        """Whether what the own declarations come to is in force."""
         in_force = deployment_id(new.effective) == history.last.deployment
         return self._is_own(seen) and in_force and not new.refused
 

@@ -148,7 +148,6 @@ def is_bookkeeping(image: Image) -> bool:
 
 
 def run_item(key: Mapping[str, Any], values: Mapping[str, Any], now: float) -> dict[str, Any]:
-    """An item of a run; text, numbers and binaries as values."""
     return bookkeeping_item(key, values, int(now + KEPT))
 
 

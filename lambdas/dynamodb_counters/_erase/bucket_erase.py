@@ -21,8 +21,6 @@ _CHANGED: Final = {"ConditionalRequestConflict", "NoSuchKey", "PreconditionFaile
 
 
 class BucketCopies:
-    """An on-failure bucket, by its name."""
-
     def __init__(self, client: Any, bucket: str, wanted: Wanted) -> None:
         self._client, self._bucket, self._wanted = client, bucket, wanted
 

@@ -33,8 +33,6 @@ _Known: TypeAlias = tuple[str, bool, tuple[str, ...], str]
 
 
 class Discards:
-    """Discards entries of one table's quarantine."""
-
     def __init__(self, table: Table) -> None:
         self._table = table
         self._origins = Origins(table.name, read_control(table).source or None)

@@ -38,11 +38,9 @@ class Wanted:
         self._readers = [(text_reader(name, literal=True), text) for name, text in self.texts.items()]
 
     def is_event(self, image: Image) -> bool:
-        """Whether an item is one of the events."""
         return image.get(TYPE, {}).get("S") in self._types and self.has_values(image)
 
     def has_values(self, image: Image) -> bool:
-        """Whether typed attributes have the values."""
         try:
             return all(read(image) == text for read, text in self._readers)
         except MalformedImageError:
@@ -74,7 +72,6 @@ class Wanted:
 
 
 def scanned(table: Table, *types: str) -> Iterator[Mapping[str, Any]]:
-    """All items of some types."""
     values = {f":type{index}": {"S": each} for index, each in enumerate(types)}
     pages = table.client.get_paginator("scan").paginate(
         TableName=table.name,

@@ -38,8 +38,6 @@ class _Log:
 
 
 class PackedEvents:
-    """The chunks of the wanted events' declaration."""
-
     def __init__(self, table: Table, wanted: Wanted) -> None:
         self._table, self._wanted = table, wanted
         self._identity = EventIdentity(wanted.event)

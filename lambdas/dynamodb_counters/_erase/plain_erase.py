@@ -19,8 +19,6 @@ _LONG_OVER: Final = DAY
 
 
 class EventItems:
-    """The table's items of the wanted events."""
-
     def __init__(self, table: Table, wanted: Wanted) -> None:
         self._table, self._wanted = table, wanted
 

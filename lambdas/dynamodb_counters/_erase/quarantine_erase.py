@@ -43,8 +43,6 @@ class InQuarantine:
 
 
 class QuarantineCopies:
-    """The quarantine of one table."""
-
     def __init__(self, table: Table, wanted: Wanted) -> None:
         self._table, self._wanted = table, wanted
 

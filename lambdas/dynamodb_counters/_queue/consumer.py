@@ -55,8 +55,6 @@ def longest_request(timeout: float) -> float:
 
 @dataclass(slots=True)
 class Consumed:
-    """Outcome of a batch of messages."""
-
     statuses: Counter[str] = field(default_factory=Counter)
     """How many events had which outcome."""
     unfinished: list[str] = field(default_factory=list)
@@ -72,8 +70,6 @@ class Consumed:
 
 
 class Consumer:
-    """Accepts the messages of one event's queue."""
-
     def __init__(self, table: Table, event: Event, queues: Queues, admission: Admission | None = None) -> None:
         self._table, self._event, self._queues = table, event, queues
         self._admission = admission

@@ -36,8 +36,6 @@ Target: TypeAlias = Literal["queue", "dead_letter_queue"]
 
 @dataclass(slots=True, eq=False)
 class Message:
-    """A message, and what has become of its events."""
-
     id: str
     receipt_handle: str
     body: str

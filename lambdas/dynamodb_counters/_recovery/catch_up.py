@@ -63,7 +63,6 @@ class Uncounted:
 
 
 def has_caught_up(table: Table, stream: str) -> bool:
-    """Whether a copy has caught up with the original's stream."""
     return bool(table.read_item(_DONE).get("stream", {}).get("S") == stream)
 
 

@@ -74,8 +74,6 @@ def _is_image(image: Any) -> bool:
 
 
 class OnFailureBucket:
-    """An on-failure bucket, reached by an S3 client."""
-
     def __init__(self, client: Any, name: str) -> None:
         self._client, self._name = client, name
 

@@ -51,7 +51,6 @@ def chains_of(records: Iterable[Record]) -> dict[ItemKey, list[Record]]:
 
 
 def first_images(records: Iterable[Record]) -> dict[ItemKey, Mapping[str, Any] | None]:
-    """Images of items before their first change."""
     return {key: chain[0]["dynamodb"].get(OLD) for key, chain in chains_of(records).items()}
 
 

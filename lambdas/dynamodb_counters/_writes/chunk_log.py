@@ -213,7 +213,6 @@ def _bit(digest: bytes, level: int) -> str:
 
 
 def erased_digests(item: Mapping[str, Any]) -> list[bytes]:
-    """The digests of the events that were erased from a chunk."""
     joined = bytes(item[ERASED]["B"]) if ERASED in item else b""
     return [joined[place : place + DIGEST_BYTES] for place in range(0, len(joined), DIGEST_BYTES)]
 
@@ -242,7 +241,6 @@ class ChunkLogs:
             return self._remember(log)
 
     def half(self, log: ChunkLog, key: LogKey) -> ChunkLog:
-        """A half of a log that was split."""
         self.forget()
         with self._lock:
             known = self._logs.pop(key, None)

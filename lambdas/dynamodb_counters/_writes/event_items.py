@@ -60,7 +60,6 @@ def require_mapping(values: object) -> None:
 
 
 def key_item(event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Key and typed key fields of an event."""
     key = {PK: {"S": event._pk_template.render(values)}, SK: {"S": event._sk_template.render(values)}}
     return {**{name: _typed(name, values[name]) for name in event.fields}, **key}
 

@@ -33,8 +33,6 @@ class Lease(NamedTuple):
 
 
 class QuotaCalls:
-    """The calls of one group."""
-
     def __init__(self, table: Table, quota: Quota, values: Mapping[str, object]) -> None:
         self._table, self._quota, self._pk = table, quota, quota._pk_template.render(values)
 

@@ -61,13 +61,11 @@ def conditional(
 
 
 def item_of(refusal: ClientError) -> Mapping[str, Any]:
-    """The item that has refused an update."""
     answer: dict[str, Any] = dict(refusal.response)
     return answer.get("Item") or {}
 
 
 def writer_of(item: Mapping[str, Any], name: str) -> str:
-    """Which declaration has written an item."""
     return str(item.get(TYPE, {}).get("S", name))
 
 
