@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._declarations import Quota as Quota
     from dynamodb_counters._declarations import Ranking as Ranking
     from dynamodb_counters._declarations import Sum as Sum
+    from dynamodb_counters._declarations import Threshold as Threshold
     from dynamodb_counters._declarations import TimeWeighted as TimeWeighted
     from dynamodb_counters._declarations import Window as Window
     from dynamodb_counters._declarations.event_attributes import Attribute as Attribute
@@ -64,7 +65,7 @@ _NAMES = {
     "_counters": "Counters",
     "_declarations.event_attributes": "Attribute",
     "_declarations": "ActiveMembers Aggregate Average Count Distinct Event Extremes Hierarchy Histogram Items "
-    "Packed Percentiles Quota Ranking Sum TimeWeighted Window",
+    "Packed Percentiles Quota Ranking Sum Threshold TimeWeighted Window",
     "_declarations.groups": "Group",
     "_declarations.table_keys": "TableKeys",
     "_erase.eraser": "Erased",

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dynamodb_counters._declarations import Aggregate, Declaration, Event, Quota
+from dynamodb_counters._declarations import Aggregate, Declaration, Distinct, Event, Quota
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
+from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._quarantine import redrive_entries
 from dynamodb_counters._quarantine.quarantine_items import Quarantined
 from dynamodb_counters._reads.active_reads import ActiveReads
@@ -20,7 +21,7 @@ from dynamodb_counters._reads.group_reads import GroupReads
 from dynamodb_counters._reads.rankings import RankingReads
 from dynamodb_counters._reads.window_reader import WindowReads
 from dynamodb_counters._table import Bulk, Incomplete, Table, make_client
-from dynamodb_counters._writes import accept, increments
+from dynamodb_counters._writes import accept, increments, limits
 from dynamodb_counters._writes.accept import Conflicts
 from dynamodb_counters._writes.increments import Amount
 from dynamodb_counters._writes.leases import Leases
@@ -270,6 +271,54 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
             then lack something are redriven first.
         """
         return Eraser(self._table, event, values, queues, buckets).erase(counts, uncounted)
+
+    def set_limit(
+        self,
+        aggregate: Aggregate | Distinct,
+        limit: Number | float | None,
+        values: Given = None,
+        /,
+        **fields: object,
+    ) -> None:
+        """Store a group's limit, of which a `Threshold` with ``of="limit"`` has shares. 1 write unit, and a read.
+
+        The limit is an attribute of the group's own item: a lower one may cross a level by itself. It stays through
+        resets and changes of the declaration.
+
+        Parameters
+        ----------
+        aggregate : Aggregate or Distinct
+        limit : int, float, Decimal or None
+            A number above 0; None for no limit.
+        values, **fields
+            The group, as in `get`.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The limit is no number above 0, or the group none of the aggregate.
+
+        Examples
+        --------
+        >>> counters.set_limit(USAGE, 10_000, customer="acme")  # doctest: +SKIP
+        """
+        limits.set_limit(self._table, aggregate, given(values, fields), limit)
+
+    def limit(self, aggregate: Aggregate | Distinct, values: Given = None, /, **fields: object) -> Number | None:
+        """Return a group's limit, None if it has none; strongly consistent.
+
+        Parameters
+        ----------
+        aggregate : Aggregate or Distinct
+        values, **fields
+            The group, as in `get`.
+
+        Examples
+        --------
+        >>> counters.limit(USAGE, customer="acme")  # doctest: +SKIP
+        10000
+        """
+        return limits.limit_of(self._table, aggregate, given(values, fields))
 
     def reset(self, aggregate: Aggregate, values: Given = None, /, **fields: object) -> dict[str, Any]:
         """Set the measures of a group to 0; redelivered records that were counted before count nothing.

@@ -21,6 +21,7 @@ from simulation.pairs.measured import MENDED as MEASURED_MENDED
 from simulation.pairs.seldom import Forced
 from simulation.pairs.subjects import FAMILIES as OTHERS
 from simulation.pairs.subjects import Counted, Family, Subject, Values, signature
+from simulation.pairs.watched import armed
 
 POISON: Final = "heavy"
 _LIGHT: Final = 1000
@@ -174,7 +175,7 @@ class Deployments:
     @property
     def deployed(self) -> list[Subject]:
         """The same, over events with the attributes that are declared now."""
-        return [replace(subject, declaration=self._attributed(subject.declaration)) for subject in self.subjects]
+        return [replace(subject, declaration=armed(self._attributed(subject.declaration))) for subject in self.subjects]
 
     def change_attributes(self) -> frozenset[str]:
         """Declare others, or none, for the next deployment; return the names that it concerns."""

@@ -52,6 +52,7 @@ PERCENTILES: Final = "percentiles"
 ACTIVE: Final = "active members"
 LEVEL: Final = "levels over time"
 EXTREMES: Final = "extremes"
+CROSSED: Final = "thresholds crossed"
 
 FEATURES: Final = (
     PLAIN,
@@ -96,6 +97,7 @@ FEATURES: Final = (
     ACTIVE,
     LEVEL,
     EXTREMES,
+    CROSSED,
 )
 
 Pair = tuple[str, str]
@@ -104,6 +106,7 @@ _ONE_SOURCE: Final = "a declaration counts one kind of source"
 _NO_WINDOW: Final = "a window, whose periods are closed, counts events here and takes no direct counts"
 _ELSEWHERE: Final = "windows are neither renamed nor spoiled here: test_closed_periods.py has both"
 _NOT_DIRECT: Final = "increments and resets take an Aggregate, whose groups are not bins, gaps or values"
+_NOT_WATCHED: Final = "a threshold watches groups of an Aggregate or Distinct, and refuses others"
 _NO_COPY: Final = "no copy is restored here once Lambda has given up on records: test_restored_bucket.py has both"
 
 REASONS: Final[Mapping[Pair, str]] = {
@@ -133,6 +136,7 @@ REASONS: Final[Mapping[Pair, str]] = {
     **dict.fromkeys(product((INCREMENTED, RESET), (PERCENTILES, ACTIVE, EXTREMES)), _NOT_DIRECT),
     **dict.fromkeys(product((ONCE,), (PERCENTILES, ACTIVE)), "record_once refuses what counts in pages"),
     **dict.fromkeys(product((FOREIGN,), (ACTIVE, LEVEL)), "orders have no time here: test_active_members.py"),
+    **dict.fromkeys(product((CLOSED, LEVEL, PERCENTILES, ACTIVE, EXTREMES), (CROSSED,)), _NOT_WATCHED),
     **dict.fromkeys(combinations((PERCENTILES, ACTIVE, LEVEL, EXTREMES), 2), "a declaration has one such measure"),
 }
 """Why no schedule can cover a pair."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from dynamodb_counters._backfill.verification import Verification
 from simulation.faults.actors import end_suspended
-from simulation.pairs import features
+from simulation.pairs import crossed, features
 from simulation.pairs.audit import audit
 from simulation.pairs.calls import Runner
 from simulation.pairs.copies import Restoring
@@ -85,6 +85,7 @@ class PairSchedule:
                 end_suspended()
         self._note_faults()
         self._note_pages()
+        self._note_crossed()
         engine.backend.drop()
         pairs = features.pairs(engine.happened)
         happened = Counter(engine.happened.keys())
@@ -127,7 +128,7 @@ class PairSchedule:
         self._housekeeper.drop()
         engine.go()
         self._audit("dropped", whole=True)
-        engine.wrong += [*self._sharing.wrong(), *self._billing.wrong()]
+        engine.wrong += [*self._sharing.wrong(), *self._billing.wrong(), *crossed.wrong(self._truth())]
         if lost := engine.deliveries.lost():
             engine.wrong.append(f"{lost} records that Lambda gave up on were not counted from the bucket")
 
@@ -151,10 +152,11 @@ class PairSchedule:
 
     def _audit(self, when: str, *, whole: bool) -> None:
         engine = self._engine
-        truth = Truth(engine.backend, engine.ledger)
-        declared = engine.deployments.declared
-        found = audit(engine.backend, declared, whole=whole, truth=truth)
+        found = audit(engine.backend, engine.deployments.declared, whole=whole, truth=self._truth())
         engine.wrong += [f"{when}: {text}" for text in found + engine.function.standstills]
+
+    def _truth(self) -> Truth:
+        return Truth(self._engine.backend, self._engine.ledger)
 
     def _runner_ended(self, runner: Runner) -> None:
         self._changes.ended(runner)
@@ -170,6 +172,10 @@ class PairSchedule:
             image = record["dynamodb"].get("NewImage") or {}
             if image.get("_type") == {"S": "quarantine"}:
                 self._engine.note(features.QUARANTINED, image.get("names", {}).get("SS", features.EVERYTHING))
+
+    def _note_crossed(self) -> None:
+        for item in self._truth().items_of("_crossing"):
+            self._engine.note(features.CROSSED, [item["aggregate"]["S"]])
 
     def _note_pages(self) -> None:
         for _, record in self._engine.backend.history():

@@ -236,6 +236,14 @@ class Truth(Cuts):
 
     # The table
 
+    def judged(self) -> Iterator[tuple[Record, Mapping[str, Declaration]]]:
+        """Each record, with the declarations of its time."""
+        for _, record in self._history:
+            yield record, self._folded_at(float(record["dynamodb"]["ApproximateCreationDateTime"]))
+
+    def items_of(self, kind: str) -> list[Image]:
+        return [item for item in self._items if item.get("_type") == {"S": kind}]
+
     def _reads(self, base: str) -> int:
         return self.statuses.get(base, Status()).reads
 

@@ -42,7 +42,7 @@ def _items(source: Items) -> Any:
 
 def _meaning(declaration: Declaration, *, limits: bool) -> Any:
     plain = generation(declaration, 0)
-    skipped = {"name", "source", "on_change", "_carries", "tiers", *(() if limits else _LIMITS)}
+    skipped = {"name", "source", "on_change", "_carries", "_thresholds", "tiers", *(() if limits else _LIMITS)}
     # Without defaults: an argument that a later version adds changes the meaning of nothing.
     told = [(each, getattr(plain, each.name)) for each in fields(plain) if each.name not in skipped]
     parts = {each.name: _plain(value) for each, value in told if value != each.default}

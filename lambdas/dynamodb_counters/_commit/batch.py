@@ -16,10 +16,12 @@ from dynamodb_counters._commit.classify import classify, uncounted
 from dynamodb_counters._commit.commit import Committed, Committer, Part
 from dynamodb_counters._commit.expired_items import ExpiredItems
 from dynamodb_counters._commit.intake import intake
+from dynamodb_counters._commit.outbox import Outbox
 from dynamodb_counters._commit.pruning import Pruner
 from dynamodb_counters._control.deployments import Deployments
 from dynamodb_counters._control.run_items import ONLY_SHARD
 from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._fold.crossings import crossings
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.origins import Origins
@@ -51,6 +53,8 @@ class Report:
     skipped: int = 0
     """Items that an earlier delivery had brought as far already."""
     quarantined: int = 0
+    crossings: int = 0
+    """Lines of thresholds that were crossed, and not known yet."""
     late: int = 0
     """Contributions dropped because the retention of their bucket is over."""
     write_units: float = 0.0
@@ -121,6 +125,7 @@ class Aggregator:
         self._quarantine = Quarantine(retrying, quarantine_retention_seconds, self._origins.ttl_of(declarations))
         self._committer = Committer(retrying, self._checkpoints, self._quarantine, Pruner(table, self._checkpoints))
         self._expired = ExpiredItems(retrying)
+        self._outbox = Outbox(retrying)
         self._single_shard = single_shard
 
     def handle(
@@ -176,6 +181,8 @@ class Aggregator:
                 self._expired.note(each.expired)
             if cuts.of_runs:
                 report.write_units += deployments.log(each.plan, book.shard, each.changes, cuts, self._quarantine)
+            # Before anything moves the checkpoint. None is in doubt: its item is the same in every delivery.
+            report.crossings += self._outbox.put(crossings(each.plan, each.changes))
             self._keep(book.shard, each.doubtful, report)
             part = Part(each.plan, each.fresh, watermark, book.checkpoint, last.sequence if given_up else "")
             self._commit(book, part, deadline, report)

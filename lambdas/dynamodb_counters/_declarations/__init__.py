@@ -15,4 +15,5 @@ from dynamodb_counters._declarations.percentiles import Percentiles
 from dynamodb_counters._declarations.quotas import Quota
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.table_keys import TableKeys
+from dynamodb_counters._declarations.thresholds import Threshold
 from dynamodb_counters._declarations.windows import BUCKET_FIELD, TIER_FIELD, Window

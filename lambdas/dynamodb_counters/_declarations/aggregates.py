@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
 from functools import cached_property
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.checks import (
     require_bool,
@@ -179,6 +179,8 @@ class Aggregate:
     """Set by `Extremes`: the only value that counts of those with one partition key."""
     _longest: int = field(default=0, repr=False)
     """Set by `ActiveMembers`: over how many buckets its pages look back, which therefore never split."""
+    _thresholds: tuple[Any, ...] = field(default=(), repr=False, compare=False)
+    """The thresholds that watch its groups, without this aggregate."""
 
     __repr__ = shown
 
@@ -203,6 +205,7 @@ class Aggregate:
         _shelved: int = 0,
         _only: Only | None = None,
         _longest: int = 0,
+        _thresholds: tuple[Any, ...] = (),
         **named: Measure,
     ) -> None:
         require_name(name, generations=True)

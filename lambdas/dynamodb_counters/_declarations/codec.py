@@ -20,6 +20,7 @@ from dynamodb_counters._declarations.packed import Packed
 from dynamodb_counters._declarations.quotas import Quota
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.table_keys import TableKeys
+from dynamodb_counters._declarations.thresholds import Threshold
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters.errors import InvalidArgumentError
@@ -36,7 +37,7 @@ _COMPRESSED: Final = base64.b85encode(b"BZh9").decode()
 
 _KINDS: Final = (
     *(*MEASURES, TimeWeighted),
-    *(Aggregate, Attribute, Condition, Event, Items, Packed, Quota, Ranking, TableKeys, Window),
+    *(Aggregate, Attribute, Condition, Event, Items, Packed, Quota, Ranking, TableKeys, Threshold, Window),
 )
 _TYPES: Final[dict[str, type]] = {kind.__name__: kind for kind in _KINDS}
 

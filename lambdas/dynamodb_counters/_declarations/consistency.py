@@ -11,10 +11,12 @@ from dynamodb_counters._declarations.checks import require_name
 from dynamodb_counters._declarations.composites import Composite
 from dynamodb_counters._declarations.generations import generation_number
 from dynamodb_counters._declarations.sources import Event, Items
+from dynamodb_counters._declarations.thresholds import Threshold, armed
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import (
     CHECKPOINT_PREFIX,
+    CROSSING_PREFIX,
     LAYOUT,
     LEASES_PREFIX,
     MAX_LEASE_FIELDS,
@@ -34,6 +36,7 @@ _RESERVED: Final = tuple(
     for text in (
         f"{QUARANTINE_PREFIX}{{number}}",
         f"{CHECKPOINT_PREFIX}{{number}}",
+        f"{CROSSING_PREFIX}{{name}}#{{number}}",
         *(LEASES_PREFIX + "#".join(["{name}", "{a}", "{b}", "{c}"][: 1 + n]) for n in range(1 + MAX_LEASE_FIELDS)),
     )
 )
@@ -43,13 +46,18 @@ Declaration: TypeAlias = Aggregate | Window
 
 _Key: TypeAlias = tuple[KeyTemplate, KeyTemplate]
 
-Declarable: TypeAlias = Declaration | Composite
+Declarable: TypeAlias = Declaration | Composite | Threshold
 """Declarations that a table takes."""
 
 
 def flatten(declared: Iterable[Declarable]) -> tuple[Declaration, ...]:
     """The aggregates and windows that declarations of users consist of, in order; refuses names of generations."""
-    parts = tuple(part for each in declared for part in (each._parts if isinstance(each, Composite) else (each,)))
+    declared = tuple(declared)
+    counted = [each for each in declared if not isinstance(each, Threshold)]
+    parts = armed(
+        [part for each in counted for part in (each._parts if isinstance(each, Composite) else (each,))],
+        [each for each in declared if isinstance(each, Threshold)],
+    )
     for part in parts:
         named: Declaration | Event | Items = part
         while isinstance(named, Aggregate | Window):

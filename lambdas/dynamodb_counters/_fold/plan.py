@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window, require_consistent
-from dynamodb_counters._declarations.generations import base_name
+from dynamodb_counters._declarations.generations import base_name, generation_number
 from dynamodb_counters._declarations.member_paths import member_list
 from dynamodb_counters._fold.active_pages import ActivePages, looked_back_at
 from dynamodb_counters._fold.chunk_contributions import ByColumns, compile_columns
@@ -25,6 +25,7 @@ from dynamodb_counters._items.conditions import Predicate, compile_condition
 from dynamodb_counters._items.key_templates import is_hashed
 from dynamodb_counters._items.table_schema import (
     CHECKPOINT,
+    CROSSING,
     ONCE_SUFFIX,
     PACK_SUFFIX,
     PK,
@@ -35,7 +36,7 @@ from dynamodb_counters._items.table_schema import (
     TYPE,
 )
 
-_OWN_TYPES: Final = frozenset((CHECKPOINT, QUARANTINE, QUOTA))
+_OWN_TYPES: Final = frozenset((CHECKPOINT, CROSSING, QUARANTINE, QUOTA))
 
 _ZERO: Final = {"N": "0"}
 
@@ -85,6 +86,8 @@ class Plan:
             declaration.name: _compiled(declaration, [carry for _, carry in carries.get(declaration.name, ())])
             for declaration in declarations
         }
+        self.armed = _armed(self.programs)
+        """The aggregates that thresholds watch, by name: of one that a backfill fills, the generation that is read."""
         self._by_type: dict[str, tuple[Source, ...]] = {}
         self._untyped: dict[str, Source] = {}
         sources = [declaration.source for declaration in declarations]
@@ -147,6 +150,15 @@ def _carries(declarations: Iterable[Declaration]) -> dict[str, list[tuple[ItemLa
             if carry is not None:
                 found.setdefault(declaration._carries.name, []).append((layout, carry))
     return found
+
+
+def _armed(programs: Mapping[str, Program]) -> dict[str, ItemLayout]:
+    found: dict[str, ItemLayout] = {}
+    for program in sorted(programs.values(), key=lambda each: generation_number(each.layout.name)):
+        declaration = program.layout.declaration
+        if isinstance(declaration, Aggregate):
+            found.setdefault(base_name(declaration.name), program.layout)
+    return {each.name: each for each in found.values() if getattr(each.declaration, "_thresholds", ())}
 
 
 def _pages(aggregate: Aggregate) -> PageLayout | None:

@@ -40,11 +40,7 @@ def increment(table: Table, aggregate: Aggregate, values: Mapping[str, object], 
     """Add to a group at once and return its measures; not idempotent. A write-sharded group returns one item's."""
     require_declaration(aggregate, Aggregate)
     added = _by_measure(aggregate, amount)
-    aggregate, layout, group = _open_group(table, aggregate, values)
-    try:
-        require_storable_group(group)
-    except MalformedImageError as error:
-        raise InvalidArgumentError("values", dict(values), f"at most {MAX_GROUP_BYTES} bytes of UTF-8") from error
+    aggregate, layout, group = open_group(table, aggregate, values)
     # No source item shows what is added here, so the tally does.
     tallied = {TALLY_PREFIX + name: number for name, number in added.items()}
     nonce = new_nonce(table)
@@ -75,7 +71,7 @@ def _sent(
 def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
     """Set a group's measures to 0, keep its watermarks, and return what they were; nothing is lost or counted twice."""
     require_declaration(aggregate, Aggregate)
-    aggregate, layout, group = _open_group(table, aggregate, values)
+    aggregate, layout, group = open_group(table, aggregate, values)
     measures = [*aggregate._attributes, *([SCORE] if aggregate.ranking is not None else [])]
     taken = [_take(table, layout, group, key, measures) for key in layout.keys(group)]
     return dict(group_of(aggregate, values, taken).measures)
@@ -83,7 +79,7 @@ def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> d
 
 def _take(table: Table, layout: ItemLayout, group: GroupKey, key: Key, measures: list[str]) -> Mapping[str, Any]:
     """Subtract what an item has counted, and return the item as it was read: its answer cannot be lost."""
-    place, item = _read(table, layout, group, key)
+    place, item = read_place(table, layout, group, key)
     for _ in table.tries():
         shown = place.shown(item)
         counted = {each: parse_number(shown[each]["N"]) for each in measures if shown.get(each, _ZERO) != _ZERO}
@@ -109,22 +105,25 @@ def _take(table: Table, layout: ItemLayout, group: GroupKey, key: Key, measures:
                 return shown
             item = now
             if not place.is_right(item):
-                place, item = _read(table, layout, group, key)
+                place, item = read_place(table, layout, group, key)
         else:
             return shown
     raise CountersError(_BUSY)
 
 
-def _read(table: Table, layout: ItemLayout, group: GroupKey, key: Key) -> tuple[Place, Mapping[str, Any]]:
+def read_place(
+    table: Table, layout: ItemLayout, group: GroupKey, key: Key | None = None
+) -> tuple[Place, Mapping[str, Any]]:
+    """Where a group lies and what is there, strongly consistent; of a sharded group, the item with a `key`."""
     while True:
         place = Place.of(table, layout, group)
-        item = table.read_item(place.key or key)
+        item = table.read_item(place.key or key or layout.keys(group)[0])
         require_own(item, layout.name)
         if place.is_right(item):
             return place, item
 
 
-def _open_group(
+def open_group(
     table: Table, declared: Aggregate, values: Mapping[str, object]
 ) -> tuple[Aggregate, ItemLayout, GroupKey]:
     """The group to change, of the generation that readers use.
@@ -135,7 +134,10 @@ def _open_group(
     require_fields(declared.name, [(one, one.fields) for one in (declared, aggregate)], values)
     layout, group = ItemLayout(aggregate), group_key(aggregate, values)
     try:
+        require_storable_group(group)
         is_open = layout.closing_time is None or table.clock() < layout.closing_time(group)
+    except MalformedImageError as error:
+        raise InvalidArgumentError("values", dict(values), f"at most {MAX_GROUP_BYTES} bytes of UTF-8") from error
     except ValueError:
         raise InvalidArgumentError("values", dict(values), "a time as the key has it, such as 2026-11-20") from None
     if not is_open:

@@ -1,0 +1,145 @@
+"""Thresholds: lines that a group's measure crosses, such as 80 % and 100 % of a customer's plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from itertools import pairwise
+from typing import Any, Final, Literal
+
+from dynamodb_counters._declarations.active_members import ActiveMembers
+from dynamodb_counters._declarations.aggregates import Aggregate
+from dynamodb_counters._declarations.checks import require_bool, require_choice, require_name
+from dynamodb_counters._declarations.composites import Distinct
+from dynamodb_counters._declarations.extremes import Extremes
+from dynamodb_counters._declarations.kinds import read_by
+from dynamodb_counters._declarations.measures import Average, Count, Sum
+from dynamodb_counters._declarations.percentiles import Percentiles
+from dynamodb_counters._declarations.windows import Window
+from dynamodb_counters._items.decimals import Number, require_storable
+from dynamodb_counters.errors import InvalidArgumentError
+
+MOST_LEVELS: Final = 20
+
+_REASONS: Final[dict[type, str]] = {
+    Window: "a window's sum falls without a record that shows it: group an Aggregate by its calendar, such as at:month",
+    ActiveMembers: "no item holds the members of a span: use a Distinct by at:day",
+    Percentiles: "no item holds a percentile: use an Aggregate whose `where` is the bound",
+    Extremes: "each value has an item of its own: use an Aggregate whose `where` is the bound",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Lines that a measure of a group crosses; each crossing is an event on EventBridge, once.
+
+    A crossing is seen in the change of the group's item, so it is neither lost nor repeated, and costs nothing until
+    there is one: then one write unit.
+
+    Parameters
+    ----------
+    name : str
+        A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
+    aggregate : Aggregate or Distinct
+        Whose groups are watched, with one write shard; also a level of a `Hierarchy`.
+    at : sequence of int or Decimal
+        1 to 20 ascending levels: a group is above one from that number on. With ``of="limit"``, shares above 0 of the
+        limit that `Counters.set_limit` has stored for the group; a group without one crosses nothing.
+    of : {"limit"}, optional
+        What levels are shares of. Default: they are numbers.
+    measure : str, optional
+        A `Count`, `Sum` or `Average`. Default: the only one.
+    direction : {"up", "down", "both"}, optional
+        Which crossings count. Default ``"up"``.
+    burst : {"all", "highest"}, optional
+        Which levels count that one change crosses together; downwards, ``"highest"`` means the lowest. Default
+        ``"all"``.
+    once : bool, optional
+        Whether a level counts only the first time that a group crosses it in a direction; a group by ``at:month`` is
+        another one each month. Default False: again whenever it is crossed again.
+
+    Examples
+    --------
+    >>> from decimal import Decimal
+    >>> from dynamodb_counters import Event
+    >>> call = Event("call", key="id")
+    >>> usage = Aggregate("usage", call, by=("customer", "at:month"), units=Sum("units"))
+    >>> Threshold("plan", usage, at=[Decimal("0.8"), 1], of="limit", once=True).measure
+    'units'
+    """
+
+    name: str
+    aggregate: Aggregate | Distinct | None
+    _: KW_ONLY
+    at: Sequence[Number]
+    of: Literal["limit"] | None = None
+    measure: str = ""
+    direction: Literal["up", "down", "both"] = "up"
+    burst: Literal["all", "highest"] = "all"
+    once: bool = False
+
+    def __post_init__(self) -> None:
+        require_name(self.name)
+        self._require_levels()
+        if self.of is not None:
+            require_choice("of", self.of, ("limit",))
+        require_choice("direction", self.direction, ("up", "down", "both"))
+        require_choice("burst", self.burst, ("all", "highest"))
+        require_bool("once", self.once)
+        if self.aggregate is not None:
+            object.__setattr__(self, "measure", _measure(watched(self.aggregate), self.measure))
+
+    def _require_levels(self) -> None:
+        at: object = self.at
+        if not isinstance(at, Sequence) or isinstance(at, str | bytes):
+            raise InvalidArgumentError("at", at, "a sequence of numbers")
+        levels = tuple(require_storable("at", level) for level in at)
+        if not 1 <= len(levels) <= MOST_LEVELS or any(a >= b for a, b in pairwise(levels)):
+            raise InvalidArgumentError("at", at, f"1 to {MOST_LEVELS} ascending numbers")
+        if self.of is not None and levels[0] <= 0:
+            raise InvalidArgumentError("at", at, "shares of the limit, above 0")
+        object.__setattr__(self, "at", levels)
+
+
+def armed(declarations: Sequence[Any], thresholds: Sequence[Threshold]) -> tuple[Any, ...]:
+    """The declarations with the thresholds that watch them, which change nothing about what they count."""
+    found: dict[str, list[Threshold]] = {}
+    names = [threshold.name for threshold in thresholds]
+    for threshold in thresholds:
+        if names.count(threshold.name) > 1:
+            raise InvalidArgumentError("name", threshold.name, "one threshold per name")
+        target = watched(threshold.aggregate)
+        if target not in declarations:
+            allowed = f"a declared aggregate; declare it together with {threshold.name!r}"
+            raise InvalidArgumentError("aggregate", target.name, allowed)
+        found.setdefault(target.name, []).append(replace(threshold, aggregate=None))
+    return tuple(
+        replace(each, _thresholds=tuple(sorted(found[each.name], key=lambda one: one.name)))
+        if each.name in found
+        else each
+        for each in declarations
+    )
+
+
+def watched(aggregate: object) -> Aggregate:
+    """The aggregate whose groups a threshold watches."""
+    found: Any = aggregate
+    if isinstance(aggregate, Distinct):
+        found = aggregate.total
+    if type(found) in _REASONS:
+        raise InvalidArgumentError("aggregate", found.name, f"an Aggregate or Distinct; {_REASONS[type(found)]}")
+    if not isinstance(found, Aggregate) or read_by(found) != "get":
+        raise InvalidArgumentError("aggregate", aggregate, "an Aggregate or Distinct")
+    if found.write_shards > 1:
+        raise InvalidArgumentError("aggregate", found.name, "one with write_shards=1: a group is one item")
+    return found
+
+
+def _measure(aggregate: Aggregate, name: object) -> str:
+    fit = [each for each, measure in aggregate.measures.items() if isinstance(measure, Count | Sum | Average)]
+    if name == "" and len(fit) == 1:
+        return fit[0]
+    if name not in fit:
+        allowed = f"a Count, Sum or Average of {aggregate.name!r}: {', '.join(fit) or 'it has none'}"
+        raise InvalidArgumentError("measure", name, allowed)
+    return str(name)

@@ -1,0 +1,147 @@
+"""Crossings: lines that the change of a group's item crosses. Pure, and alike in every delivery of a record.
+
+A crossing is judged by the group's own record, old and new image in hand, and not by what the fold adds: written after
+the update, it would be lost by a crash between the two; written before, it might never come true.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal, localcontext
+from typing import Any, Final, Literal
+
+from dynamodb_counters._declarations import Aggregate
+from dynamodb_counters._declarations.generations import base_name, generation_number
+from dynamodb_counters._declarations.groups import values_of
+from dynamodb_counters._declarations.thresholds import Threshold
+from dynamodb_counters._fold.contributions import UNFOLDABLE
+from dynamodb_counters._fold.item_layout import ItemLayout
+from dynamodb_counters._fold.page_layout import is_split
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import NEW, OLD, Change, padded
+from dynamodb_counters._items.attributes import Image, limit_of
+from dynamodb_counters._items.decimals import EXACT, Number, format_number, read_number
+from dynamodb_counters._items.table_schema import CROSSING, CROSSING_PREFIX, PK, SK, TYPE
+
+_NOTHING: Final[Image] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """The numbers of an image of a group."""
+
+    value: Number | None
+    limit: Number | None
+    """The number that levels are shares of; None if the group has no limit."""
+
+    @classmethod
+    def of(cls, aggregate: Aggregate, threshold: Threshold, image: Image) -> _Standing:
+        name, limit = threshold.measure, 1 if threshold.of is None else limit_of(image)
+        measure = aggregate.measures[name]
+        value: Any = measure._read(name, {each: read_number(image, each) for each in measure._attributes(name)})
+        return cls(value, limit)
+
+    def is_above(self, level: Number) -> bool:
+        return self.value is not None and self.limit is not None and self.value >= Decimal(level) * self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A line that a group's measure has crossed, by the record that says so."""
+
+    threshold: Threshold
+    aggregate: str
+    """With its generation."""
+    group: Mapping[str, str]
+    level: Number
+    direction: Literal["up", "down"]
+    was: _Standing
+    now: _Standing
+    at: float
+    sequence: str
+
+    def item(self) -> dict[str, Any]:
+        """Its item in the outbox, the same in every delivery of the record.
+
+        The sequence number takes the place of a count of crossings: it is one per change, and needs no state.
+        """
+        # Once whatever the definition.
+        name = base_name(self.aggregate) if self.threshold.once else self.aggregate
+        texts = json.dumps([name, sorted(self.group.items())])
+        digest = hashlib.sha256(texts.encode()).hexdigest()[:32]
+        moment = datetime.fromtimestamp(self.at, UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
+        change = () if self.threshold.once else (self.sequence,)
+        begin = "once" if self.threshold.once else moment
+        sk = "#".join([begin, digest, format_number(self.level), self.direction, *change])
+        limit = self.now.limit if self.threshold.of else None
+        numbers = {"level": self.level, "limit": limit, "old": self.was.value, "new": self.now.value}
+        return {
+            PK: {"S": f"{CROSSING_PREFIX}{self.threshold.name}#{digest[0]}"},
+            SK: {"S": sk},
+            TYPE: {"S": CROSSING},
+            "id": {"S": hashlib.sha256(f"{self.threshold.name}#{sk}".encode()).hexdigest()[:32]},
+            "threshold": {"S": self.threshold.name},
+            "aggregate": {"S": base_name(self.aggregate)},
+            "generation": {"N": str(generation_number(self.aggregate))},
+            "group": {"M": {name: {"S": text} for name, text in self.group.items()}},
+            "measure": {"S": self.threshold.measure},
+            "direction": {"S": self.direction},
+            "at": {"S": moment},
+            "sequence": {"S": self.sequence},
+            # As texts: an average may be too small for a number of DynamoDB.
+            **{name: {"S": format_number(number)} for name, number in numbers.items() if number is not None},
+        }
+
+
+def crossings(plan: Plan, changes: Iterable[Change]) -> list[Crossing]:
+    """The crossings of changes, in order."""
+    if not plan.armed:
+        return []
+    with localcontext(EXACT):
+        return [crossing for change in changes for crossing in _of_change(plan, change)]
+
+
+def _of_change(plan: Plan, change: Change) -> Iterator[Crossing]:
+    images = change.record["dynamodb"]
+    new, old = images.get(NEW), images.get(OLD)
+    if new is None or change.is_foreign or change.delta is not None or change.failure or is_split(old, new):
+        return
+    layout = plan.armed.get(new.get(TYPE, _NOTHING).get("S", ""))
+    # A record that was redriven counted for the others when it was delivered.
+    if layout is None or change.sequence != padded(images["SequenceNumber"]):
+        return
+    aggregate = layout.declaration
+    assert isinstance(aggregate, Aggregate)
+    before = {each[SK]["S"]: each for each in _groups(layout, old, new)}
+    for group in _groups(layout, new, old):
+        for threshold in aggregate._thresholds:
+            yield from _of_group(aggregate, threshold, before.get(group[SK]["S"], _NOTHING), group, change)
+
+
+def _groups(layout: ItemLayout, image: Image | None, other: Image | None) -> list[Image]:
+    if image is None:
+        return []
+    return [image] if layout.pages is None else layout.pages.groups(image, other)
+
+
+def _of_group(aggregate: Aggregate, threshold: Threshold, old: Image, new: Image, change: Change) -> Iterator[Crossing]:
+    try:
+        was, now = _Standing.of(aggregate, threshold, old), _Standing.of(aggregate, threshold, new)
+        crossed = [level for level in threshold.at if was.is_above(level) != now.is_above(level)]
+        group = values_of(aggregate, new) if crossed and now.limit is not None else None
+    except UNFOLDABLE:
+        return  # No counting has written an item like this.
+    if group is None:
+        return
+    # All in one direction, as there is one value and one limit.
+    direction: Literal["up", "down"] = "up" if now.is_above(crossed[0]) else "down"
+    if threshold.direction not in (direction, "both"):
+        return
+    crossed = crossed if direction == "up" else crossed[::-1]
+    for level in crossed[-1:] if threshold.burst == "highest" else crossed:
+        at, sequence = change.created or 0, change.sequence
+        yield Crossing(threshold, aggregate.name, group, level, direction, was, now, at, sequence)

@@ -1,0 +1,92 @@
+"""Crossings as the stream's records show them, found without the runtime: what the outbox must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from dynamodb_counters import Threshold
+
+
+class Crossed(NamedTuple):
+    """A line that a change has crossed, once per level."""
+
+    threshold: str
+    sequence: str
+    level: Decimal
+    direction: str
+    old: Decimal
+    new: Decimal
+
+
+def crossed(record: Mapping[str, Any], thresholds: Iterable[Threshold]) -> list[Crossed]:
+    """The lines that one record of a group's item or page crosses, as thresholds of its aggregate judge."""
+    if record["eventName"] == "REMOVE" or _is_half(record):
+        return []
+    images = record["dynamodb"]
+    found = list[Crossed]()
+    for threshold in thresholds:
+        old, new = (_groups(images.get(name) or {}, threshold.measure) for name in ("OldImage", "NewImage"))
+        for text, group in new.items():
+            found += _of(threshold, images["SequenceNumber"], old.get(text, {}), group)
+    return found
+
+
+def held(item: Mapping[str, Any]) -> Crossed:
+    """The same of an item of the outbox."""
+    numbers = (Decimal(item.get(name, {"S": "0"})["S"]) for name in ("old", "new"))
+    level, sequence = Decimal(item["level"]["S"]), str(int(item["sequence"]["S"]))
+    return Crossed(item["threshold"]["S"], sequence, level, item["direction"]["S"], *numbers)
+
+
+def _of(
+    threshold: Threshold, sequence: str, old: Mapping[str, Decimal], new: Mapping[str, Decimal]
+) -> Iterator[Crossed]:
+    lines = [(1 if threshold.of is None else group.get("_limit", 0)) for group in (old, new)]
+    before, after = (group.get("", Decimal(0)) for group in (old, new))
+    if not lines[1] or any(map(Decimal.is_nan, map(Decimal, (before, after, *lines)))):
+        return
+    found = list[Crossed]()
+    for level in map(Decimal, threshold.at):
+        was = bool(lines[0]) and before >= level * lines[0]
+        if was == (after >= level * lines[1]):
+            continue
+        direction = "down" if was else "up"
+        if threshold.direction in (direction, "both"):
+            found.append(Crossed(threshold.name, sequence, level, direction, before, after))
+    if threshold.burst == "highest" and found:
+        found = [found[-1] if found[0].direction == "up" else found[0]]
+    yield from found
+
+
+def _groups(image: Mapping[str, Any], measure: str) -> dict[str, dict[str, Decimal]]:
+    """Numbers by the group's text, the measure as ""; of an item, one group, of a page, by its first measure."""
+    if not image.get("sk", {}).get("S", "").startswith("PAGE#"):
+        names = (("", measure), ("_limit", "_limit_before"), ("_limit", "_limit"))
+        held = {kind: image[name] for kind, name in names if name in image}
+        return {"": {kind: _number(value) for kind, value in held.items()}}
+    found: dict[str, dict[str, Decimal]] = {}
+    for name, value in image.items():
+        if name.startswith(("=", "%=", "&=")):
+            mark, _, text = name.partition("=")
+            found.setdefault(text, {})[mark] = _number(value)
+    return {
+        text: {"": of.get("", Decimal(0)), "_limit": of.get("%", of.get("&", Decimal(0)))} for text, of in found.items()
+    }
+
+
+def _number(value: Mapping[str, Any]) -> Decimal:
+    """A number; what has spoiled it is none, and crosses nothing."""
+    return Decimal(value.get("N", "NaN"))
+
+
+def _is_half(record: Mapping[str, Any]) -> bool:
+    """Whether this is half of a page that has split."""
+    images = record["dynamodb"]
+    old, new = images.get("OldImage"), images["NewImage"]
+    if not new["sk"]["S"].startswith("PAGE#") or "_level" not in new:
+        return False
+    if old is None:
+        return bool(new["_v"]["N"] != "1")
+    return bool(old.get("_level", {"N": "0"}) != new["_level"])

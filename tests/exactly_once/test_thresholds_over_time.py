@@ -1,0 +1,175 @@
+"""Thresholds over time: what redefinitions, deployments, expiry and repairs mean for crossings and limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Attr, Event, Threshold
+from dynamodb_counters._assumptions import FRESH, LONGEST_INVOCATION, SETTLED_AFTER, SKEW
+from dynamodb_counters._changes.meaning import fingerprint, same_meaning
+from dynamodb_counters._declarations import flatten
+from dynamodb_counters._declarations.codec import decode, encode
+from dynamodb_counters._fold.item_layout import ItemLayout
+from dynamodb_counters._items.table_schema import LIMIT
+from dynamodb_counters._pages import Place
+from simulation.workbench import Workbench
+from tests.exactly_once.test_backfill import Stream, fill
+
+CALL = Event("call", key="id")
+USAGE = Aggregate("usage", CALL, by="customer")
+PAGED = replace(USAGE, pk="USAGE", sk="{customer}", pages=True)
+_ENDED = LONGEST_INVOCATION + FRESH + SKEW + SETTLED_AFTER
+
+
+def watched(usage: Aggregate, *levels: int, **options: Any) -> Any:
+    return flatten([usage, Threshold("plan", usage, at=levels, direction="both", **options)])
+
+
+class Calls:
+    """A table whose stream is delivered after each write."""
+
+    def __init__(self, declared: Any) -> None:
+        self.bench, self.number = Workbench(declared), 0
+        self.stream = Stream(self.bench)
+        self.bench.aggregator.handle({})
+
+    def deploy(self, declared: Any) -> None:
+        self.bench.declare(declared)
+        self.bench.clock.advance(_ENDED)
+
+    def call(self, times: int, customer: str = "acme", kind: str = "paid") -> None:
+        for _ in range(times):
+            self.number += 1
+            self.bench.counters.accept(CALL, {"id": str(self.number), "customer": customer, "kind": kind})
+        self.deliver()
+
+    def deliver(self) -> None:
+        while any(self.stream.new().values()):
+            self.stream.deliver()
+
+    def backfill(self) -> None:
+        fill(self.bench, self.stream)
+        self.bench.clock.advance(_ENDED)
+        self.bench.aggregator = self.bench.process()
+        self.deliver()
+
+    def crossings(self) -> list[tuple[str, str, str]]:
+        """Generation, level and direction of each, in the order of sequence numbers."""
+        items = [item for item in self.bench.table.items() if item["_type"]["S"] == "_crossing"]
+        items.sort(key=lambda item: item["sequence"]["S"])
+        return [(item["generation"]["N"], item["level"]["S"], item["direction"]["S"]) for item in items]
+
+
+def set_in(calls: Calls, generation: Aggregate, limit: int) -> None:
+    """Set the limit of a group in one generation."""
+    place = Place.of(calls.bench.store, ItemLayout(generation), ("acme",))
+    update = place.update({})
+    update.set(place.name_of(LIMIT), {"N": str(limit)})
+    calls.bench.table.update_item(**update.request(calls.bench.table.name))
+
+
+@pytest.mark.parametrize("usage", [USAGE, PAGED], ids=["items", "pages"])
+def test_a_redefinition_is_silent_until_it_is_read_and_has_crossings_of_its_own(usage: Aggregate) -> None:
+    calls = Calls(watched(usage, 3, 6))
+    calls.call(4)
+    assert calls.crossings() == [("0", "3", "up")]
+    changed = watched(replace(usage, where=Attr("kind").eq("paid")), 3, 6)
+    calls.deploy(changed)
+    calls.backfill()
+    assert calls.crossings() == [("0", "3", "up")], "crossings of a backfill"
+    calls.call(2)
+    assert calls.crossings() == [("0", "3", "up"), ("1", "6", "up")]
+
+
+@pytest.mark.parametrize("usage", [USAGE, PAGED], ids=["items", "pages"])
+def test_a_limit_stays_through_a_redefinition(usage: Aggregate) -> None:
+    calls = Calls(watched(usage, 1, of="limit"))
+    calls.bench.counters.set_limit(usage, 10, customer="acme")
+    calls.call(2)
+    redefined = replace(usage, where=Attr("kind").eq("paid"))
+    changed = watched(redefined, 1, of="limit")
+    calls.deploy(changed)
+    calls.bench.counters.set_limit(usage, 5, customer="acme")
+    calls.bench.counters.set_limit(usage, 7, customer="late")
+    calls.backfill()
+    counters = calls.bench.counters
+    assert (counters.limit(redefined, customer="acme"), counters.limit(redefined, customer="late")) == (5, 7)
+    calls.call(4)
+    assert calls.crossings() == [("1", "1", "up")]
+    counters.set_limit(redefined, None, customer="acme")
+    assert counters.limit(redefined, customer="acme") is None
+
+
+@pytest.mark.parametrize("usage", [USAGE, PAGED], ids=["items", "pages"])
+def test_a_limit_that_is_set_stands_whatever_is_carried_after(usage: Aggregate) -> None:
+    calls = Calls(watched(usage, 1, of="limit"))
+    calls.bench.counters.set_limit(usage, 5, customer="acme")
+    changed = replace(usage, where=Attr("kind").eq("paid"))
+    calls.deploy(watched(changed, 1, of="limit"))
+    fill(calls.bench, calls.stream)
+    counters = calls.bench.counters
+    # A process that does not know of the switch yet.
+    set_in(calls, usage, 10)
+    counters.set_limit(changed, 20, customer="acme")
+    calls.deliver()
+    assert counters.limit(changed, customer="acme") == 20
+    counters.set_limit(changed, None, customer="acme")
+    set_in(calls, usage, 7)
+    calls.deliver()
+    assert counters.limit(changed, customer="acme") is None
+
+
+def test_a_threshold_that_counts_once_is_silent_in_the_next_generation() -> None:
+    calls = Calls(watched(USAGE, 3, 6, once=True))
+    calls.call(4)
+    changed = watched(replace(USAGE, where=Attr("kind").ne("free")), 3, 6, once=True)
+    calls.deploy(changed)
+    calls.backfill()
+    for number in range(1, 5):
+        calls.bench.counters.retract(CALL, {"id": str(number)})
+    calls.deliver()
+    calls.call(4)
+    assert [level for _, level, direction in calls.crossings() if direction == "up"] == ["3"]
+
+
+def test_a_record_is_judged_by_the_thresholds_of_its_time() -> None:
+    calls = Calls(watched(USAGE, 3))
+    calls.call(2)
+    before = calls.bench.aggregator
+    later = watched(USAGE, 5)
+    calls.deploy(later)
+    old, calls.bench.aggregator = calls.bench.aggregator, before
+    calls.call(4)
+    calls.bench.aggregator = old
+    calls.deliver()
+    assert calls.crossings() == [("0", "5", "up")]
+
+
+def test_levels_change_nothing_about_what_is_counted() -> None:
+    [plain], [armed] = flatten([USAGE]), watched(USAGE, 3)
+    assert plain == armed
+    assert same_meaning(plain, armed, limits=True)
+    assert fingerprint(plain) == fingerprint(armed)
+    [read] = decode(encode((armed,)))
+    assert isinstance(read, Aggregate)
+    assert isinstance(armed, Aggregate)
+    assert read._thresholds == armed._thresholds != ()
+
+
+def test_a_group_that_expires_crosses_nothing() -> None:
+    daily = Aggregate("daily", CALL, by=("customer", "at:day"), retention=timedelta(days=1))
+    calls = Calls(watched(daily, 2))
+    now = calls.bench.clock.now
+    for number in range(3):
+        event = {"id": str(number), "customer": "acme", "kind": "paid", "at": int(now)}
+        calls.bench.counters.accept(CALL, event)
+    calls.deliver()
+    assert calls.crossings() == [("0", "2", "up")]
+    calls.bench.clock.advance(8 * 86_400)
+    assert calls.bench.table.expire(), "the group is still there"
+    calls.deliver()
+    assert calls.crossings() == [("0", "2", "up")]
