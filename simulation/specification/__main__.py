@@ -24,6 +24,7 @@ from simulation.specification.explorations import Configuration, Removal
 from simulation.specification.page_configurations import PAGE_REMOVALS, PAGINATIONS
 from simulation.specification.tally_configurations import TALLIES, TALLY_REMOVALS
 from simulation.specification.tally_traces import compare_tallies, tally_trace_of
+from simulation.specification.threshold_configurations import CROSSING_REMOVALS, CROSSINGS
 from simulation.specification.tlc import MODULES, Verdict, check
 from simulation.specification.traces import compare, trace_of
 
@@ -125,6 +126,8 @@ _PARTS: Final[dict[str, Callable[[argparse.Namespace], Iterator[Row]]]] = {
     "tally-guards": lambda given: _checks(partial(breaks, configurations=TALLIES), TALLY_REMOVALS, given),
     "pages": lambda given: _checks(holds, PAGINATIONS, given),
     "page-guards": lambda given: _checks(partial(breaks, configurations=PAGINATIONS), PAGE_REMOVALS, given),
+    "thresholds": lambda given: _checks(holds, CROSSINGS, given),
+    "threshold-guards": lambda given: _checks(partial(breaks, configurations=CROSSINGS), CROSSING_REMOVALS, given),
     "traces": partial(_traces, traced=_HANDLER),
     "broken": partial(_broken, broken=BROKEN, traced=_HANDLER),
     "tally-traces": partial(_traces, traced=_TALLIES),
@@ -142,6 +145,8 @@ _HEADS: Final = {
     "tally-guards": f"| guard removed | {_REMOVED}",
     "pages": f"| {_EXPLORED}",
     "page-guards": f"| guard removed | {_REMOVED}",
+    "thresholds": f"| {_EXPLORED}",
+    "threshold-guards": f"| guard removed | {_REMOVED}",
     **dict.fromkeys(("traces", "tally-traces"), ""),
     **dict.fromkeys(("broken", "broken-tallies"), _PARTED),
 }

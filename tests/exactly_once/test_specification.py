@@ -12,6 +12,7 @@ from simulation.specification.explorations import Configuration, Removal, Specif
 from simulation.specification.page_configurations import PAGE_REMOVALS, PAGES, PAGINATIONS
 from simulation.specification.tally_configurations import TALLIES, TALLY, TALLY_REMOVALS
 from simulation.specification.tally_traces import compare_tallies, tally_trace_of
+from simulation.specification.threshold_configurations import CROSSING_REMOVALS, CROSSINGS, THRESHOLDS
 from simulation.specification.tlc import DEADLOCK, PROGRAM, check, installed
 from simulation.specification.traces import compare, trace_of
 from tests.conftest import IN_CI
@@ -20,8 +21,8 @@ TRACES = 12
 LONG = ("core", "checkpoints")
 """Explored by `make spec`, which also removes every guard and breaks the handler in every way."""
 SOME_BROKEN = ("updates have no condition", "a deployment is in force at once", "checkpoints are not heeded")
-ALL_CONFIGURATIONS = (*CONFIGURATIONS, *BACKFILLS, *TALLIES, *PAGINATIONS)
-ALL_REMOVALS = (*REMOVALS, *BACKFILL_REMOVALS, *TALLY_REMOVALS, *PAGE_REMOVALS)
+ALL_CONFIGURATIONS = (*CONFIGURATIONS, *BACKFILLS, *TALLIES, *PAGINATIONS, *CROSSINGS)
+ALL_REMOVALS = (*REMOVALS, *BACKFILL_REMOVALS, *TALLY_REMOVALS, *PAGE_REMOVALS, *CROSSING_REMOVALS)
 ITEM_EXPIRES = 413
 """Seed in which an item expires between a batch and its retry."""
 SEEDS_OF_BROKEN = range(6, 12)
@@ -58,7 +59,9 @@ def test_without_a_guard_some_state_counts_wrong(removal: Removal) -> None:
     assert verdict.violated in {*specification.invariants} - {"TypeOK"}
 
 
-@pytest.mark.parametrize("specification", [COUNTING, BACKFILL, VERIFY, TALLY, PAGES], ids=lambda s: s.module)
+@pytest.mark.parametrize(
+    "specification", [COUNTING, BACKFILL, VERIFY, TALLY, PAGES, THRESHOLDS], ids=lambda s: s.module
+)
 def test_every_guard_is_removed_from_some_configuration(specification: Specification) -> None:
     removed = {r.guard for r in ALL_REMOVALS if r.of(ALL_CONFIGURATIONS).specification is specification}
     assert removed - {None} == specification.guards
