@@ -90,16 +90,20 @@ FOLD: Final = r"""
 + or change.failure
 ? test_thresholds.py::test_a_page_that_splits_crosses_no_line
 * a change twice across a line has one crossing
-- change = () if self.threshold.once else (self.sequence,)
+- change = () if self.threshold.once else (self.event,)
 + change = ()
 ? test_thresholds.py::test_the_outbox_holds_each_crossing_once
+* two changes with the same number, in two shards, have one crossing
+- (self.event,)
++ (self.sequence,)
+? test_thresholds.py::test_changes_in_shards_whose_numbers_are_alike_have_crossings_each
 * a threshold that counts once counts in each generation
 - base_name(self.aggregate) if self.threshold.once else self.aggregate
 + self.aggregate
 ? test_thresholds_over_time.py::test_a_threshold_that_counts_once_is_silent_in_the_next_generation
 * a threshold that counts once counts each change
-- change = () if self.threshold.once else (self.sequence,)
-+ change = (self.sequence,)
+- change = () if self.threshold.once else (self.event,)
++ change = (self.event,)
 ? test_thresholds.py::test_a_threshold_that_counts_once_has_each_level_of_a_group_once
 * a limit that is taken away is a line that is crossed
 - if crossed and now.limit is not None else None

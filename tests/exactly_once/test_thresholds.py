@@ -226,6 +226,20 @@ def test_a_record_that_is_redriven_crosses_no_line_again() -> None:
     assert crossings(plan, [Change(again, record)]) == []
 
 
+def test_changes_in_shards_whose_numbers_are_alike_have_crossings_each() -> None:
+    bench = _bench(1)
+    _accept(bench, "a")
+    bench.deliver(bench.records())
+    [record] = [each for each in bench.records() if each["dynamodb"]["NewImage"]["_type"] == {"S": "views"}]
+    plan = bench.aggregator._deployments._own_plan
+    keys = {
+        crossing.item()["sk"]["S"]
+        for event in ("1", "2", "1")
+        for crossing in crossings(plan, [Change({**record, "eventID": event})])
+    }
+    assert len(keys) == 2
+
+
 def test_a_page_that_splits_crosses_no_line() -> None:
     with narrow_pages(2):
         bench = _bench(1, usage=PAGED)

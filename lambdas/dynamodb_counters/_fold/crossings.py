@@ -63,18 +63,20 @@ class Crossing:
     now: _Standing
     at: float
     sequence: str
+    event: str
+    """The record's id, which is one per change, also in shards whose sequence numbers are alike."""
 
     def item(self) -> dict[str, Any]:
         """Its item in the outbox, the same in every delivery of the record.
 
-        The sequence number takes the place of a count of crossings: it is one per change, and needs no state.
+        The record's id takes the place of a count of crossings: it is one per change, and needs no state.
         """
         # Once whatever the definition.
         name = base_name(self.aggregate) if self.threshold.once else self.aggregate
         texts = json.dumps([name, sorted(self.group.items())])
         digest = hashlib.sha256(texts.encode()).hexdigest()[:32]
         moment = datetime.fromtimestamp(self.at, UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
-        change = () if self.threshold.once else (self.sequence,)
+        change = () if self.threshold.once else (self.event,)
         begin = "once" if self.threshold.once else moment
         sk = "#".join([begin, digest, format_number(self.level), self.direction, *change])
         limit = self.now.limit if self.threshold.of else None
@@ -143,5 +145,5 @@ def _of_group(aggregate: Aggregate, threshold: Threshold, old: Image, new: Image
         return
     crossed = crossed if direction == "up" else crossed[::-1]
     for level in crossed[-1:] if threshold.burst == "highest" else crossed:
-        at, sequence = change.created or 0, change.sequence
-        yield Crossing(threshold, aggregate.name, group, level, direction, was, now, at, sequence)
+        at, sequence, event = change.created or 0, change.sequence, change.record.get("eventID") or change.sequence
+        yield Crossing(threshold, aggregate.name, group, level, direction, was, now, at, sequence, event)
