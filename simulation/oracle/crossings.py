@@ -29,7 +29,7 @@ def crossed(record: Mapping[str, Any], thresholds: Iterable[Threshold]) -> list[
     for threshold in thresholds:
         old, new = (_groups(images.get(name) or {}, threshold.measure) for name in ("OldImage", "NewImage"))
         for text, group in new.items():
-            found += _of(threshold, images["SequenceNumber"], old.get(text, {}), group)
+            found += _of(threshold, str(int(images["SequenceNumber"])), old.get(text, {}), group)
     return found
 
 

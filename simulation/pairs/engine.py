@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
@@ -266,6 +267,7 @@ class Engine:
 
     def _pass_time(self) -> None:
         """Advance to the next wake-up, or a little; slowly, with acts, where a cut lies."""
+        time.sleep(self.backend.lag)
         now = self.clock()
         is_waiting = not self.calm and any(runner.phase == "waiting" for runner in self.runners)
         if is_waiting and self._is_near_cut(-3, 6):

@@ -29,6 +29,8 @@ class Backend(Protocol):
     clock: VirtualClock
     dates_writes: bool
     """Whether records bear the time of their write, not that of the first look at them."""
+    lag: float
+    """Seconds that the engine is given where a schedule has nothing to do but to wait for it."""
     source_table: str | None
     """ARN of the table of the events, if that is another than the counts'."""
 
@@ -69,6 +71,7 @@ MakeBackend: TypeAlias = Callable[[random.Random], Backend]
 
 class MemoryBackend(MeteredTable):
     dates_writes = True
+    lag = 0.0
     source_table: str | None = None
 
     def __init__(self, rng: random.Random, clock: VirtualClock | None = None, **schema: Any) -> None:
@@ -123,6 +126,7 @@ class LocalBackend:
     """
 
     dates_writes = False
+    lag = 0.005
     source_table: str | None = None
 
     def __init__(
