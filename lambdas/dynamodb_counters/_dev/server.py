@@ -1,4 +1,6 @@
-"""The emulator's process: ministack behind a door, whose PartiQL inserts reach the stream, and whose tables have ARNs.
+"""The emulator's process: ministack behind a door, with what it lacks of AWS.
+
+PartiQL's inserts reach the stream, tables have ARNs, and a batch of a stream comes again if its function asks for it.
 
 It is run as a file, without this package: the emulated functions inherit its environment.
 
@@ -103,6 +105,28 @@ def _find_by_arn() -> None:
     dynamodb.handle_request = named
 
 
+def unfinished(event: Any, answer: Any) -> bool:
+    """Whether a function that reads a stream has said that it is not done with a batch."""
+    with suppress(ValueError, TypeError, AttributeError, LookupError):  # Events and answers of all kinds of functions.
+        said = answer["body"]
+        said = json.loads(said) if isinstance(said, str) else said
+        return event["Records"][0]["eventSource"] == "aws:dynamodb" and bool(said.get("batchItemFailures"))
+    return False
+
+
+def _deliver_unfinished_batches_again() -> None:
+    """Ministack heeds what a function reports of a queue only; here, the whole batch comes again after a pause."""
+    from ministack.services import lambda_svc  # noqa: PLC0415 - when it is run
+
+    execute = lambda_svc._execute_function  # noqa: SLF001 - there is no other way in
+
+    def executed(function: dict[str, Any], event: Any) -> Any:
+        answer = execute(function, event)
+        return {**answer, "error": True} if unfinished(event, answer) else answer
+
+    lambda_svc._execute_function = executed  # noqa: SLF001
+
+
 if __name__ == "__main__":
     from ministack import app as emulator  # type: ignore[import-untyped]
     from ministack.services import sts
@@ -110,6 +134,7 @@ if __name__ == "__main__":
     key = os.environ["AWS_ACCESS_KEY_ID"]
     _insert_into_the_stream()
     _find_by_arn()
+    _deliver_unfinished_batches_again()
     # Who assumes a role had the key, and goes on with it: the CDK CLI does.
     sts._gen_session_token = lambda: key  # noqa: SLF001 - there is no other way in
     emulator.app = guarded(emulator.app, key, is_alone="COUNTERS_DEV" in os.environ)
