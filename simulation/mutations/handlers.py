@@ -75,6 +75,31 @@ HANDLERS: Final = r"""
 +         # A table
 ? ../unit/handlers/test_aggregator.py::test_records_that_cannot_be_counted_hide_nothing_else_and_fail
 
+== handlers/notifier.py
+* a crossing that is refused is taken for delivered
+- delivered += taken
++ delivered += len(errors)
+? ../unit/handlers/test_notifier.py::test_a_batch_goes_on_from_the_first_crossing_that_is_refused
+* crossings are sent after one that is refused
+-             break
+-     add_metrics
++     add_metrics
+? ../unit/handlers/test_notifier.py::test_nothing_is_sent_after_a_refusal
+* a request that fails fails the whole batch
+- except (BotoCoreError, ClientError) as error:
++ except ZeroDivisionError as error:
+? ../unit/handlers/test_notifier.py::test_a_request_that_fails_is_sent_again
+* a request begins that could not end
+- if context.get_remaining_time_in_millis() < 1000 * LONGEST_REQUEST:
++ if False:
+? ../unit/handlers/test_notifier.py::test_no_request_begins_that_could_not_end
+
+== _fold/crossing_events.py
+* crossings of a group are sent together
+- if group in groups or len(request) == _MOST:
++ if len(request) == _MOST:
+? ../unit/handlers/test_notifier.py::test_a_request_has_at_most_ten_crossings_and_of_each_group_one
+
 == _queue/consumer.py
 * what the table refuses comes back as it was
 -                 sendings.append(again)

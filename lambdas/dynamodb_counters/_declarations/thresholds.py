@@ -21,6 +21,10 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 MOST_LEVELS: Final = 20
 
+EVENT_SOURCE: Final = "dynamodb-counters"
+DETAIL_TYPE: Final = "Threshold Crossed"
+"""With the source: how events on EventBridge are known."""
+
 _REASONS: Final[dict[type, str]] = {
     Window: "a window's sum falls without a record that shows it: group an Aggregate by its calendar, such as at:month",
     ActiveMembers: "no item holds the members of a span: use a Distinct by at:day",

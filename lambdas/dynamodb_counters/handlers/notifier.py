@@ -1,0 +1,58 @@
+"""Deliver crossings of thresholds, from the stream records of the outbox to EventBridge."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dynamodb_counters import _clients
+from dynamodb_counters._assumptions import LONGEST_REQUEST
+from dynamodb_counters._fold.crossing_events import event_entry, in_requests
+from dynamodb_counters._fold.records import NEW
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters.handlers._metering import add_metrics
+
+logger = Logger()
+metrics = Metrics()
+
+
+@cache
+def eventbridge() -> Any:
+    """Create the client when the first crossing comes."""
+    return _clients.make_service_client("events")
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Send a batch of crossings in order; the response names the first one that EventBridge has not taken."""
+    records = event["Records"]
+    table_arn = records[0]["eventSourceARN"].partition("/stream/")[0]
+    delivered, refusals = 0, list[str]()
+    for request in in_requests(record["dynamodb"][NEW] for record in records):
+        if context.get_remaining_time_in_millis() < 1000 * LONGEST_REQUEST:
+            break
+        errors = _put(request, table_arn)
+        taken = next((place for place, error in enumerate(errors) if error), len(errors))
+        delivered += taken
+        if refusals := list(filter(None, errors)):
+            logger.error("crossings wait: EventBridge refuses them: %s", refusals[0])
+            break
+    add_metrics(metrics, {"CrossingsDelivered": delivered, "CrossingsRefused": len(refusals)})
+    # Lambda delivers again from there on, also what was taken after a refusal: an event has one id whenever it is sent.
+    left = [record["dynamodb"]["SequenceNumber"] for record in records[delivered:]]
+    return {"batchItemFailures": [{"itemIdentifier": number} for number in left[:1]]}
+
+
+def _put(crossings: list[Image], table_arn: str) -> list[str]:
+    """The error of each crossing, "" if EventBridge has taken it."""
+    entries = [event_entry(each, table_arn, os.environ["EVENT_BUS"]) for each in crossings]
+    try:
+        answers = eventbridge().put_events(Entries=entries)["Entries"]
+    except (BotoCoreError, ClientError) as error:
+        return [str(error)] * len(entries)
+    return [": ".join(filter(None, map(answer.get, ("ErrorCode", "ErrorMessage")))) for answer in answers]

@@ -1,0 +1,222 @@
+"""The notifier: each crossing becomes an event, with every digit, and a group's next one waits for the one before."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import random
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from decimal import Decimal
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+from dynamodb_counters import Aggregate, Average, Count, Event, Sum, Threshold
+from dynamodb_counters._fold.crossing_events import event_entry, in_requests
+from dynamodb_counters.handlers import _metering
+from dynamodb_counters.testing import counters_in_memory
+from dynamodb_counters.testing._dynamodb.client_errors import failure
+from simulation.handler_process import LAMBDA_CONTEXT
+
+ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/counters"
+CALL = Event("call", key="id", retention=timedelta(days=7))
+USAGE = Aggregate("usage", CALL, by="customer", calls=Count(), units=Sum("units"), mean=Average("units"))
+PLAN = Threshold("plan", USAGE, at=[Decimal("0.8"), 1], of="limit", measure="units", direction="both")
+BUSY = Threshold("busy", USAGE, at=[1, 2, 3], measure="calls")
+MEAN = Threshold("mean", USAGE, at=[Decimal("0.5")], measure="mean")
+NO_TIME = SimpleNamespace(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": lambda: 11_000})
+
+
+def crossed(
+    *thresholds: Threshold, units: Sequence[object] = (1,), customers: Sequence[str] = "a"
+) -> list[dict[str, Any]]:
+    """The stream records of the outbox after each customer has had its calls, one by one."""
+    with counters_in_memory([USAGE, *thresholds]) as counters:
+        for customer in customers:
+            counters.set_limit(USAGE, 10, customer=customer)
+            for number, one in enumerate(units):
+                counters.accept(CALL, {"id": f"{customer}{number}", "customer": customer, "units": one})
+                counters.get(USAGE, customer=customer)  # Everything is counted before it is read.
+        stream = counters._memory.tables[counters.table_name].stream
+        records = [record for shard in stream.shards() for record in stream.read(shard.id, None, 10**6).records]
+    return [
+        {**record, "eventSourceARN": f"{ARN}/stream/2026"}
+        for record in records
+        if record["dynamodb"].get("NewImage", {}).get("_type") == {"S": "_crossing"}
+    ]
+
+
+class Bus:
+    """An event bus, which refuses entries while it likes to."""
+
+    def __init__(self) -> None:
+        self.taken: list[dict[str, Any]] = []
+        self.requests: list[int] = []
+        self.refuses: Callable[[], bool] = lambda: False
+        self.fails: Exception | None = None
+
+    def put_events(self, *, Entries: Sequence[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803 - as the SDK calls it
+        assert 0 < len(Entries) <= 10
+        assert sum(len(json.dumps(entry)) for entry in Entries) < 256_000
+        self.requests.append(len(Entries))
+        if self.fails is not None:
+            raise self.fails
+        return {"Entries": [self._answer(entry) for entry in Entries]}
+
+    def _answer(self, entry: dict[str, Any]) -> dict[str, str]:
+        if self.refuses():
+            return {"ErrorCode": "ThrottlingException", "ErrorMessage": "too fast"}
+        self.taken.append(json.loads(entry["Detail"], parse_float=Decimal))
+        return {"EventId": str(len(self.taken))}
+
+
+@pytest.fixture
+def bus(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Bus:
+    found = Bus()
+    monkeypatch.setattr(module, "eventbridge", lambda: found)
+    return found
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    for name, value in {
+        "EVENT_BUS": "bus",
+        "POWERTOOLS_SERVICE_NAME": "notifier",
+        "POWERTOOLS_METRICS_NAMESPACE": "Counters",
+        "AWS_LAMBDA_FUNCTION_NAME": "notifier",
+    }.items():
+        monkeypatch.setenv(name, value)
+    importlib.reload(_metering)
+    return importlib.reload(importlib.import_module("dynamodb_counters.handlers.notifier"))
+
+
+def metered(printed: str) -> dict[str, float]:
+    lines = [json.loads(line) for line in printed.splitlines() if '"_aws"' in line]
+    return {
+        each["Name"]: line[each["Name"]][0]
+        for line in lines
+        for each in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]
+    }
+
+
+def failed(answer: dict[str, Any]) -> list[str]:
+    return [each["itemIdentifier"] for each in answer["batchItemFailures"]]
+
+
+def test_an_entry_says_what_was_crossed() -> None:
+    [record] = crossed(PLAN, units=[Decimal("8.1")])
+    image = record["dynamodb"]["NewImage"]
+    entry = event_entry(image, ARN, "bus")
+    assert {name: value for name, value in entry.items() if name != "Detail"} == {
+        "Time": image["at"]["S"],
+        "Source": "dynamodb-counters",
+        "DetailType": "Threshold Crossed",
+        "Resources": [ARN],
+        "EventBusName": "bus",
+    }
+    assert json.loads(entry["Detail"], parse_float=Decimal) == {
+        "id": image["id"]["S"],
+        "threshold": "plan",
+        "aggregate": "usage",
+        "group": {"customer": "a"},
+        "measure": "units",
+        "level": Decimal("0.8"),
+        "limit": 10,
+        "old": 0,
+        "new": Decimal("8.1"),
+        "direction": "up",
+        "at": image["at"]["S"],
+        "sequence": image["sequence"]["S"],
+    }
+
+
+def test_numbers_keep_every_digit_and_are_null_where_there_are_none() -> None:
+    exact = Decimal("1234567890123456789012345678901234567.5")
+    details = [
+        event_entry(each["dynamodb"]["NewImage"], ARN, "")["Detail"] for each in crossed(PLAN, MEAN, units=[exact])
+    ]
+    for detail in details:
+        found = json.loads(detail, parse_float=Decimal)
+        assert found["new"] == exact
+        assert (found["limit"], found["old"]) == ((None, None) if found["threshold"] == "mean" else (10, 0))
+
+
+@pytest.mark.parametrize("customer", ['"', "\\", "ü", "#", "\n", "a" * 200])
+def test_a_group_may_be_any_text(customer: str) -> None:
+    [record] = crossed(BUSY, customers=[customer])
+    detail = json.loads(event_entry(record["dynamodb"]["NewImage"], ARN, "")["Detail"])
+    assert detail["group"] == {"customer": customer}
+
+
+@pytest.mark.parametrize(("units", "sizes"), [([1], [10, 3]), ([1, 1], [1, *[2] * 12, 1])])
+def test_a_request_has_at_most_ten_crossings_and_of_each_group_one(units: list[int], sizes: list[int]) -> None:
+    images = [record["dynamodb"]["NewImage"] for record in crossed(BUSY, units=units, customers="abcdefghijklm")]
+    images.sort(key=lambda image: (image["group"]["M"]["customer"]["S"], image["sequence"]["S"]))
+    requests = list(in_requests(images))
+    assert [image for request in requests for image in request] == images, "in order"
+    assert [len(request) for request in requests] == sizes
+    assert list(in_requests([])) == []
+
+
+def test_a_batch_is_delivered_and_metered(module: ModuleType, bus: Bus, capsys: pytest.CaptureFixture[str]) -> None:
+    records = crossed(BUSY, PLAN, units=[4, 5, 2], customers="abc")
+    assert failed(module.handler({"Records": records}, LAMBDA_CONTEXT)) == []
+    assert [each["id"] for each in bus.taken] == [each["dynamodb"]["NewImage"]["id"]["S"] for each in records]
+    assert metered(capsys.readouterr().out) == {"CrossingsDelivered": len(records)}
+
+
+def test_a_batch_goes_on_from_the_first_crossing_that_is_refused(
+    module: ModuleType, bus: Bus, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    records = crossed(BUSY, units=[1], customers="abcde")
+    answers = iter([False, False, True, False, True])
+    bus.refuses = lambda: next(answers)
+    assert failed(module.handler({"Records": records}, LAMBDA_CONTEXT)) == [records[2]["dynamodb"]["SequenceNumber"]]
+    assert metered(capsys.readouterr().out) == {"CrossingsDelivered": 2, "CrossingsRefused": 2}
+    assert caplog.messages == ["crossings wait: EventBridge refuses them: ThrottlingException: too fast"]
+
+
+def test_nothing_is_sent_after_a_refusal(module: ModuleType, bus: Bus) -> None:
+    records = crossed(BUSY, units=[1, 1, 1])
+    bus.refuses = lambda: True
+    assert failed(module.handler({"Records": records}, LAMBDA_CONTEXT)) == [records[0]["dynamodb"]["SequenceNumber"]]
+    assert bus.requests == [1]
+
+
+@pytest.mark.parametrize(
+    "error", [failure("PutEvents", "AccessDeniedException"), EndpointConnectionError(endpoint_url="https://events")]
+)
+def test_a_request_that_fails_is_sent_again(module: ModuleType, bus: Bus, error: Exception) -> None:
+    records = crossed(BUSY)
+    bus.fails = error
+    assert failed(module.handler({"Records": records}, LAMBDA_CONTEXT)) == [records[0]["dynamodb"]["SequenceNumber"]]
+
+
+def test_no_request_begins_that_could_not_end(module: ModuleType, bus: Bus) -> None:
+    records = crossed(BUSY)
+    assert failed(module.handler({"Records": records}, NO_TIME)) == [records[0]["dynamodb"]["SequenceNumber"]]
+    assert bus.requests == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_crossing_arrives_in_the_order_of_its_group_however_often_the_bus_refuses(
+    module: ModuleType, bus: Bus, seed: int
+) -> None:
+    rng = random.Random(seed)
+    left = crossed(BUSY, PLAN, units=[4, 5, -2, 4], customers="abcdefgh")
+    sent, bus.refuses = left, lambda: rng.random() < 0.2
+    while left:
+        [*first] = failed(module.handler({"Records": left}, LAMBDA_CONTEXT))
+        left = next((left[at:] for at, one in enumerate(left) if one["dynamodb"]["SequenceNumber"] in first), [])
+    new: dict[str, dict[str, Any]] = {}
+    for detail in bus.taken:
+        new.setdefault(detail["id"], detail)
+    assert {*new} == {each["dynamodb"]["NewImage"]["id"]["S"] for each in sent}
+    for of_group in ((threshold, customer) for threshold in ("busy", "plan") for customer in "abcdefgh"):
+        numbers = [
+            each["sequence"] for each in new.values() if (each["threshold"], each["group"]["customer"]) == of_group
+        ]
+        assert numbers == sorted(numbers)
