@@ -1,7 +1,8 @@
 """Exact counters on DynamoDB as CDK constructs.
 
 `DedupCounterTable` stores events and counts, `StreamAggregator` keeps the counts exact, and `WindowedCounter` counts by
-time. `EventIngest` takes events over HTTP; `CounterApi` serves counts over HTTP, with a `LivePage` if you like.
+time. `ThresholdEvents` puts an event on EventBridge when a count crosses a line. `EventIngest` takes events over HTTP;
+`CounterApi` serves counts over HTTP, with a `LivePage` if you like.
 Declare what to count with `dynamodb_counters`.
 """
 
@@ -16,6 +17,7 @@ from cdk_dynamodb_counters.function_options import FunctionOptions
 from cdk_dynamodb_counters.live_page import LivePage
 from cdk_dynamodb_counters.runtime_code import runtime_code
 from cdk_dynamodb_counters.stream_aggregator import StreamAggregator
+from cdk_dynamodb_counters.threshold_events import ThresholdEvents
 from cdk_dynamodb_counters.windowed_counter import WindowedCounter
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "FunctionOptions",
     "LivePage",
     "StreamAggregator",
+    "ThresholdEvents",
     "WindowedCounter",
     "runtime_code",
 ]

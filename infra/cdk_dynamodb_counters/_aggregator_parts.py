@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from aws_cdk import Duration, RemovalPolicy, Stack, Token, Tokenization
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -89,13 +89,26 @@ def build_role(
     bucket: s3.IBucket,
 ) -> iam.Role:
     role = build_function_role(scope, "Role", "Reads a table's stream and writes counts to the table")
-    stream = [f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")]
-    role.add_to_policy(iam.PolicyStatement(actions=stream, resources=[str(table.table_stream_arn)]))
+    grant_stream(role, table)
     if source_table is not None:
-        role.add_to_policy(iam.PolicyStatement(actions=stream, resources=[str(source_table.table_stream_arn)]))
+        grant_stream(role, source_table)
         if source_table.encryption_key is not None:
             source_table.encryption_key.grant_decrypt(role)
     grant(table, role, "BatchGetItem", "DescribeTable", "GetItem", "PutItem", "Query", "UpdateItem")
+    grant_failures(role, bucket)
+    if table.encryption_key is not None or bucket.encryption_key is not None:
+        acknowledge_key(role)
+    return role
+
+
+def grant_stream(role: iam.Role, table: dynamodb.ITable) -> None:
+    """Allow Lambda to read a table's stream for a function of the role."""
+    stream = [f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")]
+    role.add_to_policy(iam.PolicyStatement(actions=stream, resources=[str(table.table_stream_arn)]))
+
+
+def grant_failures(role: iam.Role, bucket: s3.IBucket) -> None:
+    """Allow Lambda to put batches that it gives up on into the bucket."""
     # All keys: Lambda documents the prefix it writes below, but not the keys for which it checks the role beforehand.
     objects = bucket.arn_for_objects("*")
     role.add_to_policy(iam.PolicyStatement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]))
@@ -103,9 +116,6 @@ def build_role(
     if bucket.encryption_key is not None:
         bucket.encryption_key.grant_encrypt_decrypt(role)
     acknowledge_resource(role, "Lambda chooses the object keys, in this bucket only.", objects)
-    if table.encryption_key is not None or bucket.encryption_key is not None:
-        acknowledge_key(role)
-    return role
 
 
 def build_environment(
@@ -120,7 +130,7 @@ def build_environment(
 ) -> dict[str, str]:
     environment = {
         "TABLE_NAME": table.table_name,
-        "DECLARATIONS": late_text(lambda: encode(registration.declarations, attributes=True)),
+        "DECLARATIONS": late_text(lambda: encode(registration.armed, attributes=True)),
         "QUARANTINE_RETENTION_DAYS": Tokenization.stringify_number(quarantine_retention.to_days()),
         "ON_FAILURE_BUCKET": bucket.bucket_name,
         "ON_FAILURE_RETENTION_DAYS": late_text(lambda: Tokenization.stringify_number(bucket_days())),
@@ -203,7 +213,9 @@ def build_mapping(
     *,
     batch_size: float,
     max_batching_window: Duration,
+    filters: Sequence[Mapping[str, Any]] | None = None,
 ) -> lambda_.EventSourceMapping:
+    """Build a mapping that names each batch's shard; with filters, one whose function says what it could not do."""
     mapping = lambda_.EventSourceMapping(
         scope,
         construct_id,
@@ -215,7 +227,9 @@ def build_mapping(
         max_batching_window=max_batching_window,
         # Lambda names a batch's shard only with a tumbling window, whose end moves the shard's checkpoint. The longest
         # window cuts the fewest batches short. Filters and a parallelization factor are then not possible.
-        tumbling_window=Duration.minutes(15),
+        tumbling_window=None if filters else Duration.minutes(15),
+        filters=filters,
+        report_batch_item_failures=bool(filters) or None,
         bisect_batch_on_error=True,
         metrics_config=lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT]),
     )
@@ -249,7 +263,7 @@ def alarm_specs(
             Duration.hours(1).to_milliseconds(),
             "Counting is an hour behind the events. At 23 hours, Lambda gives up on records.",
         ),
-        _polling("PollingAlarm", metrics, "the stream"),
+        polling("PollingAlarm", metrics, "the stream"),
         AlarmSpec(
             "DroppedAlarm",
             metrics.metric_dropped(),
@@ -273,7 +287,7 @@ def alarm_specs(
         failed = watch.metric_errors(period=_QUARTER)
         always += (_schedule("WatchAlarm", failed, "looks for records that wait for repair"),)
     if (source := metrics.source_metrics) is not None:
-        always += (_polling("SourcePollingAlarm", source, "the source table's stream"),)
+        always += (polling("SourcePollingAlarm", source, "the source table's stream"),)
     if verify_every is not None and (verifier := metrics.verifier_metrics) is not None:
         always += (
             AlarmSpec(
@@ -327,7 +341,7 @@ def alarm_specs(
     )
 
 
-def _polling(construct_id: str, mapping: MappingMetrics, stream: str) -> AlarmSpec:
+def polling(construct_id: str, mapping: MappingMetrics, stream: str) -> AlarmSpec:
     return AlarmSpec(
         construct_id,
         mapping.metric_polled(statistic="SampleCount"),

@@ -28,6 +28,8 @@ _MEMBERS: Final = {
     "ITable": "grant_stream_read",
     "IBucket": "bucket_arn",
     "IAlarmAction": "bind",
+    "IEventBus": "grant_put_events_to",
+    "IRuleTarget": "bind",
     "IGrantable": "grant_principal",
     "IKey": "grant_decrypt",
     "IManagedPolicy": "managed_policy_arn",

@@ -107,7 +107,7 @@ class MappingMetrics(Metrics):
         return self._of_mapping("PolledEventCount", period, statistic)
 
     def metric_given_up(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
-        """Count records that Lambda sent to the on-failure bucket; counts lack them until you repair them."""
+        """Count records that Lambda gave up on and sent to the on-failure bucket, where they wait for you."""
         return self._of_mapping("OnFailureDestinationDeliveredEventCount", period, statistic)
 
     def _of_mapping(self, name: str, period: Duration | None, statistic: str) -> cloudwatch.Metric:
@@ -211,6 +211,26 @@ class AggregatorMetrics(FunctionMetrics, MappingMetrics):
     def metric_write_units(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count write units that counting consumed."""
         return self._of_runtime("WriteUnits", period, statistic)
+
+
+class ThresholdMetrics(FunctionMetrics, MappingMetrics):
+    """Metrics of `ThresholdEvents`."""
+
+    def metric_iterator_age(self, *, period: Duration | None = None, statistic: str = "Maximum") -> cloudwatch.Metric:
+        """How long crossings wait for EventBridge, in milliseconds; at 23 hours Lambda gives up on them."""
+        return self._of_function("IteratorAge", period, statistic)
+
+    def metric_dropped(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Count batches that Lambda could not even send to the on-failure bucket; their items are still there."""
+        return self._of_function("DestinationDeliveryFailures", period, statistic)
+
+    def metric_delivered(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Count crossings that EventBridge has taken."""
+        return self._of_runtime("CrossingsDelivered", period, statistic)
+
+    def metric_refused(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Count refusals by EventBridge; a refused crossing is sent again."""
+        return self._of_runtime("CrossingsRefused", period, statistic)
 
 
 class HttpMetrics(FunctionMetrics):

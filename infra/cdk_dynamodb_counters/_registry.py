@@ -1,7 +1,8 @@
-"""The tables of an app and their declarations: a table has one stream consumer, wherever the constructs are."""
+"""The tables of an app and their declarations: a table has one aggregator, wherever the constructs are."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, cast
 
 from aws_cdk import Stage, Token
@@ -10,13 +11,13 @@ from constructs import Construct, IConstruct
 
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._places import global_table, require_same_place
-from dynamodb_counters._declarations import Declarable, Declaration, Event, flatten, require_consistent
+from dynamodb_counters._declarations import Declarable, Declaration, Event, Threshold, flatten, require_consistent
 from dynamodb_counters.errors import InvalidArgumentError
 
 _ID: Final = "DynamoDBCounters"
 
-_MOST_CONSUMERS: Final = 2
-"""Consumers of a stream. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html"""
+_MOST_READERS: Final = 2
+"""Readers of a stream. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html"""
 
 
 class Registry(Construct):
@@ -26,8 +27,8 @@ class Registry(Construct):
         super().__init__(root, _ID)
         self._owners: dict[str, Construct] = {}
         self._registrations: dict[str, Registration] = {}
-        self._consumers: dict[str, list[Construct]] = {}
-        self._aggregators: dict[str, Construct] = {}
+        self._readers: dict[str, list[Construct]] = {}
+        self._first: dict[tuple[str, str], Construct] = {}
 
     @classmethod
     def of(cls, scope: IConstruct) -> Registry:
@@ -47,24 +48,23 @@ class Registry(Construct):
                     f"a table without a DedupCounterTable; use the one at {existing.node.path!r}",
                 )
 
-    def add_consumer(self, aggregator: Construct, source: dynamodb.ITable, table: dynamodb.ITable) -> None:
-        """Register an aggregator of `table` that reads the stream of ``source``; refuse a third one."""
+    def add_source(self, aggregator: Construct, source: dynamodb.ITable, table: dynamodb.ITable) -> None:
+        """Register an aggregator of `table` that reads the stream of ``source``; refuse a third reader."""
         require_same_place("source_table", aggregator, source, any_account=True)
-        keys = _identities(source)
-        if not {*keys}.isdisjoint(_identities(table)):
+        if not {*_identities(source)}.isdisjoint(_identities(table)):
             raise InvalidArgumentError(
                 "source_table", source.node.path, "another table than table; its own items are counted without it"
             )
-        for key in keys:
-            known = self._consumers.setdefault(key, [])
-            known.append(aggregator)
-            if len(known) > _MOST_CONSUMERS:
-                raise InvalidArgumentError(
-                    "source_table",
-                    source.node.path,
-                    f"at most {_MOST_CONSUMERS} StreamAggregators per stream; declare more to the one at "
-                    f"{known[0].node.path!r}",
-                )
+        self._add_reader("source_table", aggregator, source)
+
+    def _add_reader(self, argument: str, reader: Construct, table: dynamodb.ITable) -> None:
+        for key in _identities(table):
+            known = self._readers.setdefault(key, [])
+            known.append(reader)
+            if len(known) > _MOST_READERS:
+                there = " and ".join(repr(each.node.path) for each in known[:_MOST_READERS])
+                allowed = f"at most {_MOST_READERS} readers per stream, which are {there}; declare more to one of them"
+                raise InvalidArgumentError(argument, table.node.path, allowed)
 
     def registration(self, table: dynamodb.ITable) -> Registration:
         """Return the table's declarations, to which more may be added later."""
@@ -76,23 +76,35 @@ class Registry(Construct):
         return self.registration(table)
 
     def connect(self, aggregator: Observed, table: dynamodb.ITable) -> Registration:
-        """Make ``aggregator`` the table's stream consumer; refuse a second one, of another replica too."""
+        """Make ``aggregator`` the table's; refuse a second one, of another replica too."""
         found = self.used(aggregator, table)
-        first = self._aggregators.setdefault(global_table(table).node.addr, aggregator)
-        if first is not aggregator:
-            raise InvalidArgumentError(
-                "table",
-                aggregator.node.path,
-                "one StreamAggregator per table, because a stream serves two consumers at most, and one for all of "
-                "its replicas, because they share their items; declare the aggregates to the one at "
-                f"{first.node.path!r} with aggregates= or add_aggregate()",
-            )
+        allowed = (
+            "one StreamAggregator per table, because a stream serves two consumers at most, and one for all of its "
+            "replicas, because they share their items; declare the aggregates to the one at {} with aggregates= or "
+            "add_aggregate()"
+        )
+        self._require_first(aggregator, table, allowed)
+        self._add_reader("table", aggregator, table)
         found.aggregator = aggregator
         return found
 
+    def notify(self, notifier: Construct, table: dynamodb.ITable, thresholds: Iterable[Threshold]) -> Registration:
+        """Arm a table's thresholds, whose crossings go to ``notifier``; refuse a second one, of another replica too."""
+        found = self.used(notifier, table)
+        allowed = "one ThresholdEvents per table and all of its replicas; declare the thresholds to the one at {}"
+        self._require_first(notifier, table, allowed)
+        self._add_reader("table", notifier, table)
+        found.thresholds = tuple(thresholds)
+        return found
+
+    def _require_first(self, construct: Construct, table: dynamodb.ITable, allowed: str) -> None:
+        first = self._first.setdefault((allowed, global_table(table).node.addr), construct)
+        if first is not construct:
+            raise InvalidArgumentError("table", construct.node.path, allowed.format(repr(first.node.path)))
+
 
 class Registration:
-    """Declarations of a table's one aggregator, and what is shown and received of the table, each sorted by name."""
+    """Declarations and thresholds of a table's one aggregator, what is shown and received of it; sorted by name."""
 
     def __init__(self, table: dynamodb.ITable) -> None:
         self.table = table
@@ -100,6 +112,15 @@ class Registration:
         self.declarations: tuple[Declaration, ...] = ()
         self.shown: tuple[Declaration, ...] = ()
         self.events: tuple[Event, ...] = ()
+        self.thresholds: tuple[Threshold, ...] = ()
+
+    @property
+    def armed(self) -> tuple[Declaration, ...]:
+        """The declarations, with the thresholds that watch them; until all are declared, without."""
+        try:
+            return flatten((*self.declarations, *self.thresholds))
+        except InvalidArgumentError:
+            return self.declarations
 
     def add(self, *declarations: Declarable) -> None:
         """Add declarations; refuse those that contradict the others."""

@@ -14,7 +14,7 @@ from constructs import Construct
 from cdk_dynamodb_counters._registry import Registration
 from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
 from cdk_dynamodb_counters._table_schemas import table_schema
-from dynamodb_counters._declarations import Aggregate, Event, Items, require_consistent
+from dynamodb_counters._declarations import Aggregate, Event, Items, flatten, require_consistent
 from dynamodb_counters._declarations.codec import MAX_ENVIRONMENT_BYTES
 from dynamodb_counters._declarations.kinds import read_by
 from dynamodb_counters._declarations.table_keys import OURS
@@ -41,6 +41,23 @@ def incomplete_declarations(registration: Registration) -> str | None:
     if registration.declarations:
         return None
     return "nothing is counted: pass aggregates=, call add_aggregate() or add a WindowedCounter for the table"
+
+
+def missing_aggregator(registration: Registration, path: str, problem: str) -> str | None:
+    """Find a table whose declarations nothing counts, which is the ``problem``."""
+    if registration.aggregator is not None:
+        return None
+    problem += f": the table at {path!r} has no aggregator"
+    return f"{problem}; create a StreamAggregator for that table anywhere in the app"
+
+
+def unarmed_thresholds(registration: Registration) -> str | None:
+    """Find a threshold of an aggregate that is not declared."""
+    try:
+        flatten((*registration.declarations, *registration.thresholds))
+    except InvalidArgumentError as error:
+        return str(error)
+    return None
 
 
 def warn_if_uncounted(

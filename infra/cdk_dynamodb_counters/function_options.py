@@ -51,8 +51,9 @@ class FunctionOptions:
     memory_size : int, optional
         Memory of each function in MiB, 128 to 10,240. Default: 1,024 for `StreamAggregator`, 512 for the others.
     timeout : Duration, optional
-        Maximum duration of an invocation: 30 seconds to 15 minutes for `StreamAggregator`, 5 seconds to 15 minutes for
-        the consumer of `EventIngest`, 1 to 29 seconds for `CounterApi`. Default: 1 minute; 10 seconds for `CounterApi`.
+        Maximum duration of an invocation: 30 seconds to 15 minutes for `StreamAggregator` and `ThresholdEvents`, 5
+        seconds to 15 minutes for the consumer of `EventIngest`, 1 to 29 seconds for `CounterApi`. Default: 1 minute; 10
+        seconds for `CounterApi`.
     runtime : Runtime, optional
         The Python version, 3.11 to 3.14. Default: 3.14.
     architecture : Architecture, optional
@@ -64,7 +65,8 @@ class FunctionOptions:
     log_retention : RetentionDays, optional
         How long logs are kept. Default: one month.
     vpc : IVpc, optional
-        The functions' network. It must reach DynamoDB, from `StreamAggregator` also S3, from `EventIngest` also SQS.
+        The functions' network. It must reach DynamoDB, from `StreamAggregator` also S3, from `EventIngest` also SQS;
+        from `ThresholdEvents`, only EventBridge.
         Default: none.
     vpc_subnets : SubnetSelection, optional
         Private or isolated subnets of `vpc`. Default: all private ones, or else all isolated ones.

@@ -159,7 +159,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         )
         self._registration = Registry.of(table).connect(self, table.table)
         if source_table is not None:
-            Registry.of(table).add_consumer(self, source_table, table.table)
+            Registry.of(table).add_source(self, source_table, table.table)
         self.add_aggregate(*aggregates)
 
         def bucket_days() -> float:

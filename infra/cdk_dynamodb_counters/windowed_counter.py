@@ -11,6 +11,7 @@ from cdk_dynamodb_counters._metrics import Metrics, runtime_metric
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import check_at_synth, late_text
 from cdk_dynamodb_counters._table_schemas import require_stream
+from cdk_dynamodb_counters._validations import missing_aggregator
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Window
 from dynamodb_counters._timeline.cost_estimate import CostEstimate
@@ -46,11 +47,11 @@ class WindowedCounter(Construct, Metrics):
         require_stream("table", table.table)
         require_instance("window", window, Window, "a Window")
         super().__init__(scope, construct_id)
-        self._table = table
         self._window = window
         self._registration = Registry.of(table).used(self, table.table)
         self._registration.add(window)
-        check_at_synth(self, self._missing_aggregator)
+        problem = f"window {window.name!r} is never counted"
+        check_at_synth(self, lambda: missing_aggregator(self._registration, table.node.path, problem))
 
     @property
     def window(self) -> Window:
@@ -70,10 +71,3 @@ class WindowedCounter(Construct, Metrics):
     def _counting_service(self) -> str | None:
         aggregator = self._registration.aggregator
         return None if aggregator is None else aggregator.service_name
-
-    def _missing_aggregator(self) -> str | None:
-        if self._registration.aggregator is not None:
-            return None
-        table = self._table.node.path
-        problem = f"window {self._window.name!r} is never counted: the table at {table!r} has no aggregator"
-        return f"{problem}; create a StreamAggregator for that table anywhere in the app"

@@ -130,6 +130,9 @@ BREAKAGES: Final[dict[str, list[tuple[str, Break]]]] = {
         (_STREAM, sets(_MAPPING, _DESTINATION, FilterCriteria={"Filters": [{"Pattern": "{}"}]})),
     ],
     "batches_of_a_stream_name_their_shard": [(_STREAM, sets(_MAPPING, TumblingWindowInSeconds=None))],
+    "crossings_are_reported_one_by_one": [
+        ("thresholds_minimal", sets(_MAPPING, "FilterCriteria", FunctionResponseTypes=None))
+    ],
     "records_are_given_up_before_the_stream_forgets_them": [
         (_STREAM, sets(_MAPPING, _DESTINATION, MaximumRecordAgeInSeconds=-1)),
         (_STREAM, sets(_MAPPING, _DESTINATION, MaximumRecordAgeInSeconds=86_400)),
@@ -235,6 +238,8 @@ BREAKAGES: Final[dict[str, list[tuple[str, Break]]]] = {
         (_STREAM, removes(_ALARM, "'Uncounted'")),
         (_STREAM, removes(_ALARM, "UncountedExpiring")),
         (_STREAM, sets(_ALARM, "PolledEventCount", Statistic="Sum")),
+        ("thresholds_minimal", removes(_ALARM, "OnFailureDestinationDeliveredEventCount")),
+        ("thresholds_minimal", removes(_ALARM, "Crossings of thresholds have waited")),
     ],
     "schedules_have_a_heartbeat": [
         (_STREAM, removes(_ALARM, ":watch")),

@@ -79,8 +79,12 @@ def _of_s3(operation: str, parameters: dict[str, Any]) -> Iterator[Permission]:
     yield (_OF_BUCKETS[operation], bucket) if of_bucket else (_OF_OBJECTS.get(operation, operation), f"{bucket}/*")
 
 
+def _of_events(operation: str, _: dict[str, Any]) -> Iterator[Permission]:
+    yield operation, "bus"
+
+
 def _of_others(operation: str, _: dict[str, Any]) -> Iterator[Permission]:
     yield operation, "*"
 
 
-_OF_SERVICE: Final = {"dynamodb": _of_dynamodb, "sqs": _of_sqs, "s3": _of_s3}
+_OF_SERVICE: Final = {"dynamodb": _of_dynamodb, "events": _of_events, "s3": _of_s3, "sqs": _of_sqs}

@@ -13,6 +13,7 @@ from dynamodb_counters import Aggregate, Count, Event, Packed, Ranking, Sum, Win
 from dynamodb_counters._declarations.codec import encode
 from tests.gate.template import Resource, Template
 from tests.unit.fold.streams import image, record
+from tests.unit.handlers.test_notifier import BUSY, crossed
 from tests.unit.http.handlers import request
 
 _JSON: Final = {"content-type": "application/json"}
@@ -164,10 +165,16 @@ def read_and_take(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> 
     assert answer["statusCode"] == 200, answer
 
 
+def notify(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
+    """Deliver crossings."""
+    assert invoke({"Records": crossed(BUSY, units=[1, 1, 1])}) == {"batchItemFailures": []}
+
+
 PLAIN, PACKED = encode((VIEW,)), encode((HIT,))
 JOBS: Final[dict[str, Callable[[Invoke, list[dict[str, Any]], int], None]]] = {
     "aggregator": aggregate,
     "ingest_queue": consume,
+    "notifier": notify,
     "ingest_http": receive,
     "api": read,
     "api, quotas": read_and_take,

@@ -71,8 +71,16 @@ def tumbling_windows_exclude_parallelism_and_filters(template: Template) -> Iter
 def batches_of_a_stream_name_their_shard(template: Template) -> Iterator[str]:
     """An event carries ``shardId`` only in a tumbling window; the aggregator cannot count without it."""
     for mapping, _ in template.mappings("stream"):
-        if not mapping["TumblingWindowInSeconds"]:
+        if not mapping["TumblingWindowInSeconds"] and not mapping["FilterCriteria"]:
             yield f"{mapping.id}: no tumbling window"
+
+
+@rule("lambda/latest/dg/services-ddb-batchfailurereporting.html")
+def crossings_are_reported_one_by_one(template: Template) -> Iterator[str]:
+    """Without it, a crossing that is refused is taken for delivered."""
+    for mapping, _ in template.mappings("stream"):
+        if mapping["FilterCriteria"] and "ReportBatchItemFailures" not in (mapping["FunctionResponseTypes"] or ()):
+            yield f"{mapping.id}: reports no single records"
 
 
 @rule("lambda/latest/dg/monitoring-metrics-types.html")
@@ -124,6 +132,8 @@ def tables_keep_their_names(template: Template) -> Iterator[str]:
 def functions_know_the_tables_whose_streams_they_read(template: Template) -> Iterator[str]:
     """Stream and name are of one table: else records of one are counted into another."""
     for mapping, function in template.mappings("stream"):
+        if mapping["FilterCriteria"]:
+            continue  # It writes to no table.
         known = [variables(function).get(name) for name in ("TABLE_NAME", "SOURCE_TABLE_ARN")]
         stream = mapping["EventSourceArn"]
         if isinstance(stream, str):

@@ -21,6 +21,7 @@ _DIMENSIONS: Final = {
     "AWS/DynamoDB": ({"TableName"}, {"TableName", "GlobalSecondaryIndexName"}),
     "DynamoDBCounters": ({"service"},),
 }
+_GIVEN_UP: Final = {"OnFailureDestinationDeliveredEventCount"}
 _FOUND_BY_VERIFICATIONS: Final = {"Drift", "GroupsUnknown"}
 
 
@@ -119,7 +120,8 @@ def streams_are_watched(template: Template) -> Iterator[str]:
         watched |= {
             one["MetricName"]: one for one in template.each("CloudWatch::Alarm") if one["Dimensions"] == [service]
         }
-        wanted = {"IteratorAge", "PolledEventCount", "Uncounted", "UncountedExpiring", "DestinationDeliveryFailures"}
+        wanted = {"IteratorAge", "PolledEventCount", "DestinationDeliveryFailures"}
+        wanted |= _GIVEN_UP if mapping["FilterCriteria"] else {"Uncounted", "UncountedExpiring"}
         yield from (f"{mapping.id}: no alarm on {name}" for name in sorted(wanted - {*watched}))
         polled = watched.get("PolledEventCount")
         if polled is not None and (polled["TreatMissingData"], polled["Statistic"]) != ("breaching", "SampleCount"):

@@ -13,10 +13,13 @@ from tests.gate.template import Resource, Template, references, text
 _KINDS: Final = {
     "AWS::DynamoDB::GlobalTable": "table",
     "AWS::DynamoDB::Table": "source table",
+    "AWS::Events::EventBus": "bus",
     "AWS::S3::Bucket": "bucket",
     "AWS::Logs::LogGroup": "log group",
     "AWS::KMS::Key": "key",
 }
+_ELSEWHERE: Final = {"*/*": "network", "event-bus/default": "bus"}
+"""Kinds of resources that are in no template."""
 _KEY_ACTIONS: Final = "kms:"
 _ENCRYPTED: Final = ("AWS::DynamoDB::GlobalTable", "AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue")
 
@@ -41,7 +44,7 @@ def _named(template: Template, resource: Any) -> str:
     parts = resource["Fn::Join"][1] if "Fn::Join" in resource else [resource]
     found = template.resources.get(next(iter(references(parts[0])), ""))
     if found is None:
-        return "network" if text(resource, "?").endswith(":*/*") else text(resource, "?")
+        return _ELSEWHERE.get(text(resource, "?").rpartition(":")[2], text(resource, "?"))
     stream = "/stream" if "StreamArn" in json.dumps(parts[0]) else ""
     return kind(template, found) + stream + "".join(parts[1:])
 

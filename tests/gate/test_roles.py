@@ -24,6 +24,7 @@ _RUN_IN: Final = {
     "api, quotas": "api_everything",
     "ingest_http": "ingest_minimal",
     "ingest_queue": "ingest_minimal",
+    "notifier": "thresholds_minimal",
     "ingest_queue, packed": "ingest_packed",
 }
 """The template that each handler runs in."""

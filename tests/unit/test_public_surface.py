@@ -14,7 +14,7 @@ import pytest
 
 _RECORDED = Path(__file__).parents[1] / "snapshots" / "public_surface.txt"
 _PACKAGES = ("dynamodb_counters", "dynamodb_counters.testing", "cdk_dynamodb_counters", "cdk_dynamodb_counters.testing")
-_HANDLERS = ("aggregator", "api", "ingest_http", "ingest_queue")
+_HANDLERS = ("aggregator", "api", "ingest_http", "ingest_queue", "notifier")
 
 
 def _surface() -> Iterator[str]:

@@ -42,7 +42,7 @@ _ROOMS = {
         __init__
     """,
     _CONSTRUCTS: """
-        _arguments _files_read _monitoring _staging _synth
+        _arguments _crossing_schema _files_read _monitoring _staging _synth
         _batching function_options _nag _table_schemas _tenancy
         _log_groups
         _http _metrics _observed _places
@@ -50,8 +50,9 @@ _ROOMS = {
         _grants _validations
         _functions
         _aggregator_parts _ingest_parts _verifying
+        _threshold_parts
         runtime_code live_page counters_layer dedup_counter_table
-        windowed_counter stream_aggregator event_ingest counter_api
+        windowed_counter stream_aggregator threshold_events event_ingest counter_api
         testing
         __init__
     """,

@@ -26,9 +26,10 @@ from cdk_dynamodb_counters import (
     DedupCounterTable,
     EventIngest,
     StreamAggregator,
+    ThresholdEvents,
     WindowedCounter,
 )
-from dynamodb_counters._declarations import Aggregate, Count, Event, Packed, Ranking, Window
+from dynamodb_counters._declarations import Aggregate, Count, Event, Packed, Ranking, Threshold, Window
 from dynamodb_counters._declarations.codec import decode
 
 _Built = TypeVar("_Built")
@@ -52,11 +53,13 @@ TOP = Aggregate(
     ranking=Ranking(measure="views", leaderboard="URLS"),
 )
 ROLLING = Window("rolling", VIEW, pk="URL#{url}", time="time", retention=timedelta(hours=25))
+POPULAR = Threshold("popular", VIEWS, at=[100, 1000])
 
 REQUIRED: dict[Any, tuple[str, dict[str, Any]]] = {
     DedupCounterTable: ("Counters", {}),
     CountersLayer: ("Layer", {}),
     StreamAggregator: ("Aggregator", {"aggregates": [VIEWS]}),
+    ThresholdEvents: ("Crossed", {"thresholds": [POPULAR]}),
     WindowedCounter: ("Rolling", {"window": ROLLING}),
     EventIngest: ("Ingest", {"event": VIEW, "authorizer": HttpIamAuthorizer()}),
     CounterApi: ("Api", {"shown": [VIEWS]}),

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from aws_cdk import Duration, Stack
 
-from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
-from dynamodb_counters import Aggregate, Count, Items, Ranking
+from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, ThresholdEvents
+from dynamodb_counters import Aggregate, Count, Items, Ranking, Threshold
 from dynamodb_counters._cost.counted_items import INDEX_UNITS
 from tests.unit.infra.support import PROJECT, build, each, imported, new_stack, synthesized
 
@@ -26,8 +26,10 @@ _BREACHES: dict[str, Callable[[float, float], bool]] = {
 def alarms(*, monitoring: bool) -> list[dict[str, Any]]:
     stack = new_stack()
     counters = build(DedupCounterTable, stack, ranking_index=True)
-    for construct in (StreamAggregator, EventIngest, CounterApi):
+    for construct in (StreamAggregator, ThresholdEvents, EventIngest, CounterApi):
         more: dict[str, Any] = {}
+        if construct is ThresholdEvents:
+            more = {"thresholds": [Threshold("often", ORDERS, at=[1000])]}
         if construct is StreamAggregator:
             more = {"source_table": imported(stack), "aggregates": [ORDERS], "verify_every": Duration.days(1)}
         build(construct, stack, table=counters, monitoring=monitoring, **more)
@@ -63,6 +65,7 @@ def test_a_mapping_that_stops_polling_is_noticed(always: dict[str, dict[str, Any
     assert {name for name, alarm in always.items() if fires(alarm, silent)} == {
         "PollingAlarm",
         "SourcePollingAlarm",
+        "CrossingsPollingAlarm",
         "WatchAlarm",
         "VerifierAlarm",
         "VerificationAlarm",
@@ -129,6 +132,7 @@ def test_a_stack_has_only_alarms_that_guard_data_unless_it_is_monitored(always: 
     assert {*always} == {
         *("LagAlarm", "PollingAlarm", "DroppedAlarm", "UncountedAlarm", "UncountedExpiringAlarm", "WatchAlarm"),
         *("SourcePollingAlarm", "DriftAlarm", "VerifierAlarm", "VerificationAlarm"),
+        *("CrossingsWaitAlarm", "CrossingsPollingAlarm", "CrossingsGivenUpAlarm", "CrossingsDroppedAlarm"),
         *("DeadLettersAlarm", "DeadLettersExpiringAlarm", "WaitingAlarm", "RetryingAlarm", "ReceiverErrorsAlarm"),
     }
 
@@ -138,6 +142,15 @@ def test_a_ranking_index_that_throttles_has_an_alarm() -> None:
     [alarm] = [one for one in alarms(monitoring=True) if one["Namespace"] == "AWS/DynamoDB"]
     assert (alarm["MetricName"], alarm["TreatMissingData"]) == ("WriteThrottleEvents", "ignore")
     assert {one["Name"] for one in alarm["Dimensions"]} == {"TableName", "GlobalSecondaryIndexName"}
+
+
+def test_crossings_that_wait_raise_an_alarm_long_before_they_are_given_up(always: dict[str, dict[str, Any]]) -> None:
+    quarter = 15 * 60 * 1000
+    assert fires(always["CrossingsWaitAlarm"], [quarter])
+    assert not fires(always["CrossingsWaitAlarm"], [quarter - 1])
+    assert not fires(always["CrossingsWaitAlarm"], [quarter, None])
+    for name in ("CrossingsGivenUpAlarm", "CrossingsDroppedAlarm"):
+        assert fires(always[name], [1])
 
 
 @pytest.mark.parametrize("construct", [StreamAggregator, EventIngest, CounterApi])

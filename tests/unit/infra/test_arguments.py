@@ -14,6 +14,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
+from aws_cdk.aws_events import EventBus
 
 from cdk_dynamodb_counters import (
     CounterApi,
@@ -23,12 +24,25 @@ from cdk_dynamodb_counters import (
     FunctionOptions,
     LivePage,
     StreamAggregator,
+    ThresholdEvents,
     WindowedCounter,
     runtime_code,
 )
 from dynamodb_counters._declarations import ActiveMembers, Aggregate, Count, Event, Quota, Window
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.unit.infra.support import REQUIRED, ROLLING, SITE, TOP, VIEW, VIEWS, build, each, new_stack, synthesized
+from tests.unit.infra.support import (
+    POPULAR,
+    REQUIRED,
+    ROLLING,
+    SITE,
+    TOP,
+    VIEW,
+    VIEWS,
+    build,
+    each,
+    new_stack,
+    synthesized,
+)
 
 _SPANNING = Event("span", pk="S#{start}", sk="T#{time}")
 CALLS = Quota("calls", limit=100, per="day", by="customer")
@@ -103,6 +117,13 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "on_failure_bucket": ["failures", 1],
         "verify_every": [24, "1 day", Duration.minutes(59), Duration.minutes(90), Duration.days(31)],
         "verify_sample": [0, 1.5, "1", True, None],
+    },
+    ThresholdEvents: {
+        **OBSERVED,
+        "thresholds": [None, [], POPULAR, "popular", [VIEWS], [POPULAR, POPULAR], [replace(POPULAR, aggregate=None)]],
+        "event_bus": ["default", 1, EventBus],
+        "schema_registry": ["", 1, True],
+        "on_failure_bucket": ["failures", 1],
     },
     EventIngest: {
         **OBSERVED,
@@ -192,7 +213,7 @@ def test_metrics_refuse_wrong_arguments(construct: Any, name: str, stack: Stack)
 
 @pytest.mark.parametrize(
     ("construct", "seconds"),
-    [(StreamAggregator, 29), (EventIngest, 4), (CounterApi, 30)],
+    [(StreamAggregator, 29), (ThresholdEvents, 29), (EventIngest, 4), (CounterApi, 30)],
 )
 def test_a_timeout_outside_the_limits_of_a_construct_is_refused(construct: Any, seconds: int, stack: Stack) -> None:
     options = FunctionOptions(timeout=Duration.seconds(seconds))

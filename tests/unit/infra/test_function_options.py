@@ -13,7 +13,14 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.assertions import Annotations, Match, Template
 
-from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, FunctionOptions, StreamAggregator
+from cdk_dynamodb_counters import (
+    CounterApi,
+    DedupCounterTable,
+    EventIngest,
+    FunctionOptions,
+    StreamAggregator,
+    ThresholdEvents,
+)
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import (
     PACKED,
@@ -27,11 +34,11 @@ from tests.unit.infra.support import (
     synthesized,
 )
 
-CONSTRUCTS = (StreamAggregator, EventIngest, CounterApi)
+CONSTRUCTS = (StreamAggregator, ThresholdEvents, EventIngest, CounterApi)
 
 
 def all_with(stack: Stack, **arguments: Any) -> Template:
-    """Synthesize all constructs that have functions, four together, with the same arguments."""
+    """Synthesize all constructs that have functions, five together, with the same arguments."""
     counters = DedupCounterTable(stack, "Counters")
     for construct in CONSTRUCTS:
         build(construct, stack, table=counters, function_options=FunctionOptions(**arguments))
@@ -80,7 +87,7 @@ def test_keys_and_network_may_be_of_another_stack() -> None:
     shared, stack = Stack(app, "Shared"), Stack(app, "Test")
     key = kms.Key(shared, "Key")
     template = all_with(stack, log_encryption_key=key, environment_encryption=key, vpc=private_vpc(shared))
-    assert len(granted(template, "kms")) == 4
+    assert len(granted(template, "kms")) == 5
     prefixes = [one["Condition"]["ArnLike"].popitem()[1]["Fn::Join"][1][-1] for one in logs_policy(synthesized(shared))]
     assert {*prefixes} == {":log-group:Test-*", ":log-group:/aws/vendedlogs/apis/*"}
 
@@ -98,11 +105,17 @@ def test_a_key_that_was_imported_needs_a_hand(stack: Stack) -> None:
 def test_a_boundary_holds_for_every_role(mode: str, stack: Stack) -> None:
     boundary = iam.ManagedPolicy(stack, "Boundary", statements=[iam.PolicyStatement(actions=["*"], resources=["*"])])
     counters, options = DedupCounterTable(stack, "Counters"), FunctionOptions(permissions_boundary=boundary)
-    for construct, more in ((StreamAggregator, {}), (EventIngest, {"mode": mode}), (CounterApi, {})):
+    made: tuple[tuple[Any, dict[str, Any]], ...] = (
+        (StreamAggregator, {}),
+        (ThresholdEvents, {}),
+        (EventIngest, {"mode": mode}),
+        (CounterApi, {}),
+    )
+    for construct, more in made:
         build(construct, stack, table=counters, function_options=options, **more)
     roles = each(synthesized(stack), "AWS::IAM::Role")
     # In direct mode, one is CDK's own: API Gateway assumes it to send to the queue.
-    assert [role.get("PermissionsBoundary") for role in roles] == [stack.resolve(boundary.managed_policy_arn)] * 4
+    assert [role.get("PermissionsBoundary") for role in roles] == [stack.resolve(boundary.managed_policy_arn)] * 5
 
 
 def _public(stack: Stack) -> dict[str, Any]:

@@ -19,9 +19,17 @@ from aws_cdk import NestedStack, Stack, Stage
 from aws_lambda_powertools import Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
+from cdk_dynamodb_counters import (
+    CounterApi,
+    DedupCounterTable,
+    EventIngest,
+    StreamAggregator,
+    ThresholdEvents,
+    WindowedCounter,
+)
 from dynamodb_counters.handlers import _metering
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from tests.unit.handlers.test_notifier import BUSY, Bus, crossed
 from tests.unit.http.functions import Function, Pipeline, message
 from tests.unit.http.handlers import NOW, Queue, request
 from tests.unit.infra.support import PROJECT, SITE, VIEWS, build, new_app, new_stack, synthesized
@@ -53,6 +61,7 @@ def resources() -> dict[str, Any]:
     watched = {"table": counters, "monitoring": True, "dashboard": True}
     build(StreamAggregator, stack, aggregates=[VIEWS, SITE], **watched)
     build(WindowedCounter, stack, table=counters)
+    build(ThresholdEvents, stack, **watched)
     build(CounterApi, stack, shown=[VIEWS, SITE], **watched)
     build(EventIngest, stack, **watched)
     found: dict[str, Any] = synthesized(stack).to_json()["Resources"]
@@ -70,6 +79,7 @@ def emitted(resources: dict[str, Any]) -> Counter[Metric]:
         count(table, made)
         # The rule of the template invokes the function with this.
         made["aggregator"]({"source": "aws.events", "detail-type": "Scheduled Event"})
+        assert made["notifier"]({"Records": crossed(BUSY, units=[1, 1])}) == {"batchItemFailures": []}
         api = functions(resources, table)["api"]
         assert api(request("GET", "/v1/aggregates/site"))["statusCode"] == 200
         assert api(request("GET", "/v1/nothing"))["statusCode"] == 404
@@ -93,7 +103,7 @@ def functions(resources: dict[str, Any], client: object) -> dict[str, Function]:
             given = resource["Properties"]["Environment"]["Variables"]
             variables = {name: value if isinstance(value, str) else TABLE for name, value in given.items()}
             handler = resource["Properties"]["Handler"]
-            found[handler.split(".")[-2]] = Function(handler, variables, client, {"s3": Bucket(NOW)})
+            found[handler.split(".")[-2]] = Function(handler, variables, client, {"s3": Bucket(NOW), "events": Bus()})
     return found
 
 
@@ -172,7 +182,7 @@ def exists(metric: Metric, resources: dict[str, Any], emitted: Counter[Metric]) 
 
 def test_every_alarm_watches_a_metric_that_exists(resources: dict[str, Any], emitted: Counter[Metric]) -> None:
     watched = list(of_alarms(resources))
-    assert len(watched) == 10 + 2 + 9
+    assert len(watched) == 10 + 6 + 2 + 9
     assert [metric for metric in watched if not exists(metric, resources, emitted)] == []
 
 
@@ -202,6 +212,7 @@ def test_the_metrics_say_what_was_done(emitted: Counter[Metric]) -> None:
             # One was counted when it came; one in quarantine and two in the bucket, by the schedule.
             "Uncounted": 4,
         },
+        "Test/Crossed": {"CrossingsDelivered": 2},
         "Test/Ingest": {
             "EventsAccepted": 3,
             "EventsDuplicate": 1,
@@ -222,7 +233,7 @@ def test_a_stage_and_a_nested_stack_are_named_as_deployed() -> None:
     assert build(StreamAggregator, nested).service_name == "Dev-Counters/Nested/Aggregator"
 
 
-@pytest.mark.parametrize("construct", [StreamAggregator, EventIngest, CounterApi])
+@pytest.mark.parametrize("construct", [StreamAggregator, ThresholdEvents, EventIngest, CounterApi])
 @pytest.mark.parametrize("names", [("Zähler", "Zöhler"), ("x" * 250 + "a", "x" * 250 + "b"), ("日本", "東京")])
 def test_a_default_name_that_cloudwatch_would_refuse_is_made_one_it_takes(
     construct: Any, names: tuple[str, str], stack: Stack

@@ -16,14 +16,15 @@ ROWS = {
     "apart_minimal": "… with a source table",
     "aggregator_verified": "… with `verify_every`",
     "aggregator_monitored": "… with `monitoring=True`, `dashboard=True`",
+    "thresholds_minimal": "`StreamAggregator` and `ThresholdEvents`",
     "ingest_minimal": "`EventIngest`",
     "ingest_direct": "… in direct mode",
     "ingest_everything": "… with `monitoring=True`, `dashboard=True`",
     "api_minimal": "`CounterApi`",
     "api_everything": "… with `monitoring=True`, `dashboard=True`",
 }
-RUNTIME = {"aggregator": 3, "ingest_queue": 1}
-"""Metrics of batches in which nothing is wrong: records, updates and write units; events accepted."""
+RUNTIME = {"aggregator": 3, "ingest_queue": 1, "notifier": 1}
+"""Metrics of batches in which nothing is wrong: records, updates and write units; events accepted; crossings."""
 
 
 def resources(name: str) -> list[dict[str, Any]]:
@@ -32,11 +33,12 @@ def resources(name: str) -> list[dict[str, Any]]:
 
 
 def published(name: str, *, active: bool) -> int:
-    """Custom metrics: a mapping has what it polls, 0 included, and what it invokes a function with."""
+    """Custom metrics: a mapping has what it polls, 0 included, what it filters out, what it invokes a function with."""
     functions = [one["Properties"]["Handler"] for one in resources(name) if one["Type"] == "AWS::Lambda::Function"]
     mappings = sum("MetricsConfig" in one["Properties"] for one in resources(name) if "Properties" in one)
+    filtered = sum("FilterCriteria" in one.get("Properties", {}) for one in resources(name))
     runtime = sum(RUNTIME.get(handler.split(".")[-2], 0) for handler in functions)
-    return 2 * mappings + runtime if active else mappings
+    return 2 * mappings + filtered + runtime if active else mappings
 
 
 def dollars(name: str, *, active: bool) -> float:

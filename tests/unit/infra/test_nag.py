@@ -13,7 +13,15 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from cdk_nag import AwsSolutionsChecks
 
-from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, FunctionOptions, StreamAggregator
+from cdk_dynamodb_counters import (
+    CounterApi,
+    DedupCounterTable,
+    EventIngest,
+    FunctionOptions,
+    StreamAggregator,
+    ThresholdEvents,
+)
+from dynamodb_counters import Threshold
 from tests.unit.infra.support import CONTEXT, TOP, build, private_vpc
 
 
@@ -40,6 +48,8 @@ def findings(directory: Path, *, mode: Any, own_key: bool) -> dict[str, Any]:
         options = FunctionOptions(vpc=vpc, environment_encryption=key, log_encryption_key=key, reserved_concurrency=5)
     build(StreamAggregator, stack, table=counters, aggregates=[TOP], function_options=options)
     build(CounterApi, stack, table=counters, shown=[TOP], function_options=options)
+    often = Threshold("often", TOP, at=[1000])
+    build(ThresholdEvents, stack, table=counters, thresholds=[often], function_options=options)
     build(EventIngest, stack, table=counters, mode=mode, function_options=options)
     return report(app, directory)
 

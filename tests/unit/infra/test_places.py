@@ -11,14 +11,21 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 
-from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
+from cdk_dynamodb_counters import (
+    CounterApi,
+    DedupCounterTable,
+    EventIngest,
+    StreamAggregator,
+    ThresholdEvents,
+    WindowedCounter,
+)
 from dynamodb_counters import Aggregate, Count, Items
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import STREAM_ARN, VIEW, VIEWS, actions, build, each, imported, new_app, statements
 
 OURS, THEIRS = "111111111111", "222222222222"
 HERE, THERE = "us-east-1", "eu-west-1"
-USERS = [CounterApi, EventIngest, StreamAggregator, WindowedCounter]
+USERS = [CounterApi, EventIngest, StreamAggregator, ThresholdEvents, WindowedCounter]
 ORDERS = Aggregate("orders", Items("order"), pk="SHOP", sk="ORDERS", measures={"n": Count()})
 
 

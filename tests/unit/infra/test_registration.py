@@ -83,6 +83,15 @@ def test_second_aggregator_is_refused_with_the_way_out(stack: Stack, counters: D
 
 
 @pytest.mark.usefixtures("aggregator")
+def test_a_second_aggregator_of_a_class_of_its_own_is_refused(stack: Stack, counters: DedupCounterTable) -> None:
+    class Own(StreamAggregator):
+        pass
+
+    with pytest.raises(InvalidArgumentError, match=r"one StreamAggregator per table.*'Test/Aggregator'"):
+        Own(stack, "Second", table=counters)
+
+
+@pytest.mark.usefixtures("aggregator")
 def test_table_wrapped_twice_is_refused_with_the_way_out(stack: Stack, counters: DedupCounterTable) -> None:
     with pytest.raises(InvalidArgumentError, match="use the one at 'Test/Counters'"):
         DedupCounterTable(stack, "Again", table=counters.table)

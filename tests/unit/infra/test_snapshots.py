@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -15,12 +16,15 @@ from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
 from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
 from aws_cdk.aws_apigatewayv2_authorizers import HttpJwtAuthorizer
 
@@ -32,12 +36,14 @@ from cdk_dynamodb_counters import (
     FunctionOptions,
     LivePage,
     StreamAggregator,
+    ThresholdEvents,
     WindowedCounter,
 )
 from cdk_dynamodb_counters.testing import stable_template
-from dynamodb_counters import Aggregate, Count, Items, Quota, TableKeys
+from dynamodb_counters import Aggregate, Count, Items, Quota, TableKeys, Threshold
 from tests.unit.infra.support import (
     PACKED,
+    POPULAR,
     PROJECT,
     ROLLING,
     SITE,
@@ -163,6 +169,40 @@ def window_minimal(stack: Stack) -> None:
     build(WindowedCounter, stack, table=counters)
 
 
+def thresholds_minimal(stack: Stack) -> None:
+    counters = DedupCounterTable(stack, "Counters")
+    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS])
+    build(ThresholdEvents, stack, table=counters)
+
+
+def thresholds_everything(stack: Stack) -> None:
+    key = kms.Key(stack, "Key")
+    counters = DedupCounterTable(stack, "Counters", encryption=dynamodb.TableEncryptionV2.customer_managed_key(key))
+    crossed = build(
+        ThresholdEvents,
+        stack,
+        table=counters,
+        thresholds=[
+            POPULAR,
+            Threshold("quota", SITE, at=[Decimal("0.8"), 1], of="limit", direction="both", burst="highest", once=True),
+        ],
+        event_bus=events.EventBus(stack, "Bus"),
+        schema_registry="events",
+        on_failure_bucket=s3.Bucket(stack, "Bucket", encryption_key=key),
+        service_name="crossed",
+        alarm_actions=[topic(stack)],
+        monitoring=True,
+        dashboard=True,
+        function_options=FunctionOptions(memory_size=256, timeout=Duration.seconds(30), **everything(stack)),
+    )
+    crossed.on_crossed("Popular", threshold=POPULAR, level=1000, direction="up", target=targets.SqsQueue(queue(stack)))
+    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS, SITE])
+
+
+def queue(stack: Stack) -> sqs.Queue:
+    return sqs.Queue(stack, "Queue", enforce_ssl=True, removal_policy=RemovalPolicy.RETAIN)
+
+
 def window_everything(stack: Stack) -> None:
     counters = DedupCounterTable(stack, "Counters")
     rolling = build(WindowedCounter, stack, table=counters)
@@ -236,6 +276,8 @@ BUILDS: dict[str, Callable[[Stack], object]] = {
         alarm_actions=[topic(stack)],
     ),
     "aggregator_verified": lambda stack: build(StreamAggregator, stack, verify_every=Duration.days(1)),
+    "thresholds_minimal": thresholds_minimal,
+    "thresholds_everything": thresholds_everything,
     "ingest_minimal": lambda stack: build(EventIngest, stack),
     "ingest_direct": lambda stack: build(EventIngest, stack, mode="direct"),
     "ingest_packed": lambda stack: build(EventIngest, stack, event=PACKED),

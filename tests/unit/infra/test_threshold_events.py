@@ -1,0 +1,296 @@
+"""Thresholds reach the aggregator, crossings EventBridge, and rules only what can happen."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import io
+import json
+import re
+import sys
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
+
+import fastjsonschema
+import pytest
+from aws_cdk import Environment, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_sqs as sqs
+
+from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, ThresholdEvents
+from cdk_dynamodb_counters._crossing_schema import SCHEMA
+from dynamodb_counters import Aggregate, Items, TableKeys, Threshold
+from dynamodb_counters._declarations.codec import decode
+from dynamodb_counters._fold.crossing_events import event_entry
+from dynamodb_counters.errors import InvalidArgumentError
+from tests.unit.handlers.test_notifier import ARN, BUSY, MEAN, PLAN, crossed
+from tests.unit.infra.support import (
+    POPULAR,
+    PROJECT,
+    SITE,
+    VIEWS,
+    build,
+    each,
+    imported,
+    new_app,
+    new_stack,
+    properties,
+    synthesized,
+)
+
+SHARE = Threshold("share", SITE, at=[Decimal("0.8"), 1], of="limit", direction="both", once=True)
+
+
+def problem(stack: Stack) -> str:
+    with pytest.raises(RuntimeError) as failed:
+        synthesized(stack)
+    return str(failed.value)
+
+
+def functions(stack: Stack) -> dict[str, dict[str, Any]]:
+    return {one["Handler"].split(".")[-2]: one for one in each(synthesized(stack), "AWS::Lambda::Function")}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_aggregator_knows_the_thresholds_whichever_comes_first(stack: Stack, is_first: bool) -> None:
+    counters = build(DedupCounterTable, stack)
+    steps: list[Callable[[], object]] = [
+        lambda: build(ThresholdEvents, stack, table=counters, thresholds=[SHARE, POPULAR]),
+        lambda: build(StreamAggregator, stack, table=counters, aggregates=[VIEWS, SITE]),
+    ]
+    for step in steps if is_first else reversed(steps):
+        step()
+    variables = functions(stack)["aggregator"]["Environment"]["Variables"]
+    found = {one.name: getattr(one, "_thresholds", ()) for one in decode(variables["DECLARATIONS"])}
+    assert {name: [one.name for one in armed] for name, armed in found.items()} == {
+        "views": ["popular"],
+        "site": ["share"],
+    }
+
+
+def test_the_template_says_in_words_what_is_watched(stack: Stack) -> None:
+    counters = build(DedupCounterTable, stack)
+    build(StreamAggregator, stack, table=counters, aggregates=[VIEWS, SITE])
+    build(ThresholdEvents, stack, table=counters, thresholds=[SHARE, POPULAR])
+    [words] = [
+        resource["Metadata"]["Thresholds"]
+        for resource in synthesized(stack).find_resources("AWS::Lambda::Function").values()
+        if "Thresholds" in resource.get("Metadata", {})
+    ]
+    assert words == {
+        "popular": "views of views at 100, 1000, up, all, each time",
+        "share": "site_views of site at 0.8, 1 of the limit, both, all, once",
+    }
+
+
+def test_a_threshold_of_what_is_not_declared_is_an_error(stack: Stack) -> None:
+    counters = build(DedupCounterTable, stack)
+    build(StreamAggregator, stack, table=counters)
+    build(ThresholdEvents, stack, table=counters, thresholds=[SHARE])
+    assert "invalid aggregate='site': expected a declared aggregate; declare it together with 'share'" in problem(stack)
+
+
+def test_thresholds_that_nothing_judges_are_an_error(stack: Stack) -> None:
+    build(ThresholdEvents, stack)
+    assert "thresholds are never crossed: the table at 'Test/Counters' has no aggregator" in problem(stack)
+
+
+def test_a_second_one_is_refused_with_the_way_out(stack: Stack, counters: DedupCounterTable) -> None:
+    build(ThresholdEvents, stack, table=counters)
+    with pytest.raises(InvalidArgumentError, match=r"^invalid table='Test/Two': expected one ThresholdEvents per t"):
+        build(ThresholdEvents, stack, table=counters, construct_id="Two")
+
+
+def test_a_replica_has_none_of_its_own() -> None:
+    """Items of the outbox reach it, too: each crossing would be sent twice."""
+    app = new_app()
+    home, away = (Stack(app, region, env=Environment(region=f"{region}-1")) for region in ("us-east", "eu-west"))
+    keys = {name: dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING) for name in ("pk", "sk")}
+    table = dynamodb.TableV2(
+        home,
+        "Table",
+        partition_key=keys["pk"],
+        sort_key=keys["sk"],
+        time_to_live_attribute="ttl",
+        dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+        replicas=[dynamodb.ReplicaTableProps(region="eu-west-1")],
+    )
+    build(ThresholdEvents, home, table=DedupCounterTable(home, "Counters", table=table))
+    replica = DedupCounterTable(away, "Counters", table=table.replica("eu-west-1"))
+    with pytest.raises(InvalidArgumentError, match=r"one ThresholdEvents per table and all of its replicas"):
+        build(ThresholdEvents, away, table=replica)
+
+
+@pytest.mark.parametrize("is_imported", [True, False])
+def test_a_stream_has_two_readers(stack: Stack, is_imported: bool) -> None:
+    counters = DedupCounterTable(stack, "Counters", table=imported(stack) if is_imported else None)
+    orders = Aggregate("orders", Items("order", keys=TableKeys("pk", "sk", ttl="ttl")), pk="SHOP", sk="ORDERS")
+    other = DedupCounterTable(stack, "Other")
+    build(StreamAggregator, stack, table=counters)
+    build(
+        StreamAggregator,
+        stack,
+        construct_id="Copy",
+        table=other,
+        source_table=counters.table,
+        aggregates=[orders],
+    )
+    expected = r"^invalid table=.*at most 2 readers per stream, which are 'Test/Aggregator' and 'Test/Copy'"
+    with pytest.raises(InvalidArgumentError, match=expected):
+        build(ThresholdEvents, stack, table=counters)
+
+
+def test_events_go_to_the_bus_that_is_given(stack: Stack, counters: DedupCounterTable) -> None:
+    bus = events.EventBus(stack, "Bus")
+    build(StreamAggregator, stack, table=counters)
+    made = build(ThresholdEvents, stack, table=counters, event_bus=bus)
+    made.on_crossed("All")
+    arn = stack.resolve(bus.event_bus_arn)
+    assert functions(stack)["notifier"]["Environment"]["Variables"]["EVENT_BUS"] == arn
+    assert rule(stack)["EventBusName"] == stack.resolve(bus.event_bus_name)
+
+
+def test_a_bus_of_another_region_is_refused() -> None:
+    stack = new_stack(region="us-east-1")
+    bus = events.EventBus.from_event_bus_arn(stack, "Bus", "arn:aws:events:eu-west-1:123456789012:event-bus/far")
+    with pytest.raises(InvalidArgumentError, match=r"^invalid event_bus='Test/Bus': expected a bus of us-east-1"):
+        build(ThresholdEvents, stack, event_bus=bus)
+
+
+def rule(stack: Stack) -> dict[str, Any]:
+    """The rule for crossings."""
+    told = (one for one in each(synthesized(stack), "AWS::Events::Rule") if "EventPattern" in one)
+    [found] = [one for one in told if one["EventPattern"]["detail-type"] == ["Threshold Crossed"]]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "detail"),
+    [
+        ({}, None),
+        ({"threshold": POPULAR}, {"threshold": ["popular"]}),
+        ({"level": 100}, {"level": [{"numeric": ["=", 100]}]}),
+        (
+            {"threshold": SHARE, "level": Decimal("0.8"), "direction": "down"},
+            {"threshold": ["share"], "level": [{"numeric": ["=", 0.8]}], "direction": ["down"]},
+        ),
+        ({"level": Decimal("1.0")}, {"level": [{"numeric": ["=", 1]}]}),
+    ],
+    ids=["all", "a threshold", "a level", "a level downwards", "a whole level"],
+)
+def test_a_rule_matches_crossings_of_this_table(stack: Stack, arguments: dict[str, Any], detail: object) -> None:
+    counters = build(DedupCounterTable, stack)
+    build(StreamAggregator, stack, table=counters, aggregates=[VIEWS, SITE])
+    build(ThresholdEvents, stack, table=counters, thresholds=[POPULAR, SHARE]).on_crossed("Rule", **arguments)
+    pattern = rule(stack)["EventPattern"]
+    assert (pattern["source"], pattern["detail-type"]) == (["dynamodb-counters"], ["Threshold Crossed"])
+    [[table, attribute]] = [one["Fn::GetAtt"] for one in pattern["resources"]]
+    assert (table[:13], attribute) == ("CountersTable", "Arn")
+    assert pattern.get("detail") == detail
+
+
+@pytest.mark.parametrize(
+    ("argument", "wrong"),
+    [
+        *(("threshold", one) for one in ("popular", BUSY, 1)),
+        *(("level", one) for one in (99, "100", 100.0, True, Decimal("0.81"))),
+        *(("direction", one) for one in ("both", "UP", True)),
+        *(("target", one) for one in ("queue", 1, targets.SqsQueue)),
+        *(("construct_id", one) for one in ("", "a/b", None)),
+    ],
+)
+def test_a_rule_that_nothing_could_match_is_refused(argument: str, wrong: Any) -> None:
+    made = build(ThresholdEvents, new_stack(), thresholds=[POPULAR, SHARE])
+    with pytest.raises(InvalidArgumentError, match=rf"^invalid {argument}="):
+        made.on_crossed(**{"construct_id": "Rule", argument: wrong})
+
+
+def test_a_rule_for_a_direction_that_its_threshold_has_not_is_refused() -> None:
+    made = build(ThresholdEvents, new_stack(), thresholds=[POPULAR, SHARE])
+    with pytest.raises(InvalidArgumentError, match=r"^invalid direction='down': expected one of up"):
+        made.on_crossed("Down", threshold=POPULAR, direction="down")
+    with pytest.raises(InvalidArgumentError, match=r"^invalid level=1: expected one of 100, 1000"):
+        made.on_crossed("Share", threshold=POPULAR, level=1)
+
+
+@pytest.mark.parametrize("level", [Decimal("0.0000001"), 10**10, Decimal(10) ** 40])
+def test_a_level_that_eventbridge_cannot_compare_is_refused_in_rules(level: Any) -> None:
+    made = build(ThresholdEvents, new_stack(), thresholds=[Threshold("far", VIEWS, at=[level])])
+    with pytest.raises(InvalidArgumentError, match=r"^invalid level=.*detail\.level"):
+        made.on_crossed("Far", level=level)
+    made.on_crossed("All")
+
+
+def test_a_target_gets_the_events(stack: Stack, counters: DedupCounterTable) -> None:
+    build(StreamAggregator, stack, table=counters)
+    made = build(ThresholdEvents, stack, table=counters)
+    queue = sqs.Queue(stack, "Queue")
+    made.on_crossed("ToQueue", target=targets.SqsQueue(queue))
+    [target] = rule(stack)["Targets"]
+    assert target["Arn"] == stack.resolve(queue.queue_arn)
+
+
+def test_the_schema_is_registered_if_asked_for(stack: Stack, counters: DedupCounterTable) -> None:
+    build(StreamAggregator, stack, table=counters)
+    build(ThresholdEvents, stack, table=counters, schema_registry="events")
+    schema = properties(synthesized(stack), "AWS::EventSchemas::Schema")
+    assert (schema["RegistryName"], schema["SchemaName"]) == ("events", "dynamodb-counters@ThresholdCrossed")
+    assert json.loads(schema["Content"]) == SCHEMA
+
+
+def test_the_schema_fits_the_event() -> None:
+    described = {**SCHEMA["components"]["schemas"]["ThresholdCrossed"], "additionalProperties": False}
+    described["properties"] = {
+        name: {**kind, "type": [kind["type"], "null"] if kind.get("nullable") else kind["type"]}
+        for name, kind in described["properties"].items()
+    }
+    validate = fastjsonschema.compile(described)
+    for record in crossed(PLAN, BUSY, MEAN, units=[9, 5, -9]):
+        validate(json.loads(event_entry(record["dynamodb"]["NewImage"], ARN, "")["Detail"]))
+
+
+def test_the_signer_of_the_documentation_sends_what_standard_webhooks_verifies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md says how."""
+    page = (PROJECT / "docs" / "constructs" / "threshold-events.md").read_text()
+    [code] = re.findall(r'SIGNER = """(.*?)"""', page, re.DOTALL)
+    key, sent = b"a key of any bytes", list[Any]()
+
+    def send(request: Any, timeout: int) -> io.BytesIO:
+        sent.append(request)
+        return io.BytesIO()
+
+    secret = "whsec_" + base64.b64encode(key).decode()
+    client = SimpleNamespace(get_secret_value=lambda **_: {"SecretString": secret})
+    monkeypatch.setitem(sys.modules, "boto3", SimpleNamespace(client=lambda _: client))
+    monkeypatch.setenv("SECRET", "webhook")
+    monkeypatch.setenv("URL", "https://example.com/hooks")
+    monkeypatch.setattr("urllib.request.urlopen", send)
+    function: dict[str, Any] = {}
+    exec(code, function)
+    [record] = crossed(BUSY)
+    detail = json.loads(event_entry(record["dynamodb"]["NewImage"], ARN, "")["Detail"])
+    function["handler"]({"detail": detail}, None)
+    [request] = sent
+    headers = {name.lower(): value for name, value in request.header_items()}
+    assert (request.get_method(), request.full_url) == ("POST", "https://example.com/hooks")
+    assert json.loads(request.data) == {"type": "threshold.crossed", "timestamp": detail["at"], "data": detail}
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + request.data
+    assert headers["webhook-id"] == detail["id"]
+    assert abs(int(headers["webhook-timestamp"]) - time.time()) < 60
+    assert headers["webhook-signature"] == "v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
+
+
+def test_the_example_of_the_documentation_has_the_members_of_the_event() -> None:
+    page = (PROJECT / "docs" / "constructs" / "threshold-events.md").read_text()
+    [example] = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    [record, *_] = crossed(PLAN, units=[9])
+    detail = json.loads(event_entry(record["dynamodb"]["NewImage"], ARN, "")["Detail"])
+    told = json.loads(example)
+    assert list(told) == list(SCHEMA["components"]["schemas"]["ThresholdCrossed"]["properties"])
+    assert {*told} == {*detail}
+    assert [len(told[name]) for name in ("id", "sequence")] == [len(detail[name]) for name in ("id", "sequence")]
