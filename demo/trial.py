@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from demo.check.drain import Silence, read_settled, wait_until_drained
+from demo.check.inbox import Inbox
 from demo.cost import Bill, Meter
-from demo.example import Example, Finding
+from demo.example import Example, Finding, Reading
 from demo.platform.aggregators import diagnosis, finished, limits
 from demo.platform.deployment import Deployment
 from demo.report import Result
@@ -25,6 +26,7 @@ class Trial:
     writer: Counters
     reader: Counters
     bill: Bill | None = None
+    inbox: Inbox | None = None
     repeated: Repeated = field(default_factory=Repeated)
     account: Account = field(default_factory=Account)
 
@@ -37,7 +39,9 @@ class Trial:
         writer, reader = Counters(table, client=writing), Counters(table, client=reading)
         later = (partial(of, example.stack) for of in (deployment.metrics, deployment.written))
         bill = Bill(Meter(writing), Meter(reading), *later) if example.leading else None
-        return cls(example, writer, reader, bill, repeated)
+        queue = deployment.outputs[example.stack].get("InboxUrl")
+        inbox = Inbox(deployment.emulator.client("sqs"), queue) if queue else None
+        return cls(example, writer, reader, bill, inbox, repeated)
 
     def send(self, progress: Progress) -> None:
         for feed in self.example.feeds():
@@ -45,12 +49,18 @@ class Trial:
 
     def finding(self, progress: Progress, silence: Silence) -> Finding:
         reading = read_settled(
-            partial(self.example.read, self.reader, progress),
+            partial(self._read, progress),
             lambda read: read.counts == self.example.expected(read),
             silence,
         )
         costs = self.bill.costs(self.account.sent, self.example.responses()["accepted"]) if self.bill else None
         return Finding(self.example, self.account, reading, costs)
+
+    def _read(self, progress: Progress) -> Reading:
+        reading = self.example.read(self.reader, progress)
+        if self.inbox is None:
+            return reading
+        return replace(reading, counts={**reading.counts, "crossings": self.inbox.read()})
 
 
 def count(examples: Sequence[Example], deployment: Deployment, progress: Progress) -> Result:

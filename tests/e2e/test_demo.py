@@ -164,6 +164,7 @@ def _check(report: dict[str, Any]) -> None:
     assert (rolling["from"], rolling["from_inclusive"]) == ("2015-05-19T10:31:00+00:00", True)
     assert rolling["as_of"] == "2015-05-20T10:31:00+00:00"
     assert rolling["counts"] == urls - Counter(target for _, _, target in _BEFORE_THE_WINDOW)
+    assert report["crossings"] == {f"{url} up {level}": 1 for url in urls for level in (10, 100) if urls[url] >= level}
     _check_measures(report["measures"])
     assert 0 < report["write_units_per_event"]["accept"] < 10
     assert 0 < report["write_units_per_event"]["aggregate"] < 40

@@ -18,7 +18,7 @@ _OWN: Final = {"Type": "AWS::Lambda::Function", "Properties": {}}
 
 def _each(document: dict[str, Any], kind: str, having: str = "") -> list[dict[str, Any]]:
     found = [one for one in document["Resources"].values() if one["Type"] == f"AWS::{kind}"]
-    return [one for one in found if not having or having in str(one["Properties"])]
+    return [one for one in found if having in str(one.setdefault("Properties", {}))]
 
 
 def sets(kind: str, having: str = "", **values: Any) -> Break:

@@ -20,7 +20,7 @@ from demo.sending.deliveries import Deliveries, with_duplicates
 from demo.sending.send import Feed
 from demo.terminal import Progress, printable
 from dynamodb_counters import Aggregate, Counters, Event, Window
-from examples.blog.declarations import ACTIVE, LATEST, ROLLING, SITE, SIZES, VIEW, VIEWS, VISITORS
+from examples.blog.declarations import ACTIVE, LATEST, LEVELS, ROLLING, SITE, SIZES, VIEW, VIEWS, VISITORS
 
 _SHOWN: Final = 10
 
@@ -34,6 +34,8 @@ class Declared(NamedTuple):
     visitors: Aggregate
     rolling: Window
     measures: Measures
+    levels: Sequence[int] = ()
+    """Levels of a url's views that have a threshold."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,9 @@ class Blog(Example):
     """The blog, whose views may be replayed from a log."""
 
     leading: ClassVar[bool] = True
-    declared: ClassVar[Declared] = Declared(VIEW, VIEWS, SITE, VISITORS, ROLLING, Measures(ACTIVE, SIZES, LATEST))
+    declared: ClassVar[Declared] = Declared(
+        VIEW, VIEWS, SITE, VISITORS, ROLLING, Measures(ACTIVE, SIZES, LATEST), LEVELS
+    )
     noun: ClassVar[str] = "views"
 
     views: Sequence[View]
@@ -99,6 +103,7 @@ class Blog(Example):
             "requests": self.truth.visitors,
             "views in 24 h": self.truth.rolling(reading.covered),
             **self.declared.measures.expected(self.truth, reading.counts),
+            **({"crossings": self.truth.crossed(self.declared.levels)} if self.declared.levels else {}),
         }
 
     def lines(self, finding: Finding) -> Sequence[str]:
@@ -115,6 +120,7 @@ class Blog(Example):
             "",
             f"last 24 h              from {_minute(start)} up to, not including, {_minute(end)} UTC",
             f"visitors               {len(finding.found['requests']):,}",
+            f"thresholds crossed     {len(finding.found.get('crossings', ())):,}, each received from EventBridge",
             f"lines not understood   {self.unparsable_lines:,}",
             f"read units             {finding.measured.window:.2f} per window query",
             f"write units            {self.price(finding, 2)}",
@@ -143,6 +149,7 @@ class Blog(Example):
             "visitors": finding.found["requests"],
             "rolling_24h": {**finding.reading.covered.section(), "counts": finding.found["views in 24 h"]},
             "measures": self.measured(finding),
+            "crossings": finding.found.get("crossings", {}),
             "write_units_per_event": self.units(finding),
             "window_read_units": costs.window,
         }

@@ -34,6 +34,10 @@ class BlogTruth(Timeline):
         self.days = [] if first is None or last is None else list(_days(last, (last - first).days + 1))[::-1]
         """All days in UTC from the first view to the last."""
 
+    def crossed(self, levels: Iterable[int]) -> dict[str, float]:
+        """How often each url's views have crossed each level: views are never taken back."""
+        return {f"{url} up {level}": 1 for url, count in self.counts.items() for level in levels if count >= level}
+
     def unique(self, last: date, days: int) -> int:
         """How many different clients came on the days that end with the last one."""
         return len(set[str]().union(*(self._clients.get(day, ()) for day in _days(last, days))))

@@ -18,6 +18,7 @@ from dynamodb_counters import (
     Extremes,
     Percentiles,
     Ranking,
+    Threshold,
     Window,
 )
 
@@ -34,6 +35,10 @@ VIEW_SCHEMA: Final = {**VIEW.json_schema, "additionalProperties": False}
 """JSON Schema of a posted view: what strangers send has no other attributes."""
 
 VIEWS: Final = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", ranking=Ranking("views", "URLS"))
+LEVELS: Final = (10, 100)
+POPULAR: Final = Threshold("popular", VIEWS, at=LEVELS)
+"""Ten views of a url are worth an event, and a hundred another one."""
+
 SITE: Final = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", site_views=Count())
 VISITORS: Final = Aggregate("visitors", VIEW, pk="CLIENT#{clientId}", sk="STATISTICS", requests=Count())
 

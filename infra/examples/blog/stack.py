@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from aws_cdk import Acknowledgment, CfnOutput, Stack, Validations
+from aws_cdk import Acknowledgment, CfnOutput, RemovalPolicy, Stack, Validations
 from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
+from aws_cdk.aws_events_targets import SqsQueue
+from aws_cdk.aws_sqs import Queue
 from constructs import Construct
 
 from cdk_dynamodb_counters import (
@@ -12,13 +14,14 @@ from cdk_dynamodb_counters import (
     EventIngest,
     LivePage,
     StreamAggregator,
+    ThresholdEvents,
     WindowedCounter,
 )
-from examples.blog.declarations import ACTIVE, LATEST, ROLLING, SITE, SIZES, VIEW, VIEW_SCHEMA, VIEWS, VISITORS
+from examples.blog.declarations import ACTIVE, LATEST, POPULAR, ROLLING, SITE, SIZES, VIEW, VIEW_SCHEMA, VIEWS, VISITORS
 
 
 class BlogStack(Stack):
-    """Views per url, of the site and in 24 hours, visitors, response sizes; with a public API and a live page."""
+    """Views per url, of the site and in 24 hours, visitors, response sizes; a public API, a live page, thresholds."""
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
         super().__init__(scope, construct_id, description="Exact view counts of a blog on DynamoDB")
@@ -26,6 +29,12 @@ class BlogStack(Stack):
         aggregator = StreamAggregator(self, "Aggregator", table=counters, aggregates=[VIEWS, SITE, VISITORS])
         aggregator.add_aggregate(ACTIVE, SIZES, LATEST)
         WindowedCounter(self, "Rolling", table=counters, window=ROLLING)
+        crossed = ThresholdEvents(self, "Crossed", table=counters, thresholds=[POPULAR])
+        inbox = Queue(self, "Inbox", enforce_ssl=True, removal_policy=RemovalPolicy.RETAIN)
+        Validations.of(inbox).acknowledge(
+            Acknowledgment(id="AwsSolutions::AwsSolutions-SQS3", reason="The demo reads it; no function does.")
+        )
+        crossed.on_crossed("Popular", target=SqsQueue(inbox))
         view = {"url": "{page}", "time": "{time}", "clientId": "{client}"}
         api = CounterApi(
             self,
@@ -55,4 +64,5 @@ class BlogStack(Stack):
         CfnOutput(self, "TableName", value=counters.table_name)
         CfnOutput(self, "AggregatorName", value=aggregator.function.function_name)
         CfnOutput(self, "AggregatorLogGroup", value=aggregator.log_group.log_group_name)
+        CfnOutput(self, "InboxUrl", value=inbox.queue_url)
         CfnOutput(self, "ApiId", value=api.http_api.api_id)

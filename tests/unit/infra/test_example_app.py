@@ -17,7 +17,7 @@ from tests.unit.infra.support import CONTEXT, PROJECT
 
 SOURCES = ("LICENSE", "app.py", "cdk.json", "infra", "lambdas")
 STACKS = tuple(stacks())
-OUTPUTS: dict[str, set[str]] = {"CountersBlog": {"ApiId"}, "CountersOrders": {"SourceTableName"}}
+OUTPUTS: dict[str, set[str]] = {"CountersBlog": {"ApiId", "InboxUrl"}, "CountersOrders": {"SourceTableName"}}
 
 # Runs the app as the CLI does, then prints the loaded modules.
 RUN = "import runpy, sys; runpy.run_path('app.py', run_name='__main__'); print(*sys.modules)"
