@@ -18,7 +18,7 @@ from benchmarks.databases import Database, MeteredClient, since, units
 from benchmarks.designs.ours import SHARD
 from benchmarks.metering import purpose
 from benchmarks.queue_and_stream import Stream
-from dynamodb_counters import ActiveMembers, Counters, Event, Extremes, Percentiles
+from dynamodb_counters import ActiveMembers, Aggregate, Counters, Event, Extremes, Percentiles, Threshold
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declarable, flatten
 from dynamodb_counters._table import Table
@@ -34,6 +34,8 @@ _REQUEST: Final = Event("request", key="id", append_only=True)
 _LATENCY: Final = Percentiles("latency", _REQUEST, attribute="ms", error=0.01, time="at")
 _SLOWEST: Final = Extremes("slowest", _REQUEST, attribute="ms")
 _ONLY: Final = Extremes("only-slowest", _REQUEST, attribute="ms", only="largest")
+_USAGE: Final = Aggregate("usage", _REQUEST, pk="USAGE", sk="ALL")
+_CALLS: Final = 20
 _SIGMAS: Final = (0.5, 1.0)
 _BATCH: Final = 100
 _PER_HOUR: Final = 1_000
@@ -42,14 +44,14 @@ _PER_HOUR: Final = 1_000
 class Counted:
     """A table that counts by a declaration; `written` has the write units of counts alone, without checkpoints."""
 
-    def __init__(self, database: Database, name: str, declared: Declarable, batch: int = 1) -> None:
+    def __init__(self, database: Database, name: str, *declared: Declarable, batch: int = 1) -> None:
         database.create(name, "pk", "sk")
         self.written, self._database = 0.0, database
         self._stream = Stream(database, name, batch)
         self.counters = Counters(name, client=database.client, clock=database.clock)
         client: Any = MeteredClient(database.client, self._sent)
         table = Table(name, client, clock=database.clock)
-        self._aggregator = Aggregator(table, flatten([declared]), quarantine_retention_seconds=86_400)
+        self._aggregator = Aggregator(table, flatten(declared), quarantine_retention_seconds=86_400)
 
     def count(self, event: Event, events: Iterable[Mapping[str, Any]]) -> float:
         """Accept events, then count them; all units of counting."""
@@ -81,7 +83,27 @@ def measure(database: Database, visitors: Iterable[tuple[int, int]], values: int
                 ("at random", random.Random(5).sample(range(1, 10 * values), values)),
             )
         },
+        "thresholds": {f"{_CALLS} updates": _thresholds(database)},
     }
+
+
+def _thresholds(database: Database) -> dict[str, Any]:
+    """Units of updates of a group, one by one, that cross nothing, or a line each; beside those without thresholds."""
+    found: dict[str, Any] = {}
+    for title, thresholds, crossed in (
+        ("without thresholds", (), 0),
+        ("above no level", (Threshold("high", _USAGE, at=[10**6]),), 0),
+        ("above no share of its limit", (Threshold("share", _USAGE, at=[1], of="limit"),), 0),
+        ("above one level more each time", (Threshold("each", _USAGE, at=range(1, _CALLS + 1)),), _CALLS),
+    ):
+        counting = Counted(database, f"thresholds-{title.replace(' ', '-')}", _USAGE, *thresholds)
+        counting.counters.set_limit(_USAGE, 10**6, {})
+        counting.count(_REQUEST, ())
+        whole = counting.count(_REQUEST, [{"id": f"{number}", "ms": 1, "at": 0} for number in range(_CALLS)])
+        least = found["without thresholds"]["units"] if found else whole
+        more = whole - least
+        found[title] = {"units": whole, "more": more, "more_per_crossing": more / crossed if crossed else more}
+    return found
 
 
 def _unique(database: Database, days: int, members: int) -> dict[str, Any]:
@@ -144,7 +166,7 @@ def _percentiles(database: Database, sigma: float, values: int) -> dict[str, Any
     hours = [moment.replace(minute=0, second=0, microsecond=0) for moment in at]
     starts = range(0, values, _BATCH)
     touched = sum(len(set(hours[start : start + _BATCH])) for start in starts)
-    counting = Counted(database, f"percentiles-{sigma}", _LATENCY, _BATCH)
+    counting = Counted(database, f"percentiles-{sigma}", _LATENCY, batch=_BATCH)
     counting.count(_REQUEST, events)
     reader = counting.counters.distributions(_LATENCY)
 

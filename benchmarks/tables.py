@@ -72,6 +72,11 @@ _MEASURES: Final = {
         ("engine", "values come", "kept by"),
         {"write units per value": "units_per_value", "read units": "read_units", "exact": "exact"},
     ),
+    "thresholds": (
+        "Thresholds of one group",
+        ("engine", "events", "group"),
+        {"units of counting": "units", "more than without": "more", "more per crossing": "more_per_crossing"},
+    ),
 }
 _LATENCY: Final = {"median, s": "p50", "to PutItem's": "p50_ratio", "99th percentile, to PutItem's": "p99_ratio"}
 _SECONDS: Final = {"CPU seconds": "cpu_seconds", "wall seconds": "wall_seconds"}
