@@ -83,6 +83,10 @@ def last_day(blog: Blog, url: str) -> int:
     return int(blog.ask("v1/windows/views_24h", url=url, last="24h")[1]["count"])
 
 
+def active(blog: Blog) -> int:
+    return int(blog.ask("v1/active/active", last="30d")[1]["count"])
+
+
 def steps(page: Page) -> list[int]:
     return [int(text.replace(",", "")) for text in page.locator("#steps td:last-child").all_text_contents()]
 
@@ -151,6 +155,8 @@ def test_the_page_is_right_alive_and_quiet(visited: Blog, page: Page, look: str)
     first, last = top(visited)[0][0], top(visited)[-1][0]
     assert eventually(lambda: number(page, "#count") == last_day(visited, first) == sum(steps(page)))
     assert len(steps(page)) == 24
+    assert page.locator("#active-title").inner_text() == "Unique in the last 30 days"
+    assert eventually(lambda: number(page, "#members") == active(visited) > 0)
 
     # The beacon of this very visit, and the view of another client, appear without a reload.
     now = datetime.now(UTC).isoformat(timespec="milliseconds")

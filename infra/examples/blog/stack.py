@@ -42,7 +42,7 @@ class BlogStack(Stack):
             table=counters,
             shown=[VIEWS, SITE, ROLLING],
             authorizer=HttpNoneAuthorizer(),
-            page=LivePage(title="Views of the blog", total=SITE, top=VIEWS, window=ROLLING, beacon=view),
+            page=LivePage(title="Views of the blog", total=SITE, top=VIEWS, window=ROLLING, active=ACTIVE, beacon=view),
         )
         ingest = EventIngest(
             self,
