@@ -40,7 +40,7 @@ class BlogStack(Stack):
             self,
             "Api",
             table=counters,
-            shown=[VIEWS, SITE, ROLLING],
+            shown=[VIEWS, SITE, ROLLING, ACTIVE],
             authorizer=HttpNoneAuthorizer(),
             page=LivePage(title="Views of the blog", total=SITE, top=VIEWS, window=ROLLING, active=ACTIVE, beacon=view),
         )
