@@ -35,7 +35,7 @@ _ADVICE: Final[dict[Kind, Advice]] = {
         "lack what is there already; correcting or deleting that lowers them",
         _BACKFILL,
     ),
-    "adjusted": Advice("other limits", "counts on; the limits hold for new records", "as before"),
+    "adjusted": Advice("other limits or thresholds", "counts on; they hold for new records", "as before"),
     "keep": Advice(
         "changed, in place",
         "goes on with the old numbers, by the new definition",
@@ -189,7 +189,7 @@ _PHRASES: Final[dict[Kind, str]] = {
     "new": "adds {names}",
     "removed": "removes {names}",
     "needed": "removes {names}, still counted for what waits for a backfill",
-    "adjusted": "changes limits of {names}",
+    "adjusted": "changes limits or thresholds of {names}",
     "keep": "changes {names} in place, whose numbers are a mix from now on",
     "waits": "changes {names}, counted by the old definition until a backfill",
     "filling": "leaves the backfill of {names} open",

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Final
 
+from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration, share_items
 from dynamodb_counters._declarations.generations import base_name, generation, generation_number
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
 
-_LIMITS: Final = {"max_groups", "late", "future_tolerance", "precision", "longest"}
+_LIMITS: Final = {"_thresholds", "max_groups", "late", "future_tolerance", "precision", "longest"}
 """Settings that change nothing about what is counted as long as the rest is the same."""
 
 
@@ -26,8 +27,9 @@ def same_meaning(one: Declaration, two: Declaration, *, limits: bool = False) ->
 
 
 def fingerprint(declaration: Declaration) -> str:
-    """A short text, the same for definitions that count the same within the same limits."""
-    text = json.dumps(_meaning(declaration, limits=True), sort_keys=True, default=str)
+    """A short text, the same for definitions that count the same within the same limits, whatever watches them."""
+    unwatched = replace(declaration, _thresholds=()) if isinstance(declaration, Aggregate) else declaration
+    text = json.dumps(_meaning(unwatched, limits=True), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -42,7 +44,7 @@ def _items(source: Items) -> Any:
 
 def _meaning(declaration: Declaration, *, limits: bool) -> Any:
     plain = generation(declaration, 0)
-    skipped = {"name", "source", "on_change", "_carries", "_thresholds", "tiers", *(() if limits else _LIMITS)}
+    skipped = {"name", "source", "on_change", "_carries", "tiers", *(() if limits else _LIMITS)}
     # Without defaults: an argument that a later version adds changes the meaning of nothing.
     told = [(each, getattr(plain, each.name)) for each in fields(plain) if each.name not in skipped]
     parts = {each.name: _plain(value) for each, value in told if value != each.default}

@@ -28,6 +28,7 @@ from dynamodb_counters import (
     Items,
     Ranking,
     Sum,
+    Threshold,
     UncountedError,
     Window,
 )
@@ -103,6 +104,7 @@ ROWS = [
     Row("Another condition of `Items`", (_shops(source=PATHS),), (_shops(source=replace(PATHS, where=BIG)),)),
     Row("Another `retention` of a window, or other `tiers`", (RECENT,), (replace(RECENT, retention=timedelta(days=9)),), "recent"),
     Row("Another `max_groups`, `late` or `future_tolerance`", (SHOPS,), (_shops(max_groups=5000),)),
+    Row("Other [thresholds](thresholds.md)", (SHOPS,), (SHOPS, Threshold("high", SHOPS, at=[2], measure="sales"))),
     Row("An aggregate added over an event or `Items`", (RECENT,), (RECENT, SHOPS)),
     Row("An aggregate added over another one", (SHOPS,), (SHOPS, _over(SHOPS)), "all-shops"),
     Row("An aggregate removed", (RECENT, SHOPS), (RECENT,)),

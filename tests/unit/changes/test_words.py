@@ -296,7 +296,7 @@ def test_every_kind_of_change_is_in_words() -> None:
     cases: dict[str, tuple[tuple[Declaration, ...], tuple[Declaration, ...]]] = {
         "changes views in place": ((replace(big, on_change="keep"),), (_VIEWS,)),
         "cannot take over because of views": ((replace(big, on_change="fail"),), (_VIEWS,)),
-        "changes limits of views": ((replace(_VIEWS, max_groups=5),), (_VIEWS,)),
+        "changes limits or thresholds of views": ((replace(_VIEWS, max_groups=5),), (_VIEWS,)),
         "removes recent": ((_VIEWS,), (_VIEWS, _RECENT)),
         "adds seen; removes views": ((replace(_VIEWS, name="seen"),), (_VIEWS,)),
         "removes views, still counted": ((replace(over, source=_VIEW),), (_VIEWS, over)),
