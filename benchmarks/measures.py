@@ -88,7 +88,7 @@ def measure(database: Database, visitors: Iterable[tuple[int, int]], values: int
 
 
 def _thresholds(database: Database) -> dict[str, Any]:
-    """Units of updates of a group, one by one, that cross nothing, or a line each; beside those without thresholds."""
+    """Units of updates of a group, one by one, that cross nothing or a line each, and those without thresholds."""
     found: dict[str, Any] = {}
     for title, thresholds, crossed in (
         ("without thresholds", (), 0),
