@@ -13,6 +13,7 @@ from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.kinds import Read, group_fields, read_by
 from dynamodb_counters._declarations.measures import Count, Histogram, Measure, Sum, TimeWeighted
 from dynamodb_counters._declarations.sources import Event, Items
+from dynamodb_counters._declarations.thresholds import Threshold
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.decimals import format_number
 from dynamodb_counters._items.derived_fields import LOG, parts_of
@@ -63,6 +64,13 @@ def measure_words(measure: Measure | TimeWeighted, name: str = "") -> str:
     if isinstance(measure, Histogram):
         return f"histogram{of}, {measure._kind.replace('_', ' ')} {', '.join(map(str, measure._bins))}"
     return f"level{of}" if isinstance(measure, TimeWeighted) else f"average{of}"
+
+
+def threshold_words(threshold: Threshold) -> str:
+    """Levels, and which crossings of them count."""
+    levels = ", ".join(map(format_number, threshold.at)) + (" of the limit" if threshold.of else "")
+    often = (", the highest" if threshold.burst == "highest" else "") + (", once" if threshold.once else "")
+    return f"{threshold.measure} {threshold.direction.replace('both', 'up or down')} at {levels}{often}"
 
 
 def condition_words(condition: Condition) -> str:
@@ -122,6 +130,8 @@ def _details(declaration: Declaration) -> Iterator[str]:
             yield "in pages"
         if declaration.retention is not None:
             yield f"kept {length_words(declaration.retention)}"
+        for each in declaration._thresholds:
+            yield f"threshold {each.name} ({threshold_words(each)})"
         return
     tiers = " and ".join(f"{tier.name}s" for tier in declaration._kept_tiers)
     unit = length_words(declaration.precision).split()[-1]

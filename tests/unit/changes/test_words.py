@@ -25,6 +25,7 @@ from dynamodb_counters import (
     Percentiles,
     Ranking,
     Sum,
+    Threshold,
     TimeWeighted,
     Window,
 )
@@ -88,6 +89,19 @@ def test_groups_in_pages_in_words() -> None:
     paged = Aggregate("views", _VIEW, by="url", pages=True)
     assert words_of(paged) == "event view by url: views (count), in pages"
     assert differences(merged((paged,), (replace(paged, pages=False),)).changes["views"]) == [("in pages", "no", "yes")]
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"at": [10, Decimal("100.5")]}, "views up at 10, 100.5"),
+        ({"at": [1], "of": "limit", "direction": "both", "once": True}, "views up or down at 1 of the limit, once"),
+        ({"at": [1], "direction": "down", "burst": "highest"}, "views down at 1, the highest"),
+    ],
+)
+def test_a_threshold_is_in_the_words_of_its_aggregate(how: dict[str, Any], words: str) -> None:
+    watched = flatten([_VIEWS, Threshold("busy", _VIEWS, **how)])[0]
+    assert words_of(watched) == f"{words_of(_VIEWS)}, threshold busy ({words})"
 
 
 _GROWING = replace(_VIEW, append_only=True)

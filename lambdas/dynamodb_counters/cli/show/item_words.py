@@ -72,10 +72,11 @@ def _decoded(item: Image, declarations: Mapping[str, Declaration]) -> Decoded:
     if name == schema.QUARANTINE:
         return _quarantined(item)
     is_layout = pk.startswith(schema.PACK_PREFIX) and sk == schema.LAYOUT
-    if is_layout or name == schema.QUOTA or pk.startswith(schema.CHECKPOINT_PREFIX):
+    is_typed = name in (schema.QUOTA, schema.CROSSING)
+    if is_layout or is_typed or pk.startswith(schema.CHECKPOINT_PREFIX):
         part = pk.removeprefix(schema.RUN_PREFIX).split("~")[1:2] if pk.startswith(schema.RUN_PREFIX) else []
-        taken = CALLS if CALLS in item else schema.QUOTA
-        kind, tell = _BOOKKEEPING[taken if name == schema.QUOTA else part[0] if part else sk.partition("#")[0]]
+        taken = CALLS if CALLS in item else name
+        kind, tell = _BOOKKEEPING[taken if is_typed else part[0] if part else sk.partition("#")[0]]
         plain = {each: plain_value(value) for each, value in item.items() if each not in (PK, SK, TYPE)}
         return Decoded(kind, list(tell(item)), {"attributes": plain})
     if name.endswith(schema.PACK_SUFFIX) and schema.CHUNK in item:
@@ -182,6 +183,13 @@ def _quota_period(item: Image) -> str:
     return f"the quota {name!r}{whose}, in the period ({per}) that begins {start}"
 
 
+def _crossing(item: Image) -> Iterator[str]:
+    said = {"old": "nothing", "new": "nothing"} | {name: plain_value(value) for name, value in item.items()}
+    of = f" of the limit {said['limit']}" if "limit" in said else ""
+    line = f"{said['measure']} {said['direction']} across {said['level']}{of}, {said['old']} → {said['new']}"
+    yield f"{said['at']} the threshold {said['threshold']!r}, {group_text(said['group'])}: {line}"
+
+
 def _checkpoint(item: Image) -> Iterator[str]:
     known = Checkpoint.of(item)
     through, settled = known.applied_through.lstrip("0"), known.settled.lstrip("0")
@@ -276,6 +284,7 @@ _BOOKKEEPING: Final[dict[str, tuple[str, Callable[[Image], Iterable[str]]]]] = {
     schema.LAYOUT: ("layout", _layout),
     schema.QUOTA: ("quota", lambda item: [f"{_quota_period(item)}: {item[RESERVED]['N']} calls are reserved"]),
     CALLS: ("lease", _lease),
+    schema.CROSSING: ("crossing", _crossing),
     "CHECKPOINT": ("checkpoint", _checkpoint),
     "WITNESS": ("witness", _witness),
     "DEPLOYMENTS": ("history", _history),
