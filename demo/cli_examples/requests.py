@@ -7,21 +7,35 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final
 
 from demo.cli_examples.blog import NOW
-from dynamodb_counters import ActiveMembers, Event, Extremes, Percentiles, TimeWeighted, Window
+from dynamodb_counters import (
+    ActiveMembers,
+    Aggregate,
+    Count,
+    Event,
+    Extremes,
+    Percentiles,
+    Threshold,
+    TimeWeighted,
+    Window,
+)
 from dynamodb_counters._declarations import Declarable
 from dynamodb_counters.testing import counters_in_memory
 
 REQUEST = Event("request", key=("route", "at", "user"))
 CHANGE = Event("change", key=("team", "id"))
+USAGE = Aggregate("usage", REQUEST, by=("user", "at:month"), requests=Count())
 DECLARED: Final[tuple[Declarable, ...]] = (
     ActiveMembers("users", REQUEST, member="user", time="at"),
     Percentiles("latency", REQUEST, by="route", attribute="ms", time="at"),
     Percentiles("sizes", REQUEST, by="route", attribute="bytes"),
     Extremes("slowest", REQUEST, by="route", attribute="ms", show="user"),
     Window("seats", CHANGE, by="team", time="at", measure=TimeWeighted("seats"), retention=None),
+    USAGE,
+    Threshold("plan", USAGE, at=[Decimal("0.8"), 1], of="limit", once=True),
 )
 _DAYS: Final = 7
 _PER_DAY: Final = 60
@@ -45,9 +59,12 @@ class Requests:
 def requests() -> Iterator[Requests]:
     """The table at `NOW`."""
     rng, now = random.Random(34), datetime.fromtimestamp(NOW, UTC)
-    with counters_in_memory(DECLARED, now=now) as counters:
+    with counters_in_memory(DECLARED, now=now - timedelta(days=_DAYS)) as counters:
+        for user in ("u1", "u2"):
+            counters.set_limit(USAGE, 30, {"user": user, "at:month": "2026-11"})
         for number in range(_DAYS * _PER_DAY):
             at = now - timedelta(days=_DAYS) * (1 - number / (_DAYS * _PER_DAY))
+            counters.clock.advance(at - counters.clock.now)
             user = f"u{int(rng.expovariate(0.1))}"
             event: dict[str, Any] = {
                 "route": rng.choice(("/", "/search")),
@@ -56,6 +73,7 @@ def requests() -> Iterator[Requests]:
             }
             numbers = {"ms": int(rng.lognormvariate(4.6, 0.7)), "bytes": rng.randrange(2_000, 60_000)}
             counters.accept(REQUEST, event | numbers)
+        counters.clock.advance(now - counters.clock.now)
         for number, (days, seats) in enumerate(((40, 12), (3, 5), (1, -2))):
             since = (now - timedelta(days=days)).isoformat(timespec="seconds")
             counters.accept(CHANGE, {"team": "a", "id": number, "at": since, "seats": seats})

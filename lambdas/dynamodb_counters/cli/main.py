@@ -18,7 +18,7 @@ from dynamodb_counters.cli.session import Session, with_shared_options
 
 _SECTIONS: Final = {
     "Read": ("get", "window", "series", "top", "events"),
-    "Write": ("accept", "retract", "replay", "erase"),
+    "Write": ("accept", "retract", "replay", "limit", "erase"),
     "Repair": ("verify", "repair", "quarantine", "bucket", "restore"),
     "Operate": ("describe", "close", "backfill", "drop", "handover", "dev", "diff", "cost", "decode"),
 }

@@ -63,6 +63,7 @@ CASES = {
     "series": Case(("pace", GROUP, "--last", "1h")),
     "top": Case(("pages",)),
     "events": Case(("view", GROUP, "--limit", "1")),
+    "limit": Case(("pages", GROUP), prints=False),
     "dev": Case(("--app", "none", "--port", "0", "--verbose")),
     "diff": Case(("--declarations", encode((*DECLARED, replace(ODD, where=Attr("device").ne(TEXT)))))),
     "cost": Case(("--rate", "1"), prints=False),
