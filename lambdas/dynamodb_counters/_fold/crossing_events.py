@@ -20,6 +20,7 @@ def event_entry(crossing: Image, table_arn: str, bus: str) -> dict[str, Any]:
     """The entry of PutEvents that an item of the outbox is, the same each time."""
     detail = {name: crossing[name]["S"] for name in _TEXTS}
     group = {name: text["S"] for name, text in crossing["group"]["M"].items()}
+    marked = {"test": True} if "test" in crossing else {}
     # Canonical texts of numbers are JSON, with all their digits.
     numbers = ",".join(f'"{name}":{crossing.get(name, _NO_NUMBER)["S"]}' for name in _NUMBERS)
     return {
@@ -28,7 +29,7 @@ def event_entry(crossing: Image, table_arn: str, bus: str) -> dict[str, Any]:
         "DetailType": DETAIL_TYPE,
         "Resources": [table_arn],
         "EventBusName": bus,
-        "Detail": f"{json.dumps(detail | {'group': group})[:-1]},{numbers}}}",
+        "Detail": f"{json.dumps(detail | {'group': group} | marked)[:-1]},{numbers}}}",
     }
 
 

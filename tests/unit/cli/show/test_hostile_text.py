@@ -64,6 +64,7 @@ CASES = {
     "top": Case(("pages",)),
     "events": Case(("view", GROUP, "--limit", "1")),
     "limit": Case(("pages", GROUP), prints=False),
+    "thresholds": Case(("busy",)),
     "dev": Case(("--app", "none", "--port", "0", "--verbose")),
     "diff": Case(("--declarations", encode((*DECLARED, replace(ODD, where=Attr("device").ne(TEXT)))))),
     "cost": Case(("--rate", "1"), prints=False),
@@ -126,10 +127,19 @@ def blog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blog]:
             UpdateExpression="SET aggregator = :n",
             ExpressionAttributeValues={":n": {"S": TEXT}},
         )
+        blog.clients["dynamodb"].put_item(TableName="blog", Item=crossing())
         key = {"pk": {"S": "SITE"}, "sk": {"S": TEXT}}
         Path("item.json").write_text(json.dumps(key | {"_type": {"S": "view"}, "url": {"S": TEXT}}))
         Path("events.jsonl").write_text(json.dumps({"url": TEXT}) + "\n")
         yield blog
+
+
+def crossing() -> dict[str, Any]:
+    """An item of the outbox."""
+    texts = {"pk": "CROSSING#busy#0", "sk": "2026-11-19T06:00:00Z#0", "_type": "_crossing", "threshold": "busy"}
+    texts |= {"id": "0", "aggregate": "pages", "measure": "views", "direction": "up", "level": "1", "new": "1"}
+    texts |= {"at": "2026-11-19T06:00:00Z", "sequence": "0"}
+    return {"group": {"M": {"url": {"S": TEXT}}}, **{name: {"S": text} for name, text in texts.items()}}
 
 
 class Logs:
