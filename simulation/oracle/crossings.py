@@ -22,7 +22,7 @@ class Crossed(NamedTuple):
 
 def crossed(record: Mapping[str, Any], thresholds: Iterable[Threshold]) -> list[Crossed]:
     """The lines that one record of a group's item or page crosses, as thresholds of its aggregate judge."""
-    if record["eventName"] == "REMOVE" or _is_half(record):
+    if record["eventName"] == "REMOVE" or _is_half(record) or _is_baseline(record):
         return []
     images = record["dynamodb"]
     found = list[Crossed]()
@@ -79,6 +79,12 @@ def _groups(image: Mapping[str, Any], measure: str) -> dict[str, dict[str, Decim
 def _number(value: Mapping[str, Any]) -> Decimal:
     """A number; what has spoiled it is none, and crosses nothing."""
     return Decimal(value.get("N", "NaN"))
+
+
+def _is_baseline(record: Mapping[str, Any]) -> bool:
+    """Whether a backfill has added what was there before."""
+    images = record["dynamodb"]
+    return bool((images.get("OldImage") or {}).get("_b") != images["NewImage"].get("_b"))
 
 
 def _is_half(record: Mapping[str, Any]) -> bool:

@@ -229,7 +229,7 @@ class Truth(Cuts):
             return None
         number = self._ledger.replaced.get((base, own), self._ledger.opened[own].get(base, 0))
         wanted = f"{base}~{number}" if number else base
-        for _, folded in reversed(self._eras):
+        for _, folded, _ in reversed(self._eras):
             if wanted in folded:
                 return folded[wanted]
         return None
@@ -237,9 +237,15 @@ class Truth(Cuts):
     # The table
 
     def judged(self) -> Iterator[tuple[Record, Mapping[str, Declaration]]]:
-        """Each record, with the declarations of its time."""
-        for _, record in self._history:
-            yield record, self._folded_at(float(record["dynamodb"]["ApproximateCreationDateTime"]))
+        """Each record, with the declarations of its time; that of a run begins at the run's cut."""
+        for shard, record in self._history:
+            created = float(record["dynamodb"]["ApproximateCreationDateTime"])
+            past = [
+                folded
+                for since, folded, run in self._eras
+                if (self._past(run, since, shard, record) if run else since <= created)
+            ]
+            yield record, past[-1] if past else {}
 
     def items_of(self, kind: str) -> list[Image]:
         return [item for item in self._items if item.get("_type") == {"S": kind}]
@@ -253,7 +259,7 @@ class Truth(Cuts):
                 declared = decode(item["declarations"]["S"])
                 yield item["sk"]["S"].removeprefix("DEPLOYMENT#"), {each.name: each for each in declared}
 
-    def _read_eras(self) -> list[tuple[int, dict[str, Declaration]]]:
+    def _read_eras(self) -> list[tuple[int, dict[str, Declaration], str]]:
         """All eras there were: one that is in force is never changed, and at the end of the list it goes with time."""
         versions = [
             entries_of(record["dynamodb"].get("NewImage") or {})
@@ -263,10 +269,11 @@ class Truth(Cuts):
         entries: list[tuple[int, str]] = []
         for version in reversed(versions):
             entries = [*(entry for entry in version if not entries or entry[0] < entries[0][0]), *entries]
-        return [(since, self._by_digest.get(digest.partition(":")[0], {})) for since, digest in entries]
+        parts = [(since, *digest.partition(":")) for since, digest in entries]
+        return [(since, self._by_digest.get(digest, {}), run) for since, digest, _, run in parts]
 
     def _folded_at(self, created: float) -> Mapping[str, Declaration]:
-        index = bisect_right([since for since, _ in self._eras], created) - 1
+        index = bisect_right([since for since, _, _ in self._eras], created) - 1
         return self._eras[index][1] if index >= 0 else {}
 
     def _read_entries(self) -> Iterator[_Entry]:

@@ -11,11 +11,16 @@ import pytest
 from dynamodb_counters import Aggregate, Attr, Event, Threshold
 from dynamodb_counters._assumptions import FRESH, LONGEST_INVOCATION, SETTLED_AFTER, SKEW
 from dynamodb_counters._changes.meaning import fingerprint, same_meaning
+from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._declarations.codec import decode, encode
+from dynamodb_counters._fold.crossings import crossings
 from dynamodb_counters._fold.item_layout import ItemLayout
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.table_schema import LIMIT
 from dynamodb_counters._pages import Place
+from dynamodb_counters.errors import CountersError
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import Stream, fill
 
@@ -121,6 +126,20 @@ def test_a_limit_that_is_set_stands_whatever_is_carried_after(usage: Aggregate) 
     set_in(calls, usage, 7)
     calls.deliver()
     assert counters.limit(changed, customer="acme") is None
+
+
+@pytest.mark.parametrize("usage", [USAGE, PAGED], ids=["items", "pages"])
+def test_what_a_backfill_adds_crosses_no_line_though_nothing_else_counts_the_name(usage: Aggregate) -> None:
+    calls = Calls(watched(usage, 3, 6))
+    calls.call(4)
+    changed = watched(replace(usage, where=Attr("kind").eq("paid")), 3, 6)
+    calls.deploy(changed)
+    calls.backfill()
+    folded = last_declarations(calls.bench.store, CountersError, folded=True)
+    alone = Plan(tuple(each for each in folded if each.name == "usage~1"))
+    assert crossings(alone, changes_of(calls.bench.records())) == []
+    calls.call(2)
+    assert [each.level for each in crossings(alone, changes_of(calls.bench.records()))] == [6]
 
 
 def test_a_threshold_that_counts_once_is_silent_in_the_next_generation() -> None:

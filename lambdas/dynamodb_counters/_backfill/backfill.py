@@ -160,7 +160,8 @@ class Backfill(Runner):
         checkpoints = Checkpoints(self.table, self.table)
         quarantine = Quarantine(self.table, RETENTION)
         committer = Committer(self.table, checkpoints, quarantine, Pruner(self.table, checkpoints))
-        return committer.commit(deltas, Part(plan, (), Watermark(found_by(run)), Checkpoint())).write_units
+        whole = Part(plan, (), Watermark(found_by(run)), Checkpoint(), baseline=f"{run}#{first}")
+        return committer.commit(deltas, whole).write_units
 
     def _settle(self, state: State, plan: Plan) -> Iterator[Progress]:
         """Let what counts the filled aggregates catch up, so that readers never see it lack them."""

@@ -46,7 +46,7 @@ from dynamodb_counters._fold.records import Change
 from dynamodb_counters._fold.updates import PageUpdate, Update
 from dynamodb_counters._items.decimals import fits, format_number, parse_number
 from dynamodb_counters._items.item_sizes import item_bytes, write_units
-from dynamodb_counters._items.table_schema import PK
+from dynamodb_counters._items.table_schema import BASELINE, PK
 from dynamodb_counters._items.watermarks import Watermark
 from dynamodb_counters._pages import PageLevels
 from dynamodb_counters._quarantine.quarantine import Quarantine
@@ -70,6 +70,8 @@ class Part:
     checkpoint: Checkpoint
     given_up_through: str = ""
     """The last record of the batch, if Lambda gave up on it."""
+    baseline: str = ""
+    """Of a backfill's part: which one it is."""
 
     def fold(self, applied_through: AppliedThrough) -> list[Delta]:
         """Fold again for some groups, each from after the record it has applied."""
@@ -200,7 +202,7 @@ class Committer:
         unfit = [delta for delta in item.deltas if not fits(*delta.measures.values())]
         if unfit:
             return self._quarantine_deltas(item, unfit, part, "the sum has more than 38 digits")
-        request = _guarded(self._table.name, update, item, part.watermark)
+        request = _guarded(self._table.name, update, item, part)
         returned: Literal["NONE", "ALL_NEW"] = "ALL_NEW" if self._pruner.wants(update.key) else "NONE"
         client = self._table.client
         try:
@@ -251,7 +253,7 @@ class Committer:
         if len(unfit) > _MOST_ENTRIES:
             is_whole = item.layout.pages is not None and item.layout.pages.is_whole
             return self._quarantine_each(item, part, reason) if is_whole else self._make_room(item)
-        move: Any = _guarded(self._table.name, item.update(part.watermark.shard, unfit), item, part.watermark)
+        move: Any = _guarded(self._table.name, item.update(part.watermark.shard, unfit), item, part)
         puts: Any = [
             {
                 "Put": {
@@ -297,9 +299,11 @@ class Committer:
         return self._quarantine.item(shard, entry_id, reason, {DELTA: pack(content)})
 
 
-def _guarded(table: str, update: Update, item: ItemDelta, watermark: Watermark) -> dict[str, Any]:
-    first, last = watermark.values(item.first, item.last)
-    return update.guarded_request(table, watermark.guards, first, last)
+def _guarded(table: str, update: Update, item: ItemDelta, part: Part) -> dict[str, Any]:
+    first, last = part.watermark.values(item.first, item.last)
+    if part.baseline:
+        update.set(BASELINE, {"S": part.baseline})
+    return update.guarded_request(table, part.watermark.guards, first, last)
 
 
 def _takes(page: Mapping[str, Any], update: PageUpdate) -> bool:

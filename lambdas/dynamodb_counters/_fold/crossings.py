@@ -25,7 +25,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, OLD, Change, padded
 from dynamodb_counters._items.attributes import Image, limit_of
 from dynamodb_counters._items.decimals import EXACT, Number, format_number, read_number
-from dynamodb_counters._items.table_schema import CROSSING, CROSSING_PREFIX, PK, SK, TYPE
+from dynamodb_counters._items.table_schema import BASELINE, CROSSING, CROSSING_PREFIX, PK, SK, TYPE
 
 _NOTHING: Final[Image] = {}
 
@@ -116,6 +116,8 @@ def _of_change(plan: Plan, change: Change) -> Iterator[Crossing]:
     # A record that was redriven counted for the others when it was delivered.
     if layout is None or change.sequence != padded(images["SequenceNumber"]):
         return
+    if new.get(BASELINE) != (old or _NOTHING).get(BASELINE):
+        return  # A backfill has added what was there before.
     aggregate = layout.declaration
     assert isinstance(aggregate, Aggregate)
     before = {each[SK]["S"]: each for each in _groups(layout, old, new)}

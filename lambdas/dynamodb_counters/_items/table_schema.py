@@ -73,7 +73,7 @@ RUN_PREFIX: Final = f"{CHECKPOINT_PREFIX}run~"
 """Starts the partition keys of a backfill's or verification's items."""
 
 BASELINE: Final = "_b"
-"""The backfill whose baseline a group has."""
+"""The backfill whose baseline a group has; of a page, with the part that it had last."""
 
 NONCE_PREFIX: Final = "_n"
 """Starts the attributes that hold the nonces of a group's latest increments and resets."""
