@@ -60,7 +60,7 @@ class EventIngest(Observed, IngestMetrics):
     table : DedupCounterTable
         The table.
     event : Event
-        What clients post: one JSON object, or an array of up to 500.
+        What clients post: one JSON object, or an array of up to 500; or CloudEvents.
     authorizer : IHttpRouteAuthorizer
         Who may post. No default; ``HttpNoneAuthorizer()`` makes the endpoint public.
     mode : {"validated", "direct"}, optional

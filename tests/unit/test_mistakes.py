@@ -29,7 +29,7 @@ from cdk_dynamodb_counters.testing import stable_template
 from dynamodb_counters import Outcome, Outcomes, evaluate
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._fold.admission import Admission
-from dynamodb_counters._http.event_requests import EventCheck
+from dynamodb_counters._http.event_requests import EventCheck, parse_events
 from dynamodb_counters._http.problems import ProblemError
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.testing import CountersInMemory, counters_in_memory
@@ -156,11 +156,13 @@ def _posted(name: str, body: str) -> Told | None:
     event = NAMES[name]
     counting = tuple(part for part in flatten(_DECLARED) if part.source == event)
     try:
-        EventCheck(event, None, Admission(counting)).texts(body, {}, _NOON.timestamp())
-    except ProblemError as problem:
-        reason = f": {problem.errors[0]['detail']}" if problem.errors else ""
-        return Told(f"request, status {problem.status.value}", f"{problem}{reason}")
-    return None
+        _, problem = EventCheck(event, None, Admission(counting)).texts(parse_events(body), {}, _NOON.timestamp())
+    except ProblemError as refused:
+        problem = refused
+    if problem is None:
+        return None
+    reason = f": {problem.errors[0]['detail']}" if problem.errors else ""
+    return Told(f"request, status {problem.status.value}", f"{problem}{reason}")
 
 
 def _refused_by_type_checkers() -> set[str]:

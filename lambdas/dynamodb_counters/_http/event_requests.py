@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
@@ -33,7 +33,8 @@ _MAX_REASON: Final = 500
 
 def parse_events(text: str) -> list[Any]:
     """Return the unvalidated events of a request body or a queue message."""
-    return _as_list(parse_body(text))
+    document = parse_body(text)
+    return document if isinstance(document, list) else [document]
 
 
 @dataclass(frozen=True)
@@ -44,59 +45,80 @@ class EventCheck:
     schema: SchemaCheck | None = None
     admission: Admission | None = None
 
-    def texts(self, text: str, bound: Mapping[str, str], now: float) -> list[str]:
-        """Return each event of a request body as JSON, or raise the first twenty reasons against them by index.
+    def texts(
+        self, events: Sequence[object], bound: Mapping[str, str], now: float, *, singly: bool = False
+    ) -> tuple[list[str], ProblemError | None]:
+        """Return the events to take, as JSON, and the problem with the others: unless `singly`, all or none are taken.
 
-        `bound` are the attributes that the caller's claims decide.
+        An `InvalidArgumentError` stands for an event that could not be read. `bound` are the attributes that the
+        caller's claims decide.
         """
-        events = parse_events(text)
-        if not events:
+        if not events and not singly:
             raise bad_request("the array contains no events")
         if len(events) > MAX_EVENTS:
             raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{len(events)} events; limit: {MAX_EVENTS}")
-        if bound:
-            foreign = {index: refusal(values, bound) for index, values in enumerate(events)}
-            _require_none(HTTPStatus.FORBIDDEN, "are not the caller's own", foreign)
-        texts = [write_json(values) for values in events]
-        # A schema sees the numbers that JSON Schema knows: 0.1 is its minimum of 0.1, and a multiple of 0.01.
-        plain = [None] * len(events) if self.schema is None else _as_list(json.loads(text))
-        items: list[Image] = []
-        reasons = {
-            index: self._reason(values, len(texts[index]), plain[index], now, items)
-            for index, values in enumerate(events)
-        }
-        _require_none(HTTPStatus.BAD_REQUEST, "are invalid", reasons)
-        _require_none(HTTPStatus.CONFLICT, "contradict others of the same key", self._conflicts(items))
-        return texts
+        left, texts = dict(enumerate(events)), dict[int, str]()
+        faults, refused = dict[str, HTTPStatus](), dict[int, str]()
+        for status, fault, reasons in self._judged(left, texts, bound, now):
+            if found := {index: reason for index, reason in reasons.items() if reason is not None}:
+                faults[fault] = status
+                refused |= found
+                for index in found if singly else [*left]:
+                    del left[index]
+        taken = [texts[index] for index in left]
+        if not refused:
+            return taken, None
+        others = "the others were accepted" if taken else "none was accepted"
+        detail = f"{len(refused)} of {len(events)} events {' or '.join(faults)}; {others}"
+        errors = [{"index": index, "detail": _cut(refused[index])} for index in sorted(refused)]
+        # Where others are taken, the sender must know of each.
+        return taken, ProblemError(next(iter(faults.values())), detail, errors if singly else errors[:_MAX_ERRORS])
 
-    def _conflicts(self, items: Iterable[Image]) -> dict[int, str | None]:
+    def _judged(
+        self, left: Mapping[int, object], texts: dict[int, str], bound: Mapping[str, str], now: float
+    ) -> Iterator[tuple[HTTPStatus, str, dict[int, str | None]]]:
+        """By fault, why events that are left are refused; `texts` gets the events as JSON."""
+        foreign = {index: refusal(values, bound) for index, values in left.items()}
+        yield HTTPStatus.FORBIDDEN, "are not the caller's own", foreign
+        items = dict[int, Image]()
+        reasons = {index: self._reason(index, values, texts, items, now) for index, values in left.items()}
+        yield HTTPStatus.BAD_REQUEST, "are invalid", reasons
+        conflicts = self._conflicts({index: items[index] for index in left})
+        yield HTTPStatus.CONFLICT, "contradict others of the same key", conflicts
+
+    def _conflicts(self, items: Mapping[int, Image]) -> dict[int, str | None]:
         """Why events contradict an earlier one of the request; what the table has of their keys is not known here."""
         first: dict[tuple[str, ...], tuple[int, Image]] = {}
         found: dict[int, str | None] = {}
-        for index, item in enumerate(items):
+        for index, item in items.items():
             version = "" if self.event.version is None else str(item[self.event.version])
             place, earlier = first.setdefault((item[PK]["S"], item[SK]["S"], version), (index, item))
             different = differing(self.event, item, earlier)
             found[index] = f"event {place} has the same key and differs in {listed(different)}" if different else None
         return found
 
-    def _reason(self, values: object, size: int, plain: Any, now: float, items: list[Image]) -> str | None:
+    def _reason(
+        self, index: int, values: object, texts: dict[int, str], items: dict[int, Image], now: float
+    ) -> str | None:
         """Why an event is refused: what costs least is looked at first, and a schema only at what can be stored.
 
-        Events that can be stored are added to `items`.
+        An event that can be stored is added to `items`.
         """
+        if isinstance(values, InvalidArgumentError):
+            return str(values)
         if not isinstance(values, Mapping):
             return "expected a JSON object"
-        if size > MAX_MESSAGE_BYTES - 2:
+        texts[index] = text = write_json(values)
+        if len(text) > MAX_MESSAGE_BYTES - 2:
             return f"expected at most {MAX_MESSAGE_BYTES} bytes of JSON"
         try:
-            item = typed_item(self.event, values)
-            items.append(item)
+            items[index] = item = typed_item(self.event, values)
             if self.event.packed is not None:
                 event_seconds(item[self.event.packed.time])
         except (InvalidArgumentError, MalformedImageError) as error:
             return str(error)
-        if self.schema is not None and (violation := self.schema(plain)) is not None:
+        # A schema sees the numbers that JSON Schema knows: 0.1 is its minimum of 0.1, and a multiple of 0.01.
+        if self.schema is not None and (violation := self.schema(json.loads(text))) is not None:
             return violation
         return None if self.admission is None else self.admission.refusal(item, now)
 
@@ -117,17 +139,6 @@ def queue_messages(texts: Iterable[str]) -> list[str]:
         messages[-1].append(text)
         length += size
     return [f"[{','.join(packed)}]" for packed in messages]
-
-
-def _as_list(document: Any) -> list[Any]:
-    return document if isinstance(document, list) else [document]
-
-
-def _require_none(status: HTTPStatus, what: str, reasons: Mapping[int, str | None]) -> None:
-    errors = [{"index": index, "detail": _cut(reason)} for index, reason in reasons.items() if reason is not None]
-    if errors:
-        detail = f"{len(errors)} of {len(reasons)} events {what}; none was accepted"
-        raise ProblemError(status, detail, errors[:_MAX_ERRORS])
 
 
 def _cut(reason: str) -> str:

@@ -7,7 +7,7 @@ The path of a claim is ``claims.NAME`` for a JSON Web Token, ``lambda.NAME`` for
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters.errors import InvalidArgumentError
 
 # Browsers send beacons, and bodies without an explicit type, as plain text.
-_CONTENT_TYPES: Final = ("application/json", "text/plain")
+JSON_TYPES: Final = ("application/json", "text/plain")
 
 MAX_BODY_BYTES: Final = 1_000_000
 """Unless an ingest says otherwise; as much as a line of a file of events may have."""
@@ -43,13 +43,20 @@ def well_formed(event: object) -> dict[str, Any]:
     }
 
 
-def body_text(event: Mapping[str, Any], max_bytes: int) -> str:
-    headers = {name.lower(): value for name, value in event["headers"].items()}
-    content_type = str(headers.get("content-type", "")).partition(";")[0].strip().lower()
-    if content_type not in _CONTENT_TYPES:
-        detail = f"invalid Content-Type {content_type!r:.80}: expected {' or '.join(_CONTENT_TYPES)}"
+def headers_of(event: Mapping[str, Any]) -> dict[str, str]:
+    """The headers by their names in lower case."""
+    return {name.lower(): value for name, value in event["headers"].items()}
+
+
+def media_type(headers: Mapping[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def body_text(event: Mapping[str, Any], max_bytes: int, content_types: Sequence[str] = JSON_TYPES) -> str:
+    if (content_type := media_type(headers_of(event))) not in content_types:
+        detail = f"invalid Content-Type {content_type!r:.80}: expected {' or '.join(content_types)}"
         raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
-    body = event.get("body")
+    body = event.get("body", "")
     try:
         if not isinstance(body, str):
             raise ValueError("no text")

@@ -19,8 +19,9 @@ from dynamodb_counters import _clients
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode, restored
 from dynamodb_counters._fold.admission import Admission
+from dynamodb_counters._http.cloud_events import BATCHED, content_types, posted_events
 from dynamodb_counters._http.event_requests import EventCheck, queue_messages
-from dynamodb_counters._http.gateway_requests import body_text, bound_values, well_formed
+from dynamodb_counters._http.gateway_requests import body_text, bound_values, headers_of, media_type, well_formed
 from dynamodb_counters._http.json_schema import compile_schema
 from dynamodb_counters._http.problems import ProblemError
 from dynamodb_counters._http.responses import json_response, problem_response
@@ -65,10 +66,12 @@ def settings() -> Settings:
 @app.route(".+", method=["POST"])
 def _post_events() -> Response[str]:
     config, request = settings(), app.current_event.raw_event
-    now = config.clock()
+    now, headers = config.clock(), headers_of(request)
     with cpu_limit():
         bound = bound_values(config.tenant, request)
-        texts = config.check.texts(body_text(request, config.max_body_bytes), bound, now)
+        text = body_text(request, config.max_body_bytes, content_types(headers))
+        events = posted_events(headers, text, config.check.event)
+        texts, refused = config.check.texts(events, bound, now, singly=media_type(headers) == BATCHED)
         messages = queue_messages(texts)
     # Some messages may be in the queue already; their events become duplicates, which are not counted.
     detail = "the events could not be queued; resend all of them"
@@ -81,6 +84,8 @@ def _post_events() -> Response[str]:
     except (BotoCoreError, ClientError) as error:
         logger.exception("the queue refused a message")
         raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, detail) from error
+    if refused is not None:
+        raise refused
     return json_response({"events": len(texts)}, HTTPStatus.ACCEPTED)
 
 
