@@ -121,7 +121,7 @@ class Backfill(Runner):
         keys = withheld(self._pages(state))
         state.withheld = 0
         while some := list(islice(keys, _AT_A_TIME)):
-            self.table.each(partial(confirm, self.table), some)
+            self.table.each(lambda one: confirm(self.table, *one), some)
             self._pace.spend(len(some))
             state.withheld += len(some)
             yield self._progress(state, state.withheld, 0)

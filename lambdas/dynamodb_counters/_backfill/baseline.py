@@ -7,10 +7,10 @@ Parts are worked off one by one, so that memory is bounded however many items an
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import localcontext
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from dynamodb_counters._backfill.state import Lineage
 from dynamodb_counters._control.run_items import (
@@ -25,7 +25,9 @@ from dynamodb_counters._control.run_items import (
     unpack_log,
     unpack_scanned,
 )
+from dynamodb_counters._declarations.groups import Key
 from dynamodb_counters._fold.item_layout import GroupRef
+from dynamodb_counters._fold.records import NEW
 from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._quarantine.quarantine_items import quarantine_key
@@ -88,22 +90,39 @@ def first_changes(pages: Pages, part: int, parts: int) -> dict[str, tuple[str, L
     return {digest: (shard, change) for digest, (_, shard, change) in found.items()}
 
 
-def contributions(pages: Pages, part: int, parts: int) -> Iterator[tuple[Sums, tuple[str, ...], str]]:
-    """Contributions of each item of a part at the cut, its entries, and the shard these are of; "" for the scan."""
+def contributions(pages: Pages, part: int, parts: int) -> Iterator[Sums]:
+    """Contributions of each item of a part at the cut."""
     changed = first_changes(pages, part, parts)
     for item in pages.scanned():
         if item.digest not in changed and part_of(item.digest, parts) == part:
-            yield item.sums, item.entries, ""
-    for shard, change in changed.values():
-        yield change.old, change.entries, shard
+            yield item.sums
+    for _, change in changed.values():
+        yield change.old
 
 
-def withheld(pages: Pages) -> Iterator[Mapping[str, Any]]:
-    """The keys of the entries that hold what could not be folded of items as they were at the cut."""
-    parts = _item_parts(pages)
+def withheld(pages: Pages) -> Iterator[tuple[Key, Key | None]]:
+    """The keys of the entries that hold what could not be folded of items as they were at the cut.
+
+    Each with that of the scan for the same image or row: where the run let that one wait before it knew of a change of
+    the item, it stands for both.
+    """
+    parts, found = _item_parts(pages), found_by(pages.run.id)
     for part in range(parts):
-        for _, entries, shard in contributions(pages, part, parts):
-            yield from (quarantine_key(shard or found_by(pages.run.id), one) for one in entries)
+        changed, scanned = first_changes(pages, part, parts), dict[tuple[str, str], Key]()
+        for item in pages.scanned():
+            if item.entries and part_of(item.digest, parts) == part:
+                keys = {(item.digest, _image(one)): quarantine_key(found, one) for one in item.entries}
+                if item.digest in changed:
+                    scanned |= keys
+                else:
+                    yield from ((key, None) for key in keys.values())
+        for digest, (shard, change) in changed.items():
+            yield from ((quarantine_key(shard, one), scanned.get((digest, _image(one)))) for one in change.entries)
+
+
+def _image(entry: str) -> str:
+    """The image, and the row of a chunk, that an entry holds."""
+    return entry[entry.index(NEW) :]
 
 
 def _item_parts(pages: Pages) -> int:
@@ -135,7 +154,7 @@ def baselines(pages: Pages, done: int, parts: int) -> Iterator[tuple[int, int, T
     items = _item_parts(pages)
     part = done
     while part < parts:
-        every = (each for number in range(items) for each, _, _ in contributions(pages, number, items))
+        every = (each for number in range(items) for each in contributions(pages, number, items))
         try:
             sums = sum_up(every, part, parts)
         except TooManyError:

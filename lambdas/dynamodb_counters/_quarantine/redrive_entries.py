@@ -65,9 +65,19 @@ def purge(table: Table, entry: Quarantined) -> bool:
     )
 
 
-def confirm(table: Table, key: Mapping[str, Any]) -> bool:
-    """Let a provisional entry wait."""
-    return table.write("update_item", **state_request(table, key, PROVISIONAL, WAITING))
+def confirm(table: Table, key: Mapping[str, Any], other: Mapping[str, Any] | None = None) -> bool:
+    """Let a provisional entry wait, unless the other one that stands for the same does, or did."""
+    update = state_request(table, key, PROVISIONAL, WAITING)
+    if other is None:
+        return table.write("update_item", **update)
+    check = {
+        "TableName": table.name,
+        "Key": other,
+        "ConditionExpression": "attribute_not_exists(#state) OR #state = :provisional",
+        "ExpressionAttributeNames": {"#state": STATE},
+        "ExpressionAttributeValues": {":provisional": {"S": PROVISIONAL}},
+    }
+    return table.write_together([{"Update": update}, {"ConditionCheck": check}])
 
 
 def stored_key(entry: Quarantined) -> dict[str, Any]:

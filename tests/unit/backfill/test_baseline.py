@@ -53,7 +53,7 @@ def test_a_baseline_is_what_items_contributed_at_the_cut(items: list[_Item], par
     lineage.meet([Shard("parent", "", is_open=False), Shard("child", "parent", is_open=True)])
     pages: Any = SimpleNamespace(scanned=lambda: scanned, logged=lambda: reversed(logged), lineage=lineage)
 
-    every = [each for part in range(parts) for each, _, _ in contributions(pages, part, parts)]
+    every = [each for part in range(parts) for each in contributions(pages, part, parts)]
 
     found = {group[0]: measures["n"] for (_, group), measures in sum_up(every, 0, 1).items()}
     assert {group: number for group, number in found.items() if number} == {
