@@ -166,7 +166,7 @@ COMMIT: Final = r"""
 * pages do not say that a backfill has added to them
 - if part.baseline:
 + if False:
-? test_thresholds_over_time.py::test_what_a_backfill_adds_crosses_no_line_though_nothing_else_counts_the_name
+? test_thresholds_over_time.py::test_a_baseline_crosses_no_line_though_nothing_else_counts_the_name
 * the condition on the watermark is dropped
 - watermark.guards, first, last)
 + watermark.guards[:1], {"B": b"\xff"}, last)

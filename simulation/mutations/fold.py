@@ -92,7 +92,7 @@ FOLD: Final = r"""
 * the baseline of a backfill crosses lines
 - if new.get(BASELINE) != (old or _NOTHING).get(BASELINE):
 + if False:
-? test_thresholds_over_time.py::test_what_a_backfill_adds_crosses_no_line_though_nothing_else_counts_the_name
+? test_thresholds_over_time.py::test_a_baseline_crosses_no_line_though_nothing_else_counts_the_name
 * a change twice across a line has one crossing
 - change = () if self.threshold.once else (self.event,)
 + change = ()

@@ -129,7 +129,7 @@ def test_a_limit_that_is_set_stands_whatever_is_carried_after(usage: Aggregate) 
 
 
 @pytest.mark.parametrize("usage", [USAGE, PAGED], ids=["items", "pages"])
-def test_what_a_backfill_adds_crosses_no_line_though_nothing_else_counts_the_name(usage: Aggregate) -> None:
+def test_a_baseline_crosses_no_line_though_nothing_else_counts_the_name(usage: Aggregate) -> None:
     calls = Calls(watched(usage, 3, 6))
     calls.call(4)
     changed = watched(replace(usage, where=Attr("kind").eq("paid")), 3, 6)

@@ -71,7 +71,7 @@ class Part:
     given_up_through: str = ""
     """The last record of the batch, if Lambda gave up on it."""
     baseline: str = ""
-    """Of a backfill's part: which one it is."""
+    """The part of a backfill that it is."""
 
     def fold(self, applied_through: AppliedThrough) -> list[Delta]:
         """Fold again for some groups, each from after the record it has applied."""
