@@ -46,18 +46,10 @@ class CountingStack(Stack):
             deletion_protection=True,
             point_in_time_recovery_specification=recovery,
         )
-        bucket = s3.Bucket(
-            self,
-            "OnFailure",
-            encryption=s3.BucketEncryption.S3_MANAGED,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            enforce_ssl=True,
-            lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(90))],
-        )
         group = logs.LogGroup(self, "Logs", retention=logs.RetentionDays.ONE_MONTH)
         self.counter = self.function("Function", "aggregator", group)
         self.table.grant_read_write_data(self.counter)
-        self.on_failure = sources.S3OnFailureDestination(bucket)
+        self.on_failure = sources.S3OnFailureDestination(_bucket(self, "OnFailure"))
         self.counts(self.table)
         changed = events.EventPattern(source=["aws.cloudformation"])
         lambda_.Alias(self, "Alias", alias_name="watch", version=self.counter.latest_version)
@@ -119,7 +111,9 @@ class HttpStack(CountingStack):
     """The same with two queues, and an HTTP API that writes to one and reads counts."""
 
     def __init__(self, scope: Construct, construct_id: str, asset: Path, numbers: Mapping[str, int]) -> None:
-        super().__init__(scope, construct_id, asset, numbers)
+        # One of the rules is that of the events.
+        super().__init__(scope, construct_id, asset, {**numbers, RULE: numbers[RULE] - 1})
+        self.notifies()
         dead = _queue(self, "DeadLetters")
         queue = _queue(self, "Queue", sqs.DeadLetterQueue(queue=dead, max_receive_count=3))
         month = logs.RetentionDays.ONE_MONTH
@@ -149,6 +143,32 @@ class HttpStack(CountingStack):
         take = integrations.HttpLambdaIntegration("Take", receiver)
         api.add_routes(path="/events", methods=[apigateway.HttpMethod.POST], integration=take)
         CfnOutput(self, "ApiId", value=api.api_id)
+
+    def notifies(self) -> None:
+        """Send what the table's stream says to EventBridge, and from there to a queue."""
+        notifier = self.function("Notifier", "notifier", logs.LogGroup(self, "NotifierLogs"))
+        stream = sources.DynamoEventSource(
+            self.table,
+            starting_position=lambda_.StartingPosition.TRIM_HORIZON,
+            report_batch_item_failures=True,
+            on_failure=sources.S3OnFailureDestination(_bucket(self, "NotSent")),
+            filters=[lambda_.FilterCriteria.filter({"eventName": lambda_.FilterRule.is_equal("INSERT")})],
+        )
+        notifier.add_event_source(stream)
+        events.EventBus.from_event_bus_name(self, "Bus", "default").grant_put_events_to(notifier)
+        target = targets.SqsQueue(_queue(self, "Inbox"))
+        events.Rule(self, "Crossed", event_pattern=events.EventPattern(source=["counters"]), targets=[target])
+
+
+def _bucket(scope: Construct, name: str) -> s3.Bucket:
+    return s3.Bucket(
+        scope,
+        name,
+        encryption=s3.BucketEncryption.S3_MANAGED,
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        enforce_ssl=True,
+        lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(90))],
+    )
 
 
 def _queue(scope: Construct, name: str, dead: sqs.DeadLetterQueue | None = None) -> sqs.Queue:
