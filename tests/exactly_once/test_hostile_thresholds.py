@@ -100,3 +100,13 @@ def test_items_that_other_code_has_spoiled_cross_nothing_and_hold_up_nothing(see
         expected = len(range(customer, 60, 7))
         assert bench.counters.get(USAGE, customer=f"c{customer}")["units"] == expected
         assert bench.counters.get(PAGED, customer=f"c{customer}")["units"] == expected
+
+
+def test_a_limit_that_other_code_has_spoiled_is_set_again() -> None:
+    bench = Workbench(flatten([USAGE, SHARE]))
+    bench.aggregator.handle({})
+    bench.counters.set_limit(USAGE, 5, customer="a")
+    [item] = [each for each in bench.table.items() if each["_type"] == {"S": "usage"}]
+    bench.table.put_item(TableName=bench.table.name, Item={**item, "_limit": {"S": "x"}})
+    bench.counters.set_limit(USAGE, 5, customer="a")
+    assert bench.counters.limit(USAGE, customer="a") == 5

@@ -8,7 +8,7 @@ from dynamodb_counters._declarations import Aggregate, Distinct
 from dynamodb_counters._declarations.thresholds import watched
 from dynamodb_counters._items import attributes
 from dynamodb_counters._items.conversions import converted
-from dynamodb_counters._items.decimals import Number, read_number, require_storable, typed_number
+from dynamodb_counters._items.decimals import Number, require_storable, typed_number
 from dynamodb_counters._items.table_schema import LIMIT
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.increments import open_group, read_place
@@ -26,8 +26,7 @@ def set_limit(
     _, layout, group = open_group(table, watched(aggregate), values)
     while True:
         place, item = read_place(table, layout, group)
-        shown = place.shown(item)
-        if LIMIT in shown and read_number(shown, LIMIT) == number:
+        if place.shown(item).get(LIMIT) == typed_number(number):
             return
         update = place.update({})
         update.set(place.name_of(LIMIT), typed_number(number))
