@@ -53,8 +53,6 @@ class Report:
     skipped: int = 0
     """Items that an earlier delivery had brought as far already."""
     quarantined: int = 0
-    crossings: int = 0
-    """Lines of thresholds that were crossed, and not known yet."""
     late: int = 0
     """Contributions dropped because the retention of their bucket is over."""
     write_units: float = 0.0
@@ -182,7 +180,7 @@ class Aggregator:
             if cuts.of_runs:
                 report.write_units += deployments.log(each.plan, book.shard, each.changes, cuts, self._quarantine)
             # Before anything moves the checkpoint. None is in doubt: its item is the same in every delivery.
-            report.crossings += self._outbox.put(crossings(each.plan, each.changes))
+            self._outbox.put(crossings(each.plan, each.changes))
             self._keep(book.shard, each.doubtful, report)
             part = Part(each.plan, each.fresh, watermark, book.checkpoint, last.sequence if given_up else "")
             self._commit(book, part, deadline, report)

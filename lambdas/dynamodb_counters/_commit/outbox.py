@@ -16,8 +16,8 @@ class Outbox:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def put(self, crossings: Sequence[Crossing]) -> int:
-        """Put crossings that are not there yet and return how many; `CommitError` means: deliver the batch again."""
+    def put(self, crossings: Sequence[Crossing]) -> None:
+        """Put crossings that are not there yet; `CommitError` means: deliver the batch again."""
         # One after the other of a group: their records are then in order, too.
         groups: dict[str, list[Crossing]] = {}
         for crossing in crossings:
@@ -25,8 +25,7 @@ class Outbox:
         answers = [there for _, there in self._table.side_by_side(self._put_each, [*groups.values()])]
         if failures := [there for there in answers if isinstance(there, Exception)]:
             raise CommitError(failures)
-        return sum(there for there in answers if isinstance(there, int))
 
-    def _put_each(self, crossings: Sequence[Crossing]) -> int:
-        condition = f"attribute_not_exists({PK})"
-        return sum(self._table.write("put_item", Item=each.item(), ConditionExpression=condition) for each in crossings)
+    def _put_each(self, crossings: Sequence[Crossing]) -> None:
+        for each in crossings:
+            self._table.write("put_item", Item=each.item(), ConditionExpression=f"attribute_not_exists({PK})")
