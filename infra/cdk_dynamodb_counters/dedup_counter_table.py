@@ -48,7 +48,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         Events that your own code puts into the table and nothing counts. Those that are counted, ingested, listed over
         HTTP or named in a grant are known. Refused are events whose keys could be those of other items. Default: none.
     removal_policy : RemovalPolicy, optional
-        What happens to the table when it leaves the stack: ``RETAIN``, ``RETAIN_ON_UPDATE_OR_DELETE`` or ``DESTROY``.
+        The table's fate when it leaves the stack: ``RETAIN``, ``RETAIN_ON_UPDATE_OR_DELETE`` or ``DESTROY``.
         Default: it is retained.
     deletion_protection : bool, optional
         Whether DynamoDB refuses to delete the table. Default: yes if `removal_policy` retains the table.

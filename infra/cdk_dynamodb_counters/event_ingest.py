@@ -60,7 +60,7 @@ class EventIngest(Observed, IngestMetrics):
     table : DedupCounterTable
         The table.
     event : Event
-        What clients post: one JSON object, or an array of up to 500; or CloudEvents.
+        The event that clients post: one JSON object, or an array of up to 500; or CloudEvents.
     authorizer : IHttpRouteAuthorizer
         Who may post. No default; ``HttpNoneAuthorizer()`` makes the endpoint public.
     mode : {"validated", "direct"}, optional
@@ -109,7 +109,7 @@ class EventIngest(Observed, IngestMetrics):
     dashboard : bool, optional
         Whether to create a dashboard. Default: no.
     alarm_actions : sequence of IAlarmAction, optional
-        What alarms trigger. Default: nothing.
+        Actions of alarms. Default: none.
 
     Raises
     ------

@@ -70,7 +70,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         `Table`, or an import with a stream ARN; an import by ARN may be of another account. Nothing is written to it.
         Default: `Items` lie in the table itself.
     aggregates : sequence of Aggregate, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes, optional
-        What to keep current; `add_aggregate` and `WindowedCounter` add more. Default: none.
+        Aggregates to keep current; `add_aggregate` and `WindowedCounter` add more. Default: none.
     service_name : str, optional
         Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
     batch_size : int, optional
@@ -93,7 +93,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
     verify_sample : float, optional
         Share of the groups that are compared, above 0 and up to 1. Default: 1.
     alarm_actions : sequence of IAlarmAction, optional
-        What alarms trigger. Default: nothing.
+        Actions of alarms. Default: none.
     monitoring : bool, optional
         Whether to create alarms for errors, throttles, late events and poor coalescing. Default: only the six alarms
         that say counts are or will be wrong, and those of a source table and of verifications.
@@ -231,7 +231,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         Parameters
         ----------
         *aggregates : Aggregate, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes
-            What to keep current.
+            Aggregates to keep current.
 
         Raises
         ------

@@ -74,7 +74,7 @@ class ThresholdEvents(Observed, ThresholdMetrics):
         Where Lambda sends batches it gives up on; not that of a `StreamAggregator`, which takes all in its own for
         uncounted. Default: a bucket is created, encrypted and retained.
     alarm_actions : sequence of IAlarmAction, optional
-        What alarms trigger. Default: nothing.
+        Actions of alarms. Default: none.
     monitoring : bool, optional
         Whether to create alarms for errors and throttles. Default: only the four that say that crossings wait or are
         given up.
@@ -187,7 +187,7 @@ class ThresholdEvents(Observed, ThresholdMetrics):
         direction : {"up", "down"}, optional
             Default: both.
         target : IRuleTarget, optional
-            What gets the events. Default: what ``add_target`` of the rule adds.
+            Receiver of the events. Default: those that ``add_target`` of the rule adds.
 
         Returns
         -------

@@ -29,7 +29,7 @@ class WindowedCounter(Construct, Metrics):
     table : DedupCounterTable
         The table that stores the events and the window's buckets.
     window : Window
-        What to count, by which time, and how long to keep it.
+        Events to count, by which time, and how long to keep the counts.
 
     Raises
     ------

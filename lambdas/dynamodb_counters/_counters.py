@@ -266,7 +266,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         buckets : iterable of str, optional
             Names of on-failure buckets.
         uncounted : {"refuse", "drop"}, optional
-            What happens if quarantine or a bucket holds events that wait to be counted. Default: `EraseError`, and
+            Fate of events that wait in quarantine or a bucket to be counted. Default: `EraseError`, and
             nothing is erased. ``"drop"``: they are erased uncounted; in quarantine, those of which the counts would
             then lack something are redriven first.
         """

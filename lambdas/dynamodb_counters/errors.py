@@ -22,7 +22,7 @@ class InvalidArgumentError(CountersError, ValueError):
     value : object
         The refused value.
     expected : str
-        What would have been accepted: a noun phrase.
+        The values that are accepted: a noun phrase.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class UnknownMeasureError(InvalidArgumentError, KeyError):
     Parameters
     ----------
     measure : object
-        What was asked for.
+        The name that was asked for.
     known : tuple of str
         The measures there are.
 
@@ -96,7 +96,7 @@ class RejectedEventError(InvalidArgumentError):
     value : object
         Its value, None if it is missing or DynamoDB refused the event.
     expected : str
-        What would have been accepted.
+        The values that are accepted.
     text : str
         The message.
 

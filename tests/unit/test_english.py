@@ -28,7 +28,7 @@ _ROOTS: Final = (
 _EXCEPT: Final = ("tests/unit/test_english.py", "simulation/replay/run.py", "simulation/replay/stories.py")
 """This file, and texts of the recording in docs/survive.html."""
 
-_START: Final = r"(?:\A|\n\s*\n|\n\s*(?:[-*+>#]+|\d+\.)\s|[.!?:|][\"”)*_`]*\s)[\s\"“*_\[(#]*"
+_START: Final = r"(?:\A|\n\s*\n|\n[^\n]*\w : [^\n]*\n\s*|\n\s*(?:[-*+>#]+|\d+\.)\s|[.!?:|][\"”)*_`]*\s)[\s\"“*_\[(#]*"
 _PERSON: Final = r"(?:you|us|users?|people|(?:a|an|the|your) (?:user|person|reader|caller|client|operator|model))"
 _FORBIDDEN: Final = (
     re.compile(_START + r"(What|Whatever|Whoever|Of|That|So that)\b"),

@@ -51,7 +51,7 @@ class Packed:
         The event time from which on this holds, a multiple of both buckets; events before it are kept as `before` says.
         The time must lie ahead by an hour and the tolerance when the first process uses it. Default: always.
     before : Packed or None, optional
-        What holds before `since`. Default None: an item per event.
+        The packing that holds before `since`. Default None: an item per event.
 
     Examples
     --------

@@ -164,7 +164,7 @@ class Items:
     name : str
         A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     where : Condition, optional
-        What distinguishes them from the table's other items, such as ``Attr("user_submitted_path").exists()``; may test
+        Their mark among the table's other items, such as ``Attr("user_submitted_path").exists()``; may test
         fields of the keys. In the table of the counts, an item with the attribute ``_type`` counts only if it names
         that: ``Attr("_type").eq("User")``. Default: all whose keys match.
     pk, sk : str, optional

@@ -50,7 +50,7 @@ class Threshold:
         1 to 20 ascending levels: a group is above one from that number on. With ``of="limit"``, shares above 0 of the
         limit that `Counters.set_limit` has stored for the group; a group without one crosses nothing.
     of : {"limit"}, optional
-        What levels are shares of. Default: they are numbers.
+        The number that levels are shares of. Default: levels are numbers.
     measure : str, optional
         A `Count`, `Sum` or `Average`. Default: the only one.
     direction : {"up", "down", "both"}, optional

@@ -68,7 +68,7 @@ class EventReads(TableReads):
         time : str, optional
             The attribute that holds the time of an event that is not packed, where `start` or `end` is given.
         after : str, optional
-            Of events that are not packed, only those whose sort keys come after this one. Default: all.
+            For events that are not packed: only those whose sort keys come after this one. Default: all.
         consistent
             As in `get`.
         **fields : str or number

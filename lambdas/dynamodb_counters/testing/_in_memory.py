@@ -160,15 +160,15 @@ def counters_in_memory(
     Parameters
     ----------
     declarations : iterable of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes
-        What to count.
+        Declarations to count by.
     now : datetime, optional
         Where the clock begins, with a time zone. Default 2026-01-01T00:00Z.
     seed : int, optional
         Decides shards, sequence numbers and faults. Default 0.
     faults : Faults, optional
-        What goes wrong between a write and its count. Default: nothing.
+        Faults between a write and its count. Default: none.
     quarantine : {"raise", "keep"}, optional
-        What happens at the end if records could not be counted. Default ``"raise"``: `QuarantinedRecordsError`.
+        Reaction at the end to records that could not be counted. Default ``"raise"``: `QuarantinedRecordsError`.
         ``"keep"``: nothing; ``counters.quarantined()`` lists them.
 
     Yields
