@@ -106,6 +106,7 @@ class PairSchedule:
         if not self._make_whole():
             return
         self._audit("made whole", whole=True)
+        engine.wrong += crossed.wrong_limits(self._truth())
         for _ in range(_CLOSES):
             self._billing.close()
         engine.go()
