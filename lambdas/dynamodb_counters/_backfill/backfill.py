@@ -245,10 +245,8 @@ class Backfill(Runner):
 
 
 def _is_mixed(folded: Collection[Declaration], new: Opening) -> bool:
-    """Whether a generation is counted whose tallies are carried by one that is to be carried, too.
-
-    Numbers that the first one tallies could reach the second one too late to be carried further.
-    """
+    """Whether a generation is counted whose tallies are carried by one that is to be carried, too."""
+    # Numbers that the first one tallies could reach the second one too late to be carried further.
     held = {declaration.name: declaration._carries for declaration in folded}
     before = [held.get(each._carries.name) for each in new.generations if each._carries is not None]
     return any(each is not None and each.name in held for each in before)
@@ -294,10 +292,8 @@ def _is_lacking(
     folded: Collection[Declaration],
     reads: Mapping[str, int],
 ) -> bool:
-    """Whether something declared over what is filled still counts another definition of that.
-
-    A deployment may have declared it again since the run began.
-    """
+    """Whether something declared over what is filled still counts another definition of that."""
+    # A deployment may have declared it again since the run began.
     bases = {base_name(each.name) for each in filled}
     known = {each.name: each for each in folded}
     for name, over in declared.items():

@@ -101,11 +101,9 @@ def contributions(pages: Pages, part: int, parts: int) -> Iterator[Sums]:
 
 
 def withheld(pages: Pages) -> Iterator[tuple[Key, Key | None]]:
-    """The keys of the entries that hold what could not be folded of items as they were at the cut.
-
-    Each with that of the scan for the same image or row: where the run let that one wait before it knew of a change of
-    the item, it stands for both.
-    """
+    """The keys of the entries that hold what could not be folded of items as they were at the cut."""
+    # Each with that of the scan for the same image or row: where the run let that one wait before it knew of a change
+    # of the item, it stands for both.
     parts, found = _item_parts(pages), found_by(pages.run.id)
     for part in range(parts):
         changed, scanned = first_changes(pages, part, parts), dict[tuple[str, str], Key]()

@@ -15,10 +15,7 @@ from dynamodb_counters.errors import BackfillError
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The generations that a run fills, and those of them for which the scan finds something.
-
-    The others look at these alone, and have no tally to carry.
-    """
+    """The generations that a run fills, and those it has `scanned`: others look at these alone, and carry no tally."""
 
     generations: tuple[Declaration, ...]
     scanned: tuple[str, ...]
@@ -58,10 +55,8 @@ def opening(
     *,
     coming: Iterable[Declaration] = (),
 ) -> Opening:
-    """Open generation `number` of what is declared under some names, and of all that is declared over them.
-
-    Declarations that are `coming` are counted from an era on that is to begin, and can be incremented before.
-    """
+    """Open generation `number` of what is declared under some names, and of all that is declared over them."""
+    # Declarations that are `coming` are counted from an era on that is to begin, and can be incremented before.
     by_name = {declaration.name: declaration for declaration in declared}
     for name in names:
         if name not in by_name:

@@ -46,12 +46,8 @@ class Difference:
 
 
 def quarantined_groups(table: Table, origins: Origins, plan: Plan, run: Run) -> Counter[GroupRef]:
-    """How many entries wait for each group, or did after a run's cut: what became of those may not be counted yet.
-
-    Whether a group lacks it or not, a redrive decides.
-
-    To be asked after the groups were read: whatever they lack because it is in quarantine is there by then.
-    """
+    """How many entries wait for each group, or did after a run's cut: a redrive decides if the group lacks them."""
+    # To be asked after the groups were read: whatever they lack because it is in quarantine is there by then.
     found: Counter[GroupRef] = Counter()
     for item in stored_entries(table):
         if item.get(STATE, {}).get("S") == WAITING or changed_at(item) >= run.since - SKEW:
@@ -71,10 +67,8 @@ def _groups(origins: Origins, plan: Plan, item: Image, at: float) -> set[GroupRe
 def repaired(
     table: Table, plan: Plan, run: str, differences: Iterable[Difference], *, unknown: bool = False
 ) -> tuple[int, int]:
-    """Repair groups that drifted; return how many were repaired, and how many another repair was before.
-
-    With `unknown`, groups that may count what has expired are repaired, too: they lose that.
-    """
+    """Repair groups that drifted; return how many were repaired, and how many another repair was before."""
+    # With `unknown`, groups that may count what has expired are repaired, too: they lose that.
     missing: dict[GroupRef, Delta] = {}
     seen: dict[GroupRef, Mapping[str, Any] | None] = {}
     for difference in differences:

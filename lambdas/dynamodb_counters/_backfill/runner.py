@@ -48,10 +48,7 @@ _POLL: Final = 2.0
 
 @dataclass(slots=True, kw_only=True)
 class Runner(ABC):
-    """Works on one run of a table.
-
-    `now` is DynamoDB's time, by which records are created. `run` goes on with a run that another process began.
-    """
+    """Works on one run of a table, by DynamoDB's time, `now`; goes on with `run` if another process began it."""
 
     table: Table
     shards: Callable[[], Iterable[Shard]]
@@ -259,10 +256,8 @@ class Runner(ABC):
         return (Source(self.table, (PK, SK), is_foreign=False), self.source.scanned)
 
     def _require_no_gap(self, state: State) -> None:
-        """Records that Lambda gave up on are not in the log; where it may have, a later book was opened.
-
-        Check this after the log was read: what opens the book is logged later.
-        """
+        """Refuse a log that lacks records: Lambda may have given up on some where a later book was opened."""
+        # Check this after the log was read: what opens the book is logged later.
         for shard in state.lineage.parents:
             for _, book in self.books(shard):
                 if book.successor and book.successor_at >= state.run.since - SETTLED_AFTER:

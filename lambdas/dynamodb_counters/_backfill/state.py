@@ -47,11 +47,9 @@ class Lineage:
         return depth_of(shard, self.parents)
 
     def waiting(self, acknowledged: Mapping[str, bool]) -> list[str]:
-        """Open shards of which neither they nor a shard they came out of has acknowledged.
+        """Open shards of which neither they nor a shard they came out of has acknowledged."""
 
-        Without the latter, shards that go on splitting would never have acknowledged all.
-        """
-
+        # Without the latter, shards that go on splitting would never have acknowledged all.
         def is_done(shard: str) -> bool:
             return bool(shard) and (acknowledged.get(shard, False) or is_done(self.parents.get(shard, "")))
 

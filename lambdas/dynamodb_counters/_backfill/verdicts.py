@@ -34,11 +34,7 @@ Judged: TypeAlias = tuple[Verdict, str, dict[str, Number]]
 def judge(
     declaration: Declaration, group: GroupKey, missing: Mapping[str, Number], until: float | None, *, is_gone: bool
 ) -> Iterator[Judged]:
-    """Judge what a group lacks.
-
-    `until` is the time before which groups may count what has expired, None if nothing has; `is_gone` says that the
-    group has no item.
-    """
+    """Judge what a group lacks: it may count what expired, if it began before `until`; if it `is_gone`, has no item."""
     begin = begin_of(declaration, group)
     if until is None or declaration.on_expiry != "keep" or (begin is not None and begin >= until):
         yield "drift", "", dict(missing)

@@ -274,10 +274,7 @@ class Verification(Runner):
         return len({each.ref for each in found if not reason or each.reason == reason})
 
     def repair(self, *, unknown: bool = False) -> tuple[int, int]:
-        """Add to each group what it lacks, once; return how many were repaired, and how many another repair was.
-
-        With `unknown`, groups are repaired, too, that may count what has expired.
-        """
+        """Add to each group what it lacks, once, as `repaired` says."""
         return repaired(self.table, self._by, self._begun.run.id, self.differences, unknown=unknown)
 
 

@@ -121,10 +121,7 @@ _REPACKED: Final = Advice(
 
 
 def advice(merged: Merged, name: str, *, first: bool = False) -> Advice:
-    """Effect of a deployment on a name; a root that has changed decides for what counts its groups.
-
-    The `first` deployment of a table counts its stream from the beginning.
-    """
+    """Effect of a deployment, perhaps the `first`, on a name; a changed root decides for what counts its groups."""
     change = merged.changes[name]
     found = _FIRST if first and change.kind == "new" else _ADVICE[change.kind]
     root = ""

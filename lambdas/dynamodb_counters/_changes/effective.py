@@ -42,10 +42,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Declarations that a table folds after a deployment, sorted by name, and the fate of every name.
-
-    Refused, the deployment does not take over, and everything stays.
-    """
+    """Declarations that a table folds after a deployment, sorted by name, and the fate of every name."""
 
     effective: tuple[Declaration, ...]
     changes: Mapping[str, Change]
@@ -54,7 +51,7 @@ class Merged:
 
     @property
     def refused(self) -> dict[str, str]:
-        """Why the deployment cannot take over, by name."""
+        """Why the deployment cannot take over, by name: then everything stays."""
         return {name: change.reason for name, change in self.changes.items() if change.kind == "refused"}
 
 
@@ -64,10 +61,8 @@ def merged(
     reads: Mapping[str, int] | None = None,
     past: Past = Past(),  # noqa: B008 - frozen
 ) -> Merged:
-    """Declarations folded once `declared` takes over from `effective`, of which readers use the generations `reads`.
-
-    A new declaration begins in items that nothing in the `past` has written.
-    """
+    """Declarations folded once `declared` takes over from `effective`, of which readers use the generations `reads`."""
+    # A new declaration begins in items that nothing in the `past` has written.
     declared, effective = tuple(declared), tuple(effective)
     held = {each.name: each for each in effective}
     past = Past((*past.deployments, effective), past.numbered)

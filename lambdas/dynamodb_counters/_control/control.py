@@ -145,11 +145,9 @@ def write_control(
     attributes: Mapping[str, Any] | None = None,
     also: Iterable[dict[str, Any]] = (),
 ) -> Control | None:
-    """Write what is given, and with it what the history names; None if another process has written meanwhile.
-
-    Declarations that are `passing` are only declared, or hold only in eras whose successor is known: they do not show
-    what readers used.
-    """
+    """Write what is given, and with it what the history names; None if another process has written meanwhile."""
+    # Declarations that are `passing` are only declared, or hold only in eras whose successor is known: they do not
+    # show what readers used.
     changed = {TYPE: {"S": CHECKPOINT}, HISTORY: {"S": history.text()}, **(attributes or {})}
     if runs is not None:
         changed[RUNS] = {"S": runs_text(runs)}

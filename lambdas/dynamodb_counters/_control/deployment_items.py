@@ -76,10 +76,8 @@ def read_history(item: Mapping[str, Any]) -> History | None:
 
 
 def deployment_id(declarations: tuple[Declaration, ...]) -> str:
-    """The same for deployments that fold the same, whatever the order of declarations, and require the same of events.
-
-    A deployment that is folded requires nothing, and so keeps its id when that alone changes.
-    """
+    """The same for deployments that fold the same, in any order of declarations, and require the same of events."""
+    # A deployment that is folded requires nothing, and so keeps its id when that alone changes.
     return hashlib.sha256(f"{FOLD_VERSION} {_text(declarations)}".encode()).hexdigest()[:16]
 
 

@@ -180,10 +180,8 @@ class Deployments:
         return sum(write(run, plan, shard, changes, of_runs[run.id], quarantine=quarantine) for run in self._runs)
 
     def awaited(self, images: Iterable[Unfoldable]) -> list[Unfoldable]:
-        """The images that wait for something, for that alone: not for what a completed backfill has replaced.
-
-        Replaced generations are folded until every process knows of that.
-        """
+        """The images that wait for something, for that alone: not for what a completed backfill has replaced."""
+        # Replaced generations are folded until every process knows of that.
         folded = {declaration.name for declaration in self._load(self.history.last.deployment) or ()}
         found = []
         for image in images:

@@ -64,11 +64,9 @@ class RunLogs:
         self._cuts: dict[tuple[str, str], str] = {}
 
     def cut(self, run: str, since: float, shard: str, changes: Sequence[Change]) -> str:
-        """The first record of a shard that a run counts from, the same for everyone; `NO_CUT` if it is still to come.
-
-        Times of creation are approximate: near the cut, they need not grow from record to record, nor agree between
-        shards. So a shard in which an item of the run's generations changes is past its cut, too.
-        """
+        """The first record of a shard that a run counts from, alike for everyone; `NO_CUT` if it is still to come."""
+        # Times of creation are approximate: near the cut, they need not grow from record to record, nor agree between
+        # shards. So a shard in which an item of the run's generations changes is past its cut, too.
         # Where all of a batch came long after, none has written the cut: a later record may be the one that does.
         late = (change.sequence for change in changes if (change.created or 0.0) >= since + SKEW)
         return min(next(late, NO_CUT), self._told_cut(run, since, shard, changes))
@@ -142,10 +140,8 @@ class RunLogs:
 
 
 def logged(run: Run, plan: Plan, changes: Iterable[Change], unfoldable: list[Unfoldable]) -> Iterable[LoggedChange]:
-    """Changes of what a run looks at: for a backfill the first one of each item, for a verification all.
-
-    Images of items before they changed that could not be folded are added to `unfoldable`.
-    """
+    """Changes of what a run looks at: for a backfill the first one of each item, for a verification all."""
+    # Images of items before they changed that could not be folded are added to `unfoldable`.
     names, met = frozenset(run.names), set[str]()
     for change in changes:
         images = change.record["dynamodb"]

@@ -95,10 +95,7 @@ class Statuses:
         return found
 
     def current(self, declaration: Declared) -> Declared:
-        """The declaration whose items hold the counts.
-
-        `UncountedError` if the deployment does not count it, `IncompleteError` if they are not whole and must be.
-        """
+        """The declaration whose items hold the counts; an error if it is not counted, or not whole and must be."""
         status = self._status(declaration.name)
         if status is None and self._statuses:
             status = self._status(declaration.name, again=True)
@@ -128,10 +125,8 @@ class Statuses:
         return found
 
     def counted(self, declaration: Declared) -> Declared:
-        """The declaration whose items a direct count changes.
-
-        `InvalidArgumentError` if no deployment has counted it: the next declaration with its keys would take them over.
-        """
+        """The declaration whose items a direct count changes."""
+        # One that no deployment has counted is refused: the next declaration with its keys would take the counts over.
         if not self._is_counted(declaration.name):
             self._status(declaration.name, again=True)
             if not self._is_counted(declaration.name):

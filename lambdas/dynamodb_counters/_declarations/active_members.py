@@ -94,11 +94,9 @@ class ActiveMembers(Grouped):
 
     @property
     def _members(self) -> Aggregate:
-        """The aggregate that counts the items of each member by the unit: a page holds a stretch of units.
-
-        A unit less than the longest span before the end of a stretch is in the next one's page, too, so that each page
-        shows how long ago its member was active before.
-        """
+        """The aggregate that counts the items of each member by the unit: a page holds a stretch of units."""
+        # A unit less than the longest span before the end of a stretch is in the next one's page, too: each page shows
+        # how long ago its member was active before.
         name, units = f"{self.name}{MEMBERS}", self._longest // self.precision
         stretch = f"{self.time}:{MOST_UNITS - units}{require_precision(self.precision).name[0]}"
         pk, sk = named_key(name, (*self.fields, self.member)), named_key(name, (stretch, self._unit_field))

@@ -28,10 +28,9 @@ _TYPES: Final[dict[Kind, tuple[type, ...]]] = {
 
 
 class KnownAttributes:
-    """The attributes of one event, by which declarations over it are checked; without any, all is allowed.
+    """The attributes of one event, by which declarations over it are checked; without any, all is allowed."""
 
-    No event lacks those that are `always` there, required or not.
-    """
+    # No event lacks those that are `always` there, required or not.
 
     def __init__(self, event: str, attributes: Mapping[str, Attribute] | None, always: Collection[str | None]) -> None:
         self._event = event

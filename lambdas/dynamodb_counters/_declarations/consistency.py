@@ -72,11 +72,8 @@ def flatten(declared: Iterable[Declarable]) -> tuple[Declaration, ...]:
 def require_consistent(
     declarations: tuple[Declaration, ...], events: Iterable[Event] = (), *, complete: bool = True
 ) -> None:
-    """Refuse declarations that contradict each other or could write the same item of their table.
-
-    `events` are what the table receives besides their sources. Unless the declarations are `complete`, the sources of
-    aggregates over aggregates may be declared elsewhere.
-    """
+    """Refuse declarations, and other `events` of a table, that contradict each other or could write the same item."""
+    # Unless they are `complete`, the sources of aggregates over aggregates may be declared elsewhere.
     named: dict[str, Declaration | Event | Items] = {}
     for part in (*(part for declaration in declarations for part in (declaration.source, declaration)), *events):
         if named.setdefault(part.name, part) != part:

@@ -72,10 +72,8 @@ def definition(declaration: Declared) -> Declared:
 def generation(
     declaration: Declared, number: int, source: Event | Items | Aggregate | None = None, carries: Declared | None = None
 ) -> Declared:
-    """The declaration of a generation, over another `source` if given; number 0 is the definition itself.
-
-    It `carries` the tallies of the generation that readers used when it was opened.
-    """
+    """The declaration of a generation, 0 for the definition itself, over another `source` if given."""
+    # It `carries` the tallies of the generation that readers used when it was opened.
     defined = definition(declaration)
     name, before = base_name(defined.name), generation_number(defined.name)
     if number == before and source is None and carries == defined._carries:
@@ -92,10 +90,8 @@ def generation(
 
 
 def carried(after: Aggregate | Window, before: Aggregate | Window) -> frozenset[str]:
-    """The attributes of an aggregate, or the tiers of a window, whose tallies have a place in the next generation.
-
-    Tallies of groups with more fields add up; those of groups with fewer cannot be taken apart.
-    """
+    """The attributes of an aggregate, or the tiers of a window, whose tallies have a place in the next generation."""
+    # Tallies of groups with more fields add up; those of groups with fewer cannot be taken apart.
     if not set(after.fields) <= set(before.fields):
         return frozenset()
     if isinstance(after, Aggregate) and isinstance(before, Aggregate):

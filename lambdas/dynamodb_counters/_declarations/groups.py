@@ -97,10 +97,8 @@ def given(values: object, fields: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def require_fields(name: str, among: Iterable[tuple[Aggregate | Window, Iterable[str]]], values: object) -> None:
-    """Refuse fields that no declaration has, and texts that they never have; a lack is refused where keys are rendered.
-
-    While readers use an older definition, its fields are allowed with those declared: one read serves both.
-    """
+    """Refuse fields that no declaration has, and texts that they never have; rendering a key refuses a lack."""
+    # While readers use an older definition, its fields are allowed with those declared: one read serves both.
     if not isinstance(values, Mapping):
         raise InvalidArgumentError("values", values, "a mapping of fields to values")
     fields = {field: declared for declared, its in among for field in its}

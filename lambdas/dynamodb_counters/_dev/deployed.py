@@ -104,10 +104,7 @@ def _api(emulator: Emulator, name: str) -> Api:
 
 
 def take_over(function: Function, client: Any) -> str:
-    """Do what the function does on its first invocation, without the delay; return what it says of it, if anything.
-
-    Returns once the declarations hold: an era begins with the next whole second.
-    """
+    """Do what the function does on its first invocation, without the delay; return what it says of it, if anything."""
     variables = function.variables
     table = Table(function.table, client, clock=lambda: time.time() - _BEHIND)
     aggregator = Aggregator(
@@ -120,6 +117,7 @@ def take_over(function: Function, client: Any) -> str:
     )
     told = aggregator.handle({}, lambda: _INVOCATION_SECONDS).takeover
     if told:
+        # The declarations hold then: an era begins with the next whole second.
         time.sleep(-time.time() % 1)
     return told
 

@@ -26,10 +26,8 @@ class SourceFiles:
         self._used: frozenset[Path] | None = None
 
     def deployed(self, workplace: Path | None) -> None:
-        """Look from now on at what the app has read, and at folders of its assets, as an emulator's directory shows.
-
-        Without that directory, or while what was read is unknown, look at everything.
-        """
+        """Look from now on at what the app has read, and at folders of its assets, as an emulator's directory shows."""
+        # Without that directory, or while what was read is unknown, look at everything.
         if workplace is None or not (workplace / FILES_READ).exists():
             self._used = None
             return

@@ -48,11 +48,8 @@ class EventCheck:
     def texts(
         self, events: Sequence[object], bound: Mapping[str, str], now: float, *, singly: bool = False
     ) -> tuple[list[str], ProblemError | None]:
-        """Return the events to take, as JSON, and the problem with the others: unless `singly`, all or none are taken.
-
-        An `InvalidArgumentError` stands for an event that could not be read. `bound` are the attributes that the
-        caller's claims decide.
-        """
+        """The events to take, as JSON, and the problem with the others: unless `singly`, all or none are taken."""
+        # An `InvalidArgumentError` stands for an event that could not be read; `bound` is what the claims decide.
         if not events and not singly:
             raise bad_request("the array contains no events")
         if len(events) > MAX_EVENTS:
@@ -100,10 +97,7 @@ class EventCheck:
     def _reason(
         self, index: int, values: object, texts: dict[int, str], items: dict[int, Image], now: float
     ) -> str | None:
-        """Why an event is refused: what costs least is looked at first, and a schema only at what can be stored.
-
-        An event that can be stored is added to `items`.
-        """
+        """Why an event is refused, by the cheapest check first; one that can be stored is added to `items`."""
         if isinstance(values, InvalidArgumentError):
             return str(values)
         if not isinstance(values, Mapping):

@@ -47,10 +47,8 @@ def write_json(value: Any) -> str:
 
 
 def _require_modest(text: str, max_levels: int, max_values: int | None) -> None:
-    """Judge a document by its text, before anything walks it: the parser recurses, and so does what reads its result.
-
-    Strings do not count. In a text that is not JSON, all is judged right up to where the parser stops.
-    """
+    """Judge a document by its text, before anything walks it: the parser recurses, as does what reads its result."""
+    # Strings do not count. In a text that is not JSON, all is judged right up to where the parser stops.
     # Without escapes, every second part between quotes is outside of strings.
     plain = text.encode(errors="replace").replace(rb"\\", b"").replace(rb"\"", b"")
     outline = b"".join(plain.split(b'"')[::2]).translate(_PARENTHESES, _TO_OUTLINE)

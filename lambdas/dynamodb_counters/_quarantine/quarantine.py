@@ -24,10 +24,7 @@ _LEAST: Final = 2 * DAY
 
 
 class Quarantine:
-    """The quarantine of one table, which keeps entries for `retention_seconds`.
-
-    `ttl_of` is the attribute by which a record's item expires.
-    """
+    """The quarantine of one table: entries stay for `retention_seconds`, or as long as the item's own `ttl_of` says."""
 
     def __init__(
         self, table: Table, retention_seconds: float, ttl_of: Callable[[Record], str | None] = lambda _: TTL

@@ -90,10 +90,8 @@ def state_request(table: Table, key: Mapping[str, Any], before: str, after: str)
 
 
 def settle(table: Table, folded: Collection[str]) -> int:
-    """Let entries no longer wait for what a backfill has replaced; return how many wait for nothing else.
-
-    `folded` are the names of what is counted once no process counts what was replaced.
-    """
+    """Let entries no longer wait for what a backfill has replaced; return how many wait for nothing else."""
+    # `folded` are the names of what is counted once no process counts what was replaced.
     settled = 0
     entries = (item for item in stored_entries(table) if _is_moot(item, folded))
     while some := list(islice(entries, _AT_A_TIME)):

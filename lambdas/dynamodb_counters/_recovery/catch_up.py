@@ -80,11 +80,7 @@ def deliver(
 
 
 class CatchUp:
-    """Catches up with the original's stream in a copy.
-
-    `declarations` are needed if the copy has no history of them; `at` says when the copy was made, in seconds
-    since 1970, which its items may leave open.
-    """
+    """Catches up with the original's stream in a copy made `at` a time, which its items may leave open."""
 
     def __init__(
         self,
@@ -191,11 +187,9 @@ class CatchUp:
     def _read(
         self, stream: StreamReader, shards: list[str], after: Callable[[str], str], until: float = math.inf
     ) -> tuple[dict[str, list[Record]], dict[str, set[ItemKey]]]:
-        """The records of each shard after some sequence number, and little beyond some time.
+        """The records of each shard after some sequence number, and little beyond some time."""
 
-        With the keys of each whose records up to that number are in its children: thus later than all of the shard's.
-        """
-
+        # With the keys of each whose records up to that number are in its children: thus later than all of the shard's.
         def records(shard: str) -> tuple[list[Record], set[ItemKey]]:
             settled, kept, passed, late = after(shard), list[Record](), set[ItemKey](), 0
             for record in stream.records(shard):

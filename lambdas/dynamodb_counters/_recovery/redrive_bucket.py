@@ -53,13 +53,9 @@ def redrive_bucket(
     keep: bool = False,
     dry_run: bool = False,
 ) -> Iterator[RedrivenBatch]:
-    """Count each object and delete it, unless it is to be kept (`keep`); a problem stops its shard, not the others.
-
-    An object with records that were skipped, or are not of the copy, stays, and stops nothing: all that can be counted
-    of it is.
-
-    Declarations other than the table's last deployment are refused, with a `CheckpointError`.
-    """
+    """Count each object and delete it, unless it is to be kept (`keep`); a problem stops its shard, not the others."""
+    # An object with records that were skipped, or are not of the copy, stays, and stops nothing: what can be counted of
+    # it is.
     control = read_control(table)
     if control.predecessors and not has_caught_up(table, control.predecessors[-1].stream):
         # The copy is still to count what comes first.
@@ -75,7 +71,7 @@ def redrive_bucket(
         source_table=source_table,
         takes_over=False,
     )
-    aggregator.handle({})
+    aggregator.handle({})  # Refuses declarations other than the last deployment's.
     by_shard: dict[tuple[str, str], list[tuple[tuple[str, str], str]]] = {}
     for key in bucket.list_keys():
         try:

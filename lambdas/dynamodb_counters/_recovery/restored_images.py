@@ -55,10 +55,8 @@ def first_images(records: Iterable[Record]) -> dict[ItemKey, Mapping[str, Any] |
 
 
 def compare(chains: Mapping[ItemKey, list[Record]], copied: Images, at: float | None = None) -> InCopy:
-    """Find each key's item in its chain.
-
-    An item may be there more than once; then `at`, or what is certain of other items, decides when the copy was made.
-    """
+    """Find each key's item in its chain."""
+    # An item may be there more than once; then `at`, or what is certain of others, decides when the copy was made.
     found = InCopy()
     places: dict[ItemKey, list[int]] = {}
     until = math.inf
@@ -90,10 +88,8 @@ def compare(chains: Mapping[ItemKey, list[Record]], copied: Images, at: float | 
 
 
 def _shows(chain: list[Record], index: int, item: Mapping[str, Any] | None) -> bool:
-    """Whether this was the item before a record of its chain: the record found it, or the last one left it.
-
-    The two differ where records between them are not here: long counted, or later than what was read.
-    """
+    """Whether this was the item before a record of its chain: the record found it, or the last one left it."""
+    # The two differ where records between them are not here: long counted, or later than what was read.
     found = [record["dynamodb"].get(OLD) for record in chain[index : index + 1]]
     left = [record["dynamodb"].get(NEW) for record in chain[max(index - 1, 0) : index]]
     return any(image == item or (image and item and is_same({"M": image}, {"M": item})) for image in (*found, *left))

@@ -104,10 +104,7 @@ def of_deployments(session: Session) -> list[Facts]:
 
 
 def of_shards(session: Session, stream: str | None, *, peek: bool) -> tuple[list[Facts], str | None]:
-    """Each shard of the stream with its checkpoint, and why the stream could not be read.
-
-    To `peek` is to read the stream behind the checkpoint.
-    """
+    """Each shard of the stream with its checkpoint and, to `peek`, what lies behind; and why it could not be read."""
     if stream is None:
         return [], "the table has no stream"
     shards, problem = tried(StreamReader(session.client("dynamodbstreams"), stream).shards)
@@ -150,10 +147,8 @@ def of_queue(session: Session, queue: str) -> Facts:
 
 
 def _uncovered(session: Session, plan: Plan, stream: str, shard: str, known: Checkpoint | None) -> float | None:
-    """When the oldest record was created that counts and the checkpoint does not cover; None if a few pages show none.
-
-    Most records behind a checkpoint are of the counts themselves, which concern nothing.
-    """
+    """When the oldest record that counts beyond the checkpoint was created; None if a few pages show none."""
+    # Most records behind a checkpoint are of the counts themselves, which concern nothing.
     through = _as_streams_write(known.applied_through) if known is not None else None
     reader = StreamReader(session.client("dynamodbstreams"), stream, lambda _: None)
     for record in reader.records(shard, through, _MOST_PAGES):

@@ -101,10 +101,7 @@ def show(session: Session, entry_id: str) -> None:
 
 
 def _acting(*states: str) -> Callable[[Callable[[Table, Sequence[Entry]], _Action]], Callable[..., Any]]:
-    """Make a command of a function that returns the action on entries of these states.
-
-    Exit code 1: the person said no, or some entries changed meanwhile or were refused.
-    """
+    """Make a command of a function that returns the action on entries of these states."""
 
     def decorate(function: Callable[[Table, Sequence[Entry]], _Action]) -> Callable[..., Any]:
         @wraps(function)

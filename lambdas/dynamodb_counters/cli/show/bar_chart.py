@@ -37,10 +37,7 @@ class Point:
 def bar_chart(
     points: Sequence[Point], width: int, tz: tzinfo, merge: Callable[[Iterable[float]], float] = sum
 ) -> tuple[list[Text], int]:
-    """Draw points that follow each other; neighbors are added up to fit the width, to so many points per bar.
-
-    Values that do not add up `merge` in another way.
-    """
+    """Draw points that follow each other; neighbors `merge` to fit the width, to so many points per bar."""
     merged = 1
     while True:
         parts = (points[first : first + merged] for first in range(0, len(points), merged))
