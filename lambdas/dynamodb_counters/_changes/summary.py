@@ -25,16 +25,7 @@ _EXPIRED: Final = {"keep": "stay counted", "subtract": "are taken back", "tally"
 
 
 def summarized(parts: Iterable[Declaration | Event]) -> dict[str, Words]:
-    """Declarations, and the events they count, by name.
-
-    >>> from dynamodb_counters import Count
-    >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
-    >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", views=Count())
-    >>> summarized([views])["views"]  # doctest: +NORMALIZE_WHITESPACE
-    {'counts': 'event view', 'where': 'all', 'keeps': {'views': 'count'}, 'per': 'url', 'key': 'URL#{url} / STATISTICS',
-    'ranked': 'no', 'write shards': '1', 'in pages': 'no', 'groups of an item': 'at most 1000',
-    'expired items': 'stay counted', 'on change': 'backfill'}
-    """
+    """Declarations, and the events they count, by name."""
     found: dict[str, Words] = {}
     for part in parts:
         if isinstance(part, Event):

@@ -25,12 +25,7 @@ _UNITS: Final = (("week", 604_800), ("day", 86_400), ("hour", 3600), ("minute", 
 
 
 def words_of(declaration: Declaration) -> str:
-    """Source, group and measures of a declaration, in words.
-
-    >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
-    >>> words_of(Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", views=Count(), b=Sum("n")))
-    'event view by url: views (count), b (sum of n)'
-    """
+    """Source, group and measures of a declaration: ``event view by url: views (count), b (sum of n)``."""
     fields = group_fields(declaration)
     if isinstance(declaration, Aggregate) and declaration._longest:
         # Stretches of time are how it lies in the table.
@@ -74,12 +69,7 @@ def threshold_words(threshold: Threshold) -> str:
 
 
 def condition_words(condition: Condition) -> str:
-    """A condition as one would write it.
-
-    >>> from dynamodb_counters._items.conditions import Attr
-    >>> condition_words(Attr("status").eq("paid") & ~Attr("test").exists())
-    "status = 'paid' and no test"
-    """
+    """A condition as one would write it: ``status = 'paid' and no test``."""
     name, parts = condition.operator, condition.operands
     if name == "or" and len({(part.operator, part.attribute) for part in parts}) == 1 and parts[0].operator == "eq":
         return f"{parts[0].attribute} is one of {', '.join(_literal(part.operands[0]) for part in parts)}"
@@ -99,11 +89,7 @@ def condition_words(condition: Condition) -> str:
 
 
 def length_words(length: timedelta) -> str:
-    """A length of time in the greatest unit that divides it.
-
-    >>> length_words(timedelta(hours=25)), length_words(timedelta(days=7)), length_words(timedelta(minutes=1))
-    ('25 hours', '1 week', '1 minute')
-    """
+    """A length of time in the greatest unit that divides it."""
     seconds = length.total_seconds()
     unit, unit_seconds = next((one for one in _UNITS if seconds and seconds % one[1] == 0), _UNITS[-1])
     times = seconds / unit_seconds

@@ -114,11 +114,7 @@ def decoded(item: Mapping[str, Any]) -> tuple[Declaration, ...] | None:
 
 
 def changes_between(before: tuple[Declaration, ...], after: tuple[Declaration, ...]) -> str:
-    """Changes of a deployment, in words.
-
-    >>> changes_between((), ())
-    'nothing else'
-    """
+    """Changes of a deployment, in words."""
     old, new = ({declaration.name: declaration for declaration in declared} for declared in (before, after))
     kinds = {
         "adds": new.keys() - old.keys(),

@@ -34,11 +34,7 @@ _LIMITS: Final = {"ge": "minimum", "le": "maximum"} | {name: name for name in ("
 
 
 def described(kind: Any) -> dict[str, Any] | None:  # noqa: PLR0911
-    """Arguments of an `Attribute` that a type says; None if it says nothing of what DynamoDB stores.
-
-    >>> described(list[int] | None)
-    {'type': <class 'list'>, 'of': <class 'int'>, 'required': False}
-    """
+    """Arguments of an `Attribute` that a type says; None if it says nothing of what DynamoDB stores."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
         found = described(arguments[0])

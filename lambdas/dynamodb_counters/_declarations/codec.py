@@ -53,15 +53,8 @@ _TEXTS: Final[dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]]]
 
 
 def encode(declarations: tuple[Declaration | Event | Quota, ...], *, attributes: bool = False) -> str:
-    """Declarations as ASCII: readable JSON while it is short, compressed JSON beyond.
-
-    Events come without what their attributes must be unless `attributes`: that changes nothing about what is counted.
-
-    >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
-    >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS")
-    >>> decode(encode((views,))) == (views,)
-    True
-    """
+    """Declarations as ASCII: readable JSON while it is short, compressed JSON beyond."""
+    # Events come without what their attributes must be unless `attributes`: that changes nothing about what is counted.
     return shortened([_plain(declaration, attributes) for declaration in declarations])
 
 
@@ -82,13 +75,8 @@ def without_attributes(declarations: tuple[Declaration, ...]) -> tuple[Declarati
 
 
 def shortened(document: Any) -> str:
-    """A document as JSON, compressed if it is long; the same on every machine.
-
-    Unlike zlib, of which there are several that differ in their output, bzip2 has one implementation.
-
-    >>> restored(shortened({"minimum": 1}))
-    {'minimum': 1}
-    """
+    """A document as JSON, compressed if it is long; the same on every machine."""
+    # Unlike zlib, of which there are several that differ in their output, bzip2 has one implementation.
     text = json.dumps(document, separators=(",", ":"))
     return text if len(text) <= _PLAIN_CHARACTERS else base64.b85encode(bz2.compress(text.encode())).decode()
 

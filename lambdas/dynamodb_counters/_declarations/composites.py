@@ -281,13 +281,7 @@ class Hierarchy(Composite):
 
 
 def with_parts(names: Iterable[str], declared: Collection[Aggregate | Window]) -> set[str]:
-    """Names as a person gives them, with what they mean: of a `Distinct` its members, too, of a `Hierarchy` its levels.
-
-    >>> view = Event("view", key=("url", "time"))
-    >>> declared = Distinct("visitors", view, by="url", member="client")._parts
-    >>> sorted(with_parts(["visitors"], declared))
-    ['visitors', 'visitors-members']
-    """
+    """Names that a person gives, with what they mean: of a `Distinct` its members, too, of a `Hierarchy` its levels."""
     aggregates = [one for one in declared if isinstance(one, Aggregate)]
     found = set[str]()
     for name in names:

@@ -67,25 +67,13 @@ def fields_instead(
 
 
 def named_key(name: str, fields: Sequence[str]) -> str:
-    """A template that begins with a name.
-
-    >>> named_key("views", ["url", "time:day"])
-    'views#{url}#{time:day}'
-    """
+    """A template that begins with a name, as ``views#{url}#{time:day}``."""
     return "#".join([name, *(f"{{{field}}}" for field in fields)])
 
 
 def keys_beside(name: str, fields: tuple[str, ...], source: tuple[KeyTemplate, KeyTemplate] | None) -> tuple[str, str]:
-    """Templates of a group's keys: in the partition of its source if that determines the group, else in one of its own.
-
-    In the source's partition a single shard of the stream feeds the group, and one Query reads both.
-
-    >>> view = key_template("view#{url}", 2048, "pk"), key_template("view#{time}", 1024, "sk")
-    >>> keys_beside("views", ("url",), view), keys_beside("daily", ("url", "time:day"), view)
-    (('view#{url}', 'views'), ('view#{url}', 'daily#{time:day}'))
-    >>> keys_beside("visitors", ("clientId",), view), keys_beside("site", (), view)
-    (('visitors#{clientId}', 'visitors'), ('site', 'site'))
-    """
+    """Templates of a group's keys: in its source's partition if that determines the group, else in one of its own."""
+    # In the source's partition a single shard of the stream feeds the group, and one Query reads both.
     if source is not None:
         pk, sk = source
         count, rest = len(pk.fields), named_key(name, fields[len(pk.fields) :])

@@ -144,11 +144,7 @@ def as_attribute(declared: Any) -> Attribute:
 
 
 def attributes_of(declared: AttributeTypes) -> Frozen[str, Attribute]:
-    """Attributes by name, of whatever declares them.
-
-    >>> attributes_of({"user": str, "plan": Attribute(str, required=False)})
-    {'user': Attribute(type=str), 'plan': Attribute(type=str, required=False)}
-    """
+    """Attributes by name, of whatever declares them."""
     if isinstance(declared, Mapping):
         found: Mapping[Any, Any] = declared
     else:
@@ -164,11 +160,7 @@ def attributes_of(declared: AttributeTypes) -> Frozen[str, Attribute]:
 
 
 def json_schema(attributes: Mapping[str, Attribute], *, openapi: bool = False) -> dict[str, Any]:
-    """The schema of an object with these attributes, in draft 7; or with `openapi` as OpenAPI 3.0 has it.
-
-    >>> json_schema({"plan": Attribute(str, one_of=["free", "pro"])})["properties"]
-    {'plan': {'type': 'string', 'enum': ['free', 'pro']}}
-    """
+    """The schema of an object with these attributes, in draft 7; or with `openapi` as OpenAPI 3.0 has it."""
     required = [name for name, attribute in attributes.items() if attribute.required]
     return {
         "type": "object",

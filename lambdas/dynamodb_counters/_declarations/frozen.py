@@ -11,11 +11,7 @@ V = TypeVar("V")
 
 
 class Frozen(dict[K, V]):
-    """A dict that refuses changes, and has a hash.
-
-    >>> {Frozen(a=1, b=2): "found"}[Frozen(b=2, a=1)]
-    'found'
-    """
+    """A dict that refuses changes, and has a hash."""
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("declarations do not change: make another one by dataclasses.replace")

@@ -18,20 +18,12 @@ Declared = TypeVar("Declared", bound=Aggregate | Window)
 
 
 def base_name(name: str) -> str:
-    """The name that users declare.
-
-    >>> base_name("views~3"), base_name("views")
-    ('views', 'views')
-    """
+    """The name that users declare: ``views`` of ``views~3``."""
     return name.partition("~")[0]
 
 
 def generation_number(name: str) -> int:
-    """Which generation has a name.
-
-    >>> generation_number("views~3"), generation_number("views")
-    (3, 0)
-    """
+    """Which generation has a name: 3 of ``views~3``, 0 of ``views``."""
     number = name.partition("~")[2]
     return int(number) if number.isdecimal() else 0
 
@@ -49,13 +41,8 @@ def root_of(declaration: Aggregate | Window) -> Event | Items:
 
 
 def is_replaced(name: str, folded: Collection[str]) -> bool:
-    """Whether a later generation has taken a name's place, so that it is not counted or read any more.
-
-    Entries that wait for it in quarantine are settled: the later one has counted it, or keeps an entry of its own.
-
-    >>> is_replaced("views", {"views~3"}), is_replaced("views", {"views", "views~3"}), is_replaced("views", {"likes"})
-    (True, False, False)
-    """
+    """Whether a later generation has taken a name's place, so that it is not counted or read any more."""
+    # Entries that wait for it in quarantine are settled: the later one has counted it, or keeps an entry of its own.
     of_same = (each for each in folded if base_name(each) == base_name(name))
     return name not in folded and any(generation_number(each) > generation_number(name) for each in of_same)
 

@@ -39,12 +39,7 @@ TIMED: Final = ("active", "distributions")
 
 
 def read_by(aggregate: Aggregate) -> Read:
-    """The read that understands the groups of an aggregate, by what its sort key ends in.
-
-    >>> request = Event("request", key="id")
-    >>> [read_by(each) for each in Percentiles("latency", request, attribute="ms")._parts]
-    ['distribution']
-    """
+    """The read that understands the groups of an aggregate, by what its sort key ends in."""
     source, derived = aggregate.source, [parts_of(field)[1] for field in aggregate._sk_template.fields]
     if isinstance(source, Aggregate) and source._longest:
         return "active"
@@ -54,12 +49,7 @@ def read_by(aggregate: Aggregate) -> Read:
 
 
 def group_fields(declared: Aggregate | Window) -> tuple[str, ...]:
-    """The fields by which a read names one group: of what only a read of its own understands, those of its partition.
-
-    >>> request = Event("request", key="id")
-    >>> [group_fields(each) for each in Extremes("slowest", request, by="route", attribute="ms")._parts]
-    [('route',)]
-    """
+    """The fields by which a read names a group: of what only a read of its own understands, those of its partition."""
     own = isinstance(declared, Aggregate) and read_by(declared) != "get"
     return declared._pk_template.fields if own else declared.fields
 
@@ -73,13 +63,7 @@ def longest_of(declared: Aggregate | Window) -> timedelta | None:
 
 
 def require_declaration(declared: object, wanted: type, argument: str = "") -> None:
-    """Refuse all but a kind of declaration; the argument is named after it unless another name is given.
-
-    >>> require_declaration("views", Aggregate)
-    Traceback (most recent call last):
-    ...
-    dynamodb_counters.errors.InvalidArgumentError: invalid aggregate='views': expected an Aggregate; for a name, pass the declaration itself
-    """  # noqa: E501
+    """Refuse all but a kind of declaration; the argument is named after it unless another name is given."""
     if isinstance(declared, wanted):
         return
     argument, article = argument or wanted.__name__.lower(), _ADVICE[wanted][0]

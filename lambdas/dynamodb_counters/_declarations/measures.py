@@ -176,11 +176,7 @@ class Histogram(_OfNumber):
         return dict(zip(self._names, held, strict=True))
 
     def _bin_indexes(self, value: Number) -> range:
-        """The indexes in `_names` that a value counts in.
-
-        >>> list(Histogram("n", at_least=[1, 5, 10])._bin_indexes(7))
-        [0, 1]
-        """
+        """The indexes in `_names` that a value counts in."""
         after = bisect_right(self._bins, value)
         if self._kind == "bounds":
             return range(after, after + 1)

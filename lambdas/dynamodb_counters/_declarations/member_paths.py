@@ -12,20 +12,12 @@ _INTO: Final = f"{LIST_MARK}."
 
 
 def of_member(path: str) -> str | None:
-    """The part of a path inside a member; None for a path of the item itself.
-
-    >>> of_member("lines[].sku"), of_member("tags[]"), of_member("address.city")
-    ('sku', None, None)
-    """
+    """The part of a path inside a member, as ``sku`` in ``lines[].sku``; None for a path of the item itself."""
     return path.partition(_INTO)[2] or None
 
 
 def member_list(fields: Iterable[str], measured: Iterable[str]) -> str | None:
-    """The list whose members some paths lead into; None if they lead into none.
-
-    >>> member_list(["shop", "lines[].sku"], ["lines[].quantity"])
-    'lines'
-    """
+    """The list whose members some paths lead into; None if they lead into none."""
     paths = {"pk": list(fields), "measures": list(measured)}
     lists = list(dict.fromkeys(path.partition(_INTO)[0] for each in paths.values() for path in each if of_member(path)))
     if not lists:

@@ -60,6 +60,25 @@ def test_a_condition_in_words(condition: Condition, words: str) -> None:
     assert condition_words(condition) == words
 
 
+def test_a_declaration_in_words_by_line_and_by_aspect() -> None:
+    both = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", views=Count(), b=Sum("n"))
+    assert words_of(both) == "event view by url: views (count), b (sum of n)"
+    assert condition_words(Attr("status").eq("paid") & ~Attr("test").exists()) == "status = 'paid' and no test"
+    assert summarized([_VIEWS])["views"] == {
+        "counts": "event view",
+        "where": "all",
+        "keeps": {"views": "count"},
+        "per": "url",
+        "key": "URL#{url} / STATISTICS",
+        "ranked": "no",
+        "write shards": "1",
+        "in pages": "no",
+        "groups of an item": "at most 1000",
+        "expired items": "stay counted",
+        "on change": "backfill",
+    }
+
+
 def test_the_treatment_of_expired_items_in_words() -> None:
     assert words_of(replace(_VIEWS, on_expiry="subtract")).endswith(", less expired items")
     assert words_of(replace(_VIEWS, on_expiry="tally")).endswith(", expired items in the tally")

@@ -93,6 +93,7 @@ def test_a_deployment_says_what_it_changes() -> None:
 
     assert changes_between((_SALES,), (changed, _SUMS)) == "adds sums, changes sales"
     assert changes_between((_SALES, _SUMS), (_SUMS,)) == "removes sales"
+    assert changes_between((), ()) == "nothing else"
 
 
 def test_a_takeover_holds_for_records_that_no_process_can_be_folding_otherwise() -> None:

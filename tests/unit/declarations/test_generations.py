@@ -28,7 +28,13 @@ from dynamodb_counters._changes.effective import Merged, merged
 from dynamodb_counters._changes.meaning import Past
 from dynamodb_counters._declarations import Declaration, flatten, require_consistent
 from dynamodb_counters._declarations.codec import decode, encode
-from dynamodb_counters._declarations.generations import base_name, definition, generation, generation_number
+from dynamodb_counters._declarations.generations import (
+    base_name,
+    definition,
+    generation,
+    generation_number,
+    is_replaced,
+)
 from dynamodb_counters._fold.plan import Plan
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
@@ -290,3 +296,11 @@ def test_a_merge_is_consistent_and_done_once(
         if change.kind in ("waits", "unchanged", "adjusted") and change.before is not None:
             read = {folded_one.name: folded_one for folded_one in found.effective}
             assert any(base_name(name) == each.name for name in read)
+
+
+@pytest.mark.parametrize(
+    ("folded", "replaced"), [({"views~3"}, True), ({"views", "views~3"}, False), ({"likes"}, False)]
+)
+def test_a_name_is_replaced_where_only_a_later_generation_is_folded(folded: set[str], *, replaced: bool) -> None:
+    assert is_replaced("views", folded) is replaced
+    assert (base_name("views"), generation_number("views")) == ("views", 0)

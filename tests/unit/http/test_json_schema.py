@@ -55,3 +55,7 @@ def test_keywords_that_would_not_be_enforced_are_refused_by_their_place(schema: 
 )
 def test_keywords_that_are_enforced_or_only_describe_are_taken(schema: dict[str, Any]) -> None:
     compile_schema(schema)
+
+
+def test_a_violation_names_what_is_missing() -> None:
+    assert compile_schema({"required": ["url"]})({}) == "data must contain ['url'] properties"

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any, cast
 
 import pytest
@@ -17,7 +18,7 @@ from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.event_requests import EventCheck, parse_events
 from dynamodb_counters._http.gateway_requests import MAX_VALUES
 from dynamodb_counters._http.json_schema import compile_schema
-from dynamodb_counters._http.lossless_json import MAX_LEVELS, read_json
+from dynamodb_counters._http.lossless_json import MAX_LEVELS, read_json, write_json
 from dynamodb_counters._http.problems import ProblemError
 from dynamodb_counters._http.time_limits import MAX_CPU_SECONDS, cpu_limit, time_limit
 from dynamodb_counters.errors import InvalidArgumentError
@@ -140,6 +141,12 @@ def test_a_deep_document_is_refused_by_its_text(levels: int, opening: str, closi
         read_json(opening * levels + "1" + closing * levels)
     with pytest.raises(ValueError, match="nested deeper than 34 levels"):
         read_json(opening * levels)
+
+
+def test_json_keeps_every_digit_of_a_fraction() -> None:
+    assert read_json('{"price": 0.1}') == {"price": Decimal("0.1")}
+    text = '{"sum":0.10000000000000000000000001}'
+    assert write_json(read_json(text)) == text
 
 
 @pytest.mark.parametrize("text", ["[" * 99, '\\"' + "[{" * 50, "\\" * 7 + '"' + "[" * 50, '"' * 60 + "{" * 60])
