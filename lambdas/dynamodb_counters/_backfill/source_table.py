@@ -1,7 +1,4 @@
-"""A source table, apart from the table of the counts: read, never written.
-
-A run puts no heartbeat into it. So its stream itself shows whether a shard holds anything that is not logged yet.
-"""
+"""A source table, read and never written: no heartbeat but its stream itself shows what is not logged yet."""
 
 from __future__ import annotations
 

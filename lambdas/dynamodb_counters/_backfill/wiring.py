@@ -1,7 +1,4 @@
-"""Wiring of a run: the parts that it needs, looked up from its table, and DynamoDB's time.
-
-Records are created by that time, and this machine's clock may be wrong.
-"""
+"""Wiring of a run: the parts that it needs, looked up from its table, and DynamoDB's time."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ Kind = TypeVar("Kind", bound=Runner)
 
 
 class ServiceTime:
-    """The time in the headers of DynamoDB's answers; the local time if they have none."""
+    """The time in the headers of DynamoDB's answers, by which records are created; the local time if they have none."""
 
     def __init__(self, table: Table, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._table = table

@@ -1,7 +1,4 @@
-"""Effective declarations of a table: for every declared name the generations that count it, after a deployment. Pure.
-
-A changed definition does not touch what readers use unless its `on_change` says "keep".
-"""
+"""Effective declarations of a table: the generations that count each declared name after a deployment. Pure."""
 
 from __future__ import annotations
 
@@ -20,17 +17,15 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 _Key: TypeAlias = tuple[str, int]
 
+# unchanged, new · adjusted: only limits differ · keep: the new definition goes on with the old one's numbers · waits:
+# the old one counts on until a backfill · filling: a backfill of the new one is open · removed · needed: no longer
+# declared, but something that waits counts it · refused.
 Kind: TypeAlias = Literal["unchanged", "new", "adjusted", "keep", "waits", "filling", "removed", "needed", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Fate of a name.
-
-    unchanged, new · adjusted: only limits differ · keep: the new definition goes on with the old one's numbers · waits:
-    the old one counts on until a backfill · filling: a backfill of the new one is open · removed · needed: no longer
-    declared, but something that waits counts it · refused.
-    """
+    """Fate of a name."""
 
     kind: Kind
     before: Declaration | None

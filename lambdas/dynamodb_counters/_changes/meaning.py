@@ -66,12 +66,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The deployments that a table has stored, of which those that cannot be read are None.
-
-    Items outlive their declaration. A declaration that is new to the table begins in its own items if it comes back as
-    it was; in items as declared if no declaration ever had such keys or its name; and in a generation of its own
-    otherwise.
-    """
+    """The deployments that a table has stored, of which those that cannot be read are None."""
 
     deployments: tuple[tuple[Declaration, ...] | None, ...] = ()
     numbered: int = 0
@@ -84,6 +79,8 @@ class Past:
 
     def number(self, declared: Declaration, looks_at: str, *, keeps: bool) -> int:
         """The generation in which a declaration begins that is new to the table and `looks_at` an aggregate, or ""."""
+        # Items outlive their declaration. One that comes back as it was begins in its own items; one whose keys and
+        # name no declaration ever had, as declared; and any other in a generation of its own.
         own = [each for each in self._declarations() if base_name(each.name) == declared.name]
         last = self._last_alone(declared.name)
         held = [each for each in own if generation_number(each.name) == last]

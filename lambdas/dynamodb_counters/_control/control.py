@@ -1,7 +1,4 @@
-"""The control of a table: the history of its deployments, its open runs, and which generations readers use.
-
-Two items, written together on condition that both are as they were seen.
-"""
+"""The control of a table: the history of its deployments, its open runs, and which generations readers use."""
 
 from __future__ import annotations
 
@@ -51,7 +48,7 @@ NUMBERED: Final = "generation"
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """The two items of a table's control, as they were read."""
+    """The two items of a table's control, as they were read: they are written together, if both still are so."""
 
     item: Mapping[str, Any] = field(default_factory=dict)
     generations: Mapping[str, Any] = field(default_factory=dict)

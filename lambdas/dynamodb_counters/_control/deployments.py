@@ -101,12 +101,11 @@ def deployed_declarations(table: Table) -> Iterator[tuple[Declaration, ...] | No
 
 
 class Deployments:
-    """The deployments of one table, as one process of one of them knows them.
+    """The deployments of one table, as one process of one of them knows them."""
 
-    `aggregator` names the construct; another one may not take over. "" may, and is taken over by any. `source` is the
-    ARN of the source table, "" for none. A command never `takes_over`: it counts by the history as it is. It, and the
-    emulator's function, `always_reads` the history before a batch.
-    """
+    # `aggregator` names the construct; another one may not take over. "" may, and is taken over by any. `source` is the
+    # ARN of the source table, "" for none. A command never `takes_over`: it counts by the history as it is. It, and the
+    # emulator's function, `always_reads` the history before a batch.
 
     def __init__(
         self,

@@ -1,7 +1,4 @@
-"""Declarations: events, aggregates and windows, declared once and shared by infrastructure and runtime.
-
-A declaration cannot be cyclic: its source must exist first.
-"""
+"""Declarations: events, aggregates and windows, declared once and shared by infrastructure and runtime."""
 
 from dynamodb_counters._declarations.active_members import ActiveMembers
 from dynamodb_counters._declarations.aggregates import WRITE_SHARD_FIELD, Aggregate, Ranking

@@ -1,7 +1,4 @@
-"""Key templates for declarations that only name fields. Pure.
-
-Every sort key begins with the name of its declaration, which is unique in a table, so no two write the same item.
-"""
+"""Key templates for declarations that only name fields: of unique names, so no two write the same item. Pure."""
 
 from __future__ import annotations
 

@@ -103,13 +103,10 @@ class Emulator:
     def start(
         cls, *, max_seconds: int = 900, port: int = 0, key: str | None = None, is_alone: bool = False
     ) -> Iterator[Emulator]:
-        """Run an emulator for the length of a `with` block, at most `max_seconds`; port 0 is any that is free.
-
-        It answers who has the access key, by default one of this run only. It says in each answer whether it
-        `is_alone`: only its functions count its tables, and read the control item before each batch.
-
-        No process, port or file remains, even when this process is interrupted or killed.
-        """
+        """Run an emulator for the length of a `with` block, at most `max_seconds`; port 0 is any that is free."""
+        # It answers who has the key, by default one of this run only, and says in each answer whether it `is_alone`:
+        # only its functions count its tables, and read the control item before each batch. No process, port or file
+        # remains, even when this process is interrupted or killed.
         if find_spec("ministack") is None:
             raise EmulatorError("the emulator is not installed: pip install 'cdk-dynamodb-counters[dev]'")
         # Resolved, because macOS keeps temporary files behind a symbolic link, and tools compare paths as text.

@@ -1,9 +1,6 @@
-"""The emulator's process: ministack behind a door, with what it lacks of AWS.
+"""The emulator's process: ministack behind a door, with what it lacks of AWS; run as a file, without this package.
 
 PartiQL's inserts reach the stream, tables have ARNs, and a batch of a stream comes again if its function asks for it.
-
-It is run as a file, without this package: the emulated functions inherit its environment.
-
 Ministack answers everybody who reaches its port, and lets any page read the answer: a page in a browser of this machine
 could create a function and run it.
 """

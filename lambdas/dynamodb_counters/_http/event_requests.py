@@ -118,11 +118,7 @@ class EventCheck:
 
 
 def queue_messages(texts: Iterable[str]) -> list[str]:
-    """Pack events as JSON, none longer than a message, into JSON arrays; the order stays.
-
-    >>> queue_messages(['{"url":"/a"}', '{"url":"/b"}'])
-    ['[{"url":"/a"},{"url":"/b"}]']
-    """
+    """Pack events as JSON, none longer than a message, into JSON arrays; the order stays."""
     messages: list[list[str]] = []
     length = MAX_MESSAGE_BYTES
     for text in texts:

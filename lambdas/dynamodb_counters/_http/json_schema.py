@@ -1,7 +1,4 @@
-"""JSON Schema validation of event attributes.
-
-Any keyword that is not enforced would be ignored, and what it says would not hold: it is refused.
-"""
+"""JSON Schema validation of event attributes; a keyword that would be ignored is refused."""
 
 from __future__ import annotations
 

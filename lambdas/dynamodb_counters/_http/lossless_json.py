@@ -1,7 +1,4 @@
-"""JSON without loss of precision: fractional numbers are `Decimal` in both directions.
-
-Binary, which JSON has not, is written as base64, and a set as a sorted array.
-"""
+"""JSON without loss of precision: fractions are `Decimal`; binary is written as base64, a set as a sorted array."""
 
 from __future__ import annotations
 

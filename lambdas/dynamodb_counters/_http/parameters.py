@@ -96,11 +96,7 @@ _LATEST: Final = datetime(9998, 12, 31, tzinfo=UTC)
 
 
 class Position(NamedTuple):
-    """Where an event or group stands in the order of a listing; written as an opaque token.
-
-    >>> Position.parse(Position(1, "URL#/", "T#1").token) == Position(1, "URL#/", "T#1")
-    True
-    """
+    """Where an event or group stands in the order of a listing; written as an opaque token."""
 
     seconds: int
     pk: str
@@ -128,11 +124,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True)
 class QueryParameters:
-    """The parameters of a request, by name.
-
-    >>> QueryParameters.parse("url=%2Fa&limit=7", ["url"], ["limit"], {}).limit()
-    7
-    """
+    """The parameters of a request, by name."""
 
     by_name: Mapping[str, str]
 

@@ -12,11 +12,7 @@ PROBLEM_JSON: Final = "application/problem+json"
 
 
 class ProblemError(CountersError):
-    """A request that gets an error response; each of `errors` has a ``detail`` and the ``index`` of an event.
-
-    >>> ProblemError(HTTPStatus.NOT_FOUND, "no aggregate 'x'").body["title"]
-    'Not Found'
-    """
+    """A request that gets an error response; each of `errors` has a ``detail`` and the ``index`` of an event."""
 
     def __init__(self, status: HTTPStatus, detail: str, errors: Sequence[Mapping[str, Any]] = ()) -> None:
         super().__init__(detail)

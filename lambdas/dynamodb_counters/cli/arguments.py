@@ -98,11 +98,7 @@ def span_of(
 
 
 def typed(event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values; texts are numbers or truth values where these are declared. Others are left to be refused.
-
-    >>> typed(Event("view", key="url", attributes={"url": str, "ms": int}), {"url": "1", "ms": "1"})
-    {'url': '1', 'ms': Decimal('1')}
-    """
+    """The values; texts are numbers or truth values where these are declared. Others are left to be refused."""
     declared = event._declared_attributes or {}
     return {name: _typed(declared.get(name), value) for name, value in values.items()}
 
@@ -116,11 +112,7 @@ def _typed(declared: Attribute | None, value: Any) -> Any:
 
 
 def example(name: str, declared: Attribute | None, now: str) -> str:
-    """An attribute as one types it: a text after `=`, anything else as JSON after `:=`.
-
-    >>> example("ms", Attribute(int, minimum=5), ""), example("plan", Attribute(str, one_of=["free"]), "")
-    ('ms:=5', 'plan=free')
-    """
+    """An attribute as one types it: a text after `=`, anything else as JSON after `:=`."""
     value = _ANY if declared is None else _example(declared, now)
     shown = f"{name}={value}" if isinstance(value, str) else f"{name}:={write_json(value)}"
     return shown if value == _ANY else shlex.quote(shown)

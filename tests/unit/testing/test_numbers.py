@@ -37,3 +37,7 @@ def test_sums_are_exact(one: str, two: str, total: str) -> None:
 def test_sums_that_dynamodb_cannot_store_are_refused(one: str, two: str) -> None:
     with pytest.raises(InvalidValueError):
         add(one, two)
+
+
+def test_a_number_has_one_form() -> None:
+    assert [canonical(text) for text in ("1E+2", "0.10")] == ["100", "0.1"]

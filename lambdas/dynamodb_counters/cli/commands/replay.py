@@ -1,8 +1,4 @@
-"""``counters replay``: accept the events of a file.
-
-Each event is accepted once, however often it is replayed, so a run that was killed is exact when it is repeated. How
-far it came is in a file next to the events, written after each batch: the next run goes on there.
-"""
+"""``counters replay``: accept the events of a file, each once; a run that was killed is exact when it is repeated."""
 
 from __future__ import annotations
 

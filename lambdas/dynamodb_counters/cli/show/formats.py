@@ -31,11 +31,7 @@ _MOST_FRACTION: Final = 4
 
 
 def number(value: Any) -> str:
-    """A number with thousands separated, and no more decimals than help; a dash for none.
-
-    >>> number(12345), number(Decimal("0.10")), number(Decimal(10) / 3), number(None)
-    ('12,345', '0.1', '3.3333', '-')
-    """
+    """A number with thousands separated, and no more decimals than help; a dash for none."""
     if value is None:
         return "-"
     if isinstance(value, int):
@@ -60,11 +56,7 @@ def stamp(seconds: float) -> str:
 
 
 def span(length: timedelta | float) -> str:
-    """A length of time in its two greatest units.
-
-    >>> span(59), span(3600), span(90_061), span(timedelta(days=7))
-    ('59 s', '1 h', '1 d 1 h', '7 d')
-    """
+    """A length of time in its two greatest units: 1 d 1 h."""
     rest = round(length.total_seconds() if isinstance(length, timedelta) else length)
     parts = []
     for unit, seconds in (("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", 1)):
@@ -79,11 +71,7 @@ def group_text(values: Mapping[str, object]) -> str:
 
 
 def reason_text(reason: str) -> str:
-    """A reason without the names and the kind of error, once if it is the same for all names.
-
-    >>> reason_text("shops: 'price' is missing; towns: 'price' is missing")
-    "'price' is missing"
-    """
+    """A reason without the names and the kind of error, once if it is the same for all names."""
     parts = (re.sub(r"^([\w-]+: )?(\w+Error: )?", "", part) for part in reason.split("; "))
     return "; ".join(dict.fromkeys(parts))
 

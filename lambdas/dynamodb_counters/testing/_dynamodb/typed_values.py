@@ -31,11 +31,7 @@ def parse(text: str) -> Decimal:
 
 
 def canonical(text: str) -> str:
-    """A number in DynamoDB's one form, without exponent and trailing zeros.
-
-    >>> canonical("1E+2"), canonical("0.10")
-    ('100', '0.1')
-    """
+    """A number in DynamoDB's one form, without exponent and trailing zeros."""
     if text.isdecimal() and len(text) <= _MAX_DIGITS and (text[0] != "0" or len(text) == 1):
         return text
     return format_number(parse(text))
