@@ -23,14 +23,7 @@ from dynamodb_counters._control.deployment_items import (
 )
 from dynamodb_counters._control.predecessors import PREDECESSORS, Predecessor, predecessors_text, read_predecessors
 from dynamodb_counters._control.run_items import RUNS, Run, read_runs, runs_text
-from dynamodb_counters._control.statuses import (
-    COUNTED,
-    STATUS,
-    Status,
-    generations_item,
-    generations_key,
-    read_statuses,
-)
+from dynamodb_counters._control.statuses import COUNTED, STATUS, Status, generations_key, read_statuses, statuses_item
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._items.bookkeeping import put_as_seen, typed_values, update_as_seen
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, SK, TYPE
@@ -77,6 +70,11 @@ class Control:
         return str(self.item.get(DECLARED, {}).get("S") or (history.last.deployment if history else ""))
 
     @property
+    def aggregator(self) -> str:
+        """The aggregator that alone may take over; "" if any may."""
+        return str(self.item.get(AGGREGATOR, {}).get("S", ""))
+
+    @property
     def source(self) -> str:
         """The ARN of the aggregator's source table; "" for none."""
         return str(self.item.get(SOURCE, {}).get("S", ""))
@@ -112,14 +110,9 @@ def past_of(stored: Iterable[Mapping[str, Any]], seen: Control) -> Past:
     return Past(tuple(found for item, found in read if FOLDED in item or found is None), seen.numbered)
 
 
-def counting_aggregator(table: Table) -> str:
-    """Return the aggregator that alone may take over, or "" if any may."""
-    return str(table.read_item(history_key()).get(AGGREGATOR, {}).get("S", ""))
-
-
 def hand_over(table: Table) -> None:
     """Let any aggregator take over."""
-    if counting_aggregator(table):
+    if Control(table.read_item(history_key())).aggregator:
         table.client.update_item(**update_as_seen(table.name, history_key(), {AGGREGATOR: None}, {}))
 
 
@@ -151,7 +144,7 @@ def write_control(
     new = Control({**seen.item, **history_key(), **changed}, seen.generations)
     puts = [put_as_seen(table.name, new.item, seen.item, (HISTORY, RUNS, DECLARED))]
     if statuses is not None and dict(statuses) != seen.statuses:
-        new = replace(new, generations=generations_item(statuses, seen.generations))
+        new = replace(new, generations=statuses_item(statuses, seen.generations))
     if new.generations:
         # Though they stay as they are: takeovers that take turns may have come between the reads of the two items.
         puts.append(put_as_seen(table.name, new.generations, seen.generations, (STATUS, COUNTED)))

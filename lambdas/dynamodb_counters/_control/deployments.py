@@ -208,7 +208,7 @@ class Deployments:
     def _take_over(self, seen: Control, deadline: float) -> tuple[Control, Takeover | None] | None:
         """Append the own deployment; None if another process has written meanwhile, and there is more to read."""
         history = seen.history
-        known = seen.item.get(AGGREGATOR, {}).get("S", "")
+        known = seen.aggregator
         if self._aggregator and known not in ("", self._aggregator):
             raise CheckpointError(
                 f"{known!r} counts this table, not {self._aggregator!r}: a table has one StreamAggregator; "

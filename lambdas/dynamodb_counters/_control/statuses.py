@@ -70,7 +70,7 @@ def read_counted(item: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(names.split()) | {name for name, status in read_statuses(item).items() if status.definition}
 
 
-def generations_item(statuses: Mapping[str, Status], before: Mapping[str, Any]) -> dict[str, Any]:
+def statuses_item(statuses: Mapping[str, Status], before: Mapping[str, Any]) -> dict[str, Any]:
     """The item that follows the one `before`, whose names stay counted."""
     text = json.dumps({name: asdict(status) for name, status in sorted(statuses.items())})
     new = bookkeeping_item(generations_key(), {STATUS: text})

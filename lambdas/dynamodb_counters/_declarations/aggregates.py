@@ -9,18 +9,19 @@ from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.checks import (
+    member_list,
     require_bool,
     require_choice,
     require_count,
     require_key,
     require_name,
+    require_no_member,
     require_retention,
     require_where,
 )
 from dynamodb_counters._declarations.default_keys import Fields, fields_instead, keys_beside, named_key
 from dynamodb_counters._declarations.frozen import set_fields, shown
 from dynamodb_counters._declarations.measures import Count, Measure, Sum, given_measures
-from dynamodb_counters._declarations.member_paths import member_list, require_no_member
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.derived_fields import tier_of

@@ -13,31 +13,20 @@ from dynamodb_counters._declarations.generations import generation_number
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.thresholds import Threshold, armed
 from dynamodb_counters._declarations.windows import Window
+from dynamodb_counters._items import table_schema as schema
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
-from dynamodb_counters._items.table_schema import (
-    CHECKPOINT_PREFIX,
-    CROSSING_PREFIX,
-    LAYOUT,
-    LEASES_PREFIX,
-    MAX_LEASE_FIELDS,
-    MAX_PK_BYTES,
-    MAX_SK_BYTES,
-    PACK_PREFIX,
-    PAGE_PREFIX,
-    PK,
-    QUARANTINE_PREFIX,
-    SK,
-    TTL,
-)
 from dynamodb_counters.errors import InvalidArgumentError
 
 _RESERVED: Final = tuple(
-    key_template(text, MAX_PK_BYTES, "pk")
+    key_template(text, schema.MAX_PK_BYTES, "pk")
     for text in (
-        f"{QUARANTINE_PREFIX}{{number}}",
-        f"{CHECKPOINT_PREFIX}{{number}}",
-        f"{CROSSING_PREFIX}{{name}}#{{number}}",
-        *(LEASES_PREFIX + "#".join(["{name}", "{a}", "{b}", "{c}"][: 1 + n]) for n in range(1 + MAX_LEASE_FIELDS)),
+        f"{schema.QUARANTINE_PREFIX}{{number}}",
+        f"{schema.CHECKPOINT_PREFIX}{{number}}",
+        f"{schema.CROSSING_PREFIX}{{name}}#{{number}}",
+        *(
+            schema.LEASES_PREFIX + "#".join(["{name}", "{a}", "{b}", "{c}"][: 1 + n])
+            for n in range(1 + schema.MAX_LEASE_FIELDS)
+        ),
     )
 )
 
@@ -106,17 +95,21 @@ def _keys(part: Declaration | Event) -> list[_Key]:
     own = [(part._pk_template, part._sk_template)]
     if isinstance(part, Aggregate) and part.pages:
         shelf = "".join(f"{{{field}}}#" for field in part._sk_template.fields[: part._shelved])
-        pk, sk = f"{part.pk}{PARTITION_MARK}{{partition}}", f"{PAGE_PREFIX}{part.name}#{shelf}{{page}}"
-        return [(key_template(pk, MAX_PK_BYTES, "pk"), key_template(sk, MAX_SK_BYTES, "sk"))]
+        pk, sk = f"{part.pk}{PARTITION_MARK}{{partition}}", f"{schema.PAGE_PREFIX}{part.name}#{shelf}{{page}}"
+        return [_key(pk, sk)]
     if not isinstance(part, Event) or part.packed is None:
         return own
     layouts = [*part.packed._layouts]
-    first, pk = layouts[-1], f"{PACK_PREFIX}{part.name}"
-    chunks = [(f"{pk}#{{part}}", "{bucket}#{number}"), (pk, LAYOUT)]
+    first, pk = layouts[-1], f"{schema.PACK_PREFIX}{part.name}"
+    chunks = [(f"{pk}#{{part}}", "{bucket}#{number}"), (pk, schema.LAYOUT)]
     if any(layout.tenant is not None for layout in layouts):
         chunks.append((f"{pk}#{{part}}#{{tenant}}", "{bucket}#{number}"))
-    packed = [(key_template(pk, MAX_PK_BYTES, "pk"), key_template(sk, MAX_SK_BYTES, "sk")) for pk, sk in chunks]
+    packed = [_key(pk, sk) for pk, sk in chunks]
     return packed if first.since is None else [*own, *packed]
+
+
+def _key(pk: str, sk: str) -> _Key:
+    return key_template(pk, schema.MAX_PK_BYTES, "pk"), key_template(sk, schema.MAX_SK_BYTES, "sk")
 
 
 def _require_shown(declaration: Declaration) -> None:
@@ -125,7 +118,7 @@ def _require_shown(declaration: Declaration) -> None:
     if where is None or not isinstance(source, Event) or source.packed is None:
         return
     for name in where._attributes:
-        if name in (PK, SK, TTL):
+        if name in (schema.PK, schema.SK, schema.TTL):
             raise InvalidArgumentError("where", name, f"an attribute of {source.name!r}, which has no item of its own")
 
 

@@ -14,11 +14,11 @@ from dynamodb_counters._declarations.checks import (
     require_duration,
     require_key,
     require_name,
+    require_no_member,
     require_where,
 )
 from dynamodb_counters._declarations.default_keys import Fields, fields_instead, named_key
 from dynamodb_counters._declarations.measures import Count, Sum, TimeWeighted
-from dynamodb_counters._declarations.member_paths import require_no_member
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.attributes import LIST_MARK
 from dynamodb_counters._items.conditions import Condition

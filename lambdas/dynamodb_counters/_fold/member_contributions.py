@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Aggregate, Count, Measure
-from dynamodb_counters._declarations.member_paths import of_member
+from dynamodb_counters._declarations.checks import of_member
 from dynamodb_counters._fold.contributions import (
     Contribution,
     Numbers,

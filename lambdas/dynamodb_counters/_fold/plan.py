@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window, require_consistent
+from dynamodb_counters._declarations.checks import member_list
 from dynamodb_counters._declarations.generations import base_name, generation_number
-from dynamodb_counters._declarations.member_paths import member_list
 from dynamodb_counters._fold.active_pages import ActivePages, looked_back_at
 from dynamodb_counters._fold.chunk_contributions import ByColumns, compile_columns
 from dynamodb_counters._fold.contributions import UNFOLDABLE, Contribute, compile_aggregate, until_closed

@@ -22,6 +22,9 @@ SETTLED: Final = "settled"
 PROVISIONAL: Final = "provisional"
 """A backfill has met the image: it waits once that is known to be what the baseline lacks."""
 
+STATES: Final = {WAITING: "waiting", REDRIVEN: "redriven", DISCARDED: "discarded", SETTLED: "settled"}
+"""States that a person sees, by how they are stored."""
+
 CHANGED_AT: Final = "changed_at"
 """When an entry was redriven or discarded."""
 

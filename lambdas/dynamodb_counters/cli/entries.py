@@ -13,20 +13,10 @@ from dynamodb_counters._control.run_logs import SCANNED
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.table_schema import TTL, TYPE
-from dynamodb_counters._quarantine.quarantine_items import (
-    DISCARDED,
-    REDRIVEN,
-    SETTLED,
-    STATE,
-    WAITING,
-    Quarantined,
-    read_quarantine_item,
-)
+from dynamodb_counters._quarantine.quarantine_items import STATE, STATES, Quarantined, read_quarantine_item
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.show.formats import stamp
-
-STATES: Final = {WAITING: "waiting", REDRIVEN: "redriven", DISCARDED: "discarded", SETTLED: "settled"}
 
 _WHAT: Final = {"INSERT": "The insertion", "REMOVE": "The deletion", SCANNED: "The backfilled image"}
 _ID_DIGITS: Final = 12

@@ -14,7 +14,7 @@ from dynamodb_counters._changes.words import words_of
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint, checkpoint_key
 from dynamodb_counters._commit.intake import intake
 from dynamodb_counters._control.control import read_control, read_declarations
-from dynamodb_counters._control.deployment_items import AGGREGATOR, changes_between
+from dynamodb_counters._control.deployment_items import changes_between
 from dynamodb_counters._declarations import Declaration, Window
 from dynamodb_counters._declarations.generations import generation, read_name
 from dynamodb_counters._fold.fold import fold
@@ -96,7 +96,7 @@ def of_deployments(session: Session) -> list[Facts]:
                 "valid_from": stamp(era.valid_from) if era.valid_from else None,
                 "declarations": None if declared is None else sorted(one.name for one in declared),
                 "changes": None if declared is None or before is None else changes_between(before, declared),
-                "aggregator": seen.item.get(AGGREGATOR, {}).get("S"),
+                "aggregator": seen.aggregator or None,
             }
         )
         before = declared

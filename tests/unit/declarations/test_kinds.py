@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dynamodb_counters import Distinct, Event, Extremes, Histogram, Percentiles
+from dynamodb_counters._declarations.checks import member_list, of_member
 from dynamodb_counters._declarations.composites import Composite, with_parts
 from dynamodb_counters._declarations.kinds import group_fields, read_by
-from dynamodb_counters._declarations.member_paths import member_list, of_member
 
 _REQUEST = Event("request", key="id")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, IncompleteError, InvalidArgumentError
-from dynamodb_counters._control.statuses import Status, generations_item
+from dynamodb_counters._control.statuses import Status, statuses_item
 from tests.unit.fold.world import World
 
 _VIEW = Event("view", pk="PAGE#{page}", sk="VIEW#{user}")
@@ -19,7 +19,7 @@ def world() -> World:
     world = World([_VIEWS])
     world.put(_VIEW, {"page": "home", "user": "ann"})
     world.settle()
-    item = generations_item({"views": Status(whole=False, since=1_700_000_000)}, {})
+    item = statuses_item({"views": Status(whole=False, since=1_700_000_000)}, {})
     world.table.client.put_item(TableName="counters", Item=item)
     return world
 

@@ -18,7 +18,6 @@ from dynamodb_counters._changes.change_words import Advice, EventChange, advice,
 from dynamodb_counters._changes.effective import Merged, merged
 from dynamodb_counters._changes.meaning import Past
 from dynamodb_counters._control.control import Control, past_of, read_control, stored_deployments
-from dynamodb_counters._control.deployment_items import AGGREGATOR
 from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Declaration
@@ -52,7 +51,7 @@ def diff(session: Session, template: str | None, aggregator: str | None, *, tall
         raise click.UsageError("--template and --declarations: pass one of them")
     seen = read_control(session.table)
     first = seen.history is None
-    name = counting = "" if first else seen.item.get(AGGREGATOR, {}).get("S", "")
+    name = counting = "" if first else seen.aggregator
     folded = () if first else last_declarations(session.table, UnknownDeclarationsError, folded=True)
     past = Past() if first else past_of(stored_deployments(session.table).values(), seen)
     if session.declared is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dynamodb_counters._control.control import counting_aggregator, hand_over
+from dynamodb_counters._control.control import hand_over, read_control
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.session import Session, shared
 
@@ -17,7 +17,7 @@ def handover(session: Session, *, yes: bool) -> int:
 
     Remove the old one first. Records in the stream wait.
     """
-    known = counting_aggregator(session.table)
+    known = read_control(session.table).aggregator
     if not known:
         session.emit({"from": None}, "no aggregator is recorded: the next one takes over")
         return DONE

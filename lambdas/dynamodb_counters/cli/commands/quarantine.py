@@ -17,10 +17,10 @@ from dynamodb_counters._control.run_items import found_by
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._quarantine import redrive_entries
-from dynamodb_counters._quarantine.quarantine_items import Quarantined
+from dynamodb_counters._quarantine.quarantine_items import STATES, Quarantined
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.arguments import duration
-from dynamodb_counters.cli.entries import STATES, Entry, Wanted, find, words
+from dynamodb_counters.cli.entries import Entry, Wanted, find, words
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.session import Session, options, shared
 from dynamodb_counters.cli.show.formats import QUIET, grid, moment_text, number, reason_text, span
