@@ -45,8 +45,8 @@ BACKFILL: Final = r"""
 + Era(era.valid_from, deployment_id(part))
 ? test_tally.py::test_a_run_whose_cut_lies_ahead_keeps_it_when_another_one_opens
 * a run goes on although another one has replaced what it carries
-- or generation_number(declaration.name) == number
-+ or generation_number(declaration.name) >= number
+- or generation_number(each.name) == number
++ or generation_number(each.name) >= number
 ? test_tally.py::test_a_complete_backfill_voids_a_later_one_of_the_same_name
 
 * parts of a baseline are the same record to pages

@@ -204,19 +204,16 @@ class Backfill(Runner):
                 if state.phase == COMPLETE:
                     return
                 raise BackfillError(f"run {state.run.id} is void: a deployment has changed or dropped what it fills")
-            bases = {base_name(declaration.name) for declaration in filled}
             number = generation_number(filled[0].name)
             told = {base_name(declaration.name): fingerprint(declaration) for declaration in filled}
             statuses = {name: Status(number, history.last.deployment, definition=each) for name, each in told.items()}
-            kept = _with_sources(
-                folded,
-                {
-                    declaration.name
-                    for declaration in folded
-                    # A later run that fills the same carries the tallies of an unused generation: it is void.
-                    if base_name(declaration.name) not in bases or generation_number(declaration.name) == number
-                },
-            )
+            # A later run that fills the same carries the tallies of an unused generation: it is void.
+            stays = {
+                each.name
+                for each in folded
+                if base_name(each.name) not in told or generation_number(each.name) == number
+            }
+            kept = _with_sources(folded, stays)
             ends = math.ceil(self.now() + FRESH + SETTLED_AFTER)
             names = {declaration.name for declaration in kept}
             state.phase = COMPLETE

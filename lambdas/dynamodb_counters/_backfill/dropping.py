@@ -51,7 +51,9 @@ class Dropping:
                 left += filter(is_left, answer["Items"])
                 starts[segment] = answer.get("LastEvaluatedKey")
             starts = {segment: start for segment, start in starts.items() if start}
-            self._drop(left)
+            self.dropped.update(item[TYPE]["S"] for item in left)
+            if not self.dry_run:
+                self.pace.spend(sum(self.table.each(self._delete, left)))
             yield self.scanned
 
     def _is_left(self) -> Callable[[Image], bool]:
@@ -97,11 +99,6 @@ class Dropping:
             ReturnConsumedCapacity="TOTAL",
             **request,
         )
-
-    def _drop(self, left: list[Image]) -> None:
-        self.dropped.update(item[TYPE]["S"] for item in left)
-        if not self.dry_run:
-            self.pace.spend(sum(self.table.each(self._delete, left)))
 
     def _delete(self, item: Image) -> float:
         return paid_write(

@@ -39,7 +39,9 @@ def judge(
     if until is None or declaration.on_expiry != "keep" or (begin is not None and begin >= until):
         yield "drift", "", dict(missing)
         return
-    found, apart = dict(missing), _score_apart(declaration, missing)
+    found, measure = dict(missing), ranked_by(declaration)
+    # How much the score differs from the measure that it repeats.
+    apart = 0 if measure is None else missing.get(SCORE, 0) - missing.get(measure, 0)
     if apart:
         found[SCORE] = found.get(SCORE, 0) - apart
     lost = {name: number for name, number in found.items() if is_gone or (number > 0 and _grows(declaration, name))}
@@ -48,13 +50,6 @@ def judge(
         yield "drift", AT_LEAST if lost else "", certain
     if rest := {name: number for name, number in found.items() if number and name not in lost}:
         yield "unknown", EXPIRED, rest
-
-
-def _score_apart(declaration: Declaration, missing: Mapping[str, Number]) -> Number:
-    """How much a group's score differs from the measure that it repeats."""
-    if not isinstance(declaration, Aggregate) or declaration.ranking is None:
-        return 0
-    return missing.get(SCORE, 0) - missing.get(declaration.ranking.measure, 0)
 
 
 def _grows(declaration: Declaration, attribute: str) -> bool:

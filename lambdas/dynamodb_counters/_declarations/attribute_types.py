@@ -14,16 +14,10 @@ from typing import Any, Final
 from dynamodb_counters.errors import InvalidArgumentError
 
 _SCALARS: Final[dict[Any, tuple[type, str | None]]] = {
-    str: (str, None),
-    int: (int, None),
-    Decimal: (Decimal, None),
+    **{kind: (kind, None) for kind in (str, int, Decimal, bool, bytes, dict, object)},
     float: (Decimal, None),
-    bool: (bool, None),
-    bytes: (bytes, None),
     datetime: (str, "date-time"),
     date: (str, "date"),
-    dict: (dict, None),
-    object: (object, None),
     Any: (object, None),
 }
 """Type and format of the attribute."""

@@ -95,7 +95,6 @@ class Distinct(Composite):
         How long a group goes on counting after the end of the minute, hour, day or month in its key. Its members are
         deleted by TTL three days after that, its number stays. A later event, correction or deletion is late: dropped,
         and metered. Needs ``on_expiry="keep"``. Default None: members are kept for good.
-
     pages : bool, optional
         Whether members share pages, and groups too, as in `Aggregate`. Default False.
 

@@ -95,16 +95,14 @@ def _keys(part: Declaration | Event) -> list[_Key]:
     own = [(part._pk_template, part._sk_template)]
     if isinstance(part, Aggregate) and part.pages:
         shelf = "".join(f"{{{field}}}#" for field in part._sk_template.fields[: part._shelved])
-        pk, sk = f"{part.pk}{PARTITION_MARK}{{partition}}", f"{schema.PAGE_PREFIX}{part.name}#{shelf}{{page}}"
-        return [_key(pk, sk)]
+        return [_key(f"{part.pk}{PARTITION_MARK}{{partition}}", f"{schema.PAGE_PREFIX}{part.name}#{shelf}{{page}}")]
     if not isinstance(part, Event) or part.packed is None:
         return own
     layouts = [*part.packed._layouts]
     first, pk = layouts[-1], f"{schema.PACK_PREFIX}{part.name}"
-    chunks = [(f"{pk}#{{part}}", "{bucket}#{number}"), (pk, schema.LAYOUT)]
+    packed = [_key(f"{pk}#{{part}}", "{bucket}#{number}"), _key(pk, schema.LAYOUT)]
     if any(layout.tenant is not None for layout in layouts):
-        chunks.append((f"{pk}#{{part}}#{{tenant}}", "{bucket}#{number}"))
-    packed = [_key(pk, sk) for pk, sk in chunks]
+        packed.append(_key(f"{pk}#{{part}}#{{tenant}}", "{bucket}#{number}"))
     return packed if first.since is None else [*own, *packed]
 
 
@@ -124,8 +122,7 @@ def _require_shown(declaration: Declaration) -> None:
 
 def _require_not_reserved(part: Declaration | Event, keys: Iterable[_Key]) -> None:
     for pk, _ in keys:
-        reserved = pk.first_overlapping(_RESERVED)
-        if reserved is not None:
+        if (reserved := pk.first_overlapping(_RESERVED)) is not None:
             raise InvalidArgumentError("pk", part.pk, f"a key that cannot match the reserved {reserved.text!r}")
 
 

@@ -112,13 +112,10 @@ class Attribute:
 
     def _require_fitting(self) -> None:
         """Refuse what says nothing about values of the type."""
-        fits = {
-            "pattern": (str,),
-            "format": (str,),
-            "minimum": _NUMBERS,
-            "maximum": _NUMBERS,
-            "min_length": (str, list),
-            "max_length": (str, list),
+        fits: dict[str, tuple[type, ...]] = {
+            **dict.fromkeys(("pattern", "format"), (str,)),
+            **dict.fromkeys(("minimum", "maximum"), _NUMBERS),
+            **dict.fromkeys(("min_length", "max_length"), (str, list)),
             "of": (list,),
             "attributes": (dict,),
         }

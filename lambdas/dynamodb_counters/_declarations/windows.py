@@ -66,7 +66,7 @@ class Window:
         How long a bucket is kept after its end. Default None: for good.
     measure : Count, Sum or TimeWeighted, optional
         Number to keep. Default ``Count()``.
-    where, on_expiry
+    where, on_expiry, on_change
         As in `Aggregate`.
     late : {"drop", "quarantine"}, optional
         Treatment of an event whose bucket's retention is over; either way a metric counts it. Default ``"drop"``.
@@ -80,8 +80,6 @@ class Window:
     tiers : tuple of {"minute", "hour", "day", "month"}, optional
         The buckets to keep, finest first. Default: those that cost least. Set it to keep the tiers of a window that has
         counted when `longest` changes: others wait for a backfill, or, with ``on_change="keep"``, lack what was before.
-    on_change
-        As in `Aggregate`.
 
     Examples
     --------

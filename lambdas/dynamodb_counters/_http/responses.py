@@ -1,10 +1,13 @@
-"""Powertools responses: JSON, problem details, and conditional ones with an ETag."""
+"""Powertools responses: JSON, problem details, conditional ones with an ETag, and the files of the live page."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 from collections.abc import Mapping
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import Response
@@ -15,12 +18,27 @@ from dynamodb_counters._http.problems import PROBLEM_JSON, ProblemError
 JSON: Final = "application/json"
 NO_STORE: Final = "no-store"
 
+DIRECTORY: Final = Path(__file__).resolve().parents[1] / "page"
+
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+_KINDS: Final = {".css": "css", ".html": "html", ".js": "javascript"}
+FILES: Final = frozenset(
+    {"beacon.js", "chart.js", "formats.js", "index.html", "page.css", "page.js", "uplot.css", "uplot.js"}
+)
+SETTINGS: Final = "settings.json"
+
 
 def json_response(body: Mapping[str, Any], status: HTTPStatus = HTTPStatus.OK) -> Response[str]:
     return Response(status, JSON, write_json(body), {"Cache-Control": NO_STORE})
 
 
-def etag_response(text: str, content_type: str, headers: Mapping[str, str], if_none_match: str | None) -> Response[str]:
+def etag_response(
+    text: str, headers: Mapping[str, str], if_none_match: str | None, content_type: str = JSON
+) -> Response[str]:
     """Respond with an ``ETag``; 304 without a body if the request's ``If-None-Match`` lists it."""
     etag = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
     all_headers = {**headers, "ETag": etag}
@@ -34,3 +52,22 @@ def problem_response(error: ProblemError) -> Response[str]:
     if error.status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = "1"
     return Response(error.status, PROBLEM_JSON, write_json(error.body), headers)
+
+
+def page_response(name: str, if_none_match: str | None) -> Response[str]:
+    """Serve a file of the page; ``settings.json`` comes from the function's environment."""
+    settings = os.environ.get("PAGE")
+    if settings is None or name not in (*FILES, SETTINGS):
+        raise ProblemError(HTTPStatus.NOT_FOUND, f"no page file {name!r}")
+    headers = {
+        # Revalidated on each load; usually 304. After a deployment no browser mixes new modules with old ones.
+        "Cache-Control": "no-cache",
+        "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+    }
+    if name == SETTINGS:
+        return etag_response(json.dumps(json.loads(settings)), headers, if_none_match)
+    file = DIRECTORY / name
+    kind = f"text/{_KINDS[file.suffix]}; charset=utf-8"
+    return etag_response(file.read_text(encoding="utf-8"), headers, if_none_match, kind)

@@ -132,7 +132,7 @@ def _redrive(
         if not (problems or keep or dry_run):
             bucket.delete(key)
     except (CountersError, ClientError, BotoCoreError, TimeoutError) as error:
-        return replace(done, skipped=0, left=0, problem=_told(error))
+        return replace(done, skipped=0, left=0, problem=f"{type(error).__name__}: {error}")
     return replace(done, problem="; ".join(problems) or None)
 
 
@@ -158,7 +158,3 @@ def _unknown(stream: str, table_name: str, control: Control) -> str | None:
         f"invalid stream={stream!r}: expected a stream of {' or '.join(known)}, which this table counts; if it was "
         "restored from that, run `counters restore` first"
     )
-
-
-def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"

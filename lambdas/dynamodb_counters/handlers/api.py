@@ -19,14 +19,13 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declaration, Event, Quota
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._http.gateway_requests import MAX_BODY_BYTES, body_text, bound_values, parse_body, well_formed
-from dynamodb_counters._http.live_page import page_response
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.parameters import PATHS
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._http.quota_resources import QuotaResources
 from dynamodb_counters._http.resources import CountResources
-from dynamodb_counters._http.responses import JSON, NO_STORE, etag_response, json_response, problem_response
+from dynamodb_counters._http.responses import NO_STORE, etag_response, json_response, page_response, problem_response
 from dynamodb_counters._http.time_limits import time_limit
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError, UnavailableError, UncountedError
@@ -100,7 +99,7 @@ def _cached(body: dict[str, Any], *, is_callers: bool = False) -> Response[str]:
         return json_response(body)
     if is_callers:
         headers = {"Cache-Control": headers["Cache-Control"].replace("public", "private"), "Vary": "Authorization"}
-    return etag_response(write_json(body), JSON, headers, _if_none_match())
+    return etag_response(write_json(body), headers, _if_none_match())
 
 
 def _if_none_match() -> str | None:

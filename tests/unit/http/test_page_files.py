@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from dynamodb_counters._http import live_page as page
+from dynamodb_counters._http import responses as page
 from dynamodb_counters.handlers import api
 from simulation.handler_process import LAMBDA_CONTEXT
 from tests.unit.http.handlers import call_api, environment, request

@@ -14,7 +14,7 @@ from aws_cdk import aws_lambda as lambda_
 from cdk_dynamodb_counters import CountersLayer, runtime_code
 from cdk_dynamodb_counters._staging import staged_code
 from cdk_dynamodb_counters.function_options import RUNTIMES
-from dynamodb_counters._http import live_page as page
+from dynamodb_counters._http import responses as page
 from tests.unit.infra.support import PROJECT
 
 IMPORTED = (
