@@ -1,8 +1,4 @@
-"""A backfill: the next generations of some declarations, brought to where they would be had they always been counted.
-
-Open: an era in which they are counted, from a time that every process knows of before it comes. Scan, drain. Add the
-baseline to each group, once. Complete: readers use them.
-"""
+"""A backfill: next generations of some declarations, brought to where they would be had they always been counted."""
 
 from __future__ import annotations
 

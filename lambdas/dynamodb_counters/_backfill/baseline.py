@@ -1,4 +1,4 @@
-"""The baseline: what all items together had contributed at the cut, summed up per group.
+"""The baseline: what all items together had contributed at one moment, the run's cut, summed up per group.
 
 The earliest change of an item after the cut shows what it had contributed before; the scan shows it for the others.
 Parts are worked off one by one, so that memory is bounded however many items and groups there are.

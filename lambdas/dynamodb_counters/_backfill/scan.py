@@ -1,8 +1,4 @@
-"""The scan: each item's contribution, page by page, each page sealed before the next is read.
-
-A page is put only if it is not there: of two workers, or of one that was killed and its successor, everybody goes on
-from the page that stands.
-"""
+"""The scan: each item's contribution, page by page, each page sealed before the next is read."""
 
 from __future__ import annotations
 
@@ -129,9 +125,7 @@ class Scan:
         item = run_item(scan_key(self.run.id, segment.number, segment.page), values, self.table.clock())
         if "LastEvaluatedKey" in answer:
             item[_END] = {"M": answer["LastEvaluatedKey"]}
-        self._seal(segment, item, units)
-
-    def _seal(self, segment: _Segment, item: dict[str, Any], units: float) -> None:
+        # Everybody goes on from the page that stands: two workers, or one that was killed and its successor.
         is_first, written = paid_write(self.table, "put_item", **put_as_seen(self.table.name, item, {}, ()))
         self.pace.spend(units + written)
         if is_first:

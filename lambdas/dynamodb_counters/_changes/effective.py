@@ -89,8 +89,12 @@ class _Merge:
         self._past = past
         self._promised = reads
         self._held: dict[str, dict[int, Declaration]] = {}
-        self._reads: dict[str, int] = {}
-        self._hold(effective, reads)
+        for each in effective:
+            self._held.setdefault(base_name(each.name), {})[generation_number(each.name)] = each
+        self._reads = {name: reads.get(name, 0) for name in self._held}
+        for name, numbers in self._held.items():
+            if self._reads[name] not in numbers:
+                self._reads[name] = min(numbers)
         self._new_items: dict[str, Items] = {}
         self._taken = {each.source.name for each in effective if isinstance(each.source, Items)}
         self._kinds: dict[str, Kind] = {}
@@ -116,14 +120,6 @@ class _Merge:
             {name: self._change(name) for name in sorted(self._kinds)},
             {name: number for name, number in reads if number},
         )
-
-    def _hold(self, effective: Iterable[Declaration], reads: Mapping[str, int]) -> None:
-        for each in effective:
-            self._held.setdefault(base_name(each.name), {})[generation_number(each.name)] = each
-        self._reads = {name: reads.get(name, 0) for name in self._held}
-        for name, numbers in self._held.items():
-            if self._reads[name] not in numbers:
-                self._reads[name] = min(numbers)
 
     def _decide(self, name: str) -> None:
         """Choose the generations of a name that stay, and by which definitions they may be folded, best first."""

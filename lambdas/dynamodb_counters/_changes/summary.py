@@ -1,8 +1,4 @@
-"""Declarations in plain words, aspect by aspect, for people who read a diff. Pure.
-
-The same declaration reads the same everywhere. Aspects that may change are shown at their default, too: a diff then
-has both.
-"""
+"""Declarations in plain words, aspect by aspect, for people who read a diff; defaults, too: these may change. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +15,6 @@ from dynamodb_counters._declarations.windows import Window
 
 Words: TypeAlias = dict[str, Any]
 """Texts by aspect; what is kept has one text a measure."""
-
 
 _EXPIRED: Final = {"keep": "stay counted", "subtract": "are taken back", "tally": "move into the tally"}
 

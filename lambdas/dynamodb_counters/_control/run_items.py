@@ -1,8 +1,4 @@
-"""Runs: backfills and verifications, which go on apart from the counting, and the items they keep in the table. Pure.
-
-A run's log keeps what the changed items of each batch had contributed before. With what a scan reads, it gives each
-item's contribution at one moment, the run's cut, whatever happened while the scan went on.
-"""
+"""Runs: backfills and verifications, which go on apart from the counting, and the items that they keep. Pure."""
 
 from __future__ import annotations
 

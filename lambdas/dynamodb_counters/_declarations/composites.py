@@ -23,7 +23,6 @@ from dynamodb_counters.errors import InvalidArgumentError
 MEMBERS: Final = "-members"
 """End of the name of the aggregate that counts the members of a `Distinct`."""
 
-
 _SHARED: Final = ("where", "on_expiry", "max_groups", "on_change", "retention")
 """Arguments of a composite that are those of its parts, as far as it has them."""
 
@@ -152,15 +151,10 @@ class Distinct(Composite):
     @property
     def total(self) -> Aggregate:
         """The aggregate that counts members, in the measure ``distinct``."""
+        pk, sk, pages = self.pk, self.sk, self._paged(self.sk)
+        where, on_change = Attr("items").ge(1), self.on_change
         return Aggregate(
-            self.name,
-            self._members,
-            pk=self.pk,
-            sk=self.sk,
-            distinct=Count(),
-            where=Attr("items").ge(1),
-            on_change=self.on_change,
-            pages=self._paged(self.sk),
+            self.name, self._members, pk=pk, sk=sk, distinct=Count(), where=where, on_change=on_change, pages=pages
         )
 
     @property

@@ -20,7 +20,6 @@ from dynamodb_counters.errors import InvalidArgumentError, UnknownMeasureError
 
 Key: TypeAlias = dict[str, dict[str, str]]
 
-
 Given: TypeAlias = Mapping[str, object] | None
 """A group as a call states it in one mapping; None if it does so by keyword."""
 

@@ -30,9 +30,7 @@ _ADVICE: Final[dict[type, tuple[str, str]]] = {
     str: ("a name", "pass the declaration itself"),
 }
 
-
 Read: TypeAlias = Literal["get", "active", "distribution", "distributions", "extremes"]
-
 
 TIMED: Final = ("active", "distributions")
 """Reads over spans of time."""

@@ -160,8 +160,7 @@ def _free_port(wanted: int) -> int:
             probe.bind((_HOST, wanted))
         except OSError as error:
             raise EmulatorError(f"invalid port={wanted}: expected a free one ({error.strerror})") from error
-        port: int = probe.getsockname()[1]
-        return port
+        return int(probe.getsockname()[1])
 
 
 def _wait_until_ready(emulator: Emulator, process: subprocess.Popen[bytes], output: IO[bytes]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any, Final, TypeAlias
@@ -35,7 +35,9 @@ class TableCounts:
         self.declared(declarations)
 
     def changed(self) -> Counts:
-        items = [] if self.is_too_large else list(islice(self._items(), MOST_ITEMS + 1))
+        pages = self._client.get_paginator("scan").paginate(TableName=self.table, ConsistentRead=True)
+        scanned = (item for page in pages for item in page["Items"])
+        items = [] if self.is_too_large else list(islice(scanned, MOST_ITEMS + 1))
         self.is_too_large |= len(items) > MOST_ITEMS
         if self.is_too_large:
             return {}
@@ -47,10 +49,6 @@ class TableCounts:
     def declared(self, declarations: tuple[Declaration, ...]) -> None:
         """Count by other declarations from now on."""
         self._declared = {one.name: one for one in declarations if not one.name.endswith(MEMBERS)}
-
-    def _items(self) -> Iterator[Mapping[str, Any]]:
-        for page in self._client.get_paginator("scan").paginate(TableName=self.table, ConsistentRead=True):
-            yield from page["Items"]
 
     def _groups(self, items: list[Mapping[str, Any]]) -> Counts:
         wanted: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Aggregate, Mapping[str, str]]] = {}

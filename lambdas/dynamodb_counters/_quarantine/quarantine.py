@@ -1,7 +1,4 @@
-"""Quarantine as the aggregator uses it: keep what cannot be counted, once, however often it is delivered.
-
-A record is folded by the declarations of its time, so every delivery quarantines the same images under the same ids.
-"""
+"""Quarantine as the aggregator uses it: keep what cannot be counted, once, however often it is delivered."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ class Quarantine:
         return answers.count(None)
 
     def keep_one(self, shard: str, image: Unfoldable, state: str = WAITING) -> dict[str, Any] | None:
-        """Keep an image; return the entry that is there already."""
+        """Keep an image; return the entry that is there already: every delivery folds alike, and so names it alike."""
         content = {RECORD: pack(image.record), STATE: {"S": state}}
         item = self.item(shard, image.entry_id, image.reason, content, image.names)
         return self.put({**item, TTL: {"N": str(self._expires_at(image.record))}})

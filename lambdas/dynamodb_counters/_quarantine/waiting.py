@@ -42,8 +42,7 @@ def waiting_in_quarantine(table: Table, retention_seconds: float) -> Waiting:
     for item in _entries(table):
         if item.get(STATE) != {"S": WAITING} or "N" not in item.get(TTL, {}):
             continue
-        expires_at = float(item[TTL]["N"])
-        if expires_at <= now:
+        if (expires_at := float(item[TTL]["N"])) <= now:
             continue
         found.count += 1
         found.expiring += expires_at - now < _SOON
@@ -63,21 +62,18 @@ def waiting_in_bucket(s3: Any, bucket: str, now: float, retention_seconds: float
 def _entries(table: Table) -> Iterator[Image]:
     units = 0.0
     for pk in PARTITIONS:
-        start: dict[str, Any] = {}
-        while units < MOST_READ_UNITS:
-            page: Any = table.client.query(
-                TableName=table.name,
-                KeyConditionExpression=f"{PK} = :pk",
-                ExpressionAttributeValues={":pk": {"S": pk}},
-                Limit=_PAGE,
-                **start,
-            )
+        pages = table.client.get_paginator("query").paginate(
+            TableName=table.name,
+            KeyConditionExpression=f"{PK} = :pk",
+            ExpressionAttributeValues={":pk": {"S": pk}},
+            PaginationConfig={"PageSize": _PAGE},
+        )
+        for page in pages:
             yield from page["Items"]
             # Eventually consistent: half a unit for 4 KB.
             units += max(1, math.ceil(sum(map(item_bytes, page["Items"])) / _BLOCK_BYTES)) / 2
-            if "LastEvaluatedKey" not in page:
-                break
-            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+            if units >= MOST_READ_UNITS:
+                return
 
 
 def _created(item: Mapping[str, Any], otherwise: float) -> float:

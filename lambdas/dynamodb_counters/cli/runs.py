@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
 from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.state import COMPLETE
-from dynamodb_counters._backfill.wiring import make_runner
+from dynamodb_counters._backfill.wiring import Kind, make_runner
 from dynamodb_counters.cli.arguments import ABOVE_0
 from dynamodb_counters.cli.session import Session, options
 from dynamodb_counters.cli.show.progress import progress_on
@@ -24,9 +24,6 @@ _COUNTED: Final = {
     "comparing": "groups",
 }
 """The unit of progress in each phase."""
-
-Kind = TypeVar("Kind", bound=Runner)
-
 
 with_pace: Final = options(
     click.option("--segments", type=click.IntRange(1, 100), default=4, help="Scanned at once."),

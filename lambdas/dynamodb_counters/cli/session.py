@@ -106,12 +106,11 @@ class Session:
 
     def find_timed(self, name: str) -> Window | Aggregate:
         """The declaration with a name that is read over spans of time: a window, or an aggregate with a read for it."""
-        timed = self._found(
-            name,
-            "window",
-            lambda one: isinstance(one, Window) or (isinstance(one, Aggregate) and read_by(one) in TIMED),
-        )
-        return cast("Window | Aggregate", timed)
+
+        def is_timed(one: object) -> bool:
+            return isinstance(one, Window) or (isinstance(one, Aggregate) and read_by(one) in TIMED)
+
+        return cast("Window | Aggregate", self._found(name, "window", is_timed))
 
     def _found(self, name: str, what: str, fits: Callable[[object], bool]) -> Any:
         declared = list(with_sources(self.declarations))

@@ -75,8 +75,7 @@ def _post_events() -> Response[str]:
         messages = queue_messages(texts)
     # Some messages may be in the queue already; their events become duplicates, which are not counted.
     detail = "the events could not be queued; resend all of them"
-    taken: MessageAttributeValueTypeDef = {"DataType": "Number", "StringValue": str(int(now))}
-    told = {"taken": taken}
+    told: Mapping[str, MessageAttributeValueTypeDef] = {"taken": {"DataType": "Number", "StringValue": str(int(now))}}
     try:
         with time_limit(app.lambda_context.get_remaining_time_in_millis() / 1000, detail):
             for message in messages:

@@ -34,7 +34,6 @@ _Work: TypeAlias = Callable[[Table, Quarantined], bool]
 _Action: TypeAlias = tuple[str, _Work, str]
 """The verb of what is done to entries, the work on each, and the question before it; "" for none."""
 
-
 _WANTED: Final = options(
     click.option("--reason", metavar="TEXT", help="Entries whose reason contains this."),
     click.option("--declaration", metavar="NAME", help="Entries that this declaration could not count."),

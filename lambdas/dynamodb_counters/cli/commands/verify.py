@@ -21,7 +21,6 @@ from dynamodb_counters.errors import BackfillError
 
 _MOST_ROWS: Final = 100
 
-
 verifying: Final = options(
     click.argument("names", nargs=-1, metavar="[NAME]…"),
     with_manner,

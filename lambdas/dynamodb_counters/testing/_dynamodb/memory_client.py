@@ -22,7 +22,6 @@ from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, 
 _INSERT: Final = re.compile(r"""INSERT INTO "([^"]+)" VALUE \{(.*)\}""", re.DOTALL)
 _NAME: Final = re.compile(r"'((?:[^']|'')*)':\?")
 
-
 _PAGES: Final = {
     "input_token": "ExclusiveStartKey",
     "output_token": "LastEvaluatedKey",
