@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -33,8 +34,10 @@ from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.function_options import FunctionOptions, options_of
 from cdk_dynamodb_counters.live_page import LivePage
 from dynamodb_counters._declarations import (
+    Aggregate,
     Declarable,
     Declaration,
+    Distinct,
     Event,
     Quota,
     Window,
@@ -42,6 +45,7 @@ from dynamodb_counters._declarations import (
 )
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._declarations.kinds import group_fields, read_by
+from dynamodb_counters._declarations.thresholds import watched
 from dynamodb_counters._http.parameters import OPTIONS, RESERVED, RESERVED_OF_EVENTS, RESERVED_OF_WINDOWS
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -51,7 +55,7 @@ _GET: Final = apigateway.HttpMethod.GET
 class CounterApi(Observed, HttpMetrics):
     """Serves counts over HTTP: groups, batches, windows, series, leaderboards and all that is declared besides.
 
-    If asked, events and quotas, too.
+    If asked, events, quotas and limits, too.
 
     Parameters
     ----------
@@ -66,6 +70,9 @@ class CounterApi(Observed, HttpMetrics):
         Events that clients may list, one by one; each name only once in `shown` and `events`. Default: none.
     quotas : sequence of Quota, optional
         Quotas that clients may take calls from, give calls back to, and look at. Default: none.
+    limits : sequence of Aggregate or Distinct, optional
+        Which of `shown` have groups whose limits callers with IAM permission may set, whatever the `authorizer`; none
+        with `tenant`. Default: none.
     authorizer : IHttpRouteAuthorizer, optional
         Who may read, and change quotas. ``HttpNoneAuthorizer()`` makes the API public. Default: callers with IAM
         permission.
@@ -110,6 +117,7 @@ class CounterApi(Observed, HttpMetrics):
         shown: Sequence[Declarable],
         events: Sequence[Event] = (),
         quotas: Sequence[Quota] = (),
+        limits: Sequence[Aggregate | Distinct] = (),
         authorizer: apigateway.IHttpRouteAuthorizer | None = None,
         tenant: Mapping[str, str] | None = None,
         page: LivePage | None = None,
@@ -135,6 +143,7 @@ class CounterApi(Observed, HttpMetrics):
         require_authorizer(authorizer)
         bound = require_tenant(tenant, authorizer)
         require_served(bound, (*declarations, *readable, *changeable))
+        limited = _require_limits(limits, declarations, bound)
         _require_page(page, authorizer, declarations)
         require_duration("cache_age", cache_age, Duration.seconds(0), Duration.days(1))
         require_origins("allow_origins", allow_origins)
@@ -159,12 +168,13 @@ class CounterApi(Observed, HttpMetrics):
             lambda: [one.name for one in declarations if one not in registration.declarations],
             "this API shows",
         )
+        methods = [apigateway.CorsHttpMethod.GET, apigateway.CorsHttpMethod.POST]
         self._http_api = build_api(
             self,
             options,
             description="Serves counts",
             allow_origins=allow_origins,
-            allow_methods=[apigateway.CorsHttpMethod.GET, apigateway.CorsHttpMethod.POST],
+            allow_methods=[*methods, apigateway.CorsHttpMethod.PUT] if limited else methods,
             throttle_rate=throttle_rate,
             throttle_burst=throttle_burst,
         )
@@ -179,12 +189,16 @@ class CounterApi(Observed, HttpMetrics):
             environment["EVENTS"] = encode(readable, attributes=True)
         if changeable:
             environment["QUOTAS"] = encode(changeable)
+        if limited:
+            environment["LIMITS"] = json.dumps(limited, separators=(",", ":"))
         if page is not None:
             environment["PAGE"] = page._settings
         role = build_role(self, "Role", "Reads a table's counts")
         table.grant_read(role)
         if changeable:
             table.grant_leases(role)
+        if limited:
+            table.grant_limits(role)
         acknowledge_resource(role, "Only the indexes of this table.", f"{table.table_arn}/index/*")
         self._function = build_function(
             self,
@@ -197,7 +211,7 @@ class CounterApi(Observed, HttpMetrics):
             timeout=timeout,
             page=page is not None,
         )
-        self._build_routes(authorizer, quotas=bool(changeable), page=page is not None)
+        self._build_routes(authorizer, quotas=bool(changeable), limits=bool(limited), page=page is not None)
         subject = "counts and the events" if readable else "counts"
         changes = ", use up its quotas" if changeable else ""
         risk = f"anybody can read the {subject} it shows{changes}, and each request costs you money."
@@ -210,7 +224,9 @@ class CounterApi(Observed, HttpMetrics):
         """The API; pass it to `EventIngest` to serve both from one."""
         return self._http_api
 
-    def _build_routes(self, authorizer: apigateway.IHttpRouteAuthorizer, *, quotas: bool, page: bool) -> None:
+    def _build_routes(
+        self, authorizer: apigateway.IHttpRouteAuthorizer, *, quotas: bool, limits: bool, page: bool
+    ) -> None:
         integration = integrations.HttpLambdaIntegration("Reads", self._function)
         routes = [("/v1/{proxy+}", _GET), ("/v1/batch", apigateway.HttpMethod.POST), ("/openapi.json", _GET)]
         if quotas:
@@ -221,6 +237,14 @@ class CounterApi(Observed, HttpMetrics):
             routes += [("/", _GET), ("/page/{name}", _GET)]
         for path, method in routes:
             self._http_api.add_routes(path=path, methods=[method], integration=integration, authorizer=authorizer)
+        if limits:
+            # A permission to read, which anybody may have, is none to set limits.
+            self._http_api.add_routes(
+                path="/v1/aggregates/{name}/limit",
+                methods=[apigateway.HttpMethod.PUT],
+                integration=integration,
+                authorizer=authorizers.HttpIamAuthorizer(),
+            )
 
     def _alarm_specs(self) -> tuple[AlarmSpec, ...]:
         return (
@@ -286,6 +310,22 @@ def _require_quotas(quotas: Sequence[Quota]) -> tuple[Quota, ...]:
             raise InvalidArgumentError("quotas", f"{quota.name}.tz", allowed)
         found[quota.name] = quota
     return tuple(found[name] for name in sorted(found))
+
+
+def _require_limits(limits: object, shown: Sequence[Declaration], tenant: Mapping[str, str]) -> list[str]:
+    names: list[str] = []
+    for each in require_sequence("limits", limits, "a list of Aggregate or Distinct"):
+        try:
+            aggregate = watched(each)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError("limits", each, error.expected) from None
+        if aggregate not in shown or aggregate.name in names:
+            raise InvalidArgumentError("limits", aggregate.name, "declarations listed in shown, each only once")
+        names.append(aggregate.name)
+    if names and tenant:
+        allowed = "none with tenant: a customer sets no limit, its own included; give operators another CounterApi"
+        raise InvalidArgumentError("limits", names, allowed)
+    return sorted(names)
 
 
 def _require_page(

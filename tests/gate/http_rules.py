@@ -98,9 +98,10 @@ def stages_are_throttled(template: Template) -> Iterator[str]:
 
 @rule("apigateway/latest/developerguide/http-api-access-control.html")
 def caches_keep_what_is_protected_private(template: Template) -> Iterator[str]:
-    """A shared cache must not answer for an authorizer."""
+    """A shared cache must not answer for an authorizer; it answers no changes."""
     for function in template.each("Lambda::Function"):
-        protected = any(_authorization(route) != "NONE" for route in template.routes_to(function))
+        kept = [route for route in template.routes_to(function) if not str(route["RouteKey"]).startswith("PUT ")]
+        protected = any(_authorization(route) != "NONE" for route in kept)
         if protected and str(variables(function).get("CACHE_CONTROL", "")).startswith("public"):
             yield f"{function.id}: answers are public behind an authorizer"
 

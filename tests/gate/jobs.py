@@ -154,14 +154,17 @@ def read(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
         assert answer["statusCode"] == 200, (one, answer)
 
 
-def read_and_take(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
-    """Ask for everything that is served, and take and give back calls of a quota."""
+def read_and_change(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
+    """Ask for everything that is served, take and give back calls of a quota, and set a limit."""
     read(invoke, rules, process)
     for change, members in (("take", {"id": "a"}), ("take", {"id": "a"}), ("give-back", {"lease": "a"})):
         body = json.dumps({"values": {"customer": str(process)}, **members})
         answer = invoke(request("POST", f"/v1/quotas/calls/{change}", body=body, headers=_JSON))
         assert answer["statusCode"] == 200, answer
     answer = invoke(request("GET", "/v1/quotas/calls", "customer=0"))
+    assert answer["statusCode"] == 200, answer
+    body = json.dumps({"values": {"url": "/"}, "limit": 5})
+    answer = invoke(request("PUT", "/v1/aggregates/views/limit", body=body, headers=_JSON))
     assert answer["statusCode"] == 200, answer
 
 
@@ -177,11 +180,11 @@ JOBS: Final[dict[str, Callable[[Invoke, list[dict[str, Any]], int], None]]] = {
     "notifier": notify,
     "ingest_http": receive,
     "api": read,
-    "api, quotas": read_and_take,
+    "api, quotas": read_and_change,
 }
 DECLARED: Final[dict[str, dict[str, str]]] = {
     "aggregator": {"DECLARATIONS": encode((ROLLING, VIEWS))},
     "ingest_http": {"DECLARATIONS": PLAIN, "MAX_BODY_BYTES": "1000000"},
-    "api": {"DECLARATIONS": encode((ROLLING, VIEWS)), "EVENTS": encode((HIT, VIEW))},
+    "api": {"DECLARATIONS": encode((ROLLING, VIEWS)), "EVENTS": encode((HIT, VIEW)), "LIMITS": '["views"]'},
 }
 """Declarations of the handlers instead of the template's: all that they know."""

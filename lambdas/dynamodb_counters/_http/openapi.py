@@ -64,6 +64,7 @@ _STANDING: Final = {
     "complete": {"type": "boolean", "description": "Whether all there is has been counted"},
     "as_declared": {"type": "boolean", "description": "False while counts follow an older definition"},
 }
+_LIMITED: Final = {"limit": {**_NUMBER, "description": "Limit of the group, if it has one"}}
 _COUNT: Final = {"count": _NUMBER, "start": _TIME, "end": _TIME, **_STANDING}
 _STATEMENT: Final = {
     "adjustment": {**_NUMBER, "description": "Changes of the closed periods before this one"},
@@ -76,8 +77,11 @@ def openapi(
     declarations: Iterable[Declaration | Event],
     tenant: Mapping[str, str] = MappingProxyType({}),
     quotas: Iterable[Quota] = (),
+    limited: Collection[str] = (),
 ) -> Json:
     """Describe an API in OpenAPI 3.0; the parameters of `tenant` are bound to claims of the caller.
+
+    Limits can be set of the aggregates whose names are `limited`.
 
     >>> sorted(openapi([])["paths"])
     ['/openapi.json']
@@ -92,6 +96,8 @@ def openapi(
         else:
             paths |= _aggregate_paths(declared) if isinstance(declared, Aggregate) else _window_paths(declared)
             counted.append(declared)
+        if isinstance(declared, Aggregate) and declared.name in limited:
+            paths |= _limit_path(declared)
     if counted:
         paths["/v1/batch"] = _post_batch(counted)
     if tenant:
@@ -100,7 +106,7 @@ def openapi(
                 _bind(operation, tenant)
     schemas = {
         "Problem": _object({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT}),
-        "Group": _object({"aggregate": _TEXT, "values": _TEXTS, "measures": {"type": "object"}, **_STANDING}),
+        "Group": _object({"aggregate": _TEXT, "values": _TEXTS, "measures": {"type": "object"}, **_STANDING}, _LIMITED),
         "Span": _object({"window": _TEXT, "values": _TEXTS, **_COUNT}, _STATEMENT),
     }
     info = {"title": "Counters", "version": "1"}
@@ -122,7 +128,8 @@ def _aggregate_paths(aggregate: Aggregate) -> Json:
         answer = _object({"distribution": _TEXT, "values": values, **told})
         return _get(read, aggregate, fields, answer)
     measures = _object({measure: _measure(kind) for measure, kind in aggregate.measures.items()})
-    group = _object({"aggregate": _TEXT, "values": values, "measures": measures, **_STANDING})
+    limited = _LIMITED if aggregate.write_shards == 1 else {}
+    group = _object({"aggregate": _TEXT, "values": values, "measures": measures, **_STANDING}, limited)
     paths = _get("get", aggregate, fields, group)
     if aggregate.write_shards == 1:
         page = _object({"groups": _array(group), "next": _NEXT})
@@ -132,6 +139,15 @@ def _aggregate_paths(aggregate: Aggregate) -> Json:
         ranked = _object({"aggregate": _TEXT, "ranked": entries})
         paths |= _get("top", aggregate, leaderboard_fields(aggregate), ranked)
     return paths
+
+
+def _limit_path(aggregate: Aggregate) -> Json:
+    name, values = aggregate.name, _values(aggregate.fields)
+    limit = {**_NUMBER, "nullable": True, "description": "Above 0; null for none"}
+    group = {"values": {**values, "additionalProperties": False}} if aggregate.fields else {}
+    answer = _object({"aggregate": _TEXT, "values": values, "limit": limit})
+    path = _post(f"Set the limit of a group of {name}", f"limit_{name}", _body({**group, "limit": limit}, {}), answer)
+    return {f"/v1/aggregates/{name}/limit": {"put": path["post"]}}
 
 
 def _window_paths(window: Window) -> Json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from itertools import accumulate
@@ -64,11 +64,19 @@ _Counted = TypeVar("_Counted")
 class CountResources:
     """The counts of the given declarations, and the given events; no others can be requested.
 
-    Every request says which fields the caller's claims have `bound`, and gets nothing of others' values.
+    Every request says which fields the caller's claims have `bound`, and gets nothing of others' values. Limits can be
+    set of the aggregates whose names are `limited`.
     """
 
-    def __init__(self, counters: Counters, declarations: Iterable[Declaration | Event], clock: Clock) -> None:
+    def __init__(
+        self,
+        counters: Counters,
+        declarations: Iterable[Declaration | Event],
+        clock: Clock,
+        limited: Collection[str] = (),
+    ) -> None:
         self._counters = counters
+        self._limited = limited
         self._table = counters._table  # noqa: SLF001 - the readers of many windows at once
         self._clock = clock
         self._served = dict[str, dict[str, Declaration | Event]]()
@@ -79,6 +87,18 @@ class CountResources:
     def get(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         aggregate, parameters, values = self._asked("get", name, query_string, bound)
         return group_json(name, self._counters.get(aggregate, values, consistent=parameters.consistent()))
+
+    def set_limit(self, name: str, document: object, bound: Bound = _NONE) -> dict[str, Any]:
+        """Store a group's limit; null takes it away."""
+        if name not in self._limited:
+            available = ", ".join(self._limited) or "none"
+            raise ProblemError(HTTPStatus.NOT_FOUND, f"no limits of {name!r:.120} to set; available: {available}")
+        if not isinstance(document, Mapping) or not {"limit"} <= document.keys() <= {"limit", "values"}:
+            raise bad_request("invalid body: expected an object with members limit, values")
+        aggregate, limit = self._declared(name, "aggregates"), document["limit"]
+        values = body_values("values", document.get("values", {}), aggregate.fields, bound)
+        self._counters.set_limit(aggregate, limit, values)
+        return {"aggregate": name, "values": values, "limit": limit}
 
     def batch(self, document: object, bound: Bound = _NONE) -> dict[str, Any]:
         """Read groups of any aggregates and spans of any windows, as a request's body lists them."""
@@ -249,7 +269,8 @@ def _require_cost(spans: Sequence[Span]) -> None:
 
 def group_json(name: str, group: Group) -> dict[str, Any]:
     measures = plain_measures(group.measures)
-    return {"aggregate": name, "values": dict(group.values), "measures": measures, **_standing(group)}
+    limited = {} if group.limit is None else {"limit": group.limit}
+    return {"aggregate": name, "values": dict(group.values), "measures": measures, **limited, **_standing(group)}
 
 
 def plain_measures(measures: Mapping[str, Any]) -> dict[str, Any]:

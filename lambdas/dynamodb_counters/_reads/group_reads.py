@@ -114,7 +114,7 @@ class GroupReads(TableReads):
         Examples
         --------
         >>> counters.partition([RISK], region="emea")["risk-region"]  # doctest: +SKIP
-        [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True, as_declared=True)]
+        [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True, as_declared=True, limit=None)]
         """
         if isinstance(aggregates, Composite):
             raise InvalidArgumentError("aggregates", aggregates.name, "a sequence, of one declaration or several")

@@ -13,7 +13,7 @@ from dynamodb_counters._items.table_schema import LIMIT
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.increments import open_group, read_place
 from dynamodb_counters._writes.update_conditions import item_of, only_own, require_own
-from dynamodb_counters.errors import CountersError, InvalidArgumentError
+from dynamodb_counters.errors import InvalidArgumentError, UnavailableError
 
 
 def set_limit(
@@ -36,7 +36,7 @@ def set_limit(
         except table.client.exceptions.ConditionalCheckFailedException as refusal:
             require_own(item_of(refusal), layout.name)
             if place.is_right(item_of(refusal)):
-                raise CountersError("the page of the group has changed") from refusal
+                raise UnavailableError("the page of the group has changed") from refusal
         else:
             return
 

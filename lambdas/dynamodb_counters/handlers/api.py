@@ -37,7 +37,12 @@ app = APIGatewayHttpResolver()
 @cache
 def resources() -> CountResources:
     """Create the resources of the environment's declarations once per process."""
-    return CountResources(Counters(os.environ["TABLE_NAME"]), _served(), time.time)
+    return CountResources(Counters(os.environ["TABLE_NAME"]), _served(), time.time, _limited())
+
+
+def _limited() -> list[str]:
+    names: list[str] = json.loads(os.environ.get("LIMITS", "[]"))
+    return names
 
 
 def _served() -> tuple[Declaration | Event, ...]:
@@ -70,6 +75,7 @@ def _answered(answer: Callable[..., dict[str, Any]], *, is_kept: bool = False) -
 
 for _path, _resource in {path: resource for resource, (path, _) in PATHS.items()}.items():
     app.get(f"/v1/{_path.format('<name>')}")(_answered(getattr(CountResources, _resource), is_kept=True))
+app.put("/v1/aggregates/<name>/limit")(_answered(CountResources.set_limit))
 app.post("/v1/batch")(_answered(CountResources.batch))
 app.get("/v1/quotas/<name>")(_answered(QuotaResources.state))
 app.post("/v1/quotas/<name>/take")(_answered(QuotaResources.take))
@@ -78,7 +84,7 @@ app.post("/v1/quotas/<name>/give-back")(_answered(QuotaResources.give_back))
 
 @app.get("/openapi.json")
 def _get_openapi() -> Response[str]:
-    return _cached(openapi(_served(), _tenant(), _quotas()))
+    return _cached(openapi(_served(), _tenant(), _quotas(), _limited()))
 
 
 @app.get("/")
@@ -114,7 +120,7 @@ def _is_of_quota() -> bool:
 def _unavailable() -> str:
     if _is_of_quota():
         return "the quota cannot be reached now; retry, with the same id"
-    return "the counts cannot be read now; retry"
+    return "the counts cannot be reached now; retry"
 
 
 def _refused(error: Exception) -> Response[str]:

@@ -62,6 +62,7 @@ OWN = (
 DECLARATIONS: tuple[Declaration, ...] = (VIEWS, SITE, PER_URL, SMALL, ROLLING, KEPT, *OWN)
 HIT = Event("hit", pk="PAGE#{url}", sk="T#{time}#CID#{clientId}", packed=Packed("time", parts=2, chunk_bytes=1024))
 EVENTS: tuple[Event, ...] = (VIEW, HIT)
+LIMITED = ("views", "site")
 SCHEMA = {"type": "object", "properties": {"url": {"type": "string", "maxLength": 100}, "bytes": {"type": "integer"}}}
 NOW = 1_790_000_000.0
 
@@ -78,7 +79,7 @@ def resources_of(
     client: MemoryTable, declarations: Sequence[Declaration | Event] = (*DECLARATIONS, *EVENTS)
 ) -> CountResources:
     """The resources over the counts and events of a table."""
-    return CountResources(counters_of(client), declarations, lambda: NOW)
+    return CountResources(counters_of(client), declarations, lambda: NOW, LIMITED)
 
 
 @dataclass

@@ -32,7 +32,7 @@ from simulation.hostile.__main__ import attack
 from simulation.hostile.costly import BODIES as COSTLY
 from simulation.hostile.doors import Door, all_doors
 from tests.unit.http.counted import URLS
-from tests.unit.http.handlers import DECLARATIONS, EVENTS, Queue, call_api, call_ingest, request
+from tests.unit.http.handlers import DECLARATIONS, EVENTS, LIMITED, Queue, call_api, call_ingest, request
 
 # Many requests per example: Hypothesis's overhead per example exceeds the time of a request.
 _REQUESTS = 20
@@ -117,6 +117,10 @@ BODIES = (
         | st.fixed_dictionaries(
             {}, optional={"groups": st.lists(GROUP, max_size=4), "windows": st.lists(SPAN, max_size=4)}
         )
+        | st.fixed_dictionaries(
+            {"limit": st.integers(-1, 10**40) | st.floats() | SCALARS},
+            optional={"values": st.sampled_from([{}, {"url": "/"}]) | JSON},
+        )
     ).map(json.dumps)
     | st.text(max_size=60)
     | st.just("[" * 100_000)
@@ -132,7 +136,10 @@ HEADERS = st.sampled_from(
 def api_requests(draw: st.DrawFn) -> dict[str, Any]:
     kind = draw(st.integers(0, 5))
     if kind == 0:
-        return draw(posts(st.just("/v1/batch")))
+        event = draw(posts(st.sampled_from(["/v1/batch", *(f"/v1/aggregates/{name}/limit" for name in LIMITED)])))
+        if event["rawPath"].endswith("/limit"):
+            event["requestContext"]["http"]["method"] = "PUT"
+        return event
     if kind <= 3:
         path, names = draw(st.sampled_from(DOCUMENTED))
         chosen = [

@@ -244,6 +244,7 @@ def api_everything(stack: Stack) -> None:
         shown=[SITE, TOP, ROLLING],
         events=[VIEW, PACKED],
         quotas=[Quota("calls", limit=100, per="day", by="customer")],
+        limits=[SITE],
         authorizer=HttpNoneAuthorizer(),
         page=page,
         cache_age=Duration.minutes(1),
