@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from cdk_dynamodb_counters._arguments import require_instance, require_route
-from dynamodb_counters._declarations import ActiveMembers, Aggregate, Count, Sum, Window
+from dynamodb_counters._declarations import ActiveMembers, Aggregate, Count, Sum, Threshold, Window
 from dynamodb_counters.errors import InvalidArgumentError
 
 _ACTIVE: Final = timedelta(days=30)
@@ -26,11 +26,15 @@ class LivePage:
     title : str
         The page's heading.
     total : Aggregate
-        An aggregate without fields; its first count or sum is the total.
+        An aggregate without fields; its first count or sum is the total, shown with the limit of the group if it has
+        one.
     top : Aggregate
         A ranked aggregate whose leaderboard has no fields.
     window : Window
         A window whose fields are all fields of `top`.
+    threshold : Threshold, optional
+        One of the ranked measure of `top`, whose levels are numbers: the leaderboard's bars have a line at each.
+        Default: none.
     active : ActiveMembers, optional
         Members of one group of all, such as the unique visitors: the page shows how many were active in the last 30
         days, or the longest span if that is shorter. Default: none.
@@ -54,6 +58,7 @@ class LivePage:
     total: Aggregate
     top: Aggregate
     window: Window
+    threshold: Threshold | None = None
     active: ActiveMembers | None = None
     beacon: Mapping[str, str] | None = field(default=None)
     beacon_path: str = "/events"
@@ -72,6 +77,12 @@ class LivePage:
             raise InvalidArgumentError(
                 "window", self.window.name, f"a window whose fields are all fields of {self.top.name!r}"
             )
+        if self.threshold is not None:
+            require_instance("threshold", self.threshold, Threshold, "a Threshold")
+            watches = (self.threshold.aggregate, self.threshold.measure, self.threshold.of)
+            if watches != (self.top, self.top.ranking.measure, None):
+                allowed = f"one of {self.top.ranking.measure!r} of {self.top.name!r}, whose levels are numbers"
+                raise InvalidArgumentError("threshold", self.threshold.name, allowed)
         if self.active is not None:
             require_instance("active", self.active, ActiveMembers, "an ActiveMembers")
             if self.active.fields:
@@ -94,6 +105,9 @@ class LivePage:
             "top": {"aggregate": self.top.name},
             "window": {"name": self.window.name, "fields": list(self.window.fields)},
         }
+        if self.threshold is not None:
+            levels = [float(level) for level in self.threshold.at]
+            settings["top"] = {"aggregate": self.top.name, "threshold": {"name": self.threshold.name, "levels": levels}}
         if self.active is not None:
             span = min(_ACTIVE, self.active._longest)
             minutes = span // timedelta(minutes=1)

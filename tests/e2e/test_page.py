@@ -226,6 +226,31 @@ def test_the_members_of_the_last_days_are_shown_if_there_are_some(visited: Blog,
     assert violations(page) == []
 
 
+def test_the_bars_have_a_line_at_each_level_that_is_reached(visited: Blog, page: Page) -> None:
+    ranked = [{"values": {"url": url}, "score": score} for url, score in (("/a", 50), ("/b", 5))]
+    page.route("**/top?*", lambda route: route.fulfill(json={"aggregate": "views", "ranked": ranked}))
+    open_live(page, visited)
+    assert page.locator("#lines").inner_text() == "popular: 10, 100"
+    image = page.locator("#top tr").first.evaluate("element => getComputedStyle(element).backgroundImage")
+    assert ("20%" in image, image.count("linear-gradient")) == (True, 2)
+    ranked[0]["score"] = 400
+    page.reload()
+    assert eventually(lambda: "400" in page.locator("#top").inner_text())
+    image = page.locator("#top tr").first.evaluate("element => getComputedStyle(element).backgroundImage")
+    assert ("2.5%" in image, "25%" in image, image.count("linear-gradient")) == (True, True, 3)
+    assert violations(page) == []
+
+
+def test_a_total_is_shown_with_its_limit_if_it_has_one(visited: Blog, page: Page) -> None:
+    open_live(page, visited)
+    assert not page.locator("#limit").is_visible()
+    answer = visited.ask("v1/aggregates/site")[1] | {"limit": 10_000}
+    page.route("**/aggregates/site", lambda route: route.fulfill(json=answer))
+    page.reload()
+    wait_for(page, "#limit", "of 10,000")
+    assert violations(page) == []
+
+
 def test_a_page_without_counts_says_so(visited: Blog, page: Page) -> None:
     nothing = {"aggregate": "site", "values": {}, "measures": {"site_views": 0}, "ranked": []}
     page.route("**/v1/**", lambda route: route.fulfill(json=nothing))

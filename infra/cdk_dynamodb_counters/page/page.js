@@ -53,12 +53,14 @@ async function configure() {
 async function update() {
   settings ??= await configure();
   const { active } = settings;
-  const [{ measures }, { ranked }, members] = await Promise.all([
+  const [{ measures, limit }, { ranked }, members] = await Promise.all([
     read(`v1/aggregates/${settings.total.aggregate}`),
     read(`v1/aggregates/${settings.top.aggregate}/top`, { count: TOP }),
     active && read(`v1/active/${active.name}`, { last: active.last }),
   ]);
   setText("total", whole.format(measures[settings.total.measure]));
+  element("limit").hidden = limit === undefined;
+  setText("limit", limit === undefined ? "" : `of ${whole.format(limit)}`);
   if (members) {
     element("active").hidden = false;
     setText("active-title", `Unique in the last ${active.words}`);
@@ -132,6 +134,7 @@ function showRanking(ranked) {
   if (ranked.length === 0) {
     return;
   }
+  showLevels(ranked[0].score);
   setText("fields", Object.keys(ranked[0].values).join(" · "));
   const body = element("top");
   const focused = body.contains(document.activeElement) ? document.activeElement.textContent : null;
@@ -141,6 +144,22 @@ function showRanking(ranked) {
     return line;
   }));
   [...body.querySelectorAll("button")].find((button) => button.textContent === focused)?.focus();
+}
+
+// A line at the foot of the bars, clear of their names, at each level of the threshold that the first one reaches.
+function showLevels(first) {
+  const { threshold } = settings.top;
+  if (!threshold) {
+    return;
+  }
+  element("lines").hidden = false;
+  setText("lines", `${threshold.name}: ${threshold.levels.map((level) => whole.format(level)).join(", ")}`);
+  const lines = threshold.levels.filter((level) => level > 0 && level <= first).map((level) => {
+    const at = 100 * level / first;
+    const line = `linear-gradient(to right, transparent calc(${at}% - 2px), var(--text) 0 ${at}%, transparent 0)`;
+    return `${line} bottom / 100% .5rem no-repeat`;
+  });
+  element("top").style.setProperty("--levels", lines.join(", ") || "linear-gradient(transparent, transparent)");
 }
 
 function groupButton(values) {

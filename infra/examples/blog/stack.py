@@ -36,13 +36,22 @@ class BlogStack(Stack):
         )
         crossed.on_crossed("Popular", target=SqsQueue(inbox))
         view = {"url": "{page}", "time": "{time}", "clientId": "{client}"}
+        page = LivePage(
+            title="Views of the blog",
+            total=SITE,
+            top=VIEWS,
+            window=ROLLING,
+            threshold=POPULAR,
+            active=ACTIVE,
+            beacon=view,
+        )
         api = CounterApi(
             self,
             "Api",
             table=counters,
             shown=[VIEWS, SITE, ROLLING, ACTIVE],
             authorizer=HttpNoneAuthorizer(),
-            page=LivePage(title="Views of the blog", total=SITE, top=VIEWS, window=ROLLING, active=ACTIVE, beacon=view),
+            page=page,
         )
         ingest = EventIngest(
             self,

@@ -28,7 +28,7 @@ from cdk_dynamodb_counters import (
     WindowedCounter,
     runtime_code,
 )
-from dynamodb_counters._declarations import ActiveMembers, Aggregate, Count, Event, Quota, Window
+from dynamodb_counters._declarations import ActiveMembers, Aggregate, Count, Event, Quota, Threshold, Window
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import (
     POPULAR,
@@ -47,6 +47,7 @@ from tests.unit.infra.support import (
 _SPANNING = Event("span", pk="S#{start}", sk="T#{time}")
 CALLS = Quota("calls", limit=100, per="day", by="customer")
 USERS = ActiveMembers("users", VIEW, member="clientId", time="time")
+_KNOWN = Threshold("known", TOP, at=[10])
 _PAGE = {"title": "Blog", "total": SITE, "top": TOP, "window": ROLLING}
 
 
@@ -162,6 +163,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "total": [None, "site", VIEWS, TOP],
         "top": [None, "views", VIEWS, SITE],
         "window": [None, VIEWS, "rolling"],
+        "threshold": [VIEWS, POPULAR, replace(_KNOWN, of="limit"), replace(_KNOWN, aggregate=None)],
         "active": [VIEWS, "users", replace(USERS, by="url")],
         "beacon": ["url", {"url": 1}, [1]],
         "beacon_path": ["events", "/", None],

@@ -236,7 +236,9 @@ def ingest_everything(stack: Stack) -> None:
 
 
 def api_everything(stack: Stack) -> None:
-    page = LivePage(title="Blog", total=SITE, top=TOP, window=ROLLING, beacon={"url": "{page}"}, beacon_path="/views")
+    known, beacon = Threshold("known", TOP, at=[10, Decimal("99.5")]), {"url": "{page}"}
+    shown: dict[str, Any] = {"total": SITE, "top": TOP, "window": ROLLING, "threshold": known}
+    page = LivePage(title="Blog", **shown, beacon=beacon, beacon_path="/views")
     build(
         CounterApi,
         stack,
