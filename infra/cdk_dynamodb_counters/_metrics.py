@@ -208,6 +208,10 @@ class AggregatorMetrics(FunctionMetrics, MappingMetrics):
         """Count records of items that ``Items`` would count if other code had not given them a ``_type``."""
         return self._of_runtime("UnknownTypes", period, statistic)
 
+    def metric_crossings_skipped(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Count changes of groups that may have crossed a threshold, where other code has spoiled the item."""
+        return self._of_runtime("CrossingsSkipped", period, statistic)
+
     def metric_write_units(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count write units that counting consumed."""
         return self._of_runtime("WriteUnits", period, statistic)

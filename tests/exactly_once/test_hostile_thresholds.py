@@ -102,6 +102,23 @@ def test_items_that_other_code_has_spoiled_cross_nothing_and_hold_up_nothing(see
         assert bench.counters.get(PAGED, customer=f"c{customer}")["units"] == expected
 
 
+def test_each_change_that_a_spoiled_item_keeps_from_crossing_is_counted() -> None:
+    bench = Workbench(flatten([USAGE, SHARE, HIGH]))
+    bench.counters.set_limit(USAGE, 5, customer="a")
+    bench.deliver_all()
+    [item] = [each for each in bench.table.items() if each["_type"] == {"S": "usage"}]
+    for spoiled, skipped in (
+        ({"units": {"S": "x"}}, {"share": 1, "high": 1}),
+        # The image before is the spoiled one.
+        ({}, {"share": 1, "high": 1}),
+        ({"_limit": {"S": "x"}}, {"share": 1}),
+        ({"pk": {"S": "USAGE"}, "units": {"N": "5"}}, {"share": 1, "high": 1}),
+    ):
+        known = len(bench.records())
+        bench.table.put_item(TableName=bench.table.name, Item={**item, **spoiled})
+        assert bench.deliver(bench.records()[known:]).skipped_thresholds == skipped
+
+
 def test_a_limit_that_other_code_has_spoiled_is_set_again() -> None:
     bench = Workbench(flatten([USAGE, SHARE]))
     bench.aggregator.handle({})

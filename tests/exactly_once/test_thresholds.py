@@ -222,8 +222,8 @@ def test_a_record_that_is_redriven_crosses_no_line_again() -> None:
     [record] = [each for each in bench.records() if each["dynamodb"]["NewImage"]["_type"] == {"S": "views"}]
     plan = bench.aggregator._deployments._own_plan
     again = {**record, "dynamodb": {**record["dynamodb"], "SequenceNumber": "9" * 30}}
-    assert len(crossings(plan, [Change(record)])) == 1
-    assert crossings(plan, [Change(again, record)]) == []
+    assert len(crossings(plan, [Change(record)], Counter())) == 1
+    assert crossings(plan, [Change(again, record)], Counter()) == []
 
 
 def test_changes_in_shards_whose_numbers_are_alike_have_crossings_each() -> None:
@@ -235,7 +235,7 @@ def test_changes_in_shards_whose_numbers_are_alike_have_crossings_each() -> None
     keys = {
         crossing.item()["sk"]["S"]
         for event in ("1", "2", "1")
-        for crossing in crossings(plan, [Change({**record, "eventID": event})])
+        for crossing in crossings(plan, [Change({**record, "eventID": event})], Counter())
     }
     assert len(keys) == 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -137,9 +138,9 @@ def test_a_baseline_crosses_no_line_though_nothing_else_counts_the_name(usage: A
     calls.backfill()
     folded = last_declarations(calls.bench.store, CountersError, folded=True)
     alone = Plan(tuple(each for each in folded if each.name == "usage~1"))
-    assert crossings(alone, changes_of(calls.bench.records())) == []
+    assert crossings(alone, changes_of(calls.bench.records()), Counter()) == []
     calls.call(2)
-    assert [each.level for each in crossings(alone, changes_of(calls.bench.records()))] == [6]
+    assert [each.level for each in crossings(alone, changes_of(calls.bench.records()), Counter())] == [6]
 
 
 def test_a_threshold_that_counts_once_is_silent_in_the_next_generation() -> None:

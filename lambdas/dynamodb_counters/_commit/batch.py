@@ -63,6 +63,8 @@ class Report:
     takeover: str = ""
     skipped_types: Counter[str] = field(default_factory=Counter)
     """Records of items that are not counted for a type that nothing declares, by type."""
+    skipped_thresholds: Counter[str] = field(default_factory=Counter)
+    """Changes that may have crossed a line of a group whose item other code has spoiled, by threshold."""
     overtaken: int = 0
     """Records of a batch that Lambda gave up on, where later ones of its shard had been counted in the same book."""
     touched: int = 0
@@ -180,7 +182,7 @@ class Aggregator:
             if cuts.of_runs:
                 report.write_units += deployments.log(each.plan, book.shard, each.changes, cuts, self._quarantine)
             # Before anything moves the checkpoint. None is in doubt: its item is the same in every delivery.
-            self._outbox.put(crossings(each.plan, each.changes))
+            self._outbox.put(crossings(each.plan, each.changes, report.skipped_thresholds))
             self._keep(book.shard, each.doubtful, report)
             part = Part(each.plan, each.fresh, watermark, book.checkpoint, last.sequence if given_up else "")
             self._commit(book, part, deadline, report)

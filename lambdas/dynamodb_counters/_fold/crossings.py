@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -99,15 +100,15 @@ class Crossing:
         }
 
 
-def crossings(plan: Plan, changes: Iterable[Change]) -> list[Crossing]:
-    """The crossings of changes, in order."""
+def crossings(plan: Plan, changes: Iterable[Change], skipped: Counter[str]) -> list[Crossing]:
+    """The crossings of changes, in order; `skipped` counts the thresholds of groups whose items are spoiled."""
     if not plan.armed:
         return []
     with localcontext(EXACT):
-        return [crossing for change in changes for crossing in _of_change(plan, change)]
+        return [crossing for change in changes for crossing in _of_change(plan, change, skipped)]
 
 
-def _of_change(plan: Plan, change: Change) -> Iterator[Crossing]:
+def _of_change(plan: Plan, change: Change, skipped: Counter[str]) -> Iterator[Crossing]:
     images = change.record["dynamodb"]
     new, old = images.get(NEW), images.get(OLD)
     if new is None or change.is_foreign or change.delta is not None or change.failure or is_split(old, new):
@@ -123,7 +124,8 @@ def _of_change(plan: Plan, change: Change) -> Iterator[Crossing]:
     before = {each[SK]["S"]: each for each in _groups(layout, old, new)}
     for group in _groups(layout, new, old):
         for threshold in aggregate._thresholds:
-            yield from _of_group(aggregate, threshold, before.get(group[SK]["S"], _NOTHING), group, change)
+            old_group = before.get(group[SK]["S"], _NOTHING)
+            yield from _of_group(aggregate, threshold, old_group, group, change, skipped=skipped)
 
 
 def _groups(layout: ItemLayout, image: Image | None, other: Image | None) -> list[Image]:
@@ -132,14 +134,19 @@ def _groups(layout: ItemLayout, image: Image | None, other: Image | None) -> lis
     return [image] if layout.pages is None else layout.pages.groups(image, other)
 
 
-def _of_group(aggregate: Aggregate, threshold: Threshold, old: Image, new: Image, change: Change) -> Iterator[Crossing]:
+def _of_group(
+    aggregate: Aggregate, threshold: Threshold, old: Image, new: Image, change: Change, *, skipped: Counter[str]
+) -> Iterator[Crossing]:
     try:
         was, now = _Standing.of(aggregate, threshold, old), _Standing.of(aggregate, threshold, new)
         crossed = [level for level in threshold.at if was.is_above(level) != now.is_above(level)]
-        group = values_of(aggregate, new) if crossed and now.limit is not None else None
+        if not crossed or now.limit is None:
+            return
+        group = values_of(aggregate, new)
     except UNFOLDABLE:
-        return  # No counting has written an item like this.
+        group = None
     if group is None:
+        skipped[threshold.name] += 1  # No counting has written an item like this.
         return
     # All in one direction, as there is one value and one limit.
     direction: Literal["up", "down"] = "up" if now.is_above(crossed[0]) else "down"

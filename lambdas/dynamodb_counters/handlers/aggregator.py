@@ -70,6 +70,7 @@ def _meter(report: Report) -> None:
         "CheckpointsLost": int(report.checkpoint_lost),
         "LateEvents": report.late,
         "UnknownTypes": report.skipped_types.total(),
+        "CrossingsSkipped": report.skipped_thresholds.total(),
         "WriteUnits": report.write_units,
         "UpdatesPerRecord": per_record if per_record >= _COSTLY else 0,
     }
@@ -81,6 +82,11 @@ def _meter(report: Report) -> None:
             "items of types that nothing declares are not counted; to count them, let the where of their Items name "
             "_type",
             extra={"types": dict(report.skipped_types.most_common(_MOST_TYPES))},
+        )
+    if report.skipped_thresholds:
+        logger.warning(
+            "groups whose items other code has spoiled cross no threshold",
+            extra={"thresholds": dict(report.skipped_thresholds.most_common(_MOST_TYPES))},
         )
     if report.takeover:
         logger.info(report.takeover)

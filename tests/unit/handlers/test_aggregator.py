@@ -14,7 +14,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Counters, Event
+from dynamodb_counters import Aggregate, Count, Counters, Event, Threshold
+from dynamodb_counters._declarations import flatten
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._quarantine.waiting import Waiting
 from dynamodb_counters.errors import ShardUnknownError
@@ -163,6 +164,23 @@ def test_metrics_say_what_was_done_and_nothing_of_what_was_not(
     assert first == {"Records": 3, "ItemsUpdated": 2, "Quarantined": 1, "Uncounted": 1}
     again.pop("WriteUnits")
     assert again == {"Records": 3, "AlreadyCounted": 2}
+
+
+def test_a_group_that_other_code_has_spoiled_is_metered_and_its_thresholds_are_named(
+    module: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("DECLARATIONS", encode(flatten([_VIEWS, Threshold("many", _VIEWS, at=[1])])))
+    images: list[dict[str, Any]] = [{"n": "x"}, {"n": 0}, {"n": 1}, {}]
+    for number, values in enumerate(images):
+        event = _event(_record(number + 1, "views", pk="URL#/", sk="STATISTICS", **values))
+        module.handler(event, LAMBDA_CONTEXT)
+        skipped = {name: value for name, value in _metrics(capsys.readouterr().out).items() if name != "Records"}
+        assert skipped == ({"CrossingsSkipped": 1} if number == 0 else {})
+    [told] = [one for one in caplog.records if "spoiled" in one.message]
+    assert told.thresholds == {"many": 1}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(("aggregates", "reported"), [(9, {}), (10, {"UpdatesPerRecord": 10})])

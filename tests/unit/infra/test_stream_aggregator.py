@@ -139,6 +139,7 @@ def test_a_batch_is_no_larger_than_what_an_invocation_can_carry(size: int, fits:
         ("metric_quarantined", "Quarantined"),
         ("metric_late_events", "LateEvents"),
         ("metric_unknown_types", "UnknownTypes"),
+        ("metric_crossings_skipped", "CrossingsSkipped"),
         ("metric_write_units", "WriteUnits"),
         ("metric_iterator_age", "IteratorAge"),
         ("metric_errors", "Errors"),
