@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, Final, Literal
 
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declarable, Declaration, Items, flatten
-from dynamodb_counters._items.table_schema import LEADERBOARD, QUARANTINE, RANKING_INDEX, SCORE, TYPE
+from dynamodb_counters._fold.crossing_events import event_entry
+from dynamodb_counters._items.table_schema import CROSSING, LEADERBOARD, QUARANTINE, RANKING_INDEX, SCORE, TYPE
 from dynamodb_counters._quarantine.quarantine_items import STATE, WAITING, Quarantined, read_quarantine_item
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
@@ -104,6 +107,26 @@ class CountersInMemory(Counters):
         if entries := [*self._lost, *self.quarantined()]:
             raise QuarantinedRecordsError(entries)
 
+    def crossings(self) -> list[dict[str, Any]]:
+        """Return the crossings of thresholds, in order: of each the detail of its event on EventBridge.
+
+        Returns
+        -------
+        list of dict
+            With ``threshold``, ``group``, ``level``, ``direction``, ``old``, ``new`` and the event's other members;
+            numbers are `int` or `Decimal`.
+
+        Examples
+        --------
+        >>> [each["level"] for each in counters.crossings()]  # doctest: +SKIP
+        [Decimal('0.8'), 1]
+        """
+        items = [item for item in self._tables[0].items() if item.get(TYPE) == {"S": CROSSING}]
+        details = [json.loads(event_entry(item, "", "")["Detail"], parse_float=Decimal) for item in items]
+        # A change that falls below several levels crosses the highest first.
+        rising = {"up": 1, "down": -1}
+        return sorted(details, key=lambda one: (one["at"], one["sequence"], one["level"] * rising[one["direction"]]))
+
     def _expire_until(self, until: float) -> None:
         with self._lock:
             while (due := min(table.next_expiry(self._clock()) for table in self._tables)) <= until:
@@ -160,7 +183,7 @@ def counters_in_memory(
     Parameters
     ----------
     declarations : iterable of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes
-        Declarations to count by.
+        Declarations to count by, and each `Threshold` to watch them by.
     now : datetime, optional
         Where the clock begins, with a time zone. Default 2026-01-01T00:00Z.
     seed : int, optional

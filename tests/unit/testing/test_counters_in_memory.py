@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Items, Ranking, Sum, TableKeys
+from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Items, Ranking, Sum, TableKeys, Threshold
 from dynamodb_counters._declarations.measures import Measure
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters.errors import InvalidArgumentError
@@ -84,6 +84,24 @@ def test_a_leaderboard_is_read() -> None:
     with counters_in_memory([top]) as counters:
         counters.accept_many(VIEW, [{**view(n), "url": url} for n, url in enumerate("aab")])
         assert [(ranked.values["url"], int(ranked.score)) for ranked in counters.top(top)] == [("a", 2), ("b", 1)]
+
+
+@pytest.mark.parametrize("faults", [None, ALL_FAULTS])
+@pytest.mark.parametrize("source", [TASK, JOB])
+def test_crossings_are_returned_once_and_in_order(source: Items, faults: Faults | None) -> None:
+    teams = of_team(source)
+    share = Threshold("share", teams, at=[Decimal("0.5"), 1], of="limit", measure="points", direction="both")
+    with counters_in_memory([teams, share], faults=faults) as counters:
+        assert counters.crossings() == []
+        counters.set_limit(teams, 10, team="red")
+        for points in (4, 12, 0):
+            key = {"pk": "TASK#1", "sk": "TASK"} if source is TASK else {"id": "1"}
+            counters.table.put_item(Item={**key, "kind": "task", "team": "red", "points": points})
+        found = counters.crossings()
+    half = Decimal("0.5")
+    assert [(one["level"], one["direction"]) for one in found] == [(half, "up"), (1, "up"), (1, "down"), (half, "down")]
+    assert {(one["threshold"], one["limit"], one["group"]["team"]) for one in found} == {("share", 10, "red")}
+    assert [(one["old"], one["new"]) for one in found] == [(4, 12), (4, 12), (12, 0), (12, 0)]
 
 
 def test_the_client_serves_code_that_takes_one() -> None:
