@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from dynamodb_counters import Aggregate, Attr, Attribute, Average, Count, Counters, Distinct, Event
-from dynamodb_counters import Packed, Quota, Ranking, Sum, Window
+from dynamodb_counters import Packed, Quota, Ranking, Sum, Threshold, Window
 
 VIEW = Event("view", key=("url", "time"))
 VIEWS = Aggregate("views", VIEW, by="url")
@@ -35,6 +35,7 @@ RECENT = Window("recent", READING, by="sensor", time="at", retention=timedelta(d
 
 DAILY = Aggregate("daily", VIEW, by=("url", "time:day"))
 CALLS = Quota("calls", limit=100, per="day", by="customer")
+MANY = Threshold("many", VIEWS, at=[100, 1000])
 """
 """Declarations and values that the lines use."""
 
@@ -65,6 +66,11 @@ DECLARING: Final = (
     'Attr("total") > 100',
     'Attr("total").gt(100) and Attr("shop").eq("a")',
     'Distinct("visitors", VIEW, member="url", retention=timedelta(days=7))',
+    'Threshold("many", LAST_DAY, at=[100])',
+    'Threshold("many", VIEWS, at=[1000, 100])',
+    'Threshold("many", VIEWS, at=100)',
+    'Threshold("plan", VIEWS, at=[0.8, 1], of="limit")',
+    'Threshold("paid", SHOPS, at=[1000])',
 )
 
 WINDOWS: Final = (
@@ -101,6 +107,12 @@ COMPOSING: Final = (
     'CounterApi(self, "Api", table=counters, shown=[VIEW])',
     'CounterApi(self, "Api", table=counters, shown=[VIEWS])',
     'CounterApi(self, "Api", table=counters, shown=[], quotas=[LAST_DAY])',
+    'CounterApi(self, "Api", table=counters, shown=[VIEWS], limits=[SHOPS])',
+    'ThresholdEvents(self, "Crossed", table=counters, thresholds=[VIEWS])',
+    'ThresholdEvents(self, "Crossed", table=counters, thresholds=[MANY])',
+    'StreamAggregator(self, "Aggregator", table=counters, aggregates=[SHOPS]); ThresholdEvents(self, "Crossed", table=counters, thresholds=[MANY])',
+    'ThresholdEvents(self, "A", table=counters, thresholds=[MANY]); ThresholdEvents(self, "B", table=counters, thresholds=[MANY])',
+    'ThresholdEvents(self, "Crossed", table=counters, thresholds=[MANY]).on_crossed("Full", level=500)',
 )
 
 WRITING: Final = (
@@ -123,6 +135,8 @@ WRITING: Final = (
     'counters.increment(Aggregate("pages", VIEW, by="url", views=Count()), url="/")',
     'counters.redrive("1")',
     'counters.leases(LAST_DAY, url="/")',
+    'counters.set_limit(VIEWS, 0, url="/")',
+    'counters.set_limit(LAST_DAY, 100, url="/")',
 )
 
 COUNTING: Final = (
@@ -171,6 +185,8 @@ OPERATING: Final = (
     "counters backfill vews --yes --table counters",
     "counters diff --table counters --template missing.json",
     "counters cost --rate -1",
+    "counters limit views url=/ many --table counters",
+    "counters thresholds many --table counters",
 )
 
 POSTING: Final = (
