@@ -79,9 +79,10 @@ Up == 1
 Down == -1
 Fires(e) == Min(Eras[e].folds)
 
+(* A group that is not there holds 0, and has no limit. *)
 IsAbove(image, level, e) ==
-  /\ image # None
-  /\ IF Eras[e].ofLimit THEN image.limit # None /\ image.value >= level * image.limit ELSE image.value >= level
+  LET i == IF image = None THEN [value |-> 0, limit |-> None] ELSE image IN
+  IF Eras[e].ofLimit THEN i.limit # None /\ i.value >= level * i.limit ELSE i.value >= level
 
 (* Without a limit nothing is crossed, and the group is above no level. *)
 Crossed(old, new, e) ==

@@ -18,13 +18,14 @@ from typing import Any, Final
 
 from simulation.engines import EngineUnavailableError
 from simulation.specification.backfill_configurations import BACKFILL_REMOVALS, BACKFILLS
-from simulation.specification.broken_handlers import BROKEN, BROKEN_TALLIES
+from simulation.specification.broken_handlers import BROKEN, BROKEN_CROSSINGS, BROKEN_TALLIES
 from simulation.specification.configurations import CONFIGURATIONS, REMOVALS
 from simulation.specification.explorations import Configuration, Removal
 from simulation.specification.page_configurations import PAGE_REMOVALS, PAGINATIONS
 from simulation.specification.tally_configurations import TALLIES, TALLY_REMOVALS
 from simulation.specification.tally_traces import compare_tallies, tally_trace_of
 from simulation.specification.threshold_configurations import CROSSING_REMOVALS, CROSSINGS
+from simulation.specification.threshold_traces import compare_thresholds, threshold_trace_of
 from simulation.specification.tlc import MODULES, Verdict, check
 from simulation.specification.traces import compare, trace_of
 
@@ -116,6 +117,7 @@ def _broken(_: argparse.Namespace, broken: Contexts, traced: Traced) -> Iterator
 
 _HANDLER: Final[Traced] = (trace_of, compare)
 _TALLIES: Final[Traced] = (tally_trace_of, compare_tallies)
+_THRESHOLDS: Final[Traced] = (threshold_trace_of, compare_thresholds)
 _breaks: Final = partial(breaks, configurations=CONFIGURATIONS)
 _PARTS: Final[dict[str, Callable[[argparse.Namespace], Iterator[Row]]]] = {
     "configurations": lambda given: _checks(holds, CONFIGURATIONS, given),
@@ -132,6 +134,8 @@ _PARTS: Final[dict[str, Callable[[argparse.Namespace], Iterator[Row]]]] = {
     "broken": partial(_broken, broken=BROKEN, traced=_HANDLER),
     "tally-traces": partial(_traces, traced=_TALLIES),
     "broken-tallies": partial(_broken, broken=BROKEN_TALLIES, traced=_TALLIES),
+    "threshold-traces": partial(_traces, traced=_THRESHOLDS),
+    "broken-thresholds": partial(_broken, broken=BROKEN_CROSSINGS, traced=_THRESHOLDS),
 }
 _REMOVED: Final = "from | violated | shortest trace, steps | states until then | seconds |\n|---|---|---|---|---|---|"
 _EXPLORED: Final = "configuration | what takes part | verdict | distinct states | seconds |\n|---|---|---|---|---|"
@@ -147,8 +151,8 @@ _HEADS: Final = {
     "page-guards": f"| guard removed | {_REMOVED}",
     "thresholds": f"| {_EXPLORED}",
     "threshold-guards": f"| guard removed | {_REMOVED}",
-    **dict.fromkeys(("traces", "tally-traces"), ""),
-    **dict.fromkeys(("broken", "broken-tallies"), _PARTED),
+    **dict.fromkeys(("traces", "tally-traces", "threshold-traces"), ""),
+    **dict.fromkeys(("broken", "broken-tallies", "broken-thresholds"), _PARTED),
 }
 
 

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from copy import copy
 from dataclasses import replace
+from itertools import count
 from typing import Any, Final
 from unittest.mock import patch
 
 from dynamodb_counters._commit import batch
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._commit.checkpoint_items import Checkpoint
 from dynamodb_counters._commit.checkpoints import Checkpoints
 from dynamodb_counters._commit.commit import Committer
+from dynamodb_counters._commit.outbox import Outbox
 from dynamodb_counters._control import deployments
 from dynamodb_counters._control.deployments import Deployments
-from dynamodb_counters._fold import plan
-from dynamodb_counters._fold.plan import Source
+from dynamodb_counters._fold import plan, tallies
+from dynamodb_counters._fold.crossings import Crossing, crossings
+from dynamodb_counters._fold.plan import Plan, Source
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._writes import increments
+from dynamodb_counters.handlers import notifier
 
 _commit = Committer.commit
 _advance = Checkpoints.advance
 _compiled, _carried = plan._compiled, plan._carried
+_put, _commit_part, _item, _send = Outbox.put, Aggregator._commit, Crossing.item, notifier._put
 
 
 def _all_but_one(self: Committer, deltas: Any, part: Any) -> Any:
@@ -34,6 +41,43 @@ def _stamped_by_clock(self: Checkpoints, shard: str, last: str, created: float, 
 
 def _as_any_source(layout: Any, carry: Any) -> Source:
     return replace(_carried(layout, carry), carries=False)
+
+
+@contextmanager
+def _put_late() -> Iterator[None]:
+    held: dict[Outbox, Sequence[Crossing]] = {}
+
+    def commit(self: Aggregator, *arguments: Any, **options: Any) -> None:
+        _commit_part(self, *arguments, **options)
+        _put(self._outbox, held.pop(self._outbox))
+
+    with (
+        patch.object(Outbox, "put", lambda self, found: held.update({self: found})),
+        patch.object(Aggregator, "_commit", commit),
+    ):
+        yield
+
+
+def _put_always(self: Outbox, found: Sequence[Crossing]) -> None:
+    for each in found:
+        self._table.write("put_item", Item=each.item())
+
+
+def _of_all(folded: Plan, changes: Any) -> list[Crossing]:
+    every = copy(folded)
+    every.armed = {each.layout.name: each.layout for each in folded.programs.values()}
+    return crossings(every, changes)
+
+
+@contextmanager
+def _with_new_ids() -> Iterator[None]:
+    numbers = count()
+    with patch.object(Crossing, "item", lambda self: {**_item(self), "id": {"S": str(next(numbers))}}):
+        yield
+
+
+def _unheeded(refused: Any, table_arn: str) -> list[str]:
+    return [""] * len(_send(refused, table_arn))
 
 
 BROKEN: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
@@ -59,3 +103,13 @@ BROKEN_TALLIES: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
     "increments leave no tally": lambda: patch.object(increments, "TALLY_PREFIX", "_other_"),
 }
 """The same of what becomes of tallies."""
+
+BROKEN_CROSSINGS: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
+    "crossings are put after the checkpoint has moved": _put_late,
+    "a put has no condition": lambda: patch.object(Outbox, "put", _put_always),
+    "every generation that is folded reports": lambda: patch.object(batch, "crossings", _of_all),
+    "an id is another one in each delivery": _with_new_ids,
+    "limits are not carried": lambda: patch.object(tallies, "limit_of", lambda _: None),
+    "an event that is refused passes for delivered": lambda: patch.object(notifier, "_put", _unheeded),
+}
+"""The same of crossings."""

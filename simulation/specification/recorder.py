@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from botocore.exceptions import ClientError
 
-from dynamodb_counters._commit import classify
+from dynamodb_counters._commit import batch, classify
 from dynamodb_counters._commit.classify import set_aside
 from dynamodb_counters._commit.commit import Committer, Part
 from dynamodb_counters._commit.item_deltas import ItemDelta, place_of
@@ -22,11 +22,17 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.records import NEW, OLD, padded
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, QUARANTINE_PREFIX, WATERMARK_PREFIX
+from dynamodb_counters._items.table_schema import (
+    CHECKPOINT_PREFIX,
+    CROSSING_PREFIX,
+    QUARANTINE_PREFIX,
+    WATERMARK_PREFIX,
+)
 from dynamodb_counters._items.watermarks import sequence_of, shard_digest
 from dynamodb_counters.testing._dynamodb.memory_client import paginator
 from simulation.aws.sigv4 import LATEST
 from simulation.clock import EPOCH
+from simulation.delivery.notices import NotifierMapping
 from simulation.faults.actors import Crashed
 from simulation.schedules.backend import MemoryBackend
 from simulation.schedules.sandbox import Sandbox
@@ -43,8 +49,13 @@ _SET: Final = re.compile(r"(#\w+) = (:\w+)")
 
 @dataclass
 class Recording:
-    """The events of one schedule, in order; records that were delivered, by shard and sequence number; deployments."""
+    """The events of one schedule, in order; records that were delivered, by shard and sequence number; deployments.
 
+    `written` is a list that grows by each record of the stream, if the schedule has one: an event says how many came
+    before it.
+    """
+
+    written: Sequence[Any] = ()
     events: list[Event] = field(default_factory=list)
     records: dict[str, dict[str, Any]] = field(default_factory=dict)
     deployments: dict[str, tuple[Declaration, ...]] = field(default_factory=dict)
@@ -57,7 +68,10 @@ class Recording:
         return self.active
 
     def log(self, op: str, sandbox: _Recorded, **more: Any) -> None:
-        self.events.append({"op": op, "now": sandbox.clock() - EPOCH, "process": sandbox.number, **more})
+        self.note(op, now=sandbox.clock() - EPOCH, process=sandbox.number, **more)
+
+    def note(self, op: str, **more: Any) -> None:
+        self.events.append({"op": op, "written": len(self.written), **more})
 
 
 @dataclass(eq=False)
@@ -135,7 +149,7 @@ class _Calling:
             sandbox.requests += 1
             request = recording.sending = _classified(name, arguments, sandbox)
             send = getattr(self._client, name)
-            if request is not None and request.kind in ("update", "move"):
+            if request is not None and request.kind in ("update", "move", "put"):
                 recording.log(f"{request.kind} sent", sandbox, **request.about)
             if request is not None and request.kind == "read":
                 recording.log("read sent", sandbox)
@@ -165,15 +179,16 @@ class _Calling:
         elif request.kind == "update":
             name = request.about["watermark"]
             log("update heard", self._sandbox, **about, mark=sequence_of(item[name]) if item else None)
-        elif request.kind == "move" or (request.kind in ("create", "takeover") and accepted):
+        elif request.kind in ("move", "put") or (request.kind in ("create", "takeover") and accepted):
             log(f"{request.kind} heard", self._sandbox, **about)
 
 
 @contextmanager
-def recorded() -> Iterator[Recording]:
-    """Record every sandbox made in this block."""
-    recording = Recording()
+def recorded(written: Sequence[Any] = ()) -> Iterator[Recording]:
+    """Record every sandbox made in this block, and every batch of the notifier."""
+    recording = Recording(written)
     make, handle, expire_items = Sandbox.__init__, Sandbox.handle, MemoryBackend.expire
+    notify = NotifierMapping.notify
     known: dict[Sandbox, _Recorded] = {}
 
     def made(
@@ -215,7 +230,15 @@ def recorded() -> Iterator[Recording]:
             recording.log("expiry landed", recording.active, keys=keys)
         return items
 
+    def notified(self: NotifierMapping, records: Any, *, is_heard: bool) -> Any:
+        before = len(self.bus.taken)
+        answer = notify(self, records, is_heard=is_heard)
+        taken = self.bus.taken[before:]
+        recording.note("notified", records=records, taken=taken, failed=answer, is_heard=is_heard)
+        return answer
+
     with (
+        patch.object(NotifierMapping, "notify", notified),
         patch.object(MemoryBackend, "expire", expire),
         patch.object(Sandbox, "__init__", made),
         patch.object(Sandbox, "handle", handled),
@@ -226,6 +249,7 @@ def recorded() -> Iterator[Recording]:
 
 def _watched(recording: Recording) -> ExitStack:
     """Record what handlers do without a request."""
+    judge: Callable[..., Any] = vars(batch)["crossings"]
     refresh, commit, skip, give_up = (
         Deployments.refresh,
         Committer.commit,
@@ -240,6 +264,11 @@ def _watched(recording: Recording) -> ExitStack:
             "set aside", sandbox, before=sandbox.created_before, clock=sandbox.own_clock() - EPOCH, shard=sandbox.shard
         )
         return set_aside(plan, changes, created_before)
+
+    def judged(plan: Any, changes: Any) -> Any:
+        sandbox = recording.sandbox()
+        recording.log("judged", sandbox, shard=sandbox.shard, first=changes[0].sequence, last=changes[-1].sequence)
+        return judge(plan, changes)
 
     def refreshed(self: Deployments, deadline: float) -> Any:
         recording.log("refresh", recording.sandbox(), shard=recording.sandbox().shard)
@@ -265,6 +294,7 @@ def _watched(recording: Recording) -> ExitStack:
 
     patches = ExitStack()
     patches.enter_context(patch.object(classify, "set_aside", aside))
+    patches.enter_context(patch.object(batch, "crossings", judged))
     patches.enter_context(patch.object(Deployments, "refresh", refreshed))
     patches.enter_context(patch.object(Committer, "commit", committed))
     patches.enter_context(patch.object(Committer, "_after_progress", skipped))
@@ -300,9 +330,9 @@ def _classified(name: str, arguments: Mapping[str, Any], sandbox: _Recorded) -> 
 
     if name == "transact_write_items":
         first = arguments["TransactItems"][0]
-        if "Update" in first:
-            return request("update", **_update(first["Update"], sandbox))
-        return request("takeover", **_takeover(first["Put"], sandbox))
+        is_update = "Update" in first
+        about = _update(first["Update"], sandbox) if is_update else _takeover(first["Put"], sandbox)
+        return request("update" if is_update else "takeover", **about)
     key = arguments.get("Key") or arguments.get("Item") or {}
     pk, sk = key.get("pk", {}).get("S", ""), key.get("sk", {}).get("S", "")
     if name == "get_item" and key == history_key():
@@ -313,7 +343,9 @@ def _classified(name: str, arguments: Mapping[str, Any], sandbox: _Recorded) -> 
         # Pruners read other shards' checkpoints, at any time.
         own = pk == CHECKPOINT_PREFIX + shard_digest(sandbox.shard) and sk == "CHECKPOINT"
         return _of_checkpoint(name, arguments, sandbox, request) if own else None
-    return _of_group(arguments, sandbox, request) if name == "update_item" else None
+    if name == "update_item":
+        return _of_group(arguments, sandbox, request)
+    return request("put", item=key) if pk.startswith(CROSSING_PREFIX) else None
 
 
 def _of_group(arguments: Mapping[str, Any], sandbox: _Recorded, request: Callable[..., _Request]) -> _Request:

@@ -19,7 +19,7 @@ from dynamodb_counters._control.deployment_items import (
 from dynamodb_counters._control.run_items import cut_key, generation_of, run_key
 from dynamodb_counters._control.run_logs import NO_CUT
 from dynamodb_counters._control.statuses import generations_key, read_statuses
-from dynamodb_counters._declarations import Aggregate, Sum
+from dynamodb_counters._declarations import Aggregate, Declaration, Sum
 from dynamodb_counters._declarations.generations import base_name, generation_number
 from dynamodb_counters._fold.records import NEW, OLD, padded
 from dynamodb_counters._items.table_schema import BASELINE, ERASED, PK, SK, TALLY_PREFIX, TYPE, WATERMARK_PREFIX
@@ -28,7 +28,7 @@ from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.specification.tally_schedule import DEFINITIONS, MEASURE, SALE, WEIGHTS
 
 _TALLY: Final = TALLY_PREFIX + MEASURE
-_GROUP: Final = DEFINITIONS[0].name
+GROUP_NAME: Final = DEFINITIONS[0].name
 
 Item = Mapping[str, Any]
 
@@ -61,10 +61,10 @@ class TallyHistory:
         self._declared = self._declarations()
         self._numbers = sorted(self._declared)
         self._carried = {each._carries.name for each in self._declared.values() if each._carries is not None}
-        met = [shard for shard, record in self._records if _type(record) != ""]
+        met = [shard for shard, record in self._records if type_of(record) != ""]
         self._shards = {shard: number for number, shard in enumerate(dict.fromkeys(met), 1)}
         self._folded: dict[str, list[str]] = {
-            shard: [_sequence(record) for at, record in self._records if at == shard and self._counts(record)]
+            shard: [sequence_in(record) for at, record in self._records if at == shard and self._counts(record)]
             for shard in self._shards
         }
         self._marks = {
@@ -92,8 +92,7 @@ class TallyHistory:
         runs = {era.run for era in self._history.eras if era.run}
         void = {generation_of(run) for run in runs if self._item(run_key(run)).get("phase") == {"S": VOID}}
         for era in self._history.eras:
-            key = deployment_key(era.deployment)
-            for declaration in read_deployment(self._item(key)) or ():
+            for declaration in self._folded_in(era):
                 assert isinstance(declaration, Aggregate)
                 number = generation_number(declaration.name)
                 if number not in void:
@@ -118,21 +117,19 @@ class TallyHistory:
 
     def _counts(self, record: Record) -> bool:
         """Whether it is a record of a source item, or one that may be carried."""
-        old, new = _images(record)
-        name = _type(record)
-        return name == SALE.name or (name in self._carried and (not new or _held(old, _TALLY) != _held(new, _TALLY)))
+        old, new = images_of(record)
+        name = type_of(record)
+        return name == SALE.name or (name in self._carried and (not new or held(old, _TALLY) != held(new, _TALLY)))
 
     def _bounds(self, number: int, shard: str) -> tuple[int, int | None]:
         """The first record of a shard that a generation folds, and the first one that it folds no more."""
-        history = self._history
         every = [record for at, record in self._records if at == shard]
-        cuts = {era.run: self._cut(era.run, era.valid_from, shard, every) for era in history.eras if era.run}
+        cuts = self._cuts(shard)
         name = self._declared[number].name
         folds = {}
         for record in every:
-            era = history.at(_created(record), _sequence(record), cuts)
-            folded = read_deployment(self._item(deployment_key(era.deployment))) or ()
-            folds[_sequence(record)] = name in {declaration.name for declaration in folded}
+            folded = self._folded_in(self._history.at(created_at(record), sequence_in(record), cuts))
+            folds[sequence_in(record)] = name in {declaration.name for declaration in folded}
         told = [folds[sequence] for sequence in self._folded[shard]]
         first = next((cut for run, cut in cuts.items() if generation_of(run) == number), "")
         cut = sum(sequence < first for sequence in self._folded[shard])
@@ -142,49 +139,57 @@ class TallyHistory:
         assert end is None or not any(told[end:])
         return cut + 1, None if end is None else end + 1
 
+    def _folded_in(self, era: Era) -> tuple[Declaration, ...]:
+        return read_deployment(self._item(deployment_key(era.deployment))) or ()
+
+    def _cuts(self, shard: str) -> dict[str, str]:
+        """By run, the first record of a shard that it counts."""
+        every = [record for at, record in self._records if at == shard]
+        return {era.run: self._cut(era.run, era.valid_from, shard, every) for era in self._history.eras if era.run}
+
     def _cut(self, run: str, since: float, shard: str, records: Iterable[Record]) -> str:
         stored = self._item(cut_key(run, shard))
         if stored:
             return str(stored["cut"]["S"])
-        return next((_sequence(record) for record in records if _created(record) >= since), NO_CUT)
+        return next((sequence_in(record) for record in records if created_at(record) >= since), NO_CUT)
 
     def _log(self) -> Iterator[dict[str, Any]]:
         reads = 0
         for shard, record in self._records:
-            old, new = _images(record)
-            if _type(record) == "":
-                status = read_statuses(new).get(_GROUP)
+            old, new = images_of(record)
+            if type_of(record) == "":
+                status = read_statuses(new).get(GROUP_NAME)
                 if status is not None and status.reads != reads:
                     reads = status.reads
                     yield {"op": "switch", "generation": self._numbers.index(reads)}
-            elif _type(record) == SALE.name:
-                image = (_held(new, MEASURE), ERASED in new) if new else None
+            elif type_of(record) == SALE.name:
+                image = (held(new, MEASURE), ERASED in new) if new else None
                 yield {"op": "put", "key": self._key(shard, record), "new": image}
             else:
-                yield from self._changed(shard, generation_number(_type(record)), old, new)
+                yield from self._changed(shard, generation_number(type_of(record)), old, new)
 
     def _changed(self, shard: str, number: int, old: Item, new: Item) -> Iterator[dict[str, Any]]:
         """Events of the group's item of a generation."""
         if number not in self._declared:
             return
         self._homes[number] = self._shards[shard]
-        held = {
+        holds = {
             "generation": self._numbers.index(number),
-            "value": _held(new, MEASURE),
-            "tally": _held(new, _TALLY),
+            "value": held(new, MEASURE),
+            "tally": held(new, _TALLY),
         }
         moved = [name for name in new if name in self._marks and new[name] != old.get(name)]
         if not new:
-            yield {"op": "gone", "generation": held["generation"]}
+            yield {"op": "gone", "generation": holds["generation"]}
         elif moved:
             [name] = moved
             source = self._marks[name]
             place = 1 + self._folded[source].index(sequence_of(new[name]))
-            yield {"op": "fold", "shard": self._shards[source], "last": place, **held}
+            yield {"op": "fold", "shard": self._shards[source], "last": place, **holds}
         elif BASELINE in new and new[BASELINE] != old.get(BASELINE):
-            yield {"op": "base", **held}
-        elif (by := _held(new, MEASURE) - _held(old, MEASURE)) or held["tally"] != _held(old, _TALLY):
-            yield {"op": "direct", "by": by, **held}
+            yield {"op": "base", **holds}
+        elif (by := held(new, MEASURE) - held(old, MEASURE)) or holds["tally"] != held(old, _TALLY):
+            yield {"op": "direct", "by": by, **holds}
 
     def _key(self, shard: str, record: Record) -> tuple[int, int]:
         text = record["dynamodb"]["Keys"][PK]["S"]
@@ -198,7 +203,7 @@ def _history(records: Iterable[Record]) -> History:
     """Every era there ever was; the table forgets old ones."""
     eras: tuple[Era, ...] = ()
     for record in records:
-        found = read_history(_images(record)[1]) if record["dynamodb"]["Keys"] == history_key() else None
+        found = read_history(images_of(record)[1]) if record["dynamodb"]["Keys"] == history_key() else None
         if found is not None:
             first = found.eras[0]
             eras = (*eras[: eras.index(first) if first in eras else 0], *found.eras)
@@ -207,32 +212,32 @@ def _history(records: Iterable[Record]) -> History:
 
 def _concerns(record: Record) -> bool:
     keys, name = record["dynamodb"]["Keys"], base_name(_raw_type(record))
-    return name in (SALE.name, _GROUP) or (keys == generations_key())
+    return name in (SALE.name, GROUP_NAME) or (keys == generations_key())
 
 
-def _type(record: Record) -> str:
+def type_of(record: Record) -> str:
     """Type of a sale or group; empty for any other item."""
     name = _raw_type(record)
-    return name if base_name(name) in (SALE.name, _GROUP) else ""
+    return name if base_name(name) in (SALE.name, GROUP_NAME) else ""
 
 
 def _raw_type(record: Record) -> str:
-    old, new = _images(record)
+    old, new = images_of(record)
     return str((new or old).get(TYPE, {}).get("S", ""))
 
 
-def _images(record: Record) -> tuple[Item, Item]:
+def images_of(record: Record) -> tuple[Item, Item]:
     change = record["dynamodb"]
     return change.get(OLD) or {}, change.get(NEW) or {}
 
 
-def _held(item: Item, name: str) -> int:
+def held(item: Item, name: str) -> int:
     return int(item.get(name, {}).get("N", "0"))
 
 
-def _sequence(record: Record) -> str:
+def sequence_in(record: Record) -> str:
     return padded(record["dynamodb"]["SequenceNumber"])
 
 
-def _created(record: Record) -> float:
+def created_at(record: Record) -> float:
     return float(record["dynamodb"]["ApproximateCreationDateTime"])

@@ -29,7 +29,7 @@ from simulation.schedules.housekeeping import housekeeping, seeded
 SALE: Final = Event("sale", pk="CLIENT#{client}", sk="SALE")
 MEASURE: Final = "amount"
 _CLIENTS: Final = "abcdef"
-_GROUP: Final = {"shop": "oslo"}
+GROUP: Final = {"shop": "oslo"}
 
 
 def _sold(attribute: str) -> Aggregate:
@@ -48,7 +48,7 @@ def _dies(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
     return send()
 
 
-class _Turns(Deployments):
+class Turns(Deployments):
     """Deployments in which the group's two definitions take turns."""
 
     def __init__(self) -> None:
@@ -72,10 +72,10 @@ class _Turns(Deployments):
         return frozenset()
 
 
-class _Shop:
+class Shop:
     """Writers: sales, corrections, deletions, erasures, increments and resets."""
 
-    def __init__(self, engine: Engine, turns: _Turns) -> None:
+    def __init__(self, engine: Engine, turns: Turns) -> None:
         self._backend, self._random, self._turns = engine.backend, engine.rng, turns
         # Processes, each of which learns of a switch in its own time.
         clock, jitter = self._backend.clock, engine.rng.random
@@ -85,7 +85,7 @@ class _Shop:
         often = {self._sell: 9, self._erase: 6}
         return [(weight, act) for act, weight in (often | dict.fromkeys(self._others(), 3)).items()]
 
-    def _others(self) -> Sequence[Callable[[], None]]:
+    def _others(self) -> Sequence[Callable[[], object]]:
         return self._delete, self._increment, self._reset
 
     def write(self) -> None:
@@ -108,7 +108,7 @@ class _Shop:
 
     def _sell(self) -> None:
         client, amount = self._random.choice(_CLIENTS), self._random.randint(1, 5)
-        values = {**_GROUP, "client": client, "amount": amount, "worth": 3 * amount}
+        values = {**GROUP, "client": client, "amount": amount, "worth": 3 * amount}
         if accept(self._table(), SALE, values).status != "accepted" and self._random.random() < 0.7:
             # Other code replaces it whole; it may be marked as erased.
             self._put(client, amount)
@@ -134,10 +134,10 @@ class _Shop:
             return
 
     def _increment(self) -> None:
-        increment(self._table(), self._turns.definition, _GROUP, self._random.choice((-7, 50, 300)))
+        increment(self._table(), self._turns.definition, GROUP, self._random.choice((-7, 50, 300)))
 
     def _reset(self) -> None:
-        reset(self._table(), self._turns.definition, _GROUP)
+        reset(self._table(), self._turns.definition, GROUP)
 
 
 class TallySchedule:
@@ -146,14 +146,14 @@ class TallySchedule:
     Shards stay, and positions in a shard separate eras.
     """
 
-    def __init__(self, seed: int) -> None:
-        turns = _Turns()
+    def __init__(self, seed: int, turns: Turns | None = None, shop: type[Shop] = Shop) -> None:
+        turns = turns or Turns()
         self._engine = engine = Engine(seed, MemoryBackend, ("split", "split_near"), turns)
         engine.operations = engine.most_operations = 2 * engine.operations
         assert isinstance(engine.backend, MemoryBackend)
         self.backend = engine.backend
         self.backend.stream.disorder = lambda: 0.0
-        self._shop = _Shop(engine, turns)
+        self._shop = shop(engine, turns)
         self._changes = Changes(engine, self._shop, least=3)
         engine.actors = [self._shop, self._changes]
         engine.runner_ended, engine.runner_moved = self._changes.ended, self._changes.moved
@@ -166,12 +166,16 @@ class TallySchedule:
             self._shop.touch()
             engine.go()
             engine.calm_down()
-            if self._changes.backfill_all() and engine.rng.random() < 0.5:
-                self._shop.drop()
-                for _ in range(3):
-                    self._shop.write()
-                engine.go()
+            if self._changes.backfill_all():
+                self._end()
         return engine.wrong + engine.function.standstills
+
+    def _end(self) -> None:
+        if self._engine.rng.random() < 0.5:
+            self._shop.drop()
+            for _ in range(3):
+                self._shop.write()
+            self._engine.go()
 
 
 @contextmanager

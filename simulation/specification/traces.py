@@ -26,6 +26,7 @@ SETTLING: Final = 28 * MINUTE
 """After which a checkpoint may have settled; not what the handler takes for it, which is to be compared."""
 
 _NEARLY_OLD: Final = GUARANTEE - HOUR
+_OF_THRESHOLDS: Final = ("judged", "put sent", "put landed", "put heard")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class _Conversion:
             for shard, sequences in self._records.items()
         }
         self._items: dict[tuple[str, str], int] = {}
-        self._slots = _slots(recording.events)
+        self._slots = slots(recording.events)
         self._deployments = _deployments(recording)
         self._begun: set[int] = set()
         self._plans: dict[str, Plan] = {}
@@ -182,7 +183,7 @@ class _Conversion:
             for key in event["keys"]:
                 if key in self._items:
                     yield _record(op='"expired"', item=str(self._item(key)))
-        elif op == "read sent" or (op == "set aside" and not self._is_old(event)):
+        elif op in _OF_THRESHOLDS or op == "read sent" or (op == "set aside" and not self._is_old(event)):
             return
         else:
             yield self._step(event, op, process)
@@ -306,18 +307,18 @@ def _optional(number: int | None) -> str:
     return "None" if number is None else str(number)
 
 
-def _slots(events: Sequence[Event]) -> dict[int, int]:
+def slots(events: Sequence[Event]) -> dict[int, int]:
     """A process for each sandbox: that of another one, once that has ended for good."""
     last = {event["process"]: index for index, event in enumerate(events) if not event["op"].endswith(" landed")}
-    slots: dict[int, int] = {}
+    found: dict[int, int] = {}
     free: list[int] = []
     for index, event in enumerate(events):
         process = event["process"]
-        if process not in slots:
-            slots[process] = free.pop() if free else max(slots.values(), default=0) + 1
+        if process not in found:
+            found[process] = free.pop() if free else max(found.values(), default=0) + 1
         if last[process] == index and event["op"] == "end":
-            free.append(slots[process])
-    return slots
+            free.append(found[process])
+    return found
 
 
 def _deployments(recording: Recording) -> dict[str, int]:

@@ -1,0 +1,78 @@
+"""The outbox's stream on its way to the notifier, and EventBridge, which refuses events now and then."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+from unittest.mock import patch
+
+from dynamodb_counters.handlers import notifier
+from dynamodb_counters.testing._dynamodb.memory_stream import Record
+from simulation.delivery.stream_source import Source
+from simulation.handler_process import LAMBDA_CONTEXT
+
+_BATCHES: Final = (1, 5, 100)
+
+
+class Bus:
+    """EventBridge, which refuses all entries during an outage, and some at any time."""
+
+    def __init__(self, rng: random.Random, refuses: Callable[[], bool] = lambda: False) -> None:
+        self.taken: list[dict[str, Any]] = []
+        self._rng, self._refuses = rng, refuses
+
+    def put_events(self, Entries: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
+        answers = []
+        for entry in Entries:
+            if self._refuses() or self._rng.random() < 0.2:
+                answers.append({"ErrorCode": "ThrottlingException", "ErrorMessage": "Rate exceeded"})
+            else:
+                self.taken.append(json.loads(entry["Detail"]))
+                answers.append({"EventId": "1"})
+        return {"FailedEntryCount": 0, "Entries": answers}
+
+
+class NotifierMapping:
+    """The notifier's event source mapping: a batch of a shard is delivered again from the first failure on."""
+
+    def __init__(self, stream: Source, rng: random.Random, bus: Bus) -> None:
+        self._stream, self._rng, self.bus = stream, rng, bus
+        self._after = dict[str, str]()
+
+    def deliver(self) -> bool:
+        """Deliver a batch of each shard; return whether anything is left."""
+        left, unread = False, set[str | None]()
+        for shard in self._stream.shards():
+            records = self._stream.read(shard.id, self._after.get(shard.id), self._rng.choice(_BATCHES)).records
+            if records or shard.parent in unread:
+                unread.add(shard.id)
+            if shard.parent in unread:
+                # A child waits for its parent.
+                left = True
+                continue
+            batch = [
+                {**each, "eventSourceARN": self._stream.arn}
+                for each in records
+                if each["eventName"] == "INSERT" and each["dynamodb"]["NewImage"].get("_type") == {"S": "_crossing"}
+            ]
+            is_heard = self._rng.random() < 0.8
+            failed = self.notify(batch, is_heard=is_heard) if batch else None
+            done = [each["dynamodb"]["SequenceNumber"] for each in records]
+            done = done if failed is None else done[: done.index(failed)]
+            if done and is_heard:
+                self._after[shard.id] = done[-1]
+            left |= bool(records)
+        return left
+
+    def notify(self, records: Sequence[Record], *, is_heard: bool) -> str | None:  # noqa: ARG002
+        """Have the notifier send a batch; return the record that it names as failed. Its answer may go unheard."""
+        with (
+            patch.object(notifier, "eventbridge", lambda: self.bus),
+            patch.object(notifier, "add_metrics"),
+            patch.object(notifier, "logger"),
+            patch.dict("os.environ", EVENT_BUS="default"),
+        ):
+            failures = notifier.handler({"Records": records}, LAMBDA_CONTEXT)["batchItemFailures"]
+        return failures[0]["itemIdentifier"] if failures else None
