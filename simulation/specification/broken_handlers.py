@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
@@ -63,10 +64,10 @@ def _put_always(self: Outbox, found: Sequence[Crossing]) -> None:
         self._table.write("put_item", Item=each.item())
 
 
-def _of_all(folded: Plan, changes: Any) -> list[Crossing]:
+def _of_all(folded: Plan, changes: Any, skipped: Counter[str]) -> list[Crossing]:
     every = copy(folded)
     every.armed = {each.layout.name: each.layout for each in folded.programs.values()}
-    return crossings(every, changes)
+    return crossings(every, changes, skipped)
 
 
 @contextmanager
