@@ -57,10 +57,12 @@ class Blog:
         return self._request(f"{self.url}{path}?{urlencode(parameters)}" if parameters else self.url + path)
 
     def post(self, document: Any) -> tuple[int, Any]:
+        return self.send("POST", "events", document)
+
+    def send(self, method: str, path: str, document: Any) -> tuple[int, Any]:
         data = document if isinstance(document, bytes) else json.dumps(document).encode()
-        return self._request(
-            urllib.request.Request(self.url + "events", data, {"Content-Type": "application/json"}, method="POST")
-        )
+        headers = {"Content-Type": "application/json"}
+        return self._request(urllib.request.Request(self.url + path, data, headers, method=method))
 
     def views(self, url: str) -> int:
         status, found = self.ask("v1/aggregates/views", url=url)

@@ -154,8 +154,8 @@ def read(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
         assert answer["statusCode"] == 200, (one, answer)
 
 
-def read_and_change(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
-    """Ask for everything that is served, take and give back calls of a quota, and set a limit."""
+def read_and_take(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
+    """Ask for everything that is served, and take and give back calls of a quota."""
     read(invoke, rules, process)
     for change, members in (("take", {"id": "a"}), ("take", {"id": "a"}), ("give-back", {"lease": "a"})):
         body = json.dumps({"values": {"customer": str(process)}, **members})
@@ -163,6 +163,11 @@ def read_and_change(invoke: Invoke, rules: list[dict[str, Any]], process: int) -
         assert answer["statusCode"] == 200, answer
     answer = invoke(request("GET", "/v1/quotas/calls", "customer=0"))
     assert answer["statusCode"] == 200, answer
+
+
+def read_and_limit(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
+    """Ask for everything that is served, and set a limit."""
+    read(invoke, rules, process)
     body = json.dumps({"values": {"url": "/"}, "limit": 5})
     answer = invoke(request("PUT", "/v1/aggregates/views/limit", body=body, headers=_JSON))
     assert answer["statusCode"] == 200, answer
@@ -180,7 +185,8 @@ JOBS: Final[dict[str, Callable[[Invoke, list[dict[str, Any]], int], None]]] = {
     "notifier": notify,
     "ingest_http": receive,
     "api": read,
-    "api, quotas": read_and_change,
+    "api, quotas": read_and_take,
+    "api, limits": read_and_limit,
 }
 DECLARED: Final[dict[str, dict[str, str]]] = {
     "aggregator": {"DECLARATIONS": encode((ROLLING, VIEWS))},

@@ -22,6 +22,7 @@ _RUN_IN: Final = {
     "aggregator": "aggregator_minimal",
     "api": "api_everything",
     "api, quotas": "api_everything",
+    "api, limits": "api_everything",
     "ingest_http": "ingest_minimal",
     "ingest_queue": "ingest_minimal",
     "notifier": "thresholds_minimal",
@@ -34,10 +35,11 @@ _LISTED: Final = {"verifier"}
 
 
 def handler(function: Resource) -> str:
-    """The handler, and whether its events are packed, or it serves quotas: they are written by other calls."""
+    """The handler, and whether its events are packed, or it serves quotas or limits: other calls write them."""
     name = str(function["Handler"]).split(".")[-2]
-    if "QUOTAS" in variables(function):
-        return f"{name}, quotas"
+    for changed in ("QUOTAS", "LIMITS"):
+        if changed in variables(function):
+            return f"{name}, {changed.lower()}"
     declared = decode(variables(function)["DECLARATIONS"]) if name == "ingest_queue" else ()
     packed = any(getattr(one, "packed", None) is not None for one in declared)
     return f"{name}, packed" if packed else name

@@ -50,6 +50,7 @@ class BlogStack(Stack):
             "Api",
             table=counters,
             shown=[VIEWS, SITE, ROLLING, ACTIVE],
+            limits=[SITE],
             authorizer=HttpNoneAuthorizer(),
             page=page,
         )
