@@ -32,8 +32,8 @@ from dynamodb_counters._items.watermarks import sequence_of, shard_digest
 from dynamodb_counters.testing._dynamodb.memory_client import paginator
 from simulation.aws.sigv4 import LATEST
 from simulation.clock import EPOCH
-from simulation.delivery.notices import NotifierMapping
 from simulation.faults.actors import Crashed
+from simulation.notices import NotifierMapping
 from simulation.schedules.backend import MemoryBackend
 from simulation.schedules.sandbox import Sandbox
 
@@ -265,10 +265,10 @@ def _watched(recording: Recording) -> ExitStack:
         )
         return set_aside(plan, changes, created_before)
 
-    def judged(plan: Any, changes: Any) -> Any:
+    def judged(plan: Any, changes: Any, skipped: Any) -> Any:
         sandbox = recording.sandbox()
         recording.log("judged", sandbox, shard=sandbox.shard, first=changes[0].sequence, last=changes[-1].sequence)
-        return judge(plan, changes)
+        return judge(plan, changes, skipped)
 
     def refreshed(self: Deployments, deadline: float) -> Any:
         recording.log("refresh", recording.sandbox(), shard=recording.sandbox().shard)

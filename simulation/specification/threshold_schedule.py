@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Threshold
 from dynamodb_counters._writes.limits import set_limit
-from simulation.delivery.notices import Bus, NotifierMapping
+from simulation.notices import Bus, NotifierMapping
 from simulation.pairs import features
 from simulation.pairs.engine import Engine
 from simulation.pairs.runs import SETTLED

@@ -11,7 +11,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Event, Threshold
 from dynamodb_counters.testing import Faults, counters_in_memory
-from simulation.delivery.notices import Bus, NotifierMapping
+from simulation.notices import Bus, NotifierMapping
 
 CALL = Event("call", key="id", version="revision")
 USAGE = Aggregate("usage", CALL, pk="USAGE#{customer}", sk="USAGE")

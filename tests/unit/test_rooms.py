@@ -68,6 +68,7 @@ _ROOMS = {
         oracle
         schedules
         handler_process workbench throttled_burst
+        notices
         mutations soak hostile quotas replay capacity
         pairs
         specification
