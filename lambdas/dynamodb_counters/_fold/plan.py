@@ -91,7 +91,10 @@ class Plan:
         self._by_type: dict[str, tuple[Source, ...]] = {}
         self._untyped: dict[str, Source] = {}
         sources = [declaration.source for declaration in declarations]
-        self._names = {*self.programs, *(source.name for source in sources if not isinstance(source, Items))}
+        self._names = {
+            *map(base_name, self.programs),
+            *(source.name for source in sources if not isinstance(source, Items)),
+        }
         for program in self.programs.values():
             source = program.layout.declaration.source
             if isinstance(source, Items):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Items, Sum, TableKeys
 from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations.generations import generation
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.foreign_items import show_foreign
 from dynamodb_counters._fold.plan import Plan
@@ -146,6 +147,12 @@ def test_no_item_of_ours_counts_in_items_whatever_they_say(kind: str) -> None:
     folded = fold(Plan((ANYTHING, USERS, CITIES, VISITS)), [Change(typed(1, kind))])
     assert [delta for delta in folded.deltas if delta.layout.name == "anything"] == []
     assert folded.skipped_types == {}
+
+
+@pytest.mark.parametrize("kind", ["visits", "visits~1", "visits~2"])
+def test_no_generation_of_ours_counts_in_items_once_the_first_is_gone(kind: str) -> None:
+    folded = fold(Plan((ANYTHING, generation(VISITS, 1))), [Change(typed(1, kind))])
+    assert (folded.deltas, folded.skipped_types) == ([], {})
 
 
 def test_types_that_nothing_declares_are_metered() -> None:
