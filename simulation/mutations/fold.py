@@ -110,8 +110,8 @@ FOLD: Final = r"""
 + change = (self.event,)
 ? test_thresholds.py::test_a_threshold_that_counts_once_has_each_level_of_a_group_once
 * a limit that is taken away is a line that is crossed
-- if crossed and now.limit is not None else None
-+ if crossed else None
+- if not crossed or now.limit is None:
++ if not crossed:
 ? test_thresholds.py::test_the_outbox_holds_each_crossing_once
 * a burst downward has its highest level
 - else crossed[::-1]
