@@ -148,7 +148,9 @@ class Engine:
                 self.is_patient = False
             if self._step(trouble=not self.calm and step < _IN_TROUBLE):
                 return
-        raise AssertionError(f"seed {self.seed} does not end")
+        invocations = [(each.waiting, each.asleep) for each in self.function.running]
+        left = f"{self.operations} acts, {len(self._queue)} calls, {len(self.runners)} runs, invocations {invocations}"
+        raise AssertionError(f"seed {self.seed} does not end; left are {left}")
 
     def _step(self, *, trouble: bool) -> bool:
         """Let something go on; return whether all is over."""
