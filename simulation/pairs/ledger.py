@@ -103,10 +103,13 @@ class HeardClient:
         if not purpose.base and not purpose.keeps_counts:
             return call(**request)
         before = self._read(request["Key"])
-        answer = call(**request)
-        key = request["Key"]["pk"]["S"], request["Key"]["sk"]["S"]
-        self._ledger.hear(purpose, key, before, self._read(request["Key"]))
-        return answer
+        try:
+            return call(**request)
+        finally:
+            # A client that has sent it again, as an answer was lost, is refused what has landed.
+            if (after := self._read(request["Key"])) != before:
+                key = request["Key"]["pk"]["S"], request["Key"]["sk"]["S"]
+                self._ledger.hear(purpose, key, before, after)
 
     def _transact(self, call: Callable[..., Any], _: Purpose, request: dict[str, Any]) -> Any:
         puts = [write["Put"]["Item"] for write in request["TransactItems"] if "Put" in write]
