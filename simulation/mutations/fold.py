@@ -204,7 +204,7 @@ FOLD: Final = r"""
 * a generation that is filled crosses lines
 - sorted(programs.values(), key=lambda each: generation_number(each.layout.name))
 + sorted(programs.values(), key=lambda each: -generation_number(each.layout.name))
-? test_thresholds_over_time.py::test_a_redefinition_is_silent_until_it_is_read_and_has_crossings_of_its_own
+? test_thresholds_over_time.py::test_a_crossing_in_two_generations_is_that_of_the_first
 * an item of ours counts in Items that name its type
 - and is_foreign is None and not self._is_ours(name) else
 + else

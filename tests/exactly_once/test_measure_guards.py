@@ -43,7 +43,7 @@ def test_a_stretch_looks_back_for_less_than_the_longest_span(gap: int) -> None:
 
 def test_a_member_that_is_active_on_many_days_keeps_one_page() -> None:
     users = ActiveMembers("users", VIEW, member="client", time="at", longest=LONGEST * DAY)
-    with counters_in_memory([users], now=STRETCH + 100 * DAY) as counters:
+    with narrow_pages(2), counters_in_memory([users], now=STRETCH + 100 * DAY) as counters:
         for at in (STRETCH + number * DAY for number in range(100)):
             counters.accept(VIEW, {"id": at.isoformat(), "at": at.isoformat(), "client": "c"})
         assert len(_pages(counters, "users-members")) == 1

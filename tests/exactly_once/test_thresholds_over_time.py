@@ -92,6 +92,17 @@ def test_a_redefinition_is_silent_until_it_is_read_and_has_crossings_of_its_own(
 
 
 @pytest.mark.parametrize("usage", [USAGE, PAGED], ids=["items", "pages"])
+def test_a_crossing_in_two_generations_is_that_of_the_first(usage: Aggregate) -> None:
+    calls = Calls(watched(usage, 3, 6))
+    calls.call(4)
+    calls.deploy(watched(replace(usage, where=Attr("kind").eq("paid")), 3, 6))
+    # For half an hour from the switch on, both are folded.
+    fill(calls.bench, calls.stream)
+    calls.call(2)
+    assert calls.crossings() == [("0", "3", "up"), ("0", "6", "up")]
+
+
+@pytest.mark.parametrize("usage", [USAGE, PAGED], ids=["items", "pages"])
 def test_a_limit_stays_through_a_redefinition(usage: Aggregate) -> None:
     calls = Calls(watched(usage, 1, of="limit"))
     calls.bench.counters.set_limit(usage, 10, customer="acme")
