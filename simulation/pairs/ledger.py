@@ -116,12 +116,15 @@ class HeardClient:
         opened = [item for item in puts if _is_opened(item)]
         switches = [item for item in puts if item["pk"] == _GENERATIONS["pk"] and item["sk"] == _GENERATIONS["sk"]]
         generations = self._read(_GENERATIONS) if opened or switches else {}
-        answer = call(**request)
-        for item in opened:
-            self._ledger.hear_opening(item, generations)
-        for item in switches:
-            self._ledger.hear_switch(generations, item)
-        return answer
+        try:
+            return call(**request)
+        finally:
+            for item in opened:
+                if self._read({name: item[name] for name in ("pk", "sk")}):
+                    self._ledger.hear_opening(item, generations)
+            for item in switches:
+                if self._read(_GENERATIONS) == item:
+                    self._ledger.hear_switch(generations, item)
 
     def _read(self, key: Mapping[str, Any]) -> Image:
         found = self._client.get_item(TableName=self._name, Key=key, ConsistentRead=True)
