@@ -64,7 +64,7 @@ class UnknownMeasureError(InvalidArgumentError, KeyError):
 
 
 class UncountedError(InvalidArgumentError):
-    """A declaration was read that the table's deployment does not count. It is an `InvalidArgumentError` too.
+    """A declaration was read, or added to, that no deployment counts. It is an `InvalidArgumentError` too.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.generations import generation
 from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key, typed_values
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import CountersError, IncompleteError, InvalidArgumentError, UncountedError
+from dynamodb_counters.errors import CountersError, IncompleteError, UncountedError
 
 STATUS: Final = "status"
 """Attribute of the item with the statuses of what is declared."""
@@ -130,8 +130,7 @@ class Statuses:
         if not self._is_counted(declaration.name):
             self._status(declaration.name, again=True)
             if not self._is_counted(declaration.name):
-                expected = "one that a deployment of the table counts: deploy its aggregator with it first"
-                raise InvalidArgumentError("declaration", declaration.name, expected)
+                raise UncountedError(declaration.name, self._counted or self._statuses)
         return self._held(declaration, self._status(declaration.name) or Status())
 
     def _is_counted(self, name: str) -> bool:

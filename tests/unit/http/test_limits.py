@@ -169,6 +169,19 @@ def test_a_table_that_refuses_is_a_503_and_the_same_request_can_be_sent_again(
     assert counters.limit(ALL) == 5
 
 
+def test_an_aggregate_that_no_deployment_counts_yet_is_a_503_as_for_reads(
+    counters: CountersInMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counters.accept(CALL, {"id": "1", "customer": "c1", "at": "2026-11-20T00:00:00Z", "units": 1})
+    coming = Aggregate("coming", CALL, calls=Count())
+    resources = CountResources(counters, (coming,), counters.clock, ("coming",))
+    monkeypatch.setattr(api, "resources", lambda: resources)
+    answers = [put("coming", {"limit": 1}), call_api(request("GET", "/v1/aggregates/coming"))]
+    assert [(status, problem["detail"]) for status, problem in answers] == [
+        (503, "the counts cannot be reached now; retry")
+    ] * 2
+
+
 @pytest.mark.usefixtures("counters")
 def test_the_answer_is_not_cached() -> None:
     answer = api.handler(request("PUT", "/v1/aggregates/all/limit", body='{"limit": 1}', headers=JSON), LAMBDA_CONTEXT)
