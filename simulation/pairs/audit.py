@@ -72,6 +72,8 @@ def _read(
             assert not one.declaration.pages or one.group not in held, f"{one.place} lies in two pages"
             known.add(one.group)
             held.setdefault(one.group, {})["_score"] = Decimal(item.get("_score", {"N": "0"})["N"])
+            own, before = one.limits
+            held[one.group]["_limit"] = (before if own is None else own) or Decimal(0)
         if isinstance(current, Window):
             known.add(_hour_of(current, item))
     found: Groups = {}
@@ -92,12 +94,17 @@ def _read(
             read = counters.get(declared, values, consistent=True)
             assert read.complete
             parts = _attributes(read.measures)
-            ranking = current.ranking
-            if ranking is not None and held.get(group, {}).get("_score", Decimal(0)) != parts.get(ranking.measure, 0):
-                parts["_score"] = held[group]["_score"]
+            parts |= _apart(current, held.get(group, {}), parts, Decimal(read.limit or 0))
         if kept := nonzero(parts):
             found[group] = kept
     return found
+
+
+def _apart(aggregate: Aggregate, held: Parts, parts: Parts, limit: Decimal) -> Parts:
+    """A score that is not its measure's, and by how much a limit is read as another."""
+    score, measure = held.get("_score", Decimal(0)), aggregate.ranking.measure if aggregate.ranking else ""
+    scores = {"_score": score} if measure and score != parts.get(measure, 0) else {}
+    return {**scores, "_limit": limit - held.get("_limit", Decimal(0))}
 
 
 def _hour_of(window: Window, item: Image) -> Group:

@@ -41,9 +41,7 @@ def _limits(truth: Truth, declaration: Aggregate) -> dict[Group, tuple[Decimal |
     found: dict[Group, tuple[Decimal | None, Decimal]] = {}
     for item in truth.items_of(declaration.name):
         for each in held_groups(declaration, item):
-            text = each.names[declaration._attributes[0]].partition("=")[2]
-            marks = ("%=" + text, "&=" + text) if declaration.pages else ("_limit", "_limit_before")
-            own, carried = (Decimal(item[mark]["N"]) if mark in item else None for mark in marks)
+            own, carried = each.limits
             group = tuple(text for _, text in sorted(zip(declaration.fields, each.group, strict=True)))
             found[group] = own, carried or Decimal(0)
     return found
