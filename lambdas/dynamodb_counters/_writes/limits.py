@@ -24,7 +24,7 @@ def set_limit(
     if number < 0 or (number == 0 and limit is not None):
         raise InvalidArgumentError("limit", limit, "a number above 0, or None for no limit")
     _, layout, group = open_group(table, watched(aggregate), values)
-    while True:
+    for _ in table.tries():
         place, item = read_place(table, layout, group)
         if place.shown(item).get(LIMIT) == typed_number(number):
             return
@@ -35,10 +35,9 @@ def set_limit(
             table.client.update_item(**request, ReturnValuesOnConditionCheckFailure="ALL_OLD")
         except table.client.exceptions.ConditionalCheckFailedException as refusal:
             require_own(item_of(refusal), layout.name)
-            if place.is_right(item_of(refusal)):
-                raise UnavailableError("the page of the group has changed") from refusal
         else:
             return
+    raise UnavailableError("the page of the group splits all the time: set the limit again")
 
 
 def limit_of(table: Table, aggregate: Aggregate | Distinct, values: Mapping[str, object]) -> Number | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any, Final, Literal
 
 from dynamodb_counters._counters import Counters
@@ -123,9 +124,8 @@ class CountersInMemory(Counters):
         """
         items = [item for item in self._tables[0].items() if item.get(TYPE) == {"S": CROSSING}]
         details = [json.loads(event_entry(item, "", "")["Detail"], parse_float=Decimal) for item in items]
-        # A change that falls below several levels crosses the highest first.
-        rising = {"up": 1, "down": -1}
-        return sorted(details, key=lambda one: (one["at"], one["sequence"], one["level"] * rising[one["direction"]]))
+        # Several of one change stay in the order in which they were put.
+        return sorted(details, key=itemgetter("at", "sequence"))
 
     def _expire_until(self, until: float) -> None:
         with self._lock:

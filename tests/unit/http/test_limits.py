@@ -156,11 +156,13 @@ def test_no_caller_sets_a_limit_of_another_tenant(counters: CountersInMemory, mo
     assert counters.limit(USAGE, NOVEMBER) is None
 
 
+@pytest.mark.parametrize("code", ["ThrottlingException", "ConditionalCheckFailedException"])
 def test_a_table_that_refuses_is_a_503_and_the_same_request_can_be_sent_again(
-    counters: CountersInMemory, monkeypatch: pytest.MonkeyPatch
+    code: str, counters: CountersInMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refusing: Any = failing(counters._memory, "update_item", error=failure("UpdateItem", "ThrottlingException"))
+    refusing: Any = failing(counters._memory, "update_item", error=failure("UpdateItem", code))
     throttled = Counters(counters.table_name, client=refusing, clock=counters.clock)
+    throttled._table.__dict__["sleep"] = lambda _: None
     with monkeypatch.context() as patch:
         patch.setattr(api, "resources", lambda: CountResources(throttled, DECLARATIONS, counters.clock, LIMITED))
         status, problem = put("all", {"limit": 5})
