@@ -18,8 +18,8 @@ class Crashed(BaseException):
 class Actor:
     """A function that runs in steps: it calls `pause` wherever it may be interrupted.
 
-    `waiting` is what it paused before (None before its first step and after its last); `result` and `error` are what
-    the function returned or raised.
+    `waiting` is what it paused before (None before its first step and after its last), `steps` how many it has made;
+    `result` and `error` are what the function returned or raised.
     """
 
     def __init__(self, function: Callable[[], Any]) -> None:
@@ -28,6 +28,7 @@ class Actor:
         self._caller = getcurrent()
         self._order: Any = None
         self.waiting: str | None = None
+        self.steps = 0
         self.done = False
         self.result: Any = None
         self.error: BaseException | None = None
@@ -35,6 +36,7 @@ class Actor:
     def step(self, order: Any = None) -> None:
         """Let it go on until it pauses again or ends; its `pause` returns the order."""
         self._order = order
+        self.steps += 1
         _suspended.add(self)
         self._greenlet.switch()
 

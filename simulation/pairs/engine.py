@@ -148,9 +148,10 @@ class Engine:
                 self.is_patient = False
             if self._step(trouble=not self.calm and step < _IN_TROUBLE):
                 return
-        invocations = [(each.waiting, each.asleep) for each in self.function.running]
+        invocations = [(each.waiting, each.asleep, each.steps) for each in self.function.running]
         left = f"{self.operations} acts, {len(self._queue)} calls, {len(self.runners)} runs, invocations {invocations}"
-        raise AssertionError(f"seed {self.seed} does not end; left are {left}")
+        failed = self.deliveries.failed
+        raise AssertionError(f"seed {self.seed} does not end; left are {left}; the last failure was {failed}")
 
     def _step(self, *, trouble: bool) -> bool:
         """Let something go on; return whether all is over."""

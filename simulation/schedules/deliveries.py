@@ -52,6 +52,8 @@ class Deliveries:
         self.mappings = [self._mapping_anew()]
         self.reached: Counter[str] = function.reached
         self.acknowledged: dict[str, str] = {}
+        self.failed = ""
+        """Why the last invocation failed that did."""
         self._bucket = Bucket(self.mappings)
         self._counted: set[str] = set()
         self._tried_since: dict[str, float] = {}
@@ -94,6 +96,7 @@ class Deliveries:
     def ended(self, invocation: Invocation) -> None:
         """Settle or fail what an invocation was about."""
         delivery = invocation.delivery
+        self.failed = repr(invocation.error) if invocation.error is not None else self.failed
         if waits_for_another(invocation.error):
             self._backend.clock.advance(_BACKOFF)
         if delivery.given_up:
