@@ -45,7 +45,7 @@ class ItemDelta:
             [(group, measures)] = added.items()
             return Update(self.layout, group, {} if left_out else measures, shard)
         kept = {group: measures for group, measures in added.items() if group not in left_out}
-        return PageUpdate(self.layout, self.page, kept or {self.deltas[0].group: {}})
+        return PageUpdate(self.layout, self.page, kept or {self.deltas[0].group: None})
 
 
 def place_of(delta: Delta) -> str:

@@ -104,12 +104,13 @@ class PageUpdate(Update):
 
     _shares_expressions = False
 
-    def __init__(self, layout: ItemLayout, page: Page, groups: Mapping[GroupKey, Mapping[str, Number]]) -> None:
+    def __init__(self, layout: ItemLayout, page: Page, groups: Mapping[GroupKey, Mapping[str, Number] | None]) -> None:
         assert layout.pages is not None
         self.key = layout.pages.key(page)
         self._page = page
         added: dict[str, Number] = {VERSION: 1}
-        for group, measures in groups.items():
+        # Not even 0 is added to a group that can take nothing.
+        for group, measures in ((each, those) for each, those in groups.items() if those is not None):
             added |= layout.pages.added(layout.page_texts(group), measures)
         # A group's first number is there even if it is 0: its name is the group's text.
         self._added = {name: typed_number(number) for name, number in added.items()}
