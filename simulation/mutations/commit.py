@@ -245,6 +245,10 @@ COMMIT: Final = r"""
 + if False:
 ? test_extremes.py::test_an_event_that_is_append_only_is_not_taken_back
 == _commit/item_deltas.py
+* a group that is a text is added to, though only by 0
+- return PageUpdate(self.layout, self.page, kept or {self.deltas[0].group: None})
++ return PageUpdate(self.layout, self.page, kept or {self.deltas[0].group: {}})
+? test_page_guards.py::test_a_page_moves_past_what_a_group_that_is_a_text_cannot_take
 * a request holds the groups of a page that are thought to be in it
 - if last is not None and last.shelf == shelf and number < last.end:
 + if False:

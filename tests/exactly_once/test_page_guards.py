@@ -252,3 +252,13 @@ def test_no_request_is_larger_than_dynamodb_takes(bench: Workbench) -> None:
     with narrow_pages(100), patch.object(updates, "_MOST_ADDED", 200):
         bench.deliver(_view(bench, urls, "first"), by=_hooked(bench, hook))
     assert _views(bench, urls) == {1}
+
+
+def test_a_page_moves_past_what_a_group_that_is_a_text_cannot_take(bench: Workbench) -> None:
+    bench.deliver(_view(bench, FEW[:1], "first"))
+    [page] = _pages(bench)
+    bench.table.put_item(TableName=bench.table.name, Item={**page, f"={FEW[0]}": {"S": "taken"}})
+    records = [*_view(bench, FEW[:1], "second"), *_view(bench, FEW[:1], "third")]
+    assert bench.deliver(records).quarantined == 1
+    [entry] = bench.counters.quarantined()
+    assert entry.content["numbers"] == {"views": "2"}
