@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Event
+from dynamodb_counters import Aggregate, Count, Event, Ranking
 from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters._items.watermarks import Watermark
 from simulation.engines import Engine
@@ -78,3 +79,12 @@ def test_a_spoiled_watermark_holds_nothing_up(engine: Engine, store: Store, spoi
     for _ in range(2):
         store.deliver(again, _VIEWS, shard=OTHER_SHARD)
     assert _counts(store) == [12, 2]
+
+
+def test_a_score_that_is_a_text_holds_nothing_up(store: Store) -> None:
+    ranked = replace(_VIEWS, ranking=Ranking("n", "TOP"))
+    store.client.put_item(TableName=store.name, Item={**_ITEM, "_score": {"S": "taken"}})
+
+    assert [store.deliver(_BATCH, ranked).quarantined for _ in range(3)] == [2, 0, 0]
+
+    assert _counts(store) == [10, 1]

@@ -60,6 +60,34 @@ def test_a_sum_that_does_not_fit_is_set_aside_alone(store: Store) -> None:
     assert [entry.content["numbers"] for entry in store.counters.quarantined()] == [{"n": "1", "size": "5"}]
 
 
+def test_a_group_that_is_a_text_waits_alone(store: Store) -> None:
+    store.deliver(_views(1, 3), VIEWS)
+    [page] = _pages(store)
+    key, name = {"pk": page["pk"], "sk": page["sk"]}, "=/1" + "x" * 20 + "#c"
+    assert name in page
+    store.client.put_item(TableName=store.name, Item={**page, name: {"S": "taken"}})
+    of_the_text = [*_views(101, 1), *_views(201, 1)]
+
+    deliveries = [of_the_text, of_the_text, [*of_the_text, *_views(202, 1)]]
+    assert [store.deliver(batch, VIEWS).quarantined for batch in deliveries] == [1, 0, 0]
+
+    assert [entry.content["numbers"] for entry in store.counters.quarantined()] == [{"n": "2", "size": "2"}]
+    [mended] = _pages(store)
+    store.client.put_item(TableName=store.name, Item={**mended, **key, name: page[name]})
+    groups = {group.values["url"].rstrip("x"): group["n"] for _, group in store.counters.scan(VIEWS)}
+    assert groups == {"/1": 1, "/2": 2, "/3": 1}
+
+
+def test_a_page_whose_version_is_a_text_holds_nothing_up(store: Store) -> None:
+    store.deliver(_views(1, 3), VIEWS)
+    [page] = _pages(store)
+    spoiled = {**page, "_v": {"S": "taken"}}
+    store.client.put_item(TableName=store.name, Item=spoiled)
+    batch = _views(101, 2)
+    assert [store.deliver(batch, VIEWS).quarantined for _ in range(2)] == [2, 0]
+    assert _pages(store) == [spoiled]
+
+
 def test_a_batch_that_one_request_cannot_hold_splits_its_page_first(store: Store) -> None:
     records = [_view(number, f"/{number}") for number in range(1, 900)]
     store.deliver(records, VIEWS)

@@ -276,6 +276,11 @@ class Committer:
             if first.get("Code") == "ValidationError":
                 return self._quarantine_each(item, part, reason)
             raise
+        except ClientError as error:
+            # DynamoDB Local refuses as a whole what AWS cancels by a reason.
+            if error.response["Error"]["Code"] != "ValidationException":
+                raise
+            return self._quarantine_each(item, part, reason)
         units = sum(table.get("CapacityUnits", 0.0) for table in answer.get("ConsumedCapacity", []))
         return _Answer(units, quarantined=len(puts))
 
