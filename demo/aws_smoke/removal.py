@@ -13,6 +13,8 @@ from demo.terminal import Progress
 
 _PAUSE_SECONDS: Final = 3.0
 _MAX_SECONDS: Final = 900.0
+_LATE_SECONDS: Final = 10.0
+"""In which invocations end that were under way: one whose log group is gone creates it again."""
 _GONE: Final = ("NotFound", "NonExistent", "NoSuch", "does not exist")
 
 Resources = Mapping[str, str]
@@ -36,6 +38,7 @@ def remove(account: Account, name: str, progress: Progress, sleep: Callable[[flo
         if time.monotonic() > deadline:
             break
         sleep(_PAUSE_SECONDS)
+    sleep(_LATE_SECONDS)
     left = [] if stack is None else [f"stack {name}: {stack['StackStatus']}"]
     for physical_id, kind in {**before, **dict(created(cloudformation, stack_id))}.items():
         if (delete := _DELETE.get(kind)) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -93,6 +93,13 @@ def test_resources_that_a_stack_retains_are_removed_too() -> None:
     cloud = Cloud(dict(KEPT))
     assert _removed(cloud) == []
     assert cloud.calls == ["stack", "table", "bucket"]
+
+
+def test_resources_are_removed_once_late_invocations_have_ended() -> None:
+    cloud = Cloud(dict(KEPT))
+    pause: Callable[[float], None] = lambda seconds: cloud.calls.append(f"{seconds:.0f} s")  # noqa: E731
+    assert remove(cast("Account", cloud), NAME, Progress(io.StringIO()), pause) == []
+    assert cloud.calls == ["stack", "10 s", "table", "bucket"]
 
 
 def test_resources_that_cannot_be_removed_are_reported() -> None:
