@@ -109,9 +109,10 @@ class PageUpdate(Update):
         self.key = layout.pages.key(page)
         self._page = page
         added: dict[str, Number] = {VERSION: 1}
-        # Not even 0 is added to a group that can take nothing.
-        for group, measures in ((each, those) for each, those in groups.items() if those is not None):
-            added |= layout.pages.added(layout.page_texts(group), measures)
+        for group, measures in groups.items():
+            # Not even 0 is added to a group that can take nothing.
+            if measures is not None:
+                added |= layout.pages.added(layout.page_texts(group), measures)
         # A group's first number is there even if it is 0: its name is the group's text.
         self._added = {name: typed_number(number) for name, number in added.items()}
         self.added: Mapping[str, Number] = added
