@@ -6,17 +6,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dynamodb_counters._declarations import Aggregate, Declarable, Event, Items, flatten
-from dynamodb_counters._declarations.groups import Group, group_of, identity, typed_key
+from dynamodb_counters._declarations.groups import Group, group_of, identity
 from dynamodb_counters._fold.contributions import UNDATED
 from dynamodb_counters._fold.deltas import Delta, Unfoldable
 from dynamodb_counters._fold.fold import fold
-from dynamodb_counters._fold.page_layout import Page
+from dynamodb_counters._fold.group_images import group_image, item_of
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, changes_of, inserted
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.conversions import plain_value
-from dynamodb_counters._items.decimals import format_number, typed_number
-from dynamodb_counters._items.table_schema import PK, TYPE, is_reserved
+from dynamodb_counters._items.table_schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
 
@@ -67,9 +66,8 @@ def evaluate(
             raise _refusal(folded.unfoldable[0])
         written: dict[Any, dict[str, Any]] = {}
         for delta in folded.deltas:
-            image = _image(delta)
-            results.setdefault(delta.layout.name, []).append(_group(delta, image))
-            item = image if delta.layout.pages is None else _page(delta)
+            results.setdefault(delta.layout.name, []).append(_group(delta, group_image(delta)))
+            item = item_of(delta)
             written.setdefault(identity(item), {}).update(item)
         images = [*written.values()]
     return results
@@ -105,27 +103,6 @@ def _images(items: Iterable[tuple[Event | Items, Mapping[str, Any]]], now: float
             place = tuple(repr(image.get(name)) for name in names if name is not None)
             different[place if repr(None) not in place else index] = image
     return list(different.values())
-
-
-def _image(delta: Delta) -> Image:
-    """The item that the aggregator would have written."""
-    layout = delta.layout
-    key = layout.key(delta.group, "")
-    image = {name: {"S": text} for name, text in {**layout.stored_values(delta.group, key), **key}.items()}
-    image |= {name: {"N": format_number(number)} for name, number in delta.measures.items()}
-    return {**image, TYPE: {"S": layout.name}}
-
-
-def _page(delta: Delta) -> Image:
-    """The page of a group, as long as it has not split: what counts members by gaps looks at all of it."""
-    layout, group = delta.layout, delta.group
-    assert layout.pages is not None
-    page = Page(layout.address(group)[0])
-    key = layout.pages.key(page)
-    numbers = layout.pages.added(layout.page_texts(group), delta.measures)
-    # Also those that are 0: the name of a group's first number is its text.
-    typed = {name: typed_number(number) for name, number in numbers.items()}
-    return {**typed_key(key), **layout.attributes(group, {**key, PK: page.pk}), **typed}
 
 
 def _group(delta: Delta, image: Image) -> Group:

@@ -37,7 +37,6 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import BackfillError
 
-_DROPPED: Final = "run {} is void: a deployment or another backfill has dropped what it looks at"
 ROUNDS: Final = 5
 """Times that a run begins, or reads its groups, because shards were split meanwhile."""
 
@@ -63,6 +62,7 @@ class Runner(ABC):
     open_after: float = RUN_OPEN_AFTER
     _pace: Pace = field(init=False)
 
+    _dropped: ClassVar[str] = "run {} is void: a deployment or another backfill has dropped what it looks at"
     _needs_lineage: ClassVar[tuple[str, ...]] = (SCANNING, DRAINING)
     """Phases in which a run must know all shards of its time."""
 
@@ -183,7 +183,7 @@ class Runner(ABC):
         folded = self._folded(self._known(read_control(self.table)).last.deployment)
         if not {declaration.name for declaration in folded}.issuperset(state.run.names):
             self._void(state)
-            raise BackfillError(_DROPPED.format(state.run.id))
+            raise BackfillError(self._dropped.format(state.run.id))
         return Plan(folded)
 
     def _scan(self, state: State) -> Iterator[Progress]:
@@ -216,11 +216,10 @@ class Runner(ABC):
         acknowledged: dict[str, bool] = {}
         while True:
             self._describe(state)
-            if state.phase == phase and state.run not in read_control(self.table).runs:
-                # No process logs for it any more.
+            if state.phase == phase and not self._is_logged(state):
                 self._void(state)
                 if state.phase == VOID:
-                    raise BackfillError(_DROPPED.format(state.run.id))
+                    raise BackfillError(self._dropped.format(state.run.id))
             if state.phase != phase:
                 return
             for shard in (*state.lineage.parents, ONLY_SHARD):
@@ -239,6 +238,9 @@ class Runner(ABC):
                 beats_at = self.now()
                 self._log(state).beat(2 * len(waiting))
             self.table.sleep(_POLL)
+
+    def _is_logged(self, state: State) -> bool:
+        return state.run in read_control(self.table).runs
 
     def _log(self, state: State) -> LogTail:
         return LogTail(state.run, self.table, self.source, self.now, self._pace, self.clocks)

@@ -117,7 +117,7 @@ class Scan:
                 raise BackfillError(f"an item contributes to too many groups: {len(rows)} bytes")
             segment.limit = max(1, segment.limit // 2)
             return
-        for image in unfoldable:
+        for image in unfoldable if self.run.kind == "backfill" else ():
             # Before the page that names them.
             self.quarantine.keep_one(found_by(self.run.id), image, PROVISIONAL)
             self.pace.spend(1.0)
@@ -145,7 +145,7 @@ class Scan:
             lacking = [
                 replace(image, image_name=f"{digest}#{image.image_name}")
                 for image in folded.unfoldable
-                if self.run.kind == "backfill"
+                if self.run.kind != "verify"
             ]
             unfoldable += lacking
             if (sums := sums_of(folded)) or lacking:

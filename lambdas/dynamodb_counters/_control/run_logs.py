@@ -119,7 +119,7 @@ class RunLogs:
         unfoldable: list[Unfoldable] = []
         rows = list(logged(run, plan, relevant, unfoldable))
         # Before the page that names them.
-        quarantine.keep(shard, unfoldable, PROVISIONAL)
+        quarantine.keep(shard, unfoldable if run.kind == "backfill" else (), PROVISIONAL)
         beats = any(_is_beat(run.id, change) for change in relevant)
         return len(unfoldable) + self._write(run.id, shard, rows, past, beats=beats)
 
@@ -140,7 +140,7 @@ class RunLogs:
 
 
 def logged(run: Run, plan: Plan, changes: Iterable[Change], unfoldable: list[Unfoldable]) -> Iterable[LoggedChange]:
-    """Changes of what a run looks at: for a backfill the first one of each item, for a verification all."""
+    """Changes of what a run looks at: for a verification all, for others the first one of each item."""
     # Images of items before they changed that could not be folded are added to `unfoldable`.
     names, met = frozenset(run.names), set[str]()
     for change in changes:
@@ -151,7 +151,7 @@ def logged(run: Run, plan: Plan, changes: Iterable[Change], unfoldable: list[Unf
         if not change.is_foreign and is_filled(run, images.get(NEW) or images.get(OLD) or {}):
             continue
         digest = item_digest(images["Keys"], is_foreign=bool(change.is_foreign)) if is_own else ""
-        if digest in met and run.kind == "backfill":
+        if digest in met and run.kind != "verify":
             continue
         held = Held(images.get("Keys", {}), change.is_foreign, str(change.record.get("eventSourceARN", "")))
         old, new = (
@@ -167,10 +167,10 @@ def logged(run: Run, plan: Plan, changes: Iterable[Change], unfoldable: list[Unf
         lacking = [
             replace(image, sequence=change.sequence, image_name=f"{run.id}#{image.image_name}")
             for image in old.unfoldable
-            if run.kind == "backfill"
+            if run.kind != "verify"
         ]
         # An item that contributed nothing before matters, too: what the scan reads of it came after the cut.
-        if sums_of(old) or sums_of(new) or added or (run.kind == "backfill" and (old.unfoldable or new.unfoldable)):
+        if sums_of(old) or sums_of(new) or added or (run.kind != "verify" and (old.unfoldable or new.unfoldable)):
             met.add(digest)
             unfoldable += lacking
             entries = tuple(image.entry_id for image in lacking)
