@@ -108,11 +108,15 @@ def _planned(session: Session, names: Collection[str]) -> dict[str, Any]:
     folded = read_declarations(session.table, seen.history.at(session.clock()).deployment) or ()
     chosen = wanted(names, seen, declared, folded)
     opened = opening(chosen, declared, folded, seen, 1).generations if chosen else ()
-    table = session.table.client.describe_table(TableName=session.table.name)["Table"]
-    filled = [base_name(declaration.name) for declaration in opened]
-    items, size = table.get("ItemCount", 0), table.get("TableSizeBytes", 0)
-    units = round(size * _UNITS_PER_BYTE + items * _UNITS_PER_ITEM)
-    return {"names": filled, "items": items, "bytes": size, "units": units}
+    return {"names": [base_name(declaration.name) for declaration in opened], **scanned(session)}
+
+
+def scanned(session: Session) -> dict[str, int]:
+    """What a run scans, and about how many units that takes."""
+    names = filter(None, (session.table.name, read_control(session.table).source))
+    tables: list[Any] = [session.table.client.describe_table(TableName=name)["Table"] for name in names]
+    items, size = (sum(table.get(each, 0) for table in tables) for each in ("ItemCount", "TableSizeBytes"))
+    return {"items": items, "bytes": size, "units": round(size * _UNITS_PER_BYTE + items * _UNITS_PER_ITEM)}
 
 
 def _kept(declaration: Declaration) -> list[timedelta]:

@@ -57,7 +57,7 @@ def diff(session: Session, template: str | None, aggregator: str | None, *, tall
     if session.declared is not None:
         declared = session.declarations
     else:
-        name, encoded = _from_templates(Path(template or "cdk.out"), aggregator, counting)
+        name, encoded = from_templates(Path(template or "cdk.out"), aggregator, counting)
         declared = decode(encoded)
     handover = {"from": counting, "to": name} if counting not in ("", name) else None
     declared = without_attributes(declared)
@@ -71,7 +71,7 @@ def diff(session: Session, template: str | None, aggregator: str | None, *, tall
     return FOUND if events or handover or any(change.kind != "unchanged" for change in found.changes.values()) else DONE
 
 
-def _from_templates(path: Path, wanted: str | None, counting: str) -> tuple[str, str]:
+def from_templates(path: Path, wanted: str | None, counting: str) -> tuple[str, str]:
     """Name and declarations of the aggregator that is wanted, or counts the table, or is the only one."""
     found: dict[str, str] = {}
     if not path.exists():
