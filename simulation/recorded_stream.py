@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 from dynamodb_counters.testing._dynamodb.memory_stream import LABEL, MemoryStream, Page, Record, ShardInfo
 
 
 class RecordedStream(MemoryStream):
-    """The stream of one table; the seed decides shard ids and sequence numbers."""
+    """The stream of one table, and a client that reads it; the seed decides shard ids and sequence numbers."""
+
+    exceptions = SimpleNamespace(ResourceNotFoundException=LookupError)
+    page_records = 1000
+    """Records of a page that the client reads."""
 
     disorder: Callable[[], float] = staticmethod(lambda: 0.0)
     """By how many seconds the time of a record is wrong."""
@@ -33,6 +39,18 @@ class RecordedStream(MemoryStream):
             described.append({"ShardId": shard.id, **parent, "SequenceNumberRange": numbers})
         return {"StreamDescription": {"Shards": described}}
 
+    def get_shard_iterator(self, **asked: Any) -> dict[str, Any]:
+        """The call of the DynamoDB Streams API."""
+        return {"ShardIterator": f"{asked['ShardId']} {asked.get('SequenceNumber', '')}"}
+
+    def get_records(self, **asked: Any) -> dict[str, Any]:
+        """The call of the DynamoDB Streams API."""
+        shard, _, after = asked["ShardIterator"].partition(" ")
+        page = self.read(shard, after or None, self.page_records)
+        last = page.records[-1]["dynamodb"]["SequenceNumber"] if page.records else after
+        more = {} if page.ended else {"NextShardIterator": f"{shard} {last}"}
+        return {"Records": [_as_boto3(record) for record in page.records], **more}
+
     def read(self, shard: str, after: str | None, limit: int) -> Page:
         found, trimmed = self._shards[shard], self._trimmed.get(shard, 0)
         if trimmed and (after is None or found.indexes[after] < trimmed):
@@ -54,6 +72,16 @@ class RecordedStream(MemoryStream):
     def _is_forgotten(self, shard: str) -> bool:
         found = self._shards[shard]
         return found.closed and 0 < self._trimmed.get(shard, 0) == len(found.records)
+
+
+def _as_boto3(record: Record) -> dict[str, Any]:
+    return {
+        **record,
+        "dynamodb": {
+            **record["dynamodb"],
+            "ApproximateCreationDateTime": datetime.fromtimestamp(_created(record), UTC),
+        },
+    }
 
 
 def _created(record: Record) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,30 +25,6 @@ SPENT = Aggregate(
 )
 BUYERS = Distinct("buyers", ORDER, pk="SHOP", sk="BUYERS", member="customer")
 ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/orders"
-
-
-class Streams:
-    """The DynamoDB Streams API over a stream in memory."""
-
-    exceptions = SimpleNamespace(ResourceNotFoundException=LookupError)
-
-    def __init__(self, stream: RecordedStream) -> None:
-        self._stream, self.describe_stream = stream, stream.describe_stream
-
-    def get_shard_iterator(self, **asked: Any) -> dict[str, Any]:
-        return {"ShardIterator": f"{asked['ShardId']} {asked.get('SequenceNumber', '')}"}
-
-    def get_records(self, **asked: Any) -> dict[str, Any]:
-        shard, _, after = asked["ShardIterator"].partition(" ")
-        page = self._stream.read(shard, after or None, 3)
-        last = page.records[-1]["dynamodb"]["SequenceNumber"] if page.records else after
-        more = {} if page.ended else {"NextShardIterator": f"{shard} {last}"}
-        return {"Records": [_as_boto3(record) for record in page.records], **more}
-
-
-def _as_boto3(record: Any) -> dict[str, Any]:
-    created = datetime.fromtimestamp(record["dynamodb"]["ApproximateCreationDateTime"], UTC)
-    return {**record, "dynamodb": {**record["dynamodb"], "ApproximateCreationDateTime": created}}
 
 
 class Shop:
@@ -100,7 +74,8 @@ class Shop:
 
     def runner(self) -> dict[str, Any]:
         client: Any = self.client
-        streams: Any = Streams(self.stream)
+        self.stream.page_records = 3
+        streams: Any = self.stream
         reader = StreamReader(streams, self.orders.stream.arn, sleep=lambda _: None)
         source = SourceTable(Table(ARN, client), ARN, ("PK", "SK"), reader)
         shards = described_shards(self.counts.stream)

@@ -47,7 +47,7 @@ from dynamodb_counters.errors import BackfillError
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import Stream, described, fill
 from tests.exactly_once.test_backfill_source import BUYERS as BUYERS_OF_SHOP
-from tests.exactly_once.test_backfill_source import SPENT, Shop, Streams
+from tests.exactly_once.test_backfill_source import SPENT, Shop
 
 SALE = Event("sale", key="id", version="revision")
 CLICK = Event("click", key=("id", "at"), packed=Packed("at"))
@@ -205,15 +205,15 @@ def _numbers(item: Image) -> dict[str, Number]:
 class Recorded(Rehearsal):
     """A rehearsal that remembers the sums of its groups."""
 
-    sums: Totals
+    every: Totals
 
     def _changes(self, sums: Totals) -> Iterator[Changed]:
-        self.__dict__.setdefault("sums", {}).update(sums)
+        self.__dict__.setdefault("every", {}).update(sums)
         return super()._changes(sums)
 
     def side(self, number: int) -> dict[Any, dict[str, Number]]:
         found = {}
-        for (name, group), numbers in self.sums.items():
+        for (name, group), numbers in self.every.items():
             left = {each: number for each, number in numbers.items() if number and each[0] != "_"}
             if generation_number(name) == 999_998 + number and left:
                 found[base_name(name), group] = left
@@ -229,7 +229,7 @@ def settled(declared: Sequence[Declarable], times: int = 250) -> History:
 
 def rehearsal(history: History, declared: Sequence[Declarable], **options: Any) -> Recorded:
     bench = history.bench
-    client, streams = bench.table, Streams(bench.table.stream)
+    client, streams = bench.table, bench.table.stream
     sleep: Callable[[float], object] = bench.clock.advance
     return Recorded(
         table=Table(bench.table.name, client, clock=bench.clock, sleep=sleep),  # type: ignore[arg-type]
@@ -389,7 +389,7 @@ def test_items_of_a_source_table_are_rehearsed_while_they_change() -> None:
     shop.sleep(2)
     orders, done = [dict(item) for item in shop.orders.items()], replace(SPENT, where=Attr("cents").gt(9))
     client: Any = shop.counts.stream
-    own = StreamReader(Streams(client), client.arn, sleep=lambda _: None)  # type: ignore[arg-type]
+    own = StreamReader(client, client.arn, sleep=lambda _: None)
     parts = flatten([done, BUYERS_OF_SHOP])
     work = Recorded(**shop.runner(), declared=parts, stream=own, most=10**6, page_items=4)
     for step in work.steps():

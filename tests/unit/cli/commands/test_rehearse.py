@@ -14,7 +14,6 @@ from dynamodb_counters import Aggregate, Attr, Count, Event, Sum
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters.cli.failures import DONE, FOUND, INTERRUPTED, WRONG_INPUT
 from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill_source import Streams
 from tests.unit.cli.in_process import Done, run
 
 CALL = Event("call", key="id")
@@ -54,7 +53,7 @@ def rehearse(bench: Workbench, path: Path, *more: str, **outside: Any) -> Done:
     return run(
         *("rehearse", str(path), *more, "--table", bench.table.name),
         client=bench.table,
-        clients={"dynamodbstreams": Streams(bench.table.stream)},
+        clients={"dynamodbstreams": bench.table.stream},
         **{"clock": bench.clock, "service_time": bench.clock, "sleep": bench.clock.advance, **outside},
     )
 

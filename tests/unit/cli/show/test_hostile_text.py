@@ -29,6 +29,7 @@ from dynamodb_counters._dev.emulator import Emulator
 from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.cli import main
 from dynamodb_counters.cli.commands import dev
+from dynamodb_counters.cli.commands import rehearse as rehearsing
 from dynamodb_counters.cli.commands import verify as verifying
 from dynamodb_counters.cli.failures import FAULT
 from dynamodb_counters.cli.runs import Worked
@@ -64,6 +65,7 @@ CASES = {
     "top": Case(("pages",)),
     "events": Case(("view", GROUP, "--limit", "1")),
     "limit": Case(("pages", GROUP), prints=False),
+    "rehearse": Case(("declared", "--yes")),
     "thresholds": Case(("busy",)),
     "dev": Case(("--app", "none", "--port", "0", "--verbose")),
     "diff": Case(("--declarations", encode((*DECLARED, replace(ODD, where=Attr("device").ne(TEXT)))))),
@@ -130,6 +132,7 @@ def blog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blog]:
         blog.clients["dynamodb"].put_item(TableName="blog", Item=crossing())
         key = {"pk": {"S": "SITE"}, "sk": {"S": TEXT}}
         Path("item.json").write_text(json.dumps(key | {"_type": {"S": "view"}, "url": {"S": TEXT}}))
+        Path("declared").write_text(encode(DECLARED))
         Path("events.jsonl").write_text(json.dumps({"url": TEXT}) + "\n")
         yield blog
 
@@ -174,6 +177,16 @@ def _verification(monkeypatch: pytest.MonkeyPatch) -> None:
     over = SimpleNamespace(differences=[drift], compared=1, groups=lambda *_: 1, repair=lambda **_: (1, 0))
     monkeypatch.setattr(verifying, "runner_of", lambda *_, **__: over)
     monkeypatch.setattr(verifying, "work_off", lambda *_: Worked(TEXT, was_complete=False))
+
+
+@pytest.fixture(autouse=True)
+def _rehearsal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For `counters rehearse`: one that is over, and has found a difference."""
+    found = ("pages", {"url": TEXT}, "views", 1, 2, 1)
+    told: dict[str, Any] = {"sums": list, "names": ("pages",), "compared": 1, "differing": 1, "uncounted": 1}
+    over = SimpleNamespace(largest=[found], begin=0.0, **told)
+    monkeypatch.setattr(rehearsing, "runner_of", lambda *_, **__: over)
+    monkeypatch.setattr(rehearsing, "work_off", lambda *_: Worked(TEXT))
 
 
 def perform(blog: Blog, name: str, *options: str, terminal: bool = False) -> Done:
