@@ -20,6 +20,14 @@ _LOG: Final = """\
 server restarted
 """
 
+_NEW: Final = """\
+from dynamodb_counters import Aggregate, Attr, Count, Items, Sum
+
+order = Items("order", where=Attr("customer").exists())
+revenue = Aggregate("revenue", order, pk="CUSTOMER#{customer}", sk="REVENUE", total=Sum("price", cap=12))
+totals = Aggregate("totals", order, pk="SHOP", sk="TOTALS", orders=Count(), taken=Sum("price"))
+"""
+
 
 def put_beside(blog: Blog) -> None:
     """Create the bucket and the copy."""
@@ -40,7 +48,8 @@ def put_beside(blog: Blog) -> None:
 
 
 def write_files(blog: Blog, folder: Path) -> None:
-    """Write an access log, and an item as the AWS CLI prints it."""
+    """Write an access log, declarations, and an item as the AWS CLI prints it."""
+    (folder / "new.py").write_text(_NEW, encoding="utf-8")
     (folder / "access.log").write_text(_LOG, encoding="utf-8")
     key: Any = {"pk": {"S": "URL#/docs"}, "sk": {"S": "STATISTICS"}}
     answer = blog.clients["dynamodb"].get_item(TableName="blog", Key=key)
