@@ -372,7 +372,7 @@ def test_the_largest_differences_come_first() -> None:
     assert every.totals["sales", "taken"][0] == sum(each["taken"] for each in history.groups(SALES).values())
 
 
-def test_what_is_added_or_removed_is_all_new_or_all_gone() -> None:
+def test_a_declaration_added_or_removed_is_all_new_or_all_gone() -> None:
     work = rehearsal(settled([SALES, CLICKS]), [SALES, CARTS])
     list(work.steps())
     assert {(name, old is None, new is None) for name, _, _, old, new, _ in work.largest} == {

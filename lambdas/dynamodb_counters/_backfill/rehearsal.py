@@ -3,8 +3,8 @@
 Each side is what a backfill of it would fill: a generation with the tally of the one that is read. Both fold the same
 images, so no group is read, and lag is no difference. No aggregator knows what is not deployed, so none logs for the
 run: it reads the stream itself after the scan, and logs what items had contributed before their first record since the
-cut. Shards that show nothing get heartbeats, as for any run, so that none is taken to have ended too early. What looks
-at groups counts them as they come to at the cut. Pages lie in the table, and sums are worked off in parts.
+cut. Idle shards get heartbeats, as for any run, so that each is read beyond the scan. Aggregates over
+others count groups as they come to at the cut. Pages lie in the table, and sums are worked off in parts.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Changed: TypeAlias = tuple[str, Mapping[str, str], str, Number | None, Number | 
 class Rehearsal(Runner):
     """Rehearses what is `declared` in place of what a table counts.
 
-    Of groups with a time in their key it compares those that begin at `begin` or later.
+    Groups with a time in their key are compared if they begin at `begin` or later.
     """
 
     declared: tuple[Declaration, ...]
@@ -215,7 +215,7 @@ class Rehearsal(Runner):
 
 
 def _plan_of(table: Table, declared: tuple[Declaration, ...]) -> tuple[Plan, tuple[str, ...]]:
-    """What differs and what is over that, in generations for either side; and the names of those that are scanned."""
+    """All that differs, and all that is over it, in generations of either side; and the names that are scanned."""
     new = {each.name: each for each in without_attributes(declared)}
     roots = {root.name: root for root in map(root_of, new.values())}
     folded, seen = last_declarations(table, BackfillError, folded=True), read_control(table)

@@ -112,7 +112,7 @@ def _planned(session: Session, names: Collection[str]) -> dict[str, Any]:
 
 
 def scanned(session: Session) -> dict[str, int]:
-    """What a run scans, and about how many units that takes."""
+    """Items and bytes that a run scans, and about how many units."""
     names = filter(None, (session.table.name, read_control(session.table).source))
     tables: list[Any] = [session.table.client.describe_table(TableName=name)["Table"] for name in names]
     items, size = (sum(table.get(each, 0) for table in tables) for each in ("ItemCount", "TableSizeBytes"))

@@ -69,8 +69,8 @@ def rehearse(session: Session, new: Path, *, since: datetime | None, dry_run: bo
         shown.add_row(name, group_text(values) or "in total", attribute, *map(number, numbers), change)
     if work.uncounted:
         session.tell(f"not all of these declarations can count {number(work.uncounted)} of the items or rows")
-    told = f"{number(work.differing)} of {number(work.compared)} groups differ; {span(worked.seconds)}"
-    session.emit({**worked.document(), **found}, Group(shown, f"{told}, {number(round(worked.units))} units"))
+    summary = f"{number(work.differing)} of {number(work.compared)} groups differ; {span(worked.seconds)}"
+    session.emit({**worked.document(), **found}, Group(shown, f"{summary}, {number(round(worked.units))} units"))
     return FOUND if work.differing else DONE
 
 

@@ -92,7 +92,7 @@ def test_the_document_has_all_numbers(bench: Workbench, new: Path) -> None:
     assert [each["values"]["at:day"] for each in found["differences"]] == ["2026-11-10", "2026-11-09"]
 
 
-def test_what_is_new_or_gone_has_no_percentage(bench: Workbench, tmp_path: Path) -> None:
+def test_a_new_declaration_has_no_percentage(bench: Workbench, tmp_path: Path) -> None:
     path = tmp_path / "encoded"
     path.write_text(encode((CALLS, Aggregate("sum", CALL, units=Sum("units")))))
     found = rehearse(bench, path, "--yes", "--json").document
@@ -102,7 +102,7 @@ def test_what_is_new_or_gone_has_no_percentage(bench: Workbench, tmp_path: Path)
     ]
 
 
-def test_items_that_not_all_declarations_can_count_are_told(bench: Workbench, new: Path) -> None:
+def test_items_that_not_all_declarations_can_count_are_named(bench: Workbench, new: Path) -> None:
     new.write_text(CAPPED.replace("cap=40", 'cap=40) if 0 else Sum("fee"'))
     done = rehearse(bench, new, "--yes")
     assert "not all of these declarations can count 10 of the items or rows" in lines(done.err)
