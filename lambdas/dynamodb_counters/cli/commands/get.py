@@ -18,8 +18,8 @@ from dynamodb_counters._http.parameters import ORDERS
 from dynamodb_counters._http.resources import distribution_json, group_json
 from dynamodb_counters._reads.distributions import read_distribution
 from dynamodb_counters.cli.arguments import fields_of, with_consistent
+from dynamodb_counters.cli.commands.top import emit_extremes
 from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.extreme_values import emit_extremes
 from dynamodb_counters.cli.show.formats import ACCENT, HEADING, SHARES, distribution_rows, grid, number, pairs
 
 

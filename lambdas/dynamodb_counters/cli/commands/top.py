@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from functools import partial
+
 import click
 from rich.bar import Bar
 
 from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate
 from dynamodb_counters._declarations.kinds import group_fields, read_by
 from dynamodb_counters._http.parameters import ORDERS
+from dynamodb_counters._http.resources import extreme_json
+from dynamodb_counters._reads.extreme_reads import read_extremes
 from dynamodb_counters.cli.arguments import fields_of
 from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.extreme_values import emit_extremes
-from dynamodb_counters.cli.show.formats import ACCENT, QUIET, grid, number
+from dynamodb_counters.cli.show.formats import ACCENT, QUIET, grid, moment_text, number
 
 
 @click.command()
@@ -44,3 +48,20 @@ def top(session: Session, name: str, leaderboard: tuple[str, ...], *, limit: int
     shown.columns[0].style = QUIET
     ranked = [{"values": dict(one.values), "score": one.score} for one in found]
     session.emit({"aggregate": name, "leaderboard": values, "measure": measure, "ranked": ranked}, shown)
+
+
+def emit_extremes(
+    session: Session, aggregate: Aggregate, values: dict[str, str], count: int, *ends: str, consistent: bool = False
+) -> None:
+    count = 1 if aggregate._only else count
+    read = partial(read_extremes, session.table, aggregate, values, count, consistent=consistent)
+    found = {end: read(forward=end == "smallest") for end in ends}
+    names = aggregate._sk_template.fields[1:]
+    shown = grid("", "#", "value", "items", *names, numbers=("#", "value", "items"))
+    for end, extremes in found.items():
+        for place, one in enumerate(extremes, 1):
+            value = moment_text(one.value) if isinstance(one.value, datetime) else number(one.value)
+            shown.add_row(end if place == 1 else "", str(place), value, number(one.items), *one.shown.values())
+    shown.columns[0].style = QUIET
+    told = {end: [extreme_json(one) for one in extremes] for end, extremes in found.items()}
+    session.emit({"extremes": aggregate.name, "values": values, **told}, shown)
