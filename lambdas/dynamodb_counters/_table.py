@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._assumptions import FIRST_PAUSE, LONGEST_PAUSE, LONGEST_REQUEST, TRIES
 from dynamodb_counters._clients import make_service_client, may_pass
-from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._items.table_schema import PK, SK, TYPE
 from dynamodb_counters.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -109,6 +109,19 @@ class Table:
         shown = {f"#{name}": name for name in names}
         asked: Any = {"ProjectionExpression": ", ".join(shown), "ExpressionAttributeNames": shown, "Limit": most}
         return islice(self.partition(pk, ScanIndexForward=False, **asked), most)
+
+    def of_types(self, *types: str, **more: Any) -> Iterator[dict[str, Any]]:
+        """Items of some types, by a scan: strongly consistent unless asked otherwise."""
+        values = {f":type{index}": {"S": each} for index, each in enumerate(types)}
+        asked: Any = {"ConsistentRead": True, "ExpressionAttributeValues": values, **more}
+        pages = self.client.get_paginator("scan").paginate(
+            TableName=self.name,
+            FilterExpression=" OR ".join(f"#type = {each}" for each in values),
+            ExpressionAttributeNames={"#type": TYPE},
+            **asked,
+        )
+        for page in pages:
+            yield from page["Items"]
 
     def write(self, operation: Literal["put_item", "update_item", "delete_item"], **request: Any) -> bool:
         """Write one item on a condition; return whether that held."""

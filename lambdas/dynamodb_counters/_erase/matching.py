@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,6 @@ from dynamodb_counters._items.chunks import decode_chunk, encode_chunk
 from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.table_schema import CHUNK, ONCE_SUFFIX, PACK_SUFFIX, PK, QUARANTINE, SK, TYPE
 from dynamodb_counters._quarantine.quarantine_items import RECORD, pack, unpack
-from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, UnparsableKeyError
 
 
@@ -69,19 +68,6 @@ class Wanted:
     def is_quoted_in(self, text: str) -> bool:
         """Whether a text that cannot be read otherwise names one of the values."""
         return any(re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text) for value in self.texts.values())
-
-
-def scanned(table: Table, *types: str) -> Iterator[Mapping[str, Any]]:
-    values = {f":type{index}": {"S": each} for index, each in enumerate(types)}
-    pages = table.client.get_paginator("scan").paginate(
-        TableName=table.name,
-        FilterExpression=" OR ".join(f"#type = {each}" for each in values),
-        ExpressionAttributeNames={"#type": TYPE},
-        ExpressionAttributeValues=values,
-        ConsistentRead=True,
-    )
-    for page in pages:
-        yield from page["Items"]
 
 
 def type_of(image: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from dynamodb_counters._declarations.event_identity import EventIdentity
-from dynamodb_counters._erase.matching import Wanted, scanned
+from dynamodb_counters._erase.matching import Wanted
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.bookkeeping import typed_values, update_as_seen
 from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk, encode_chunk
@@ -64,7 +64,7 @@ class PackedEvents:
         texts = self._wanted.texts
         layouts = Layouts.of_table(self._table).held(self._wanted.event)
         if any(layout.tenant is not None and layout.tenant not in texts for layout in layouts):
-            yield scanned(self._table, self._wanted.chunk_type)
+            yield self._table.of_types(self._wanted.chunk_type)
             return
         values: Image = {name: {"S": text} for name, text in texts.items()}
         for part in dict.fromkeys(part for layout in layouts for part in layout.all_parts(values)):

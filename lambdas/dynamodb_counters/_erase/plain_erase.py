@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from dynamodb_counters._erase.matching import Wanted, scanned
+from dynamodb_counters._erase.matching import Wanted
 from dynamodb_counters._items.table_schema import ERASED, ONCE_SUFFIX, PK, SK, TTL
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
@@ -36,7 +36,7 @@ class EventItems:
         event, texts = self._wanted.event, self._wanted.texts
         if texts.keys() >= set(event._pk_template.fields):
             return self._table.partition(event._pk_template.render(texts))
-        return scanned(self._table, event.name, event.name + ONCE_SUFFIX)
+        return self._table.of_types(event.name, event.name + ONCE_SUFFIX)
 
     def _delete(self, item: Mapping[str, Any]) -> None:
         self._table.client.delete_item(TableName=self._table.name, Key=_key(item))

@@ -14,7 +14,7 @@ from dynamodb_counters._declarations import Window
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._items.decimals import format_number
 from dynamodb_counters._items.key_templates import is_hashed
-from dynamodb_counters._items.table_schema import PK, TYPE
+from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._timeline.calendars import NAMED_PERIODS, Period
 from dynamodb_counters.cli.arguments import fields_of
 from dynamodb_counters.cli.commands.window import count_document
@@ -86,18 +86,11 @@ def close(
 def _groups(session: Session, window: Window) -> tuple[list[dict[str, str]], int]:
     """The groups of a window, by the buckets that the table holds, and how many more have keys that are hashed."""
     current = Statuses.of_table(session.counters._table).current(window)  # noqa: SLF001
-    pages = session.table.client.get_paginator("scan").paginate(
-        TableName=session.table.name,
-        FilterExpression="#type = :name",
-        ProjectionExpression=PK,
-        ExpressionAttributeNames={"#type": TYPE},
-        ExpressionAttributeValues={":name": {"S": current.name}},
-    )
-    keys, buckets = set[str](), 0
+    keys = set[str]()
     with session.progress("buckets", 0) as show:
-        for page in pages:
-            keys.update(item[PK]["S"] for item in page["Items"])
-            buckets += len(page["Items"])
+        found = session.table.of_types(current.name, ConsistentRead=False, ProjectionExpression=PK)
+        for buckets, item in enumerate(found, 1):
+            keys.add(item[PK]["S"])
             show(buckets)
     shown = sorted(key for key in keys if not is_hashed(key))
     return [current._pk_template.parse(key) for key in shown], len(keys) - len(shown)

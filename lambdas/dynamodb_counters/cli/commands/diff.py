@@ -150,15 +150,14 @@ def _left_tallies(table: Table, found: Merged, reads: Mapping[str, int]) -> Iter
         if change.kind == "waits" and before is not None and after is not None and left_behind(after, before):
             before = generation(before, reads.get(name, 0))
             by_type[before.name] = before
-    for page in table.client.get_paginator("scan").paginate(TableName=table.name) if by_type else ():
-        for item in page["Items"]:
-            declaration = by_type.get(item.get(TYPE, {}).get("S", ""))
-            for one in group_items(declaration, item) if declaration else ():
-                tally = tally_of(one)
-                group = group_of_item(declaration, one) if declaration and tally else None
-                if declaration and group is not None:
-                    values = ItemLayout(declaration).values(group)
-                    yield {"name": base_name(declaration.name), "values": values, "tally": tally}
+    for item in table.of_types(*by_type, ConsistentRead=False) if by_type else ():
+        declaration = by_type[item[TYPE]["S"]]
+        for one in group_items(declaration, item):
+            tally = tally_of(one)
+            group = group_of_item(declaration, one) if tally else None
+            if group is not None:
+                values = ItemLayout(declaration).values(group)
+                yield {"name": base_name(declaration.name), "values": values, "tally": tally}
 
 
 def _left(found: Mapping[str, Any]) -> Text:
