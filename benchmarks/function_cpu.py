@@ -22,6 +22,7 @@ from benchmarks.queue_and_stream import chunks
 from benchmarks.workloads import hot
 from dynamodb_counters import Counters, Event
 from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._writes.chunk_log import ChunkLogs
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import lambda_record
 from simulation.handler_process import LAMBDA_CONTEXT
@@ -129,7 +130,7 @@ def _as_if_new(
     handle: Callable[[dict[str, Any], Any], object], consumer: Callable[[], Any], event: dict[str, Any]
 ) -> None:
     """Deliver events as if they had not come before: the process would know those that it remembers."""
-    for log in consumer()._table.remembered.get("chunk logs", SimpleNamespace(_logs={}))._logs.values():
+    for log in ChunkLogs.of_table(consumer()._table)._logs.values():
         log.places.clear()
     handle(event, LAMBDA_CONTEXT)
 

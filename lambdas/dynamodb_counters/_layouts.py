@@ -22,7 +22,7 @@ from dynamodb_counters._items.bookkeeping import bookkeeping_item, put_as_seen, 
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.key_templates import key_template
 from dynamodb_counters._items.table_schema import LAYOUT, MAX_SK_BYTES, PACK_PREFIX, PK, SK
-from dynamodb_counters._table import Table
+from dynamodb_counters._table import Remembered, Table
 from dynamodb_counters.errors import LayoutError
 
 _LAYOUTS: Final = "layouts"
@@ -131,17 +131,12 @@ class Agreed:
         return Agreed(text, tolerance, retentions)
 
 
-class Layouts:
+class Layouts(Remembered):
     """Layouts of a table's events in its item, as one process knows them."""
 
     def __init__(self, table: Table) -> None:
-        self._table = table
+        super().__init__(table)
         self._known: dict[str, tuple[float, Event, Agreed]] = {}
-
-    @classmethod
-    def of_table(cls, table: Table) -> Layouts:
-        found: Layouts = table.remembered.setdefault("layouts", cls(table))
-        return found
 
     def of(self, event: Event) -> Agreed:
         """`LayoutError` if the event is declared otherwise than the table has it."""

@@ -11,15 +11,16 @@ from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, Page, level_of
 from dynamodb_counters._fold.updates import PageUpdate, Update
 from dynamodb_counters._items.decimals import Number
-from dynamodb_counters._table import Table
+from dynamodb_counters._table import Remembered, Table
 
 _MOST_KNOWN: Final = 100_000
 
 
-class PageLevels:
+class PageLevels(Remembered):
     """Levels of one table's pages: guesses, which a page that is asked corrects."""
 
-    def __init__(self) -> None:
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
         self._known: dict[tuple[str, str], dict[int, int]] = {}
         self._latest: dict[tuple[str, str], int] = {}
         self._guessed: set[tuple[str, str, int]] = set()
@@ -27,11 +28,6 @@ class PageLevels:
         self._lost: set[tuple[str, str, int]] = set()
         """Pages that are not there, though the page that each has split off from says so."""
         self._size = 0
-
-    @classmethod
-    def of_table(cls, table: Table) -> PageLevels:
-        found: PageLevels = table.remembered.setdefault("pages", cls())
-        return found
 
     def locate(self, name: str, shelf: str, number: int) -> Page:
         """The page in which a hash lies as far as is known; an unknown level is taken to be the latest one met."""
@@ -79,7 +75,7 @@ class PageLevels:
 
     def _note(self, name: str, shelf: str, first: int, level: int, *, is_guess: bool = False) -> None:
         if self._size >= _MOST_KNOWN:
-            self.__init__()  # type: ignore[misc]
+            self.__init__(self._table)  # type: ignore[misc]
         known = self._known.setdefault((name, shelf), {})
         self._size += first not in known
         known[first] = self._latest[name, shelf] = level

@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar
 
 import botocore
 from botocore.exceptions import BotoCoreError, ClientError
@@ -66,7 +66,7 @@ class Table:
     jitter: Callable[[], float] = random.random
     incomplete: Incomplete = "flag"
     """Whether reading counts that are not whole is an error."""
-    remembered: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    remembered: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
     """Knowledge that a process has of the table, by who remembers it."""
 
     def __post_init__(self) -> None:
@@ -211,6 +211,18 @@ class Table:
             for task in tasks:
                 task.result()
             raise
+
+
+class Remembered:
+    """Knowledge of a table that a process has once."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    @classmethod
+    def of_table(cls, table: Table) -> Self:
+        found: Self = table.remembered.setdefault(cls, cls(table))
+        return found
 
 
 class RetryingClient:

@@ -187,7 +187,8 @@ def test_each_part_of_a_baseline_is_added_once(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_page_is_lost_only_by_the_word_of_the_page_that_it_has_split_off_from() -> None:
-    levels, half, other = PageLevels(), Page("p", 0b110 << BITS - 3, 3), Page("p", 0b101 << BITS - 3, 3)
+    no_table: Any = None
+    levels, half, other = PageLevels(no_table), Page("p", 0b110 << BITS - 3, 3), Page("p", 0b101 << BITS - 3, 3)
     for page in (other, half):
         assert not levels.learn("views", page, {})
     assert not levels.locate("views", "p", half.first).is_lost
@@ -212,7 +213,7 @@ def test_a_repair_finds_the_groups_wherever_they_lie() -> None:
             )
     verifying = verification(live.bench, live.stream)
     list(verifying.steps())
-    PageLevels.of_table(verifying.table).__init__()  # type: ignore[misc]
+    PageLevels.of_table(verifying.table).__init__(verifying.table)  # type: ignore[misc]
     done, refused = verifying.repair()
     assert (done > 1, refused) == (True, 0)
     assert verifying.repair()[0] == 0

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._items.table_schema import PK, SK, TALLY_PREFIX
-from dynamodb_counters._table import Table
+from dynamodb_counters._table import Remembered, Table
 
 _MOST_KNOWN: Final = 100_000
 
@@ -19,16 +19,12 @@ _Group: TypeAlias = tuple[str, str]
 """The name of an aggregate and the partition key of a group's values."""
 
 
-class BestValues:
+class BestValues(Remembered):
     """The best values of a table's groups, as far as one process knows them."""
 
-    def __init__(self) -> None:
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
         self._known: dict[_Group, str] = {}
-
-    @classmethod
-    def of_table(cls, table: Table) -> BestValues:
-        found: BestValues = table.remembered.setdefault("best values", cls())
-        return found
 
     def needed(self, deltas: Sequence[Delta]) -> list[Delta]:
         """Deltas without those of values that are not the best of their group, here or by what is known."""

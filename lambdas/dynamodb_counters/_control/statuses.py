@@ -19,7 +19,7 @@ from dynamodb_counters._control.deployment_items import decoded, deployment_key
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.generations import generation
 from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key, typed_values
-from dynamodb_counters._table import Table
+from dynamodb_counters._table import Remembered, Table
 from dynamodb_counters.errors import CountersError, IncompleteError, UncountedError
 
 STATUS: Final = "status"
@@ -77,22 +77,17 @@ def statuses_item(statuses: Mapping[str, Status], before: Mapping[str, Any]) -> 
     return new | typed_values({COUNTED: " ".join(sorted(read_counted(before) | read_counted(new)))})
 
 
-class Statuses:
+class Statuses(Remembered):
     """The generations of one table's declarations, as one process reads them."""
 
     def __init__(self, table: Table) -> None:
-        self._table = table
+        super().__init__(table)
         self._statuses: dict[str, Status] = {}
         self._counted: frozenset[str] = frozenset()
         self._read_at = -math.inf
         self._deployments: dict[str, tuple[Declaration, ...]] = {}
         self._known: dict[str, tuple[Declaration, Status, Any]] = {}
         """Declaration asked for, its status, and the answer, by name: the same is asked for again."""
-
-    @classmethod
-    def of_table(cls, table: Table) -> Statuses:
-        found: Statuses = table.remembered.setdefault("statuses", cls(table))
-        return found
 
     def current(self, declaration: Declared) -> Declared:
         """The declaration whose items hold the counts; an error if it is not counted, or not whole and must be."""

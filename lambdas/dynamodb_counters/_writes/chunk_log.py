@@ -21,7 +21,7 @@ from dynamodb_counters._items.attributes import Image, TypedValue
 from dynamodb_counters._items.bookkeeping import typed_values
 from dynamodb_counters._items.chunks import LAST_PATH, MAX_NUMBER, Chunk, Row, chunk_key, decode_chunk
 from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_SUFFIX, PK, SK, TTL, TYPE
-from dynamodb_counters._table import Table
+from dynamodb_counters._table import Remembered, Table
 from dynamodb_counters.errors import CountersError
 
 MOST_EVENTS: Final = 32_768
@@ -217,12 +217,13 @@ def erased_digests(item: Mapping[str, Any]) -> list[bytes]:
     return [joined[place : place + DIGEST_BYTES] for place in range(0, len(joined), DIGEST_BYTES)]
 
 
-class ChunkLogs:
+class ChunkLogs(Remembered):
     """The logs that a process remembers of one table: those used last, bounded by their number of events."""
 
     MOST_EVENTS: Final = 500_000
 
-    def __init__(self) -> None:
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
         self.most_events_of_a_log = MOST_EVENTS
         self._lock = Lock()
         self._logs: dict[LogKey, ChunkLog] = {}
@@ -230,14 +231,9 @@ class ChunkLogs:
         self._sizes: dict[LogKey, int] = {}
         self._total = 0
 
-    @classmethod
-    def of_table(cls, table: Table) -> ChunkLogs:
-        found: ChunkLogs = table.remembered.setdefault("chunk logs", cls())
-        return found
-
-    def get(self, table: Table, event: Event, key: LogKey, expires_at: int | None) -> ChunkLog:
+    def get(self, event: Event, key: LogKey, expires_at: int | None) -> ChunkLog:
         with self._lock:
-            log = self._logs.pop(key, None) or ChunkLog(table, event, key, expires_at, self.most_events_of_a_log)
+            log = self._logs.pop(key, None) or ChunkLog(self._table, event, key, expires_at, self.most_events_of_a_log)
             return self._remember(log)
 
     def half(self, log: ChunkLog, key: LogKey) -> ChunkLog:

@@ -148,7 +148,7 @@ def _write(table: Table, event: Event, placed: Placed, *, compares: bool = False
             for entry in placed.entries[key]:
                 entry.outcome = Outcome(OutcomeStatus.FAILED, "no time was left for its log")
             return
-        log = logs.get(table, event, key, placed.expires_at[key])
+        log = logs.get(event, key, placed.expires_at[key])
         write_entries(table, log, placed.entries[key], packed.chunk_bytes, logs.half, compares=compares)
         logs.forget()
 
