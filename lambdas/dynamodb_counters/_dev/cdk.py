@@ -9,8 +9,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -58,8 +58,6 @@ class App:
     directory: Path
     cli: Sequence[str]
     command: str | None = None
-    # The emulator has one shard per stream and does not name it.
-    context: Mapping[str, str] = field(default_factory=lambda: {"single_shard_stream": "true"})
 
 
 def find_cli(directory: Path, which: Callable[[str], str | None] = shutil.which) -> tuple[str, ...]:
@@ -105,7 +103,8 @@ def deploy(
 
 def _run(emulator: Emulator, app: App, command: Sequence[str], progress: Callable[[str], None] | None) -> None:
     options = ["--app", app.command] if app.command else []
-    options += [word for name, value in app.context.items() for word in ("--context", f"{name}={value}")]
+    # The emulator has one shard per stream and does not name it.
+    options += ["--context", "single_shard_stream=true"]
     process = supervisor.start(
         [*app.cli, *command, *options, "--output", tempfile.mkdtemp(prefix="cdk-", dir=emulator.directory), *_FLAGS],
         environment=_environment(emulator),
