@@ -97,10 +97,11 @@ class WindowReader(BillingReader):
         if require_storable("n", n) <= 0:
             raise InvalidArgumentError("n", n, "a number above 0")
         now, until = now_and_until(self._table, as_of)
-        span = length_of(length, parts)
+        span, unit = length_of(length, parts), self._declared._unit
         # The bucket of the unit in which the span begins ends after that moment, so it is retained as long.
         require_retained(self._declared, "last", until - span.total_seconds(), now)
-        interval = Interval.covering(until, span, self._declared._unit)
+        ending = Interval.ending_at(until, span, unit)
+        interval = Interval(ending.start - unit, ending.end)
         return self._counted([interval], consistent=consistent)[0].count + n <= limit
 
     def integral(self, start: datetime, end: datetime, *, consistent: bool = False) -> Integral:

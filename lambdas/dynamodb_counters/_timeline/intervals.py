@@ -47,16 +47,6 @@ class Interval:
         return cls(end - last // timedelta(seconds=1), end)
 
     @classmethod
-    def covering(cls, as_of: float, last: timedelta, precision: int) -> Interval:
-        """The interval of whole units of precision (seconds) that holds all of the trailing `last`: a unit more.
-
-        >>> Interval.covering(90_061, timedelta(hours=24), 60)
-        Interval(start=3660, end=90120)
-        """
-        ending = cls.ending_at(as_of, last, precision)
-        return cls(ending.start - precision, ending.end)
-
-    @classmethod
     def around(cls, start: float, end: float, precision: int) -> Interval:
         """The shortest interval of whole units of precision (seconds) that holds another."""
         return cls(math.floor(start) // precision * precision, math.ceil(math.ceil(end) / precision) * precision)
