@@ -122,7 +122,7 @@ def _require_shown(declaration: Declaration) -> None:
 
 def _require_not_reserved(part: Declaration | Event, keys: Iterable[_Key]) -> None:
     for pk, _ in keys:
-        if (reserved := pk.first_overlapping(_RESERVED)) is not None:
+        if (reserved := next(filter(pk.overlaps, _RESERVED), None)) is not None:
             raise InvalidArgumentError("pk", part.pk, f"a key that cannot match the reserved {reserved.text!r}")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from string import Formatter
@@ -118,10 +118,6 @@ class KeyTemplate:
         """
         ours, theirs = self._segments, other._segments
         return len(ours) == len(theirs) and all(map(_segments_overlap, ours, theirs))
-
-    def first_overlapping(self, others: Iterable[KeyTemplate]) -> KeyTemplate | None:
-        """The first template that could render the same key."""
-        return next(filter(self.overlaps, others), None)
 
 
 @lru_cache(maxsize=1024)
