@@ -39,7 +39,7 @@ class EventItems:
         return self._table.of_types(event.name, event.name + ONCE_SUFFIX)
 
     def _delete(self, item: Mapping[str, Any]) -> None:
-        self._table.client.delete_item(TableName=self._table.name, Key=_key(item))
+        self._table.client.delete_item(TableName=self._table.name, Key={PK: item[PK], SK: item[SK]})
 
     def _expire(self, item: Mapping[str, Any]) -> None:
         """Mark an event and let its time run out, then delete it: its counts stay, and move into the tally.
@@ -48,7 +48,7 @@ class EventItems:
         """
         over = {"N": str(int(self._table.clock() - _LONG_OVER))}
         request: Any = {
-            "Key": _key(item),
+            "Key": {PK: item[PK], SK: item[SK]},
             "ExpressionAttributeNames": {"#ttl": TTL, "#erased": ERASED},
             "ExpressionAttributeValues": {":over": over, ":erased": {"BOOL": True}},
         }
@@ -59,7 +59,3 @@ class EventItems:
             if self._table.write("delete_item", **request, ConditionExpression="#ttl = :over AND #erased = :erased"):
                 return
         raise CountersError("an event that is to be erased changes all the time")
-
-
-def _key(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {PK: item[PK], SK: item[SK]}

@@ -40,7 +40,7 @@ class LogBins:
         self._growth = _EXACT.divide(1 + taken, 1 - taken)
         self._log = math.log(self._growth)
         self._shown = Context(prec=4 - error.adjusted())
-        self._bound = cache(self._power)
+        self._bound = cache(lambda index: _EXACT.power(self._growth, index))
         self.name_of = lru_cache(maxsize=4096)(self._name_of)
 
     def _name_of(self, value: Number) -> str:
@@ -60,9 +60,6 @@ class LogBins:
         size = _EXACT.divide(2 * self._bound(int(name.removeprefix(_NEGATIVE))), 1 + self._growth)
         shown = self._shown.plus(size)
         return -shown if name.startswith(_NEGATIVE) else shown
-
-    def _power(self, index: int) -> Decimal:
-        return _EXACT.power(self._growth, index)
 
 
 @cache
