@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import zlib
@@ -13,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key
+from dynamodb_counters._items.conversions import base64_text
 from dynamodb_counters._items.decimals import Number, format_number, parse_number
 from dynamodb_counters._items.table_schema import CHECKPOINT, PK, RUN_PREFIX, SK, TYPE
 from dynamodb_counters._items.watermarks import shard_digest
@@ -149,13 +149,8 @@ def run_item(key: Mapping[str, Any], values: Mapping[str, Any], now: float) -> d
 
 def item_digest(keys: Image, *, is_foreign: bool = False) -> str:
     """Name of an item in a run: 96 bits of a digest of its key, and of whether it lies in the source table."""
-    text = json.dumps([is_foreign, *([name, keys[name]] for name in sorted(keys))], default=_text)
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()[:_DIGEST_BYTES]).decode()
-
-
-def _text(binary: bytes) -> str:
-    """Binary keys as stream records have them."""
-    return base64.b64encode(bytes(binary)).decode()
+    text = json.dumps([is_foreign, *([name, keys[name]] for name in sorted(keys))], default=base64_text)
+    return base64_text(hashlib.sha256(text.encode()).digest()[:_DIGEST_BYTES])
 
 
 def pack_log(changes: Iterable[LoggedChange]) -> bytes:

@@ -5,7 +5,6 @@ A record that something keeps is reduced to what is left without them.
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from dynamodb_counters._declarations import Event
 from dynamodb_counters._fold.records import NEW, OLD, Record
 from dynamodb_counters._items.attributes import Image, text_reader
 from dynamodb_counters._items.chunks import decode_chunk, encode_chunk
+from dynamodb_counters._items.conversions import base64_text
 from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.table_schema import CHUNK, ONCE_SUFFIX, PACK_SUFFIX, PK, QUARANTINE, SK, TYPE
 from dynamodb_counters._quarantine.quarantine_items import RECORD, pack, unpack
@@ -126,5 +126,5 @@ def _reduced_chunk(image: Mapping[str, Any], wanted: Wanted) -> Reduced:
     kept = [row for row in rows if not wanted.has_values(row.values)]
     if not kept:
         return Reduced(len(rows), None) if rows else Reduced(0, image)
-    blob = base64.b64encode(encode_chunk(kept, chunk.batch, is_last=chunk.is_last)).decode()
+    blob = base64_text(encode_chunk(kept, chunk.batch, is_last=chunk.is_last))
     return Reduced(len(rows) - len(kept), {**image, CHUNK: {"B": blob}})

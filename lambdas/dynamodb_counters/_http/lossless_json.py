@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from base64 import b64encode
 from collections.abc import Set as AbstractSet
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NoReturn
+
+from dynamodb_counters._items.conversions import base64_text
 
 MAX_LEVELS: Final = 34
 """An array, an event in it, and the 32 levels that DynamoDB nests below an attribute."""
@@ -80,7 +81,7 @@ def _mark(value: object) -> object:
     if isinstance(value, Decimal):
         return f"{_MARK}{value}"
     if isinstance(value, bytes | bytearray):
-        return b64encode(value).decode()
+        return base64_text(value)
     if isinstance(value, AbstractSet):
         return sorted(value)
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")

@@ -7,7 +7,6 @@ events that were retracted before they came. The format is documented in docs/pa
 
 from __future__ import annotations
 
-import base64
 import json
 import zlib
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from dynamodb_counters._items.attributes import Image, TypedValue
-from dynamodb_counters._items.conversions import binary
+from dynamodb_counters._items.conversions import base64_text, binary
 from dynamodb_counters._items.table_schema import PACK_PREFIX
 from dynamodb_counters._timeline.times import FIRST_SECOND, utc
 from dynamodb_counters.errors import MalformedImageError
@@ -173,9 +172,9 @@ def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
     [(kind, content)] = value.items()
     match kind:
         case "B":
-            content = _base64(content)
+            content = base64_text(content)
         case "BS":
-            content = [_base64(member) for member in content]
+            content = [base64_text(member) for member in content]
         case "SS" | "NS":
             content = sorted(content)
         case "L":
@@ -183,7 +182,3 @@ def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
         case "M":
             content = {name: _plain(member) for name, member in content.items()}
     return {kind: content}
-
-
-def _base64(content: Any) -> str:
-    return content if isinstance(content, str) else base64.b64encode(bytes(content)).decode()

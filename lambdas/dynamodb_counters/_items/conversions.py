@@ -91,3 +91,8 @@ def plain_value(value: Mapping[str, Any]) -> Any:
 def binary(content: str | bytes) -> bytes:
     """Binary as bytes: in a stream record, and within a chunk, it is base64 text."""
     return base64.b64decode(content) if isinstance(content, str) else bytes(content)
+
+
+def base64_text(content: str | bytes | bytearray) -> str:
+    """Binary as such text."""
+    return content if isinstance(content, str) else base64.b64encode(bytes(content)).decode()

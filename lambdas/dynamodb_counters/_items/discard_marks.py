@@ -5,13 +5,13 @@ A mark names a declaration and the image, but for when it expires. So a correcti
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.conversions import base64_text
 from dynamodb_counters._items.table_schema import ERASED, NOT_IN, TTL
 
 _ALL: Final = "*"
@@ -49,7 +49,7 @@ def image_digest(image: Image) -> str:
     """Digest of an image, read from the table or with a record; marks do not change it, nor does an erasure."""
     shown = {name: _plain(value) for name, value in image.items() if name not in _UNSEEN}
     text = json.dumps(shown, sort_keys=True)
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()[:_BYTES]).decode()
+    return base64_text(hashlib.sha256(text.encode()).digest()[:_BYTES])
 
 
 def _plain(value: Any) -> Any:
@@ -58,7 +58,7 @@ def _plain(value: Any) -> Any:
         return {name: _members(name, each) for name, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(each) for each in value]
-    return base64.b64encode(value).decode() if isinstance(value, bytes | bytearray) else value
+    return base64_text(value) if isinstance(value, bytes | bytearray) else value
 
 
 def _members(name: str, value: Any) -> Any:

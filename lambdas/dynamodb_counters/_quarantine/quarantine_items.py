@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import zlib
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.conversions import binary
+from dynamodb_counters._items.conversions import base64_text, binary
 from dynamodb_counters._items.table_schema import PK, QUARANTINE, QUARANTINE_PREFIX, SK, TTL, TYPE
 
 STATE: Final = "state"
@@ -166,4 +165,4 @@ def unpack(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> str:
-    return base64.b64encode(value).decode() if isinstance(value, bytes | bytearray) else str(value)
+    return base64_text(value) if isinstance(value, bytes | bytearray) else str(value)
