@@ -14,7 +14,6 @@ from rich.text import Text
 
 from dynamodb_counters.cli import facts
 from dynamodb_counters.cli.facts import Facts
-from dynamodb_counters.cli.mappings import mapping_facts
 from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, shared
 from dynamodb_counters.cli.show.formats import (
     ACCENT,
@@ -55,7 +54,7 @@ def describe(session: Session, queues: Sequence[str], *, peek: bool) -> None:
     document["deployments"] = facts.of_deployments(session)
     stream = document["table"]["stream"]["arn"]
     document["shards"], document["stream_problem"] = facts.of_shards(session, stream, peek=peek)
-    document |= mapping_facts(session, stream)
+    document |= facts.of_mappings(session, stream)
     document["quarantine"] = facts.of_quarantine(session)
     document["dead_letters"] = [facts.of_queue(session, queue) for queue in queues]
     session.emit(document, Lines(*_sections(document, session.clock())))
