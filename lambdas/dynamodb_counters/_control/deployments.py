@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from dynamodb_counters._assumptions import (
     FRESH,
@@ -233,7 +233,8 @@ class Deployments:
         appended = self._appended(history, deployment_id(new.effective), deadline, lost=lost)
         if history is not None and len(appended.eras) > MOST_ERAS:
             return seen, Takeover(_TURNS, history_lost=False)
-        attributes = self._attributes(max([past.last_number, *new.reads.values()]))
+        last = max([past.last_number, *new.reads.values()])
+        values = {DECLARED: self._declared_id, NUMBERED: last, SOURCE: self._source, AGGREGATOR: self._aggregator}
         written = write_control(
             self._table,
             seen,
@@ -242,7 +243,7 @@ class Deployments:
             statuses=self._statuses(seen, new, appended.last),
             deployments=(new.effective,),
             passing=() if self._declared_id in stored else (self._declared,),
-            attributes=attributes,
+            attributes=typed_values({name: value for name, value in values.items() if value}),
         )
         return None if written is None else (written, Takeover(self._told(history, appended, new), lost))
 
@@ -299,11 +300,6 @@ class Deployments:
                 "clock; set this one's, or remove the era from the attribute 'history' of the item CHECKPOINT# / "
                 "DEPLOYMENTS"
             )
-
-    def _attributes(self, last: int) -> dict[str, Any]:
-        """Attributes of the control's item about the aggregator and the generations, with the last one's number."""
-        values = {DECLARED: self._declared_id, NUMBERED: last, SOURCE: self._source, AGGREGATOR: self._aggregator}
-        return typed_values({name: value for name, value in values.items() if value})
 
     def _statuses(self, seen: Control, new: Merged, era: Era) -> dict[str, Status]:
         """How declarations stand from now on: a table that is new counts everything."""
