@@ -145,7 +145,7 @@ class CountResources:
         """The statements of a group's last closed periods, in order."""
         window, parameters, values = self._asked("closed", name, query_string, bound)
         closed = closed_periods(self._table, window, values, last=parameters.count())
-        return {"window": name, "values": values, "closed": [_statement_json(one) for one in closed]}
+        return {"window": name, "values": values, "closed": [statement_json(one) for one in closed]}
 
     def _windows(self, asked: Sequence[tuple[Window, QueryParameters]], *, consistent: bool) -> list[dict[str, Any]]:
         """Counts of spans, and statements of periods, each kind at once."""
@@ -161,7 +161,7 @@ class CountResources:
 
         statements = read_statements(self._table, spans[True], consistent=consistent, check=check)
         counts = count_intervals(self._table, spans[False], consistent=consistent)
-        found = {True: map(_statement_json, statements), False: map(_count_json, counts)}
+        found = {True: map(statement_json, statements), False: map(count_json, counts)}
         return [
             {"window": window.name, "values": parameters.values(window.fields), **next(found[named])}
             for (window, parameters), named in zip(asked, is_period, strict=True)
@@ -179,12 +179,12 @@ class CountResources:
             raise bad_request(f"invalid step: expected at most {MAX_STEPS} steps, not {len(intervals)}")
         _require_cost(series_spans(window, intervals))
         counts = count_series(self._table, window, values, intervals, consistent=False)
-        return {"window": name, "values": values, "series": [_count_json(count) for count in counts]}
+        return {"window": name, "values": values, "series": [count_json(count) for count in counts]}
 
     def active(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         aggregate, parameters, values = self._asked("active", name, query_string, bound)
         found = self._between(ActiveReader(self._table, aggregate, values), aggregate, parameters)
-        return {"active": name, "values": values, **_count_json(found)}
+        return {"active": name, "values": values, **count_json(found)}
 
     def distributions(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         aggregate, parameters, values = self._asked("distributions", name, query_string, bound)
@@ -281,14 +281,14 @@ def plain_measures(measures: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _count_json(count: WindowCount | Statement) -> dict[str, Any]:
+def count_json(count: WindowCount | Statement) -> dict[str, Any]:
     ends = {"start": count.start.isoformat(), "end": count.end.isoformat()}
     return {"count": count.count, **ends, **_standing(count)}
 
 
-def _statement_json(found: Statement) -> dict[str, Any]:
+def statement_json(found: Statement) -> dict[str, Any]:
     closed = {"closed_at": found.closed_at and found.closed_at.isoformat()}
-    return {**_count_json(found), "adjustment": found.adjustment, "total": found.total, **closed}
+    return {**count_json(found), "adjustment": found.adjustment, "total": found.total, **closed}
 
 
 def distribution_json(found: Distribution, shares: Iterable[str]) -> dict[str, Any]:
