@@ -15,8 +15,8 @@ EXACT = Context(prec=300, Emax=999, Emin=-999, traps=[Inexact, InvalidOperation,
 """Adds DynamoDB numbers without rounding: their range, 1E-130 to 9.9…E+125, takes fewer than 300 digits."""
 
 _BEYOND = 10**MAX_NUMBER_DIGITS
-_LARGEST_EXPONENT = 125
-_SMALLEST_EXPONENT = -130
+LARGEST_EXPONENT = 125
+SMALLEST_EXPONENT = -130
 
 
 def parse_number(text: str) -> Number:
@@ -61,7 +61,7 @@ def require_storable(argument: str, value: object) -> Number:
         raise InvalidArgumentError(argument, value, "a finite number")
     if decimal and len(_significant_digits(decimal)) > MAX_NUMBER_DIGITS:
         raise InvalidArgumentError(argument, value, f"at most {MAX_NUMBER_DIGITS} significant digits")
-    if decimal and not _SMALLEST_EXPONENT <= decimal.adjusted() <= _LARGEST_EXPONENT:
+    if decimal and not SMALLEST_EXPONENT <= decimal.adjusted() <= LARGEST_EXPONENT:
         raise InvalidArgumentError(argument, value, "a magnitude from 1E-130 to 9.9E+125")
     return value
 

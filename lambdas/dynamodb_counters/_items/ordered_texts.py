@@ -13,10 +13,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from dynamodb_counters._items.decimals import Number, parse_number, whole
+from dynamodb_counters._items.decimals import SMALLEST_EXPONENT, Number, parse_number, whole
 from dynamodb_counters._items.event_times import event_seconds
 
-_LEAST: Final = -130
 _MOST: Final = 255
 _COMPLEMENTS: Final = str.maketrans("0123456789", "9876543210")
 _TEXT: Final = re.compile(r"o|[np]\d{3}\d+~?|t\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}", re.ASCII)
@@ -48,7 +47,7 @@ def value_of(text: str) -> Number | datetime:
     is_negative, place, digits = text.startswith("n"), int(text[1:4]), text[4:].rstrip("~")
     if is_negative:
         place, digits = _MOST - place, digits.translate(_COMPLEMENTS)
-    exponent = place + _LEAST - len(digits) + 1
+    exponent = place + SMALLEST_EXPONENT - len(digits) + 1
     return whole(Decimal((int(is_negative), tuple(map(int, digits)), exponent)))
 
 
@@ -60,7 +59,7 @@ def _text_of(number: Decimal) -> str:
     if not number:
         return "o"
     digits = "".join(map(str, number.as_tuple().digits)).strip("0")
-    place = number.adjusted() - _LEAST
+    place = number.adjusted() - SMALLEST_EXPONENT
     if number > 0:
         return f"p{place:03d}{digits}"
     return f"n{_MOST - place:03d}{digits.translate(_COMPLEMENTS)}~"

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal, DecimalException
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
-from dynamodb_counters._items.decimals import EXACT, fits, format_number
+from dynamodb_counters._items.decimals import EXACT, LARGEST_EXPONENT, SMALLEST_EXPONENT, fits, format_number
+from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS
 
 Value: TypeAlias = Mapping[str, Any]
 """A typed value, ``{"S": "text"}``."""
 
 Item: TypeAlias = dict[str, Any]
 """Attribute name to typed value."""
-
-_MAX_DIGITS: Final = 38
-_LARGEST: Final = 125
-_SMALLEST: Final = -130
 
 
 class InvalidValueError(Exception):
@@ -32,7 +29,7 @@ def parse(text: str) -> Decimal:
 
 def canonical(text: str) -> str:
     """A number in DynamoDB's one form, without exponent and trailing zeros."""
-    if text.isdecimal() and len(text) <= _MAX_DIGITS and (text[0] != "0" or len(text) == 1):
+    if text.isdecimal() and len(text) <= MAX_NUMBER_DIGITS and (text[0] != "0" or len(text) == 1):
         return text
     return format_number(parse(text))
 
@@ -66,7 +63,7 @@ def _checked(number: Decimal) -> Decimal:
         return Decimal(0)
     if not fits(number):
         raise InvalidValueError("DynamoDB only supports precision up to 38 digits")
-    if not _SMALLEST <= number.adjusted() <= _LARGEST:
+    if not SMALLEST_EXPONENT <= number.adjusted() <= LARGEST_EXPONENT:
         kind, size = ("overflow", "larger") if number.adjusted() > 0 else ("underflow", "smaller")
         raise InvalidValueError(
             f"Number {kind}. Attempting to store a number with magnitude {size} than supported range"
