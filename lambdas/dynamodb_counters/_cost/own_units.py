@@ -11,7 +11,7 @@ from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._cost.batches import SHARD_LIFETIME, Batches
 from dynamodb_counters._cost.chunk_sizes import CHUNK_BYTES, ChunkSizes
 from dynamodb_counters._cost.counted_items import GUARD_SECONDS, Counted, updates_of
-from dynamodb_counters._items.item_sizes import write_units
+from dynamodb_counters._items.item_sizes import READ_UNIT_BYTES, write_units
 from dynamodb_counters._timeline.times import HOUR
 
 ITEMS_PER_CHECKPOINT: Final = 100
@@ -25,7 +25,6 @@ READS_PER_LOOK: Final = 2
 _SHARD_READS: Final = 1.0
 """A new shard looks for its witness."""
 
-_READ_UNIT_BYTES: Final = 4096
 _FULL: Final = 0.97
 """Share of the bytes at which a flush is cut that chunks come to."""
 
@@ -64,7 +63,7 @@ class Packing:
 
 def accept_plain(event_bytes: float, duplicates: float = 0.0, *, compares: bool = False) -> Stage:
     """An item per event; a duplicate is refused at the same price, and read by a queue's consumer, which `compares`."""
-    read = math.ceil(event_bytes / _READ_UNIT_BYTES) * duplicates if compares else 0.0
+    read = math.ceil(event_bytes / READ_UNIT_BYTES) * duplicates if compares else 0.0
     return Stage(write_units(event_bytes) * (1 + duplicates), read)
 
 
@@ -78,7 +77,7 @@ def accept_packed(packing: Packing) -> Stage:
     reads = min(1.0, packing.writers * packing.seconds / FRESH)
     flushes = max(1.0, packing.bucket_seconds / packing.seconds) if packing.seconds else math.inf
     if packing.writers > 1:
-        reads += 0.5 * math.ceil(packing.flush_bytes / _READ_UNIT_BYTES)
+        reads += 0.5 * math.ceil(packing.flush_bytes / READ_UNIT_BYTES)
         # The first one learns of the others from a put that is refused, when it comes to the bucket again.
         writes += (chunk if full else last) / flushes if flushes > packing.writers else 0.0
     else:

@@ -6,10 +6,13 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCal
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 WRITE_UNIT_BYTES: Final = 1024
+READ_UNIT_BYTES: Final = 4096
+MAX_ITEM_BYTES: Final = 400 * 1024
+"""https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
 
 _CONTAINER_BYTES: Final = 3
 
@@ -21,6 +24,11 @@ def write_units(size: float) -> float:
     (1.0, 2.0)
     """
     return float(max(1, math.ceil(size / WRITE_UNIT_BYTES)))
+
+
+def read_units(items: Iterable[Mapping[str, Mapping[str, Any]]], *, consistent: bool = False) -> float:
+    """Read units of a page of items: one per started 4 KB of all of them, half of that unless consistent."""
+    return max(1, math.ceil(sum(map(item_bytes, items)) / READ_UNIT_BYTES)) * (1.0 if consistent else 0.5)
 
 
 def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
 from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.item_sizes import item_bytes
+from dynamodb_counters._items.item_sizes import read_units
 from dynamodb_counters._items.table_schema import PK, TTL
 from dynamodb_counters._quarantine.quarantine_items import PARTITIONS, RECORD, STATE, UNREADABLE, WAITING, unpack
 from dynamodb_counters._table import Table
@@ -22,7 +21,6 @@ MOST_READ_UNITS: Final = 500
 """No further page is read after so many: what waits then is a lower bound."""
 
 _PAGE: Final = 50
-_BLOCK_BYTES: Final = 4096
 _SOON: Final = DAY
 _MOST_PAGES: Final = 10
 
@@ -70,8 +68,7 @@ def _entries(table: Table) -> Iterator[Image]:
         )
         for page in pages:
             yield from page["Items"]
-            # Eventually consistent: half a unit for 4 KB.
-            units += max(1, math.ceil(sum(map(item_bytes, page["Items"])) / _BLOCK_BYTES)) / 2
+            units += read_units(page["Items"])
             if units >= MOST_READ_UNITS:
                 return
 

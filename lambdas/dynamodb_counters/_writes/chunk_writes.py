@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.chunks import MAX_NUMBER, Row, encode_chunk
-from dynamodb_counters._items.item_sizes import item_bytes
+from dynamodb_counters._items.item_sizes import MAX_ITEM_BYTES, item_bytes
 from dynamodb_counters._table import Table, time_left
 from dynamodb_counters._writes.chunk_log import GONE, BucketHoleError, ChunkLog, EventErasedError, LogKey
 from dynamodb_counters._writes.conflicts import is_newer, repetition
@@ -24,8 +24,6 @@ from dynamodb_counters.errors import MalformedImageError
 _BATCH_BYTES: Final = 6
 """Bytes of a random batch id: it only has to differ from those that try to put the same chunk."""
 
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
-_MAX_ITEM_BYTES: Final = 400 * 1024
 _MAX_EVENT_BYTES: Final = 190 * 1024
 """Most bytes of an event: a newer version can take back the one before in the same chunk."""
 
@@ -175,7 +173,7 @@ class _Writing:
             self._next = self._fitted()
         (count, blob), number = self._next, log.next
         done = self._writes[:count]
-        most = _MAX_EVENT_BYTES if [row.sign for row in done[0].rows] == ["+"] else _MAX_ITEM_BYTES
+        most = _MAX_EVENT_BYTES if [row.sign for row in done[0].rows] == ["+"] else MAX_ITEM_BYTES
         if item_bytes(log.item(blob)) > most or number % (MAX_NUMBER + 1) == MAX_NUMBER:
             self._refuse(done[0], number)
             return True

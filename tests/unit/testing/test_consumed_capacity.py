@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters.testing._dynamodb.memory_partitions import read_units
+from dynamodb_counters._items.item_sizes import read_units
 from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.clock import VirtualClock
 from simulation.metered_table import Metered

@@ -16,14 +16,13 @@ from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._control.run_items import generation_of
 from dynamodb_counters._declarations import Aggregate, Declaration, Event
 from dynamodb_counters._declarations.generations import base_name
+from dynamodb_counters._items.item_sizes import READ_UNIT_BYTES
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.runs import Worked, runner_of, with_manner, work_off
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.formats import moment_text, number, span
 from dynamodb_counters.errors import BackfillError
 
-_UNITS_PER_BYTE: Final = 1 / 4096
-"""A strongly consistent scan's."""
 _UNITS_PER_ITEM: Final = 0.03
 """Write units of the pages that a scan writes."""
 
@@ -116,7 +115,8 @@ def scanned(session: Session) -> dict[str, int]:
     names = filter(None, (session.table.name, read_control(session.table).source))
     tables: list[Any] = [session.table.client.describe_table(TableName=name)["Table"] for name in names]
     items, size = (sum(table.get(each, 0) for table in tables) for each in ("ItemCount", "TableSizeBytes"))
-    return {"items": items, "bytes": size, "units": round(size * _UNITS_PER_BYTE + items * _UNITS_PER_ITEM)}
+    # The scan is strongly consistent.
+    return {"items": items, "bytes": size, "units": round(size / READ_UNIT_BYTES + items * _UNITS_PER_ITEM)}
 
 
 def _kept(declaration: Declaration) -> list[timedelta]:

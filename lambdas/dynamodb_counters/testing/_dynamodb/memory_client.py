@@ -11,10 +11,10 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 from botocore.paginate import Paginator
 
-from dynamodb_counters._items.item_sizes import item_bytes
+from dynamodb_counters._items.item_sizes import item_bytes, read_units
 from dynamodb_counters.testing._dynamodb.client_errors import EXCEPTIONS, failure, raise_first
 from dynamodb_counters.testing._dynamodb.expressions import EXPRESSIONS, Placeholders, compile_condition, used
-from dynamodb_counters.testing._dynamodb.memory_partitions import Attempt, Key, Table, answer, attempt, read_units
+from dynamodb_counters.testing._dynamodb.memory_partitions import Attempt, Key, Table, answer, attempt
 from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
 from dynamodb_counters.testing._dynamodb.request_checks import crowd_problem, service_model
 from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, Item

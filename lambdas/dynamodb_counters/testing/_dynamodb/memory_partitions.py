@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._fold.records import MAX_TTL_AGE
-from dynamodb_counters._items.item_sizes import item_bytes, write_units
+from dynamodb_counters._items.item_sizes import MAX_ITEM_BYTES, item_bytes, write_units
 from dynamodb_counters.testing._dynamodb import expressions
 from dynamodb_counters.testing._dynamodb.client_errors import failure
 from dynamodb_counters.testing._dynamodb.expressions import Placeholders, compile_condition
@@ -20,7 +20,6 @@ from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, 
 Key: TypeAlias = tuple[str, ...]
 """Table name and the values of the key."""
 
-_MAX_ITEM_BYTES: Final = 400 * 1024
 _PAGE_BYTES: Final = 1024 * 1024
 _MOST_KEY_BYTES: Final = (2048, 1024)
 """Most bytes of a partition key, of a sort key."""
@@ -147,11 +146,6 @@ class Table:
         return partition, sort[0] if sort else ""
 
 
-def read_units(items: Iterable[Item], *, consistent: bool = False) -> float:
-    """Units of all items that a page looked at: one per started 4 KB, half of that unless consistent."""
-    return max(1, math.ceil(sum(map(item_bytes, items)) / 4096)) * (1.0 if consistent else 0.5)
-
-
 def _one_page(items: list[Item], request: Mapping[str, Any], most: int) -> tuple[list[Item], bool]:
     """The first items, as many as are asked for and fit a page, and whether there may be more."""
     limit = request.get("Limit", math.inf)
@@ -205,7 +199,7 @@ def attempt(kind: str, request: Mapping[str, Any], keys: tuple[str, ...], old: I
             new = {name: stored(value) for name, value in request["Item"].items()}
         else:
             new = expressions.apply_update(request, keys, old or request["Key"])
-        if (new_size := item_bytes(new)) > _MAX_ITEM_BYTES:
+        if (new_size := item_bytes(new)) > MAX_ITEM_BYTES:
             raise InvalidValueError("Item size has exceeded the maximum allowed size")
         return Attempt(old, new, size, new_size)
     except InvalidValueError as error:
