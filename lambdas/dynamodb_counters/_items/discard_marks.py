@@ -55,13 +55,10 @@ def image_digest(image: Image) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         # An attribute's name may be that of a type: its value is no list.
-        return {name: _members(name, each) for name, each in value.items()}
+        return {
+            name: sorted(map(_plain, each)) if name in _SETS and not isinstance(each, Mapping) else _plain(each)
+            for name, each in value.items()
+        }
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(each) for each in value]
     return base64_text(value) if isinstance(value, bytes | bytearray) else value
-
-
-def _members(name: str, value: Any) -> Any:
-    if name in _SETS and not isinstance(value, Mapping):
-        return sorted(map(_plain, value))
-    return _plain(value)
