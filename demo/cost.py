@@ -12,10 +12,9 @@ from typing import Any, Final
 from dynamodb_counters._cost.counted_items import INDEX_UNITS
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.page_layout import is_split
-from dynamodb_counters._items.item_sizes import item_bytes, write_units
+from dynamodb_counters._items.item_sizes import item_bytes, read_units, write_units
 from dynamodb_counters._items.table_schema import LEADERBOARD, TYPE
 from dynamodb_counters._streams import StreamReader
-from dynamodb_counters.testing._dynamodb.memory_partitions import read_units
 
 _PARAMETERS: Final = "demo_parameters"
 INDEX: Final = "index of "
