@@ -64,6 +64,10 @@ class Emulator:
     def endpoint_url(self) -> str:
         return f"http://{_HOST}:{self.port}"
 
+    @property
+    def log(self) -> Path:
+        return self.directory / "emulator.log"
+
     def environment(self) -> dict[str, str]:
         """The environment of a process that talks to the emulator: this one's without its AWS and CDK settings."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_PRIVATE_PREFIXES)}
@@ -108,7 +112,7 @@ class Emulator:
         # Resolved, because macOS keeps temporary files behind a symbolic link, and tools compare paths as text.
         directory = Path(tempfile.mkdtemp(prefix="emulator-")).resolve()
         emulator = cls(_free_port(port), directory, key or f"LOCAL{secrets.token_hex(16).upper()}")
-        with (directory / "emulator.log").open("wb+") as output:
+        with emulator.log.open("wb+") as output:
             process = supervisor.start(
                 [sys.executable, "-P", str(_SERVER)],
                 environment=_server_environment(emulator) | ({"COUNTERS_DEV": "alone"} if is_alone else {}),
