@@ -15,12 +15,12 @@ from typing import Any, ClassVar, Final
 
 from dynamodb_counters._assumptions import CLOCKS, LINEAGE_KEPT, RUN_OPEN_AFTER, SETTLED_AFTER
 from dynamodb_counters._backfill.baseline import Pages
+from dynamodb_counters._backfill.held import books
 from dynamodb_counters._backfill.log_tail import LogTail
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.scan import Scan, Source
 from dynamodb_counters._backfill.source_table import SourceTable
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, OPENING, SCANNING, VOID, WAITING, Progress, State
-from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint, checkpoint_key
 from dynamodb_counters._control.control import Control, read_control, read_declarations, write_control
 from dynamodb_counters._control.deployment_items import History
 from dynamodb_counters._control.run_items import ONLY_SHARD, Run, run_item, run_key
@@ -30,7 +30,6 @@ from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.bookkeeping import put_as_seen, typed_values
 from dynamodb_counters._items.table_schema import PK, SK
-from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine
 from dynamodb_counters._streams import Shard
 from dynamodb_counters._table import Table
@@ -261,20 +260,13 @@ class Runner(ABC):
         """Refuse a log that lacks records: Lambda may have given up on some where a later book was opened."""
         # Check this after the log was read: what opens the book is logged later.
         for shard in state.lineage.parents:
-            for _, book in self.books(shard):
+            for _, book in books(self.table, shard):
                 if book.successor and book.successor_at >= state.run.since - SETTLED_AFTER:
                     self._void(state)
                     raise BackfillError(
                         f"run {state.run.id} is void: Lambda may have given up on records of {shard}; redrive what is "
                         "in the on-failure bucket, then begin another one"
                     )
-
-    def books(self, shard: str) -> Iterator[tuple[str, Checkpoint]]:
-        book = shard
-        while book:
-            known = Checkpoint.of(self.table.read_item(checkpoint_key(shard_digest(book))))
-            yield book, known
-            book = known.successor and f"{shard}{BOOK}{known.successor}"
 
     # The run's item
 

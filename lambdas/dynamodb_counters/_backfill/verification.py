@@ -15,27 +15,24 @@ from decimal import localcontext
 from functools import partial
 from typing import ClassVar, Final
 
-from dynamodb_counters._assumptions import READ_TOGETHER
 from dynamodb_counters._backfill.baseline import Pages, Totals, baselines, part_of
+from dynamodb_counters._backfill.held import Held, hold
 from dynamodb_counters._backfill.repair import Difference, quarantined_groups, repaired
 from dynamodb_counters._backfill.runner import ROUNDS, SPLITTING, Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, SCANNING, Progress, State
 from dynamodb_counters._backfill.verdicts import WAITS, Judged, Verdict, counted, counts_gone, judge, shown
 from dynamodb_counters._commit.expired_items import read_expired
 from dynamodb_counters._control.control import Control
-from dynamodb_counters._control.run_items import ONLY_SHARD, Run
+from dynamodb_counters._control.run_items import Run
 from dynamodb_counters._declarations import Aggregate, Event
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.generations import base_name, read_name
 from dynamodb_counters._declarations.groups import identity, typed_key
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout, late_parts
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._items.table_schema import PK, REPAIRED, SK
-from dynamodb_counters._items.watermarks import Watermark, sequence_of
 from dynamodb_counters._reads.extreme_reads import value_items
-from dynamodb_counters._reads.page_reads import read_items
 from dynamodb_counters.errors import BackfillError
 
 COMPARING: Final = "comparing"
@@ -48,14 +45,6 @@ _AT_A_TIME: Final = 2000
 _AGAIN: Final = 5
 _PAUSE: Final = 5.0
 _SAMPLE: Final = 10_000
-
-
-@dataclass(slots=True)
-class _Held:
-    """A group as its items were read, and what of the log they have applied for certain."""
-
-    items: list[Image]
-    applied: dict[str, str]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -151,7 +140,7 @@ class Verification(Runner):
         source = self._layout(ref).declaration.source
         return isinstance(source, Event) and source.packed is None
 
-    def _differing(self, pages: Pages, sums: Totals, held: dict[GroupRef, _Held]) -> tuple[Totals, dict[GroupRef, str]]:
+    def _differing(self, pages: Pages, sums: Totals, held: dict[GroupRef, Held]) -> tuple[Totals, dict[GroupRef, str]]:
         """Numbers that differing groups lack; and the groups whose numbers are uncertain so far, and why."""
         # After the items: all that the stream has brought them is logged by now.
         pages.lineage = self._begun.lineage
@@ -171,42 +160,23 @@ class Verification(Runner):
         for _ in self._wait_for_log(state, partial(self._log(state).has_passed_in_own_table, moment)):
             yield self._progress(state, self.compared, total)
 
-    def _hold(self, refs: list[GroupRef], total: int) -> Generator[Progress, None, dict[GroupRef, _Held]]:
+    def _hold(self, refs: list[GroupRef], total: int) -> Generator[Progress, None, dict[GroupRef, Held]]:
         """Read groups; again if a shard began meanwhile, since their positions in it were not read."""
         state = self._begun
         for _ in range(ROUNDS):
             known = set(state.lineage.parents)
-            held: dict[GroupRef, _Held] = {}
+            held: dict[GroupRef, Held] = {}
             for start in range(0, len(refs), _AT_A_TIME):
-                held |= self._read(refs[start : start + _AT_A_TIME])
+                part = refs[start : start + _AT_A_TIME]
+                wanted = [(self._layout(ref), ref[1]) for ref in part]
+                held |= zip(part, hold(self.table, wanted, state.lineage.parents, self.now), strict=True)
                 yield self._progress(state, self.compared + len(held), total)
             self._describe(state)
             if known.issuperset(state.lineage.parents):
                 return held
         raise BackfillError(SPLITTING)
 
-    def _read(self, refs: list[GroupRef]) -> dict[GroupRef, _Held]:
-        """Read checkpoints, then items: what a checkpoint covers, the items have applied."""
-        for _ in range(_AGAIN):
-            begun = self.now()
-            names, applied = self._positions()
-            found = read_items(self.table, [(self._layout(ref), ref[1]) for ref in refs], consistent=True)
-            if self.now() < begun + READ_TOGETHER:
-                break
-        else:
-            raise BackfillError("reading takes too long: the checkpoints that were read before have settled since")
-        return {
-            ref: _Held(items, {shard: _applied(items, names[shard], applied[shard]) for shard in names})
-            for ref, items in zip(refs, found, strict=True)
-        }
-
-    def _positions(self) -> tuple[dict[str, list[str]], dict[str, str]]:
-        """By shard: how items call its watermarks, and how far all of them are."""
-        books = {shard: list(self.books(shard)) for shard in (*self._begun.lineage.parents, ONLY_SHARD)}
-        names = {shard: [Watermark(shard, book).name for book, _ in those] for shard, those in books.items()}
-        return names, {shard: max(known.applied_through for _, known in those) for shard, those in books.items()}
-
-    def _expected(self, pages: Pages, sums: Totals, held: dict[GroupRef, _Held]) -> tuple[Totals, dict[GroupRef, str]]:
+    def _expected(self, pages: Pages, sums: Totals, held: dict[GroupRef, Held]) -> tuple[Totals, dict[GroupRef, str]]:
         """Numbers that each group must have counted; and the groups whose numbers are uncertain so far, and why."""
         expected = {ref: dict(sums[ref]) for ref in held}
         unsettled: dict[GroupRef, str] = {}
@@ -226,7 +196,7 @@ class Verification(Runner):
                         numbers[name] = numbers.get(name, 0) + number
         return expected, unsettled
 
-    def _missing(self, ref: GroupRef, expected: Mapping[str, Number], held: _Held) -> dict[str, Number]:
+    def _missing(self, ref: GroupRef, expected: Mapping[str, Number], held: Held) -> dict[str, Number]:
         layout = self._layout(ref)
         if self._is_beyond(layout, ref[1]):
             return {}
@@ -261,7 +231,7 @@ class Verification(Runner):
         expires_at = layout.expires_at(group)
         return expires_at is not None and expires_at <= self.now()
 
-    def _note(self, layout: ItemLayout, ref: GroupRef, held: _Held, judged: Iterable[Judged]) -> None:
+    def _note(self, layout: ItemLayout, ref: GroupRef, held: Held, judged: Iterable[Judged]) -> None:
         key = identity(typed_key(layout.key(ref[1], "")))
         mark = next((item.get(REPAIRED) for item in held.items if identity(item) == key), None)
         name, group = base_name(ref[0]), layout.values(ref[1])
@@ -276,7 +246,3 @@ class Verification(Runner):
     def repair(self, *, unknown: bool = False) -> tuple[int, int]:
         """Add to each group what it lacks, once, as `repaired` says."""
         return repaired(self.table, self._by, self._begun.run.id, self.differences, unknown=unknown)
-
-
-def _applied(items: list[Image], watermarks: list[str], checkpoint: str) -> str:
-    return max([checkpoint, *(sequence_of(item[name]) for item in items for name in watermarks if name in item)])
