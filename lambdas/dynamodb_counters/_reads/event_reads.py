@@ -137,7 +137,7 @@ class _Listing:
                     yield _plain(item)
 
     def _packed(self, layout: Layout, span: Timespan) -> Iterator[dict[str, Any]]:
-        streams = [self._chunks(layout, part, span) for part in _parts(self.event, layout, self.wanted)]
+        streams = [self._chunks(layout, part, span) for part in parts_of_wanted(self.event, layout, self.wanted)]
         identity, is_timely = EventIdentity(self.event), _time_filter(layout.time, span)
         for _, chunks in groupby(merge(*streams, key=_bucket), key=_bucket):
             live: dict[bytes, Image] = {}
@@ -176,7 +176,7 @@ def _require_values(names: Iterable[str], wanted: Wanted, why: str) -> None:
         raise InvalidArgumentError("values", dict(wanted), f"values for {', '.join(missing)}, as {why}")
 
 
-def _parts(event: Event, layout: Layout, wanted: Wanted) -> Iterable[str]:
+def parts_of_wanted(event: Event, layout: Layout, wanted: Wanted) -> Iterable[str]:
     """The parts that wanted events may be in."""
     _require_values([] if layout.tenant is None else [layout.tenant], wanted, _BY_TENANT)
     image: Image = {name: {"S": text} for name, text in wanted.items()}
