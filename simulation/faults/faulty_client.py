@@ -84,8 +84,7 @@ class FaultyClient:
         return sent
 
     def get_paginator(self, operation: str) -> Any:
-        assert operation == "query"
-        return paginator(self.query)
+        return paginator(getattr(self, operation))
 
     def _call(self, operation: str, about: str, send: Callable[[], Any], *, again: bool = False) -> Any:
         fault = self.decide(about)

@@ -53,6 +53,7 @@ ACTIVE: Final = "active members"
 LEVEL: Final = "levels over time"
 EXTREMES: Final = "extremes"
 CROSSED: Final = "thresholds crossed"
+EXPLAINED: Final = "explanations"
 
 FEATURES: Final = (
     PLAIN,
@@ -98,6 +99,7 @@ FEATURES: Final = (
     LEVEL,
     EXTREMES,
     CROSSED,
+    EXPLAINED,
 )
 
 Pair = tuple[str, str]

@@ -14,6 +14,7 @@ from simulation.pairs.audit import audit
 from simulation.pairs.calls import Runner
 from simulation.pairs.copies import Restoring
 from simulation.pairs.engine import NEAR, Engine
+from simulation.pairs.explained import Explaining
 from simulation.pairs.held import is_page
 from simulation.pairs.operators import Billing, Direct, Erasing, GivingUp, Housekeeper, Quarantine, Sharing
 from simulation.pairs.runs import SETTLED, Changes, Verifying
@@ -66,7 +67,9 @@ class PairSchedule:
         self._sharing, self._billing = Sharing(engine), Billing(engine)
         engine.actors = [self._writers, Direct(engine), Erasing(engine), self._quarantine, self._changes]
         self._restoring = Restoring(engine)
+        self._explaining = Explaining(engine)
         engine.actors += [self._verifying, self._housekeeper, self._sharing, self._billing, self._restoring]
+        engine.actors.append(self._explaining)
         engine.runner_ended, engine.runner_moved = self._runner_ended, self._changes.moved
         if engine.rng.random() < _GIVES_UP and "give_up" not in without:
             engine.trouble.append(self._give_up)
@@ -115,6 +118,7 @@ class PairSchedule:
         least = 2 if engine.forced.has(features.REPAIRED) else 0
         for _ in range(0 if "spoil" in engine.without else engine.rng.randint(least, 2)):
             self._verifying.spoil()
+        self._explaining.explain_all()
         for _ in range(2):
             if self._verifying.verify() is None:
                 engine.wrong.append("a verification with nothing in its way did not end")
@@ -122,6 +126,7 @@ class PairSchedule:
         if self._quarantine.redrive_all():
             engine.go()
         self._audit("repaired", whole=True)
+        self._explaining.explain_all()
         # A generation that a newer one has replaced is kept for two days.
         engine.clock.advance(_KEPT_SECONDS)
         self._writers.touch()

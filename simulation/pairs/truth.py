@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -186,6 +186,13 @@ class Truth(Cuts):
         for shard, record, _ in self._expiries:
             if self._since(declaration.name, shard, record) and not (run and self._past(run, until, shard, record)):
                 yield record
+
+    def expired_before(self, declaration: Declaration, applied: Callable[[str], str]) -> Iterator[tuple[Group, Parts]]:
+        """Contributions, still counted, of what had expired at a position: the last record of each shard."""
+        for shard, record, _ in self._expiries if declaration.on_expiry == "keep" else ():
+            is_before = record["dynamodb"]["SequenceNumber"].zfill(40) <= applied(shard)
+            if is_before and self._since(declaration.name, shard, record):
+                yield from _added(declaration, record["dynamodb"]["OldImage"])
 
     def _tally(self, declaration: Declaration, until: str = "") -> Groups:
         """Parts of a generation that its source does not show, but those that generation `until` has counted itself."""

@@ -11,17 +11,18 @@ from dataclasses import dataclass, field
 from decimal import localcontext
 from typing import Final, Protocol
 
-from dynamodb_counters._assumptions import CLOCKS
+from dynamodb_counters._assumptions import CLOCKS, SKEW
 from dynamodb_counters._backfill.held import Held, applied_in, books, hold
 from dynamodb_counters._backfill.source_table import SourceTable
+from dynamodb_counters._backfill.state import State
 from dynamodb_counters._backfill.verdicts import counted, judge, shown, tally_of
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint
 from dynamodb_counters._commit.expired_items import read_expired
 from dynamodb_counters._control.control import read_control, read_declarations
-from dynamodb_counters._control.run_items import ONLY_SHARD
+from dynamodb_counters._control.run_items import ONLY_SHARD, RUN_SK_PREFIX, Run, cut_key, found_by
 from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Aggregate, Window
-from dynamodb_counters._declarations.generations import base_name, read_name
+from dynamodb_counters._declarations.generations import base_name, generation_number, read_name
 from dynamodb_counters._declarations.groups import require_fields
 from dynamodb_counters._explain.asked import Asked
 from dynamodb_counters._explain.contributions import Contributing, Found
@@ -31,13 +32,13 @@ from dynamodb_counters._explain.reach import Reach, reach_of
 from dynamodb_counters._fold.item_layout import GroupKey, late_parts
 from dynamodb_counters._fold.origins import ONE_TABLE, Origins
 from dynamodb_counters._fold.page_layout import is_split
-from dynamodb_counters._fold.records import NEW, OLD, Record, counted_in, sequence_number
+from dynamodb_counters._fold.records import NEW, OLD, Record, counted_in, created_of, sequence_number
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._items.discard_marks import stored_marks
 from dynamodb_counters._items.escaping import key_text
-from dynamodb_counters._items.table_schema import SCORE, SK, VERSION
-from dynamodb_counters._quarantine.quarantine_items import STATE, WAITING, redriven_item
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, SCORE, SK, VERSION
+from dynamodb_counters._quarantine.quarantine_items import RECORD, STATE, WAITING, redriven_item
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
 from dynamodb_counters._reads.page_reads import read_items
 from dynamodb_counters._streams import Shard, depth_of
@@ -46,6 +47,7 @@ from dynamodb_counters._timeline.intervals import Interval
 from dynamodb_counters.errors import UncountedError
 
 _AGAIN: Final = 5
+_IMAGE: Final = "Image"
 
 COUNTED_MEANWHILE: Final = "a transaction counted in it meanwhile: explain it again"
 GONE_MEANWHILE: Final = "it is gone, and what it had applied is unknown"
@@ -83,6 +85,9 @@ class Explainer:
     _groups: dict[str, GroupKey] = field(init=False)
     _parents: dict[str, str] = field(init=False)
     _unsure: dict[GroupKey, str] = field(init=False)
+    _run: Run | None = field(init=False)
+    """The backfill that filled the generation."""
+    _cuts: dict[str, str] = field(init=False)
     _unlisted: set[GroupKey] = field(init=False, default_factory=set)
 
     def explained(self) -> Explanation:
@@ -107,6 +112,11 @@ class Explainer:
         shards = [shard.id for shard in self.streams.shards()]
         held = hold(self.table, [(self.asked.layout, group) for group in groups], shards, self.table.clock)
         self._held = dict(zip(groups, held, strict=True))
+
+        number = generation_number(self.asked.declaration.name)
+        runs = self.table.partition(CHECKPOINT_PREFIX, f"{RUN_SK_PREFIX}{number}r") if number else ()
+        self._run = next((State.of(each[SK]["S"].removeprefix(RUN_SK_PREFIX), each).run for each in runs), None)
+        self._cuts = {}
 
     def _read_sources(self) -> float:
         """Read what the groups count, strongly consistent; return when all was read."""
@@ -134,8 +144,19 @@ class Explainer:
             entry = redriven_item(change)
             if entry is not None:
                 self._put_entry(entry, shard, sequence_number(record))
-            elif change.get(OLD) is not None or change.get(NEW) is not None:
+            elif (change.get(OLD) or change.get(NEW)) and not self._is_in_baseline(shard, record):
                 self._take(shard, record)
+
+    def _is_in_baseline(self, shard: str, record: Record) -> bool:
+        """Whether a record comes before the cut of the run that filled the generation."""
+        if self._run is None:
+            return False
+        if shard not in self._cuts:
+            found = self.table.read_item(cut_key(self._run.id, shard))
+            self._cuts[shard] = found["cut"]["S"] if found else ""
+        cut, created = self._cuts[shard], created_of(record)
+        is_late = created >= self._run.since + (SKEW if cut else 0)
+        return not is_late and (not cut or sequence_number(record) < cut)
 
     def _take(self, shard: str, record: Record) -> None:
         """Take the first change of an item after a group's position: what it had contributed before."""
@@ -167,10 +188,11 @@ class Explainer:
 
     def _put_entry(self, entry: Image, shard: str = "", sequence: str = "") -> None:
         """Take an entry that waits, or is redriven after a group's position, if it is of a record before that."""
-        of, number = entry[SK]["S"].split("#")[:2]
+        of, number, image = [*entry[SK]["S"].split("#"), "", ""][:3]
+        is_of_run = RECORD in entry and (of.startswith(found_by("")) or not image.endswith(_IMAGE))
         for found in self._of.waiting(entry):
             held = self._held.get(found.group)
-            is_known = held is None or number <= held.applied.get(of.partition(BOOK)[0], number)
+            is_known = held is None or is_of_run or number <= held.applied.get(of.partition(BOOK)[0], number)
             if is_known and not (shard and held is not None and sequence <= self._applied(found.group, shard)):
                 self._put(found.item, found.group, READ, [found.line])
 
@@ -286,7 +308,8 @@ def make_explainer(
 ) -> Explainer:
     """Make what explains groups of a declaration, of the generation that readers use."""
     control = read_control(table)
-    name, status = read_name(declared.name, control.reads), control.statuses.get(declared.name, Status())
+    base = base_name(declared.name)
+    name, status = read_name(base, control.reads), control.statuses.get(base, Status())
     folded = read_declarations(table, control.history.last.deployment) if control.history else None
     kept = next((one for one in folded or () if one.name == name), None)
     if kept is None:

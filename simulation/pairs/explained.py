@@ -1,0 +1,133 @@
+"""Groups explained while all else goes on: lines add up, and differ from the number by what nothing shows alone."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from dynamodb_counters._declarations import Aggregate, Declaration, Window
+from dynamodb_counters._explain import explainer as explained
+from dynamodb_counters._explain.explainer import Explainer, make_explainer
+from dynamodb_counters._explain.explanation import Explanation
+from dynamodb_counters._items.table_schema import SCORE
+from dynamodb_counters._streams import Shard
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.intervals import Interval
+from simulation.pairs import features
+from simulation.pairs.engine import Act, Engine
+from simulation.pairs.subjects import Group, Parts
+from simulation.pairs.truth import Truth, nonzero
+from simulation.schedules.backend import Backend
+
+_HOUR: Final = 3600
+UNSURE: Final = "explanation that a direct count or a deletion made unsure"
+SURE: Final = "group explained"
+SHOWN: Final = "difference explained"
+
+
+class BackendStreams:
+    """The stream of a backend, as one reads it who explains."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def shards(self) -> list[Shard]:
+        return self._backend.described()
+
+    def records(self, shard: str, after: str) -> Iterable[Mapping[str, Any]]:
+        found = self._backend.stream.read(shard, None, 10**9).records
+        return [one for one in found if one["dynamodb"]["SequenceNumber"].zfill(40) > after]
+
+
+class Explaining:
+    """Explains groups that readers use, of declarations that are whole."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def acts(self) -> Iterable[Act]:
+        return [(6, self.explain)]
+
+    def explain(self) -> None:
+        """Have some process explain a group, or the hour of a window."""
+        engine = self._engine
+        truth = Truth(engine.backend, engine.ledger)
+        among = sorted(self._wanted(truth), key=repr)
+        if among:
+            self._explain(*engine.rng.choice(among))
+
+    def explain_all(self) -> None:
+        """With nothing in the way: every group, one after the other."""
+        truth = Truth(self._engine.backend, self._engine.ledger)
+        for name, group in sorted(self._wanted(truth), key=repr):
+            made = self._made(self._engine.table(), truth.folded[name], group)
+            before = self._moment()
+            self._judge(made, made.explained(), group, before, is_calm=True)
+
+    def _wanted(self, truth: Truth) -> set[tuple[str, Group]]:
+        names = [name for name in truth.read_names() if truth.statuses[name.partition("~")[0]].whole]
+        return {(name, group) for name in names for group in truth.of(truth.folded[name])}
+
+    def _explain(self, name: str, group: Group) -> None:
+        engine, before = self._engine, self._moment()
+        declaration = Truth(engine.backend, engine.ledger).folded[name]
+
+        def work(table: Table) -> tuple[Explainer, Explanation]:
+            made = self._made(table, declaration, group)
+            return made, made.explained()
+
+        engine.call(work, lambda found: self._judge(*found, group, before))
+
+    def _made(self, table: Table, declaration: Declaration, group: Group) -> Explainer:
+        values = dict(zip(declaration.fields, group, strict=False))
+        hour = int(group[-1]) if isinstance(declaration, Window) else 0
+        interval = Interval(hour, hour + _HOUR) if isinstance(declaration, Window) else None
+        return make_explainer(table, BackendStreams(self._engine.backend), declaration, values, interval=interval)
+
+    def _moment(self) -> tuple[str, int]:
+        ledger = self._engine.ledger
+        return repr(sorted(ledger.spoiled.items())), self._engine.deliveries.lost()
+
+    def _judge(
+        self, made: Explainer, found: Explanation, group: Group, before: tuple[str, int], *, is_calm: bool = False
+    ) -> None:
+        engine, declaration = self._engine, made.asked.declaration
+        place = declaration.name, group
+        sums: defaultdict[str, Decimal] = defaultdict(Decimal)
+        kinds: Counter[str] = Counter()
+        for line in found.lines():
+            kinds[line.kind] += 1
+            for name, number in line.adds.items():
+                sums[name] += number
+        if nonzero(dict(sums)) != {name: Decimal(number) for name, number in found.numbers.items()}:
+            engine.wrong.append(f"explained {place}: the lines add up to {dict(sums)}, not to {found.numbers}")
+        if any(line.reason.startswith((explained.COUNTED_MEANWHILE, explained.GONE_MEANWHILE)) for line in found.rest):
+            engine.reached[UNSURE] += 1
+            return
+        truth = Truth(engine.backend, engine.ledger)
+        if before != self._moment() or before[1] or place in engine.ledger.lost or declaration.name not in truth.folded:
+            return
+        want = self._expected(truth, made, group)
+        if found.difference != want:
+            engine.wrong.append(
+                f"explained {place} at {found.position}: differs by {found.difference}, expected {want}; "
+                f"{dict(kinds)}, {[line for line in found.rest if line.kind == 'difference']}"
+            )
+        engine.reached[SHOWN if want else SURE] += 1
+        engine.reached.update(f"lines {kind}" for kind in kinds)
+        engine.note(features.EXPLAINED, [declaration.name])
+
+    def _expected(self, truth: Truth, made: Explainer, group: Group) -> Parts:
+        """What neither items nor tallies show of a group at its position: what was spoiled, or has expired."""
+        declaration = made.asked.declaration
+        spoiled = self._engine.ledger.spoiled.get((declaration.name, group), {})
+        parts = {name: number for name, number in spoiled.items() if name != SCORE}
+        if isinstance(declaration.source, Aggregate):
+            return nonzero(parts)
+        [held] = set(made._held) if not isinstance(declaration, Window) else [None]  # noqa: SLF001
+        for one, numbers in truth.expired_before(declaration, lambda shard: made._applied(held or next(iter(made._held)), shard)):  # noqa: SLF001, E501
+            for name, number in numbers.items() if one == group else ():
+                parts[name] = parts.get(name, Decimal(0)) + number
+        return nonzero(parts)
