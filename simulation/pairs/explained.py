@@ -130,4 +130,6 @@ class Explaining:
         for one, numbers in truth.expired_before(declaration, lambda shard: made._applied(held or next(iter(made._held)), shard)):  # noqa: SLF001, E501
             for name, number in numbers.items() if one == group else ():
                 parts[name] = parts.get(name, Decimal(0)) + number
+        # Changes of a level are explained; when they were is no number of their own.
+        parts.pop("total.t", None)
         return nonzero(parts)

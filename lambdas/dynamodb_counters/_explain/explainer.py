@@ -16,7 +16,7 @@ from dynamodb_counters._backfill.held import Held, applied_in, books, hold
 from dynamodb_counters._backfill.source_table import SourceTable
 from dynamodb_counters._backfill.state import State
 from dynamodb_counters._backfill.verdicts import counted, judge, shown, tally_of
-from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint
+from dynamodb_counters._commit.checkpoint_items import BOOK, LAST_SEQUENCE, Checkpoint
 from dynamodb_counters._commit.expired_items import read_expired
 from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._control.run_items import ONLY_SHARD, RUN_SK_PREFIX, Run, cut_key, found_by
@@ -135,6 +135,15 @@ class Explainer:
     def _read_tail(self) -> None:
         shards = self.streams.shards()
         self._parents = {shard.id: shard.parent for shard in shards}
+        for held in self._held.values():
+            for shard in self._parents:
+                # One that has begun since: no watermark of it has been pruned yet.
+                known = [(shard, Checkpoint())]
+                if held.applied.setdefault(shard, applied_in(held.items, shard, known)):
+                    parent = self._parents[shard]
+                    while parent in self._parents:
+                        # It was delivered to its end before its child.
+                        held.applied[parent], parent = LAST_SEQUENCE, self._parents[parent]
         self.table.each(self._read_shard, [shard.id for shard in shards])
 
     def _read_shard(self, shard: str) -> None:
@@ -178,8 +187,10 @@ class Explainer:
             # Its groups move from page to page, and so from shard to shard: pages count their updates.
             rank = shown[VERSION]["N"].zfill(len(rank))
         for one, group in {**old, **new}:
-            if group in self._held and sequence > self._applied(group, shard):
-                lines = old.get((one, group), []) if old or not (is_direct or is_moved) else new[one, group]
+            before, after = old.get((one, group), []), new.get((one, group), [])
+            is_changed = [line.adds for line in before] != [line.adds for line in after]
+            if group in self._held and is_changed | is_moved and sequence > self._applied(group, shard):
+                lines = before if old or not (is_direct or is_moved) else after
                 self._put(one, group, rank, lines)
                 if is_direct:
                     self._unsure[group] = COUNTED_MEANWHILE
@@ -206,11 +217,8 @@ class Explainer:
         self._store.put(item, part, rank, lines)
 
     def _applied(self, group: GroupKey, shard: str) -> str:
-        held = self._held[group]
-        if shard not in held.applied:
-            # It has begun since: no watermark of it has been pruned yet.
-            return applied_in(held.items, shard, [(shard, Checkpoint())])
-        return held.applied[shard] or held.applied.get(ONLY_SHARD, "")
+        applied = self._held[group].applied
+        return applied[shard] or applied.get(ONLY_SHARD, "")
 
     def _counts_directly(self) -> bool:
         """Whether a group was written meanwhile in which a transaction has counted before the stream brings it."""
@@ -275,7 +283,8 @@ class Explainer:
         """By shard, the last record that the groups have applied; from the least to the greatest, if they differ."""
         found: dict[str, str] = {}
         for shard in sorted({shard for held in self._held.values() for shard in held.applied}):
-            ends = sorted({held.applied.get(shard, "").lstrip("0") or "-" for held in self._held.values()})
+            known = sorted({held.applied.get(shard, "") for held in self._held.values()})
+            ends = ["end" if each == LAST_SEQUENCE else each.lstrip("0") or "-" for each in known]
             if ends != ["-"]:
                 found[shard] = ends[0] if len(ends) == 1 else f"{ends[0]}..{ends[-1]}"
         return found
