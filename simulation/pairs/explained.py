@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._explain import explainer as explained
 from dynamodb_counters._explain.explainer import Explainer, make_explainer
-from dynamodb_counters._explain.explanation import Explanation
+from dynamodb_counters._explain.lines import Explanation
 from dynamodb_counters._items.table_schema import SCORE
 from dynamodb_counters._streams import Shard
 from dynamodb_counters._table import Table
@@ -126,8 +127,8 @@ class Explaining:
         parts = {name: number for name, number in spoiled.items() if name != SCORE}
         if isinstance(declaration.source, Aggregate):
             return nonzero(parts)
-        [held] = set(made._held) if not isinstance(declaration, Window) else [None]  # noqa: SLF001
-        for one, numbers in truth.expired_before(declaration, lambda shard: made._applied(held or next(iter(made._held)), shard)):  # noqa: SLF001, E501
+
+        for one, numbers in truth.expired_before(declaration, partial(made._applied_in, next(iter(made._items)))):
             for name, number in numbers.items() if one == group else ():
                 parts[name] = parts.get(name, Decimal(0)) + number
         # Changes of a level are explained; when they were is no number of their own.

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias, TypeVar
 
 from dynamodb_counters._assumptions import READ_TOGETHER
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint, checkpoint_key
 from dynamodb_counters._control.run_items import ONLY_SHARD
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.watermarks import Watermark, sequence_of, shard_digest
-from dynamodb_counters._reads.page_reads import Wanted, read_items
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
+
+Books: TypeAlias = list[tuple[str, Checkpoint]]
+
+T = TypeVar("T")
 
 _AGAIN: Final = 5
 
@@ -35,22 +38,24 @@ def books(table: Table, shard: str) -> Iterator[tuple[str, Checkpoint]]:
         book = known.successor and f"{shard}{BOOK}{known.successor}"
 
 
-def hold(table: Table, wanted: Sequence[Wanted], shards: Iterable[str], now: Callable[[], float]) -> list[Held]:
+def read_after_books(
+    table: Table, shards: Iterable[str], read: Callable[[], T], now: Callable[[], float]
+) -> tuple[dict[str, Books], T]:
     """Read checkpoints, then items: what a checkpoint covers, the items have applied."""
     every = (*shards, ONLY_SHARD)
     for _ in range(_AGAIN):
         begun = now()
-        known = {shard: list(books(table, shard)) for shard in every}
-        found = read_items(table, wanted, consistent=True)
+        known, found = {shard: list(books(table, shard)) for shard in every}, read()
         if now() < begun + READ_TOGETHER:
-            break
-    else:
-        raise BackfillError("reading takes too long: the checkpoints that were read before have settled since")
-    return [Held(items, {shard: applied_in(items, shard, those) for shard, those in known.items()}) for items in found]
+            return known, found
+    raise BackfillError("reading takes too long: the checkpoints that were read before have settled since")
 
 
-def applied_in(items: list[Image], shard: str, those: Sequence[tuple[str, Checkpoint]]) -> str:
-    """The last record of a shard that a group has applied, by its books' checkpoints and the items' watermarks."""
-    names = [Watermark(shard, book).name for book, _ in those]
-    found = [sequence_of(item[name]) for item in items for name in names if name in item]
-    return max([*(known.applied_through for _, known in those), *found])
+def applied_by(items: list[Image], known: Mapping[str, Books]) -> dict[str, str]:
+    """By shard, the last record that a group has applied, by its books' checkpoints and the items' watermarks."""
+    applied = {}
+    for shard, those in known.items():
+        names = [Watermark(shard, book).name for book, _ in those]
+        found = [sequence_of(item[name]) for item in items for name in names if name in item]
+        applied[shard] = max([*(checkpoint.applied_through for _, checkpoint in those), *found])
+    return applied

@@ -16,7 +16,7 @@ from functools import partial
 from typing import ClassVar, Final
 
 from dynamodb_counters._backfill.baseline import Pages, Totals, baselines, part_of
-from dynamodb_counters._backfill.held import Held, hold
+from dynamodb_counters._backfill.held import Held, applied_by, read_after_books
 from dynamodb_counters._backfill.repair import Difference, quarantined_groups, repaired
 from dynamodb_counters._backfill.runner import ROUNDS, SPLITTING, Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, SCANNING, Progress, State
@@ -33,6 +33,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._items.table_schema import PK, REPAIRED, SK
 from dynamodb_counters._reads.extreme_reads import value_items
+from dynamodb_counters._reads.page_reads import read_items
 from dynamodb_counters.errors import BackfillError
 
 COMPARING: Final = "comparing"
@@ -169,7 +170,9 @@ class Verification(Runner):
             for start in range(0, len(refs), _AT_A_TIME):
                 part = refs[start : start + _AT_A_TIME]
                 wanted = [(self._layout(ref), ref[1]) for ref in part]
-                held |= zip(part, hold(self.table, wanted, state.lineage.parents, self.now), strict=True)
+                read = partial(read_items, self.table, wanted, consistent=True)
+                books, found = read_after_books(self.table, state.lineage.parents, read, self.now)
+                held |= {ref: Held(items, applied_by(items, books)) for ref, items in zip(part, found, strict=True)}
                 yield self._progress(state, self.compared + len(held), total)
             self._describe(state)
             if known.issuperset(state.lineage.parents):

@@ -1,63 +1,73 @@
-"""Which groups are asked for: one, all that have some fields, or the buckets of a window's span."""
+"""Which groups are asked for, and which reads reach what they count: Queries where keys determine it, else a Scan."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._declarations import Declaration, Window
-from dynamodb_counters._declarations.groups import typed_key
+from dynamodb_counters._backfill.scan import Source
+from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._fold.expiry import begin_of
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, group_items, group_of_item
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.chunks import LAST_PATH, MAX_NUMBER, chunk_key
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.derived_fields import parts_of, tier_of
-from dynamodb_counters._items.escaping import LAST_CHARACTER
-from dynamodb_counters._items.table_schema import PAGE_PREFIX, PK, TYPE
+from dynamodb_counters._items.escaping import LAST_CHARACTER, escape
+from dynamodb_counters._items.key_templates import KeyTemplate
+from dynamodb_counters._items.table_schema import PAGE_PREFIX, PK, SK, TYPE
+from dynamodb_counters._layouts import Layouts
+from dynamodb_counters._reads.event_reads import parts_of_wanted
 from dynamodb_counters._reads.group_reads import sort_key_range
-from dynamodb_counters._reads.table_reads import Item, query
+from dynamodb_counters._reads.page_reads import read_items
+from dynamodb_counters._reads.table_reads import query
 from dynamodb_counters._reads.window_counts import add_up
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries
 from dynamodb_counters._timeline.tiers import TOTAL
+from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND
 from dynamodb_counters.errors import InvalidArgumentError
+
+_Range: TypeAlias = tuple[str, tuple[str, str]]
+"""A partition key, the first and the last sort key."""
+
+_UNIT_BYTES: Final = 4096
+_MOST_SURE: Final = 200
+"""Characters of a sort key that no hash has replaced, however long the key was."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Groups of a generation whose fields have these texts, and that lie in an interval."""
+    """Groups of a generation whose fields have these texts; of an interval, if there is one."""
 
     declaration: Declaration
     texts: Mapping[str, str]
     interval: Interval | None = None
     layout: ItemLayout = field(init=False)
-    spans: Mapping[tuple[str, int], Span] = field(init=False, default_factory=dict)
+    spans: Mapping[tuple[str, int], Span] = field(init=False)
     """Of a window: which part of which bucket counts a moment."""
 
     def __post_init__(self) -> None:
-        declared = self.declaration
-        object.__setattr__(self, "layout", ItemLayout(declared))
+        declared, spans = self.declaration, list[Span]()
         if isinstance(declared, Window):
             if self.interval is None:
-                raise InvalidArgumentError("start", None, f"a start and an end: {declared.name!r} counts over time")
+                raise InvalidArgumentError("start", None, f"a start and an end, as {declared.name!r} counts over time")
             spans = plan_queries(declared._kept_tiers, self.interval)
-            each = {(one.tier.letter, at): one for one in spans for at in range(one.buckets[0], one.buckets[1] + 1)}
-            object.__setattr__(self, "spans", each)
-        needed = [name for name in declared._pk_template.fields if name in declared.fields]
-        if missing := [name for name in needed if name not in self.texts]:
+        if missing := sorted({*declared._pk_template.fields} & {*declared.fields} - self.texts.keys()):
             raise InvalidArgumentError("values", dict(self.texts), f"values for {', '.join(missing)}")
-
-    @property
-    def is_one(self) -> bool:
-        return not self.spans and self.texts.keys() >= set(self.declaration.fields)
+        each = {(one.tier.letter, at): one for one in spans for at in range(one.buckets[0], one.buckets[1] + 1)}
+        object.__setattr__(self, "spans", each)
+        object.__setattr__(self, "layout", ItemLayout(declared))
 
     def holds(self, group: GroupKey) -> bool:
-        fields = self.declaration.fields
-        if any(self.texts.get(name, text) != text for name, text in zip(fields, group, strict=False)):
+        texts = zip(self.declaration.fields, group, strict=False)
+        if any(self.texts.get(name, text) != text for name, text in texts):
             return False
-        if self.spans:
-            return group[-2:] in self.spans
-        begin = None if self.interval is None else begin_of(self.declaration, group)
-        return begin is None or self.interval is None or self.interval.start <= begin < self.interval.end
+        begin = begin_of(self.declaration, group) if self.interval and not self.spans else None
+        is_timely = begin is None or self.interval is None or self.interval.start <= begin < self.interval.end
+        return group[-2:] in self.spans if self.spans else is_timely
 
     def counted(self, group: GroupKey, numbers: Mapping[str, Number]) -> dict[str, Number]:
         """The part of a group's numbers that is asked for."""
@@ -65,51 +75,111 @@ class Asked:
             numbers = {TOTAL: add_up(self.spans[group[-2:]], [(group[-1], numbers)])}
         return {name: number for name, number in numbers.items() if number}
 
-    def groups(self, table: Table) -> Iterator[GroupKey]:
-        """Those that are there now; one that is named alone may not be."""
-        fixed = [self.texts[name] for name in self.declaration.fields if name in self.texts]
-        if self.is_one:
-            yield tuple(fixed)
-        elif self.spans:
-            yield from ((*fixed, *place) for place in self.spans)
-        else:
-            for item in group_images(table, self.declaration, self.texts):
-                for one in group_items(self.declaration, item):
-                    group = group_of_item(self.declaration, one)
-                    if group is not None and self.holds(group):
-                        yield group
+    def read(self, table: Table) -> dict[GroupKey, list[Image]]:
+        """The groups, each with its items; of those that are not named, the ones that are there."""
+        declared, found = self.declaration, dict[GroupKey, list[Image]]()
+        if self.spans or self.texts.keys() >= {*declared.fields}:
+            fixed = tuple(self.texts[name] for name in declared.fields)
+            groups: list[GroupKey] = [(*fixed, *place) for place in self.spans] or [fixed]
+            items = read_items(table, [(self.layout, group) for group in groups], consistent=True)
+            return dict(zip(groups, items, strict=True))
+        for pk, sort_keys in group_ranges(declared, self.texts):
+            for item in query(table, pk, sort_keys, consistent=True):
+                for one in group_items(declared, item) if item.get(TYPE, {}).get("S") == declared.name else ():
+                    if (group := group_of_item(declared, one)) is not None and self.holds(group):
+                        found.setdefault(group, []).append(one)
+        return found
 
     @property
-    def plain(self) -> dict[str, str]:
-        """The attributes of the source that are known as they are."""
-        return {name: text for name, text in self.texts.items() if parts_of(name) == (name, "", None)}
-
     def time(self) -> str | None:
-        """The attribute with the time that the groups are of."""
+        """The attribute of the source whose time the groups are of."""
         if isinstance(self.declaration, Window):
             return self.declaration.time
         return next((parts_of(name)[0] for name in self.declaration.fields if tier_of(name)), None)
 
-    def span(self) -> tuple[float, float] | None:
-        """In which times all lies that counts in the groups, if they say so."""
-        if self.interval is not None:
-            return self.interval.start, self.interval.end
-        for name, text in self.texts.items():
+    def span(self, time: str) -> tuple[float, float]:
+        """In which times of an attribute all lies that counts in the groups."""
+        span: tuple[float, float] = FIRST_SECOND, LAST_SECOND
+        if time == self.time and self.interval is not None:
+            span = self.interval.start, self.interval.end
+        for name, text in self.texts.items() if time == self.time else ():
             if (tier := tier_of(name)) is not None:
-                bucket = tier.parse(text)
-                return tier.start(bucket), tier.end(bucket)
+                span = tier.start(tier.parse(text)), tier.end(tier.parse(text))
+        return max(FIRST_SECOND, span[0]), min(LAST_SECOND, span[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The Queries that reach what groups count, each at a read unit per 4 KB; or the Scan, and the units that it takes."""
+
+    ranges: tuple[_Range, ...]
+    scans: Source | None = None
+    units: int = 0
+
+    def items(self, table: Table) -> Iterator[Image]:
+        for pk, sort_keys in self.ranges:
+            yield from query(table, pk, sort_keys, consistent=True)
+        if self.scans is not None:
+            pages = self.scans.table.client.get_paginator("scan")
+            for page in pages.paginate(TableName=self.scans.table.name, ConsistentRead=True):
+                yield from page["Items"]
+
+
+def reach_of(asked: Asked, table: Table, foreign: Source | None) -> Reach:
+    source = asked.declaration.source
+    plain = {name: text for name, text in asked.texts.items() if parts_of(name) == (name, "", None)}
+    ranges: list[_Range] | None = None
+    if isinstance(source, Aggregate):
+        ranges = group_ranges(source, plain) if plain.keys() >= {*source._pk_template.fields} else None
+    elif isinstance(source, Event):
+        ranges = _in_partition(source._pk_template, source._sk_template, plain)
+        if source.packed is not None:
+            ranges = _in_chunks(source, asked, table, plain, ranges)
+    elif foreign is None and source.pk is not None:
+        (_, pk), *others = source._templates
+        ranges = _in_partition(pk, others[0][1] if others else None, plain)
+    if ranges is not None:
+        return Reach(tuple(ranges))
+    scans = foreign if foreign is not None and not isinstance(source, Aggregate | Event) else Source(table, (PK, SK))
+    described: Any = scans.table.client.describe_table(TableName=scans.table.name)["Table"]
+    return Reach((), scans, math.ceil(described.get("TableSizeBytes", 0) / _UNIT_BYTES))
+
+
+def group_ranges(declared: Declaration, texts: Mapping[str, str]) -> list[_Range]:
+    """Where the groups of a partition lie, or their pages."""
+    pk = declared._pk_template.render(texts)
+    if isinstance(declared, Aggregate) and not declared.pages:
+        return [(pk, sort_key_range([declared]))]
+    prefix = f"{PAGE_PREFIX}{declared.name}#"
+    return [(f"{pk}#~{digit:x}", (prefix, prefix + LAST_CHARACTER)) for digit in range(16)]
+
+
+def _in_partition(pk: KeyTemplate, sk: KeyTemplate | None, plain: Mapping[str, str]) -> list[_Range] | None:
+    """Where items of their own lie, if their partition is known."""
+    if not plain.keys() >= {*pk.fields}:
         return None
+    first = sk.prefix if sk is not None else ""
+    for field_, literal in zip(sk.fields, sk._literals[1:], strict=True) if sk is not None else ():
+        if field_ not in plain:
+            break
+        first += escape(plain[field_]) + literal
+    return [(pk.render(plain), (first[:_MOST_SURE] or " ", first[:_MOST_SURE] + LAST_CHARACTER))]
 
 
-def group_images(table: Table, over: Declaration, texts: Mapping[str, str]) -> Iterator[Item]:
-    """The items of the groups of one partition, or their pages."""
-    key = typed_key({PK: over._pk_template.render(texts), "sk": ""})[PK]["S"]
-    if getattr(over, "pages", False):
-        prefix = f"{PAGE_PREFIX}{over.name}#"
-        ranges = [(f"{key}#~{digit:x}", (prefix, prefix + LAST_CHARACTER)) for digit in range(16)]
-    else:
-        ranges = [(key, sort_key_range([over]))] if not isinstance(over, Window) else []
-    for pk, sort_keys in ranges:
-        for item in query(table, pk, sort_keys, consistent=True):
-            if item.get(TYPE, {}).get("S") == over.name:
-                yield item
+def _in_chunks(
+    event: Event, asked: Asked, table: Table, plain: Mapping[str, str], before: list[_Range] | None
+) -> list[_Range] | None:
+    """Where chunks lie, and items from `before` the event was packed; None where a tenant is unknown."""
+    layouts = Layouts.of_table(table).held(event)
+    ranges = list(before or ()) if layouts[-1].since > -math.inf else []
+    if layouts[-1].since > -math.inf and before is None:
+        return None
+    for layout in layouts:
+        begin, end = asked.span(layout.time)
+        ends = int(begin // layout.bucket * layout.bucket), int((end - 1) // layout.bucket * layout.bucket)
+        if layout.tenant is not None and layout.tenant not in plain:
+            return None
+        for part in parts_of_wanted(event, layout, plain):
+            pk, first = chunk_key(event.name, part, ends[0], 0)
+            ranges.append((pk, (first, chunk_key(event.name, part, ends[1], MAX_NUMBER, LAST_PATH)[1])))
+    return ranges

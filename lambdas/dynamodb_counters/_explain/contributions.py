@@ -1,20 +1,20 @@
-"""What images contribute to the groups that are asked for, line by line: folded as the aggregator folds them. Pure."""
+"""What images contribute to the groups that are asked for, line by line, folded as the aggregator folds them. Pure."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._commit.intake import held_by
-from dynamodb_counters._control.run_items import item_digest
+from dynamodb_counters._control.run_items import Sums, item_digest
 from dynamodb_counters._control.run_logs import Held, folded_alone, sums_of
 from dynamodb_counters._declarations import Aggregate, Count, Declaration, Event, Window
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._explain.asked import Asked
-from dynamodb_counters._explain.lines import Kind, Line
+from dynamodb_counters._explain.lines import Line, canonical
 from dynamodb_counters._fold.contributions import UNFOLDABLE
-from dynamodb_counters._fold.deltas import Folded
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, group_of_item
 from dynamodb_counters._fold.origins import Origins
@@ -28,138 +28,132 @@ from dynamodb_counters._items.table_schema import CHUNK, PACK_SUFFIX, PK, SK, TY
 from dynamodb_counters._quarantine.quarantine_items import REASON, UNREADABLE
 from dynamodb_counters._timeline.times import utc
 
-_FILTERED: Final = "its declaration's `where` leaves it out"
+Found: TypeAlias = dict[tuple[str, GroupKey], Line]
+"""Lines by the item, or the row of a chunk, that each is of, and by the group."""
+
+_FILTERED: Final = "the declaration's `where` leaves it out"
 _NOTHING: Final = "it adds 0"
 _TAKEN_BACK: Final = "it was retracted, or a later version has replaced it"
 _BEFORE: Final = "it was retracted before it came"
 _DISCARDED: Final = "it was discarded from the quarantine"
-WAITS: Final = "waits in the quarantine: {}"
-
-
-class Found(NamedTuple):
-    """A line, the item it is of, and the group it adds to."""
-
-    item: str
-    group: GroupKey
-    line: Line
 
 
 class Contributing:
-    """The lines of a table's images, as of a moment by which nothing is early."""
+    """The lines of images as of a moment by which nothing is early, and nothing late."""
 
     def __init__(self, asked: Asked, origins: Origins, now: float) -> None:
-        self.asked, self._origins, self._now = asked, origins, now
-        declared = asked.declaration
-        self.names = frozenset((declared.name,))
-        # Nothing is late or early: nothing tells by now when it came. What was early waits in the quarantine.
-        self.plan = Plan((_timeless(declared), *_below(declared)))
-        self._probes = {_NOTHING: Plan((_counting(declared), *_below(declared)))}
+        self.asked, self._origins, self._now, declared = asked, origins, now, asked.declaration
+        self._names = frozenset((declared.name,))
+        # What was early waits in the quarantine; nothing shows what was late.
+        self._plan = _plan(_timeless(declared))
+        self._probes = [(_NOTHING, _plan(_counting(declared)))]
         if declared.where is not None:
-            self._probes[_FILTERED] = Plan((replace(_counting(declared), where=None), *_below(declared)))
-        source = declared.source
-        over = source if isinstance(source, Aggregate) else None
+            self._probes.append((_FILTERED, _plan(replace(_counting(declared), where=None))))
+        self._source: Any = declared.source
+        over = self._source if isinstance(self._source, Aggregate) else None
         self.pages = ItemLayout(over).pages if over is not None and not over._longest else None
         """How an item of the source holds many groups, each of which counts on its own."""
-        time = asked.time() or (source.packed.time if isinstance(source, Event) and source.packed else None)
-        self._find_time = None if time is None or over is not None else reader(time)
+        packed = self._source.packed if isinstance(self._source, Event) else None
+        time = None if over is not None else asked.time or (packed and packed.time)
+        self._find_time = reader(time) if time else lambda _: None
 
-    def lines(self, image: Image, keys: Image, *, is_foreign: bool | None, marks: Iterable[str] = ()) -> list[Found]:
-        """Of an item; `marks` are those that it has or gets."""
-        if not self.plan.sources(image, is_foreign=is_foreign):
-            return []
-        held = Held(keys, is_foreign, "")
-        is_out = is_discarded(self.asked.declaration.name, image, (*stored_marks(image), *marks))
+    def lines(self, image: Image, keys: Image, is_foreign: bool | None, marks: Iterable[str] = ()) -> Found:
+        """Of an item; `marks` are those that a change puts on it."""
+        found: Found = {}
+        if not self._plan.sources(image, is_foreign=is_foreign):
+            return found
+        seen: Counter[str] = Counter()
+        is_out = is_discarded(self.asked.declaration.name, image, {*stored_marks(image), *marks})
         try:
-            return [each for row, sign in self._rows(image) for each in self._of_row(row, sign, held, is_out=is_out)]
+            for row, sign in self._rows(image):
+                held = Held(keys if self.pages is None else {PK: row[PK], SK: row[SK]}, is_foreign, "")
+                name = item_digest(held.keys, is_foreign=bool(is_foreign))
+                for group, line in self._of_row(row, _DISCARDED if is_out else sign, held):
+                    if CHUNK in image:
+                        # The row itself: others of its chunk may be erased.
+                        text = canonical(line.document())
+                        name, seen[text] = f"{item_digest(keys)}{text}{seen[text]}", seen[text] + 1
+                    found[name, group] = line
         except UNFOLDABLE:
-            return []
+            pass  # The fold leaves it to quarantine.
+        return found
 
-    def waiting(self, entry: Image) -> list[Found]:
+    def waiting(self, entry: Image) -> Found:
         """What an entry of the quarantine would add, taken away."""
         try:
-            change = held_by(entry, inserted({}, self._now), self._origins)
-            folded = fold(self.plan, [change])
+            folded = fold(self._plan, [held_by(entry, inserted({}, self._now), self._origins)])
         except UNREADABLE:
-            return []
-        reason = WAITS.format(entry.get(REASON, {}).get("S", ""))
-        key = {PK: entry[PK]["S"], SK: entry[SK]["S"]}
-        return [
-            Found(
-                item_digest({PK: entry[PK], SK: entry[SK]}),
-                group,
-                self._line("waiting", group, adds, key, reason=reason),
-            )
-            for group, adds in self._added(folded, -1)
-        ]
+            return {}
+        keys, reason = {PK: entry[PK], SK: entry[SK]}, entry.get(REASON, {}).get("S", "")
+        texts = {name: value["S"] for name, value in keys.items()}
+        each = self._added(sums_of(folded), -1)
+        return {
+            (item_digest(keys), group): self._line("waiting", group, adds, key=texts, reason=reason)
+            for group, adds in each
+        }
 
     def _rows(self, image: Image) -> Iterator[tuple[Image, str]]:
-        source = self.asked.declaration.source
-        if isinstance(source, Event) and image.get(TYPE, {}).get("S") == source.name + PACK_SUFFIX:
+        if image.get(TYPE, {}).get("S") == self._source.name + PACK_SUFFIX:
             for row in decode_chunk(image[CHUNK]).all_rows():
-                yield {**row.values, TYPE: {"S": source.name}}, row.sign
-        elif self.pages is not None:
-            yield from ((group, "+") for group in self.pages.groups(image))
+                yield {**row.values, TYPE: {"S": self._source.name}}, row.sign
         else:
-            yield image, "+"
+            yield from ((each, "+") for each in ([image] if self.pages is None else self.pages.groups(image)))
 
-    def _of_row(self, row: Image, sign: str, held: Held, *, is_out: bool) -> Iterator[Found]:
-        if self.pages is not None:
-            held = replace(held, keys={PK: row[PK], SK: row[SK]})
-        item = item_digest(held.keys, is_foreign=bool(held.is_foreign))
-        folded = folded_alone(self.plan, self.names, row, self._now, held)
-        counts = list(self._added(folded, -1 if sign == "-" else 1)) if sign != "0" and not is_out else []
-        key, time = self._key(row, held.keys), self._time(row)
+    def _of_row(self, row: Image, sign: str, held: Held) -> Iterator[tuple[GroupKey, Line]]:
+        """Lines of an event, item or group; with a `sign` of no chunk, it is left out for that reason."""
+        folded = folded_alone(self._plan, self._names, row, self._now, held)
+        about: Any = {"key": self._key(row, held.keys), "time": self._time(row)}
+        counts = list(self._added(sums_of(folded), -1 if sign == "-" else 1)) if sign in ("+", "-") else []
         for group, adds in counts:
-            kind: Kind = "counted" if sign == "+" else "taken back"
-            yield Found(item, group, self._line(kind, group, adds, key, time, _TAKEN_BACK if sign == "-" else ""))
+            why = {"reason": _TAKEN_BACK} if sign == "-" else {}
+            yield group, self._line("taken back" if why else "counted", group, adds, **about, **why)
         if not counts:
-            reason = _DISCARDED if is_out else _BEFORE if sign == "0" else ""
-            if folded.unfoldable and not reason:
-                reason = f"it cannot be counted: {folded.unfoldable[0].reason}"
-            for told, probe in self._probes.items():
-                for _, group in sums_of(folded_alone(probe, self.names, row, self._now, held)):
-                    if self.asked.holds(group):
-                        yield Found(item, group, self._line("left out", group, {}, key, time, reason or told))
-                        return
+            told = {"0": _BEFORE, _DISCARDED: _DISCARDED}.get(sign) or "; ".join(
+                each.reason for each in folded.unfoldable
+            )
+            for reason, probe in self._probes:
+                sums = sums_of(folded_alone(probe, self._names, row, self._now, held))
+                for group, _ in self._added(sums, 1):
+                    yield group, self._line("left out", group, {}, **about, reason=told or reason)
+                    return
 
-    def _added(self, folded: Folded, sign: int) -> Iterator[tuple[GroupKey, Mapping[str, Any]]]:
-        for (name, group), numbers in sums_of(folded).items():
-            if name in self.names and self.asked.holds(group):
-                adds = self.asked.counted(group, {name: sign * number for name, number in numbers.items()})
+    def _added(self, sums: Sums, sign: int) -> Iterator[tuple[GroupKey, Mapping[str, Any]]]:
+        for (name, group), numbers in sums.items():
+            if name in self._names and self.asked.holds(group):
+                adds = self.asked.counted(group, {each: sign * number for each, number in numbers.items()})
                 if adds:
                     yield group, adds
 
-    def _line(
-        self, kind: Kind, group: GroupKey, adds: Any, key: Mapping[str, str], time: str = "", reason: str = ""
-    ) -> Line:
-        source = base_name(self.asked.declaration.source.name)
-        return Line(kind, adds, source, key, time, self.group_of(group), reason)
+    def _line(self, kind: Any, group: GroupKey, adds: Mapping[str, Any], **about: Any) -> Line:
+        return Line(kind, adds, base_name(self._source.name), group=self.named(group), **about)
 
-    def group_of(self, group: GroupKey) -> dict[str, str]:
-        """A group as lines name it: not at all if it is the only one."""
-        return {} if self.asked.is_one else self.asked.layout.values(group)
+    def named(self, group: GroupKey) -> dict[str, str]:
+        """What distinguishes a group from others that are asked for."""
+        values = self.asked.layout.values(group)
+        return {name: text for name, text in values.items() if name not in self.asked.texts}
 
     def _key(self, row: Image, keys: Image) -> dict[str, str]:
-        source: Any = self.asked.declaration.source
-        if isinstance(source, Aggregate) and (group := group_of_item(source, row)) is not None:
-            return dict(zip(source.fields, group, strict=True))
-        names = source.fields if isinstance(source, Event) else ()
-        if names and all(name in row for name in names):
+        if isinstance(self._source, Aggregate) and (group := group_of_item(self._source, row)) is not None:
+            return dict(zip(self._source.fields, group, strict=True))
+        names = self._source.fields if isinstance(self._source, Event) else ()
+        if names and row.keys() >= {*names}:
             return {name: text_reader(name, literal=True)(row) for name in names}
-        return {name: next(iter(map(str, value.values()))) for name, value in keys.items()}
+        return {name: str(next(iter(value.values()))) for name, value in keys.items()}
 
     def _time(self, row: Image) -> str:
         try:
-            value = None if self._find_time is None else self._find_time(row)
+            value = self._find_time(row)
             return "" if value is None else utc(event_seconds(value)).isoformat()
         except UNFOLDABLE:
             return ""
 
 
-def _below(declared: Declaration) -> tuple[Aggregate, ...]:
-    """The aggregates that it counts the groups of, which a plan must know."""
-    source = declared.source
-    return (source, *_below(source)) if isinstance(source, Aggregate) else ()
+def _plan(declared: Any) -> Plan:
+    """A plan of one declaration, and of the aggregates that it counts the groups of."""
+    every = [declared]
+    while isinstance(every[-1].source, Aggregate):
+        every.append(every[-1].source)
+    return Plan(tuple(every))
 
 
 def _timeless(declared: Declaration) -> Any:
@@ -171,7 +165,5 @@ def _timeless(declared: Declaration) -> Any:
 
 def _counting(declared: Declaration) -> Any:
     """Counts what a declaration groups, whatever it adds."""
-    free = _timeless(declared)
-    if isinstance(free, Window):
-        return replace(free, measure=Count())
-    return replace(free, measures={"items": Count()}, ranking=None, _thresholds=())
+    what = {"measure": Count()} if isinstance(declared, Window) else {"measures": {"items": Count()}, "ranking": None}
+    return replace(_timeless(declared), **what)

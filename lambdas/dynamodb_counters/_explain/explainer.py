@@ -9,26 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import localcontext
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from dynamodb_counters._assumptions import CLOCKS, SKEW
-from dynamodb_counters._backfill.held import Held, applied_in, books, hold
+from dynamodb_counters._backfill.held import Books, applied_by, read_after_books
 from dynamodb_counters._backfill.source_table import SourceTable
-from dynamodb_counters._backfill.state import State
 from dynamodb_counters._backfill.verdicts import counted, judge, shown, tally_of
 from dynamodb_counters._commit.checkpoint_items import BOOK, LAST_SEQUENCE, Checkpoint
 from dynamodb_counters._commit.expired_items import read_expired
 from dynamodb_counters._control.control import read_control, read_declarations
-from dynamodb_counters._control.run_items import ONLY_SHARD, RUN_SK_PREFIX, Run, cut_key, found_by
+from dynamodb_counters._control.run_items import ONLY_SHARD, RUN_SK_PREFIX, cut_key, found_by
 from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Aggregate, Window
 from dynamodb_counters._declarations.generations import base_name, generation_number, read_name
 from dynamodb_counters._declarations.groups import require_fields
-from dynamodb_counters._explain.asked import Asked
-from dynamodb_counters._explain.contributions import Contributing, Found
-from dynamodb_counters._explain.explanation import Explanation
-from dynamodb_counters._explain.lines import READ, Line, LineStore
-from dynamodb_counters._explain.reach import Reach, reach_of
+from dynamodb_counters._explain.asked import Asked, Reach, reach_of
+from dynamodb_counters._explain.contributions import Contributing
+from dynamodb_counters._explain.lines import Explanation, Line, LineStore, added
 from dynamodb_counters._fold.item_layout import GroupKey, late_parts
 from dynamodb_counters._fold.origins import ONE_TABLE, Origins
 from dynamodb_counters._fold.page_layout import is_split
@@ -37,30 +34,31 @@ from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._items.discard_marks import stored_marks
 from dynamodb_counters._items.escaping import key_text
-from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, SCORE, SK, VERSION
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SCORE, SK, VERSION
 from dynamodb_counters._quarantine.quarantine_items import RECORD, STATE, WAITING, redriven_item
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
-from dynamodb_counters._reads.page_reads import read_items
 from dynamodb_counters._streams import Shard, depth_of
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.intervals import Interval
+from dynamodb_counters._timeline.times import utc
 from dynamodb_counters.errors import UncountedError
 
 _AGAIN: Final = 5
-_IMAGE: Final = "Image"
+_READ: Final = "~"
+"""The rank of what was read: after those of all changes."""
 
 COUNTED_MEANWHILE: Final = "a transaction counted in it meanwhile: explain it again"
 GONE_MEANWHILE: Final = "it is gone, and what it had applied is unknown"
-TIME_IS_OVER: Final = "its time is over: what came late was not counted, and nothing shows which"
-UNEXPLAINED: Final = "nothing explains it: verify and repair the declaration"
-NOT_WHOLE: Final = "its declaration does not count everything yet: backfill it"
-AS_GOOD: Final = "a value that is as good was there, and need not count again"
-TALLY: Final = "increments and resets, and events that were erased or have expired and stay counted"
-GIVEN_UP: Final = "Lambda may have given up on records: redrive what is in the on-failure bucket"
+_TALLY: Final = "increments and resets, and events that were erased or have expired and stay counted"
+_UNEXPLAINED: Final = "nothing explains it: verify, and repair"
+_LATE: Final = "its time is over: what came late was not counted, and nothing shows which"
+_NOT_WHOLE: Final = "its declaration does not count everything yet: backfill it"
+_AS_GOOD: Final = "a value that is as good was there, and need not count again"
+_GIVEN_UP: Final = "Lambda may have given up on records: redrive what is in the on-failure bucket"
 
 
 class Streams(Protocol):
-    """The streams that feed the counts; shards are called as the aggregator calls them."""
+    """The streams that feed the counts; shards have the names by which the aggregator knows them."""
 
     def shards(self) -> list[Shard]: ...
 
@@ -70,7 +68,7 @@ class Streams(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Explainer:
-    """Explains the groups that are asked for, once or again."""
+    """Explains the groups that are asked for as they are when it is called."""
 
     table: Table
     streams: Streams
@@ -79,230 +77,195 @@ class Explainer:
     origins: Origins = ONE_TABLE
     whole: bool = True
     clocks: float = CLOCKS
-    _held: dict[GroupKey, Held] = field(init=False, default_factory=dict)
+    _books: dict[str, Books] = field(init=False)
+    _items: dict[GroupKey, list[Image]] = field(init=False)
+    _applied: dict[GroupKey, dict[str, str]] = field(init=False)
     _store: LineStore = field(init=False)
     _of: Contributing = field(init=False)
-    _groups: dict[str, GroupKey] = field(init=False)
     _parents: dict[str, str] = field(init=False)
     _unsure: dict[GroupKey, str] = field(init=False)
-    _run: Run | None = field(init=False)
-    """The backfill that filled the generation."""
-    _cuts: dict[str, str] = field(init=False)
-    _unlisted: set[GroupKey] = field(init=False, default_factory=set)
+    _cuts: dict[str, tuple[float, str]] = field(init=False)
 
     def explained(self) -> Explanation:
-        """The explanation as of where the groups stand now."""
         for again in range(_AGAIN):
-            self._read_groups()
-            read_at = self._read_sources()
-            self._read_tail()
-            rest = self._rest()
-            if any(line.kind == "difference" for line in rest) and self.table.clock() < read_at + self.clocks:
-                # By then, the stream has all that was written before the sources were read.
-                self.table.sleep(read_at + self.clocks - self.table.clock())
-                self._read_tail()
-                rest = self._rest()
-            if self._unlisted <= self._held.keys() and not self._counts_directly():
+            read_at = self._read()
+            rest = self._read_tail()
+            left = read_at + self.clocks - self.table.clock()
+            if left > 0 and any(line.kind == "difference" for line in rest):
+                # By then, the stream has all that was written before it was read.
+                self.table.sleep(left)
+                rest = self._read_tail()
+            if COUNTED_MEANWHILE not in self._unsure.values() or not self._has_moved():
                 break
             self.table.sleep(2**again)
-        return Explanation(self.asked, self._store, rest, self._numbers(), self._position())
+        interval, named = self.asked.interval, {"values": dict(self.asked.texts)}
+        told = {} if interval is None else {"span": [utc(one).isoformat() for one in (interval.start, interval.end)]}
+        about = {"explains": base_name(self.asked.declaration.name), **named, **told}
+        with localcontext(EXACT):
+            numbers = added(self.asked.counted(group, self._number(group)) for group in self._items)
+        return Explanation(about, numbers, self._position(), rest, self._store)
 
-    def _read_groups(self) -> None:
-        groups = list(dict.fromkeys((*self.asked.groups(self.table), *self._unlisted)))
+    def _read(self) -> float:
+        """Read the groups, then what they count, strongly consistent; return when all was read."""
+        table, asked = self.table, self.asked
         shards = [shard.id for shard in self.streams.shards()]
-        held = hold(self.table, [(self.asked.layout, group) for group in groups], shards, self.table.clock)
-        self._held = dict(zip(groups, held, strict=True))
+        self._books, self._items = read_after_books(table, shards, lambda: asked.read(table), table.clock)
+        self._store, self._applied, self._unsure, self._cuts = LineStore(), {}, {}, {}
+        self._of = Contributing(asked, self.origins, table.clock())
+        is_foreign = (
+            self.reach.scans is not None and bool(self.reach.scans.is_foreign) if self.origins.are_two else None
+        )
+        names = (PK, SK) if self.reach.scans is None else self.reach.scans.key_names
+        for item in self.reach.items(table):
+            keys = {name: item[name] for name in names}
+            for (one, group), line in self._of.lines(item, keys, is_foreign).items():
+                self._store.put(one, repr(group), _READ, line)
+                self._items.setdefault(group, [])
+        return table.clock()
 
-        number = generation_number(self.asked.declaration.name)
-        runs = self.table.partition(CHECKPOINT_PREFIX, f"{RUN_SK_PREFIX}{number}r") if number else ()
-        self._run = next((State.of(each[SK]["S"].removeprefix(RUN_SK_PREFIX), each).run for each in runs), None)
-        self._cuts = {}
-
-    def _read_sources(self) -> float:
-        """Read what the groups count, strongly consistent; return when all was read."""
-        self._store, self._groups, self._unsure = LineStore(), {}, {}
-        self._of = Contributing(self.asked, self.origins, self.table.clock())
-        is_foreign = self.reach.is_foreign if self.origins.are_two else None
-        for item in self.reach.items(self.table):
-            keys = {name: item[name] for name in self.reach.key_names}
-            for (one, group), lines in _together(self._of.lines(item, keys, is_foreign=is_foreign)).items():
-                self._put(one, group, READ, lines)
-        for item in stored_entries(self.table):
-            if item.get(STATE) == {"S": WAITING}:
-                self._put_entry(item)
-        return self.table.clock()
-
-    def _read_tail(self) -> None:
+    def _read_tail(self) -> list[Line]:
+        """Read the stream from the groups' positions on; return what the lines of items do not show."""
         shards = self.streams.shards()
         self._parents = {shard.id: shard.parent for shard in shards}
-        for held in self._held.values():
-            for shard in self._parents:
-                # One that has begun since: no watermark of it has been pruned yet.
-                known = [(shard, Checkpoint())]
-                if held.applied.setdefault(shard, applied_in(held.items, shard, known)):
-                    parent = self._parents[shard]
-                    while parent in self._parents:
-                        # It was delivered to its end before its child.
-                        held.applied[parent], parent = LAST_SEQUENCE, self._parents[parent]
+        self._applied = {}
+        for item in stored_entries(self.table):
+            if item.get(STATE) == {"S": WAITING}:
+                self._take_entry(item)
         self.table.each(self._read_shard, [shard.id for shard in shards])
+        return list(self._rest())
 
     def _read_shard(self, shard: str) -> None:
-        after = min((self._applied(group, shard) for group in self._held), default="")
-        for record in self.streams.records(shard, after):
-            change = record["dynamodb"]
-            entry = redriven_item(change)
+        for record in self.streams.records(shard, self._position_of([])[shard]):
+            images, sequence = record["dynamodb"], sequence_number(record)
+            entry = redriven_item(images)
             if entry is not None:
-                self._put_entry(entry, shard, sequence_number(record))
-            elif (change.get(OLD) or change.get(NEW)) and not self._is_in_baseline(shard, record):
-                self._take(shard, record)
+                self._take_entry(entry, shard, sequence)
+            elif (images.get(OLD) or images.get(NEW)) and not self._is_in_baseline(shard, record):
+                self._take(shard, record, f"{depth_of(shard, self._parents):06}{sequence}")
 
-    def _is_in_baseline(self, shard: str, record: Record) -> bool:
-        """Whether a record comes before the cut of the run that filled the generation."""
-        if self._run is None:
-            return False
-        if shard not in self._cuts:
-            found = self.table.read_item(cut_key(self._run.id, shard))
-            self._cuts[shard] = found["cut"]["S"] if found else ""
-        cut, created = self._cuts[shard], created_of(record)
-        is_late = created >= self._run.since + (SKEW if cut else 0)
-        return not is_late and (not cut or sequence_number(record) < cut)
-
-    def _take(self, shard: str, record: Record) -> None:
+    def _take(self, shard: str, record: Record, rank: str) -> None:
         """Take the first change of an item after a group's position: what it had contributed before."""
-        change, sequence, pages = record["dynamodb"], sequence_number(record), self._of.pages
+        images, sequence = record["dynamodb"], sequence_number(record)
         is_foreign = self.origins.is_foreign(record) if self.origins.are_two else None
-        images: dict[str, Image] = {name: image for name in (OLD, NEW) if (image := change.get(name)) is not None}
-        marks = stored_marks(*images.values()) if not is_foreign else ()
-        old, new = (
-            _together(self._of.lines(images[name], change["Keys"], is_foreign=is_foreign, marks=marks))
-            if name in images
-            else {}
-            for name in (OLD, NEW)
+        old, new = images.get(OLD), images.get(NEW)
+        marks = () if is_foreign else stored_marks(old, new)
+        before, after = (
+            {} if one is None else self._of.lines(one, images["Keys"], is_foreign, marks) for one in (old, new)
         )
-        shown = images.get(OLD) or images[NEW]
-        is_direct = OLD not in images and self.asked.declaration.name in counted_in(shown)
-        is_moved = pages is not None and is_split(images.get(OLD), images.get(NEW))
-        rank = f"{depth_of(shard, self._parents):06}{sequence}"
-        if pages is not None and VERSION in shown:
-            # Its groups move from page to page, and so from shard to shard: pages count their updates.
-            rank = shown[VERSION]["N"].zfill(len(rank))
-        for one, group in {**old, **new}:
-            before, after = old.get((one, group), []), new.get((one, group), [])
-            is_changed = [line.adds for line in before] != [line.adds for line in after]
-            if group in self._held and is_changed | is_moved and sequence > self._applied(group, shard):
-                lines = before if old or not (is_direct or is_moved) else after
-                self._put(one, group, rank, lines)
+        is_direct = old is None and self.asked.declaration.name in counted_in(new)
+        is_moved = self._of.pages is not None and is_split(old, new)
+        if self._of.pages is not None and VERSION in (old or new):
+            # Groups move from page to page, and so from shard to shard: pages count their updates.
+            rank = (old or new)[VERSION]["N"].zfill(len(rank))
+        shows = after if old is None and (is_direct or is_moved) else before
+        for one, group in {**before, **after}:
+            line, other = (lines.get((one, group)) for lines in (before, after))
+            is_changed = is_moved or (line and line.adds) != (other and other.adds)
+            if is_changed and sequence > self._applied_in(group, shard):
+                self._store.put(one, repr(group), rank, shows.get((one, group)))
                 if is_direct:
                     self._unsure[group] = COUNTED_MEANWHILE
-                elif not is_moved and not self._held[group].items:
+                elif not is_moved and not self._items.get(group):
                     self._unsure.setdefault(group, GONE_MEANWHILE)
 
-    def _put_entry(self, entry: Image, shard: str = "", sequence: str = "") -> None:
+    def _take_entry(self, entry: Image, shard: str = "", sequence: str = "") -> None:
         """Take an entry that waits, or is redriven after a group's position, if it is of a record before that."""
         of, number, image = [*entry[SK]["S"].split("#"), "", ""][:3]
-        is_of_run = RECORD in entry and (of.startswith(found_by("")) or not image.endswith(_IMAGE))
-        for found in self._of.waiting(entry):
-            held = self._held.get(found.group)
-            is_known = held is None or is_of_run or number <= held.applied.get(of.partition(BOOK)[0], number)
-            if is_known and not (shard and held is not None and sequence <= self._applied(found.group, shard)):
-                self._put(found.item, found.group, READ, [found.line])
+        is_of_run = RECORD in entry and (of.startswith(found_by("")) or not image.endswith("Image"))
+        for (one, group), line in self._of.waiting(entry).items():
+            is_before = is_of_run or number <= self._applied_in(group, of.partition(BOOK)[0], number)
+            if is_before and not (shard and sequence <= self._applied_in(group, shard)):
+                self._store.put(one, repr(group), _READ, line)
 
-    def _put(self, item: str, group: GroupKey, rank: str, lines: list[Line]) -> None:
-        if group not in self._held:
-            # Its item is not there, but what it should count is.
-            self._unlisted.add(group)
-            return
-        part = repr(group)
-        self._groups[part] = group
-        self._store.put(item, part, rank, lines)
+    def _applied_in(self, group: GroupKey, shard: str, unknown: str = "") -> str:
+        """The last record of a shard that a group has applied."""
+        if group not in self._applied:
+            self._applied[group] = self._position_of(self._items.setdefault(group, []))
+        return self._applied[group].get(shard, unknown)
 
-    def _applied(self, group: GroupKey, shard: str) -> str:
-        applied = self._held[group].applied
-        return applied[shard] or applied.get(ONLY_SHARD, "")
+    def _position_of(self, items: list[Image]) -> dict[str, str]:
+        # Of a shard that has begun since, no watermark is pruned yet.
+        applied = applied_by(items, {shard: [(shard, Checkpoint())] for shard in self._parents} | self._books)
+        only = applied.pop(ONLY_SHARD, "")
+        applied |= {shard: through or only for shard, through in applied.items()}
+        for shard in [shard for shard, through in applied.items() if through]:
+            while shard := self._parents.get(shard, ""):
+                # It was delivered to its end before its child.
+                applied[shard] = LAST_SEQUENCE
+        return applied
 
-    def _counts_directly(self) -> bool:
-        """Whether a group was written meanwhile in which a transaction has counted before the stream brings it."""
-        groups = [group for group, why in self._unsure.items() if why == COUNTED_MEANWHILE]
-        found = read_items(self.table, [(self.asked.layout, group) for group in groups], consistent=True)
-        return [self._held[group].items for group in groups] != found
+    def _is_in_baseline(self, shard: str, record: Record) -> bool:
+        """Whether a record comes before the cut of the run that has filled the generation."""
+        number = generation_number(self.asked.declaration.name)
+        if not number:
+            return False
+        if shard not in self._cuts:
+            found = next(self.table.partition(CHECKPOINT_PREFIX, f"{RUN_SK_PREFIX}{number}r"), None)
+            if found is None:
+                return False  # It is long ago.
+            item = self.table.read_item(cut_key(found[SK]["S"].removeprefix(RUN_SK_PREFIX), shard))
+            self._cuts[shard] = float(found["since"]["N"]), item["cut"]["S"] if item else LAST_SEQUENCE
+        since, cut = self._cuts[shard]
+        # Where no cut is written, no record is near it.
+        return created_of(record) < since + (SKEW if cut < LAST_SEQUENCE else 0) and sequence_number(record) < cut
+
+    def _has_moved(self) -> bool:
+        """Whether the groups were written since they were read."""
+        now = self.asked.read(self.table)
+        return any(now.get(group, []) != items for group, items in self._items.items())
 
     # What lines of items do not show
 
-    def _rest(self) -> list[Line]:
-        """The tally of each group, and what it differs by."""
-        declared, lines = self.asked.declaration, list[Line]()
-        sums = {self._groups[part]: numbers for part, numbers in self._store.sums().items()}
+    def _rest(self) -> Iterator[Line]:
+        """The tally of each group, and how it differs from what all lines add up to."""
+        sums: dict[str, dict[str, Number]] = {}
+        about: Any = {"source": base_name(self.asked.declaration.name)}
         with localcontext(EXACT):
-            for group, held in self._held.items():
-                named = self._of.group_of(group)
-                if tally := self.asked.counted(group, _added(map(tally_of, held.items))):
-                    lines.append(Line("tally", tally, base_name(declared.name), group=named, reason=TALLY))
-                found = self._counted(group)
-                expected = shown(declared, sums.get(group, {}))
-                missing = {name: expected.get(name, 0) - found.get(name, 0) for name in {**expected, **found}}
-                if missing := {name: number for name, number in missing.items() if number}:
-                    lines += self._judged(group, held, missing)
-        return lines
+            for part, line in self._store.lines():
+                sums[part] = added((sums.get(part, {}), line.adds))
+            for group, items in self._items.items():
+                named = self._of.named(group)
+                if tally := self.asked.counted(group, added(map(tally_of, items))):
+                    yield Line("tally", tally, group=named, reason=_TALLY, **about)
+                expected = shown(self.asked.declaration, sums.get(repr(group), {}))
+                found = counted(self.asked.declaration, group, items)
+                found = self.asked.counted(group, found) | ({SCORE: found[SCORE]} if SCORE in found else {})
+                if missing := added((expected, {name: -number for name, number in found.items()})):
+                    for why, numbers in self._judged(group, missing):
+                        adds = {name: -number for name, number in numbers.items() if name != SCORE}
+                        apart = f"; its score differs by {-numbers[SCORE]}" if SCORE in numbers else ""
+                        yield Line("difference", adds, group=named, reason=why + apart, **about)
 
-    def _judged(self, group: GroupKey, held: Held, missing: Mapping[str, Number]) -> Iterator[Line]:
+    def _judged(self, group: GroupKey, missing: Mapping[str, Number]) -> Iterator[tuple[str, Mapping[str, Number]]]:
         declared, layout, now = self.asked.declaration, self.asked.layout, self.table.clock()
         until = read_expired(self.table).get(declared.name)
-        for _, why, numbers in judge(declared, group, missing, until, is_gone=not held.items):
-            reason = self._unsure.get(group, why)
-            if layout.only is not None and not any(number < 0 for number in numbers.values()):
-                reason = AS_GOOD
-            elif late_parts(declared, group, now) or (layout.closing_time and layout.closing_time(group) <= now):
-                reason = TIME_IS_OVER
-            elif not self.whole:
-                reason = NOT_WHOLE
-            elif any(book.successor for shard in held.applied for _, book in books(self.table, shard)):
-                reason = reason or GIVEN_UP
-            adds = {name: -number for name, number in numbers.items() if name != SCORE}
-            apart = f"; its score differs by {-numbers[SCORE]}" if SCORE in numbers else ""
-            named = self._of.group_of(group)
-            yield Line(
-                "difference", adds, base_name(declared.name), group=named, reason=(reason or UNEXPLAINED) + apart
-            )
+        is_late = late_parts(declared, group, now) or (layout.closing_time and layout.closing_time(group) <= now)
+        known = (book for each in self._books.values() for _, book in each)
+        for _, why, numbers in judge(declared, group, missing, until, is_gone=not self._items[group]):
+            reasons = {
+                self._unsure.get(group, ""): True,
+                _AS_GOOD: layout.only is not None and min(numbers.values()) > 0,
+                _LATE: is_late,
+                _NOT_WHOLE: not self.whole,
+                why: why,
+                _GIVEN_UP: any(book.successor for book in known),
+            }
+            yield next((reason for reason, holds in reasons.items() if reason and holds), _UNEXPLAINED), numbers
 
-    def _counted(self, group: GroupKey) -> dict[str, Number]:
-        found = counted(self.asked.declaration, group, self._held[group].items)
-        return {**self.asked.counted(group, found), **({SCORE: found[SCORE]} if SCORE in found else {})}
-
-    def _numbers(self) -> dict[str, Number]:
-        """What the items of all groups hold."""
-        with localcontext(EXACT):
-            held = [
-                self.asked.counted(
-                    group, _added([counted(self.asked.declaration, group, one.items), *map(tally_of, one.items)])
-                )
-                for group, one in self._held.items()
-            ]
-            return {name: number for name, number in _added(held).items() if number and name != SCORE}
+    def _number(self, group: GroupKey) -> dict[str, Number]:
+        """What its items hold."""
+        items = self._items[group]
+        found = added((counted(self.asked.declaration, group, items), *map(tally_of, items)))
+        return {name: number for name, number in found.items() if name != SCORE}
 
     def _position(self) -> dict[str, str]:
-        """By shard, the last record that the groups have applied; from the least to the greatest, if they differ."""
+        """By shard, from the least record to the greatest where groups differ."""
         found: dict[str, str] = {}
-        for shard in sorted({shard for held in self._held.values() for shard in held.applied}):
-            known = sorted({held.applied.get(shard, "") for held in self._held.values()})
-            ends = ["end" if each == LAST_SEQUENCE else each.lstrip("0") or "-" for each in known]
-            if ends != ["-"]:
-                found[shard] = ends[0] if len(ends) == 1 else f"{ends[0]}..{ends[-1]}"
+        for shard in sorted(self._position_of([])):
+            ends = sorted({self._applied_in(group, shard) for group in self._items})
+            told = ["end" if each == LAST_SEQUENCE else each.lstrip("0") or "-" for each in (ends[0], ends[-1])]
+            found |= {shard: "..".join(dict.fromkeys(told))} if ends != [""] else {}
         return found
-
-
-def _together(found: Iterable[Found]) -> dict[tuple[str, GroupKey], list[Line]]:
-    lines: dict[tuple[str, GroupKey], list[Line]] = {}
-    for item, group, line in found:
-        lines.setdefault((item, group), []).append(line)
-    return lines
-
-
-def _added(each: Iterable[Mapping[str, Number]]) -> dict[str, Number]:
-    sums: dict[str, Number] = {}
-    for numbers in each:
-        for name, number in numbers.items():
-            sums[name] = sums.get(name, 0) + number
-    return sums
 
 
 def make_explainer(
@@ -315,18 +278,16 @@ def make_explainer(
     source: SourceTable | None = None,
     clocks: float = CLOCKS,
 ) -> Explainer:
-    """Make what explains groups of a declaration, of the generation that readers use."""
-    control = read_control(table)
-    base = base_name(declared.name)
-    name, status = read_name(base, control.reads), control.statuses.get(base, Status())
+    """Make what explains groups of a declaration, in the generation that readers use."""
+    control, base = read_control(table), base_name(declared.name)
     folded = read_declarations(table, control.history.last.deployment) if control.history else None
-    kept = next((one for one in folded or () if one.name == name), None)
+    kept = next((one for one in folded or () if one.name == read_name(base, control.reads)), None)
     if kept is None:
-        raise UncountedError(declared.name, control.statuses)
-    require_fields(declared.name, [(kept, kept.fields)], values)
-    asked = Asked(kept, {field: key_text(field, value) for field, value in values.items()}, interval)
-    origins = ONE_TABLE if source is None else Origins(table.name, source.arn)
-    reach = reach_of(asked, table, None if source is None else source.scanned)
+        raise UncountedError(base, control.statuses)
+    require_fields(base, [(kept, kept.fields)], values)
+    asked = Asked(kept, {name: key_text(name, value) for name, value in values.items()}, interval)
+    foreign, origins = (None, ONE_TABLE) if source is None else (source.scanned, Origins(table.name, source.arn))
+    reach, whole = reach_of(asked, table, foreign), control.statuses.get(base, Status()).whole
     return Explainer(
-        table=table, streams=streams, asked=asked, reach=reach, origins=origins, whole=status.whole, clocks=clocks
+        table=table, streams=streams, asked=asked, reach=reach, origins=origins, whole=whole, clocks=clocks
     )
