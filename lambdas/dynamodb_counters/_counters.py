@@ -6,10 +6,24 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dynamodb_counters._declarations import Aggregate, Declaration, Distinct, Event, Quota
+from dynamodb_counters._backfill.wiring import Feeds, feeds_of
+from dynamodb_counters._clients import make_service_client
+from dynamodb_counters._declarations import (
+    ActiveMembers,
+    Aggregate,
+    Declaration,
+    Distinct,
+    Event,
+    Extremes,
+    Percentiles,
+    Quota,
+    Window,
+)
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
+from dynamodb_counters._explain.explainer import make_explainer
+from dynamodb_counters._explain.lines import Explanation
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._quarantine import redrive_entries
 from dynamodb_counters._quarantine.quarantine_items import Quarantined
@@ -30,7 +44,10 @@ from dynamodb_counters._writes.record_once import record_once
 from dynamodb_counters.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from mypy_boto3_dynamodb.client import DynamoDBClient
+    from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
 
 
 class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupReads, RankingReads, WindowReads):
@@ -303,6 +320,47 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         >>> counters.set_limit(USAGE, 10_000, customer="acme")  # doctest: +SKIP
         """
         limits.set_limit(self._table, aggregate, given(values, fields), limit)
+
+    def explain(
+        self,
+        declaration: Aggregate | Window | Distinct | Percentiles | Extremes | ActiveMembers,
+        values: Given = None,
+        /,
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        scan: bool = False,
+        streams: DynamoDBStreamsClient | None = None,
+        **fields: object,
+    ) -> Explanation:
+        """Explain why a number is what it is: the events, items or groups that make it, adding up to it exactly.
+
+        Nothing is written, and nothing has to stand still. A read unit per 4 KB of what is read: one Query where the
+        group's fields give the partition key of what it counts, packed events by their time, else the whole table.
+
+        Parameters
+        ----------
+        declaration : Aggregate, Window, Distinct, Percentiles, Extremes or ActiveMembers
+            Of a `Hierarchy`, one of its levels. What counts groups is explained by groups: explain these in turn.
+        values, **fields
+            The group, as in `get`; without some of its fields, all groups of the partition.
+        start, end : datetime, optional
+            The interval of a window, both with a time zone, in whole units of its precision.
+        scan : bool, optional
+            Whether the whole table may be read. Default False: that is refused with its price.
+        streams : DynamoDBStreamsClient, optional
+            Default: a new one.
+
+        Examples
+        --------
+        >>> for line in counters.explain(VIEWS, url="/").lines():  # doctest: +SKIP
+        ...     print(line.key, line.adds, line.reason)
+        """
+        feeds = self._feeds(streams)
+        return make_explainer(self._table, feeds, declaration, given(values, fields), (start, end)).explained(scan=scan)
+
+    def _feeds(self, streams: DynamoDBStreamsClient | None) -> Feeds:
+        return feeds_of(self._table, streams or make_service_client("dynamodbstreams"))
 
     def limit(self, aggregate: Aggregate | Distinct, values: Given = None, /, **fields: object) -> Number | None:
         """Return a group's limit, None if it has none; strongly consistent.

@@ -59,11 +59,16 @@ class StreamReader:
         return sorted(found.values(), key=lambda shard: depth_of(shard.id, parents))
 
     def records(self, shard: str, after: str | None = None, most_pages: float = math.inf) -> Iterator[Record]:
-        """Those of a shard, all or from after a sequence number on, on no more than so many pages."""
+        """Those of a shard, all or from after a sequence number on, on no more than so many pages.
+
+        All that are left, if the stream has forgotten that one.
+        """
         asked: Any = {"StreamArn": self.arn, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON"}
-        if after:
-            asked |= {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": after}
-        iterator: str | None = self.client.get_shard_iterator(**asked).get("ShardIterator")
+        begin = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": after.lstrip("0")} if after else {}
+        try:
+            iterator: str | None = self.client.get_shard_iterator(**asked | begin).get("ShardIterator")
+        except self.client.exceptions.TrimmedDataAccessException:
+            iterator = self.client.get_shard_iterator(**asked).get("ShardIterator")
         quiet = 0
         while iterator is not None and quiet < self.quiet_pages and most_pages > 0:
             most_pages -= 1

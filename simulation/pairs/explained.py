@@ -6,8 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from dynamodb_counters._backfill.wiring import Feeds
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._explain import explainer as explained
 from dynamodb_counters._explain.explainer import Explainer, make_explainer
@@ -15,7 +16,7 @@ from dynamodb_counters._explain.lines import Explanation
 from dynamodb_counters._items.table_schema import SCORE
 from dynamodb_counters._streams import Shard
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.intervals import Interval
+from dynamodb_counters._timeline.times import utc
 from simulation.pairs import features
 from simulation.pairs.engine import Act, Engine
 from simulation.pairs.subjects import Group, Parts
@@ -28,7 +29,7 @@ SURE: Final = "group explained"
 SHOWN: Final = "difference explained"
 
 
-class BackendStreams:
+class BackendStream:
     """The stream of a backend, as one reads it who explains."""
 
     def __init__(self, backend: Backend) -> None:
@@ -65,7 +66,7 @@ class Explaining:
         for name, group in sorted(self._wanted(truth), key=repr):
             made = self._made(self._engine.table(), truth.folded[name], group)
             before = self._moment()
-            self._judge(made, made.explained(), group, before, is_calm=True)
+            self._judge(made, made.explained(), group, before)
 
     def _wanted(self, truth: Truth) -> set[tuple[str, Group]]:
         names = [name for name in truth.read_names() if truth.statuses[name.partition("~")[0]].whole]
@@ -79,21 +80,20 @@ class Explaining:
             made = self._made(table, declaration, group)
             return made, made.explained()
 
-        engine.call(work, lambda found: self._judge(*found, group, before))
+        engine.call(work, lambda found: self._judge(found[0], found[1], group, before))
 
     def _made(self, table: Table, declaration: Declaration, group: Group) -> Explainer:
         values = dict(zip(declaration.fields, group, strict=False))
         hour = int(group[-1]) if isinstance(declaration, Window) else 0
-        interval = Interval(hour, hour + _HOUR) if isinstance(declaration, Window) else None
-        return make_explainer(table, BackendStreams(self._engine.backend), declaration, values, interval=interval)
+        hours = (utc(hour), utc(hour + _HOUR)) if isinstance(declaration, Window) else (None, None)
+        feeds = Feeds(cast("Any", BackendStream(self._engine.backend)), None)
+        return make_explainer(table, feeds, declaration, values, hours)
 
     def _moment(self) -> tuple[str, int]:
         ledger = self._engine.ledger
         return repr(sorted(ledger.spoiled.items())), self._engine.deliveries.lost()
 
-    def _judge(
-        self, made: Explainer, found: Explanation, group: Group, before: tuple[str, int], *, is_calm: bool = False
-    ) -> None:
+    def _judge(self, made: Explainer, found: Explanation, group: Group, before: tuple[str, int]) -> None:
         engine, declaration = self._engine, made.asked.declaration
         place = declaration.name, group
         sums: defaultdict[str, Decimal] = defaultdict(Decimal)

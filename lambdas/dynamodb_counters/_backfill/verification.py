@@ -168,16 +168,18 @@ class Verification(Runner):
             known = set(state.lineage.parents)
             held: dict[GroupRef, Held] = {}
             for start in range(0, len(refs), _AT_A_TIME):
-                part = refs[start : start + _AT_A_TIME]
-                wanted = [(self._layout(ref), ref[1]) for ref in part]
-                read = partial(read_items, self.table, wanted, consistent=True)
-                books, found = read_after_books(self.table, state.lineage.parents, read, self.now)
-                held |= {ref: Held(items, applied_by(items, books)) for ref, items in zip(part, found, strict=True)}
+                held |= self._read(refs[start : start + _AT_A_TIME])
                 yield self._progress(state, self.compared + len(held), total)
             self._describe(state)
             if known.issuperset(state.lineage.parents):
                 return held
         raise BackfillError(SPLITTING)
+
+    def _read(self, refs: list[GroupRef]) -> dict[GroupRef, Held]:
+        wanted = [(self._layout(ref), ref[1]) for ref in refs]
+        read = partial(read_items, self.table, wanted, consistent=True)
+        books, found = read_after_books(self.table, self._begun.lineage.parents, read, self.now)
+        return {ref: Held(items, applied_by(items, books)) for ref, items in zip(refs, found, strict=True)}
 
     def _expected(self, pages: Pages, sums: Totals, held: dict[GroupRef, Held]) -> tuple[Totals, dict[GroupRef, str]]:
         """Numbers that each group must have counted; and the groups whose numbers are uncertain so far, and why."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-from dynamodb_counters._assumptions import KNOWN_AT_ONCE, ONE_CLOCK
+from dynamodb_counters._assumptions import CLOCKS, KNOWN_AT_ONCE, ONE_CLOCK
 from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.source_table import SourceTable
 from dynamodb_counters._control.control import read_control
@@ -56,21 +56,31 @@ class ServiceTime:
             return None
 
 
-def make_runner(
-    kind: type[Kind], table: Table, streams: Any, *, now: Callable[[], float] | None = None, **options: Any
-) -> Kind:
-    """Make what works on a run; `streams` is a client of DynamoDB Streams, `now` DynamoDB's time if not its own."""
+class Feeds(NamedTuple):
+    """The streams that feed the counts, read: the table's own, and that of the source table if there is one."""
+
+    stream: StreamReader
+    source: SourceTable | None
+    clocks: float = CLOCKS
+
+
+def feeds_of(table: Table, streams: Any) -> Feeds:
+    """Find the streams; `streams` is a client of DynamoDB Streams."""
     described: Any = table.client.describe_table(TableName=table.name)
     stream = described["Table"].get("LatestStreamArn")
     if not stream:
         raise BackfillError(f"the table {table.name!r} has no stream")
-    if EMULATOR_HEADER in described.get("ResponseMetadata", {}).get("HTTPHeaders", {}):
-        options |= {"clocks": ONE_CLOCK, "open_after": KNOWN_AT_ONCE}
+    is_emulated = EMULATOR_HEADER in described.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     arn = read_control(table).source
-    return kind(
-        table=table,
-        shards=StreamReader(streams, stream).shards,
-        now=now or ServiceTime(table),
-        source=SourceTable.described(table.client, streams, arn) if arn else None,
-        **options,
-    )
+    source = SourceTable.described(table.client, streams, arn) if arn else None
+    return Feeds(StreamReader(streams, stream), source, ONE_CLOCK if is_emulated else CLOCKS)
+
+
+def make_runner(
+    kind: type[Kind], table: Table, streams: Any, *, now: Callable[[], float] | None = None, **options: Any
+) -> Kind:
+    """Make what works on a run; `now` is DynamoDB's time if not its own."""
+    stream, source, clocks = feeds_of(table, streams)
+    if clocks == ONE_CLOCK:
+        options |= {"clocks": clocks, "open_after": KNOWN_AT_ONCE}
+    return kind(table=table, shards=stream.shards, now=now or ServiceTime(table), source=source, **options)

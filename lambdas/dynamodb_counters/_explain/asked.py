@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._backfill.scan import Source
+from dynamodb_counters._backfill.source_table import SourceTable
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._fold.expiry import begin_of
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, group_items, group_of_item
@@ -15,7 +16,7 @@ from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.chunks import LAST_PATH, MAX_NUMBER, chunk_key
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.derived_fields import parts_of, tier_of
-from dynamodb_counters._items.escaping import LAST_CHARACTER, escape
+from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.key_templates import KeyTemplate
 from dynamodb_counters._items.table_schema import PAGE_PREFIX, PK, SK, TYPE
 from dynamodb_counters._layouts import Layouts
@@ -110,7 +111,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The Queries that reach what groups count, each at a read unit per 4 KB; or the Scan, and the units that it takes."""
+    """The Queries that reach what groups count, at a read unit per 4 KB; or the Scan, and how many units it takes."""
 
     ranges: tuple[_Range, ...]
     scans: Source | None = None
@@ -125,7 +126,7 @@ class Reach:
                 yield from page["Items"]
 
 
-def reach_of(asked: Asked, table: Table, foreign: Source | None) -> Reach:
+def reach_of(asked: Asked, table: Table, source_table: SourceTable | None) -> Reach:
     source = asked.declaration.source
     plain = {name: text for name, text in asked.texts.items() if parts_of(name) == (name, "", None)}
     ranges: list[_Range] | None = None
@@ -135,12 +136,13 @@ def reach_of(asked: Asked, table: Table, foreign: Source | None) -> Reach:
         ranges = _in_partition(source._pk_template, source._sk_template, plain)
         if source.packed is not None:
             ranges = _in_chunks(source, asked, table, plain, ranges)
-    elif foreign is None and source.pk is not None:
+    elif source_table is None and source.pk is not None:
         (_, pk), *others = source._templates
         ranges = _in_partition(pk, others[0][1] if others else None, plain)
     if ranges is not None:
         return Reach(tuple(ranges))
-    scans = foreign if foreign is not None and not isinstance(source, Aggregate | Event) else Source(table, (PK, SK))
+    is_own = source_table is None or isinstance(source, Aggregate | Event)
+    scans = Source(table, (PK, SK)) if is_own or source_table is None else source_table.scanned
     described: Any = scans.table.client.describe_table(TableName=scans.table.name)["Table"]
     return Reach((), scans, math.ceil(described.get("TableSizeBytes", 0) / _UNIT_BYTES))
 
@@ -158,11 +160,7 @@ def _in_partition(pk: KeyTemplate, sk: KeyTemplate | None, plain: Mapping[str, s
     """Where items of their own lie, if their partition is known."""
     if not plain.keys() >= {*pk.fields}:
         return None
-    first = sk.prefix if sk is not None else ""
-    for field_, literal in zip(sk.fields, sk._literals[1:], strict=True) if sk is not None else ():
-        if field_ not in plain:
-            break
-        first += escape(plain[field_]) + literal
+    first = "" if sk is None else sk.begin(plain)
     return [(pk.render(plain), (first[:_MOST_SURE] or " ", first[:_MOST_SURE] + LAST_CHARACTER))]
 
 

@@ -6,21 +6,23 @@ from the position on: the first change after it shows what an item had contribut
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import localcontext
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from dynamodb_counters._assumptions import CLOCKS, SKEW
+from dynamodb_counters._assumptions import SKEW
 from dynamodb_counters._backfill.held import Books, applied_by, read_after_books
-from dynamodb_counters._backfill.source_table import SourceTable
+from dynamodb_counters._backfill.scan import Source
 from dynamodb_counters._backfill.verdicts import counted, judge, shown, tally_of
+from dynamodb_counters._backfill.wiring import Feeds
 from dynamodb_counters._commit.checkpoint_items import BOOK, LAST_SEQUENCE, Checkpoint
 from dynamodb_counters._commit.expired_items import read_expired
 from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._control.run_items import ONLY_SHARD, RUN_SK_PREFIX, cut_key, found_by
 from dynamodb_counters._control.statuses import Status
-from dynamodb_counters._declarations import Aggregate, Window
+from dynamodb_counters._declarations import Aggregate, Hierarchy, Window
 from dynamodb_counters._declarations.generations import base_name, generation_number, read_name
 from dynamodb_counters._declarations.groups import require_fields
 from dynamodb_counters._explain.asked import Asked, Reach, reach_of
@@ -37,11 +39,11 @@ from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SCORE, SK, VERSION
 from dynamodb_counters._quarantine.quarantine_items import RECORD, STATE, WAITING, redriven_item
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
-from dynamodb_counters._streams import Shard, depth_of
+from dynamodb_counters._streams import depth_of
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.intervals import Interval
-from dynamodb_counters._timeline.times import utc
-from dynamodb_counters.errors import UncountedError
+from dynamodb_counters._timeline.times import seconds_of, utc
+from dynamodb_counters.errors import InvalidArgumentError, UncountedError
 
 _AGAIN: Final = 5
 _READ: Final = "~"
@@ -57,26 +59,15 @@ _AS_GOOD: Final = "a value that is as good was there, and need not count again"
 _GIVEN_UP: Final = "Lambda may have given up on records: redrive what is in the on-failure bucket"
 
 
-class Streams(Protocol):
-    """The streams that feed the counts; shards have the names by which the aggregator knows them."""
-
-    def shards(self) -> list[Shard]: ...
-
-    def records(self, shard: str, after: str) -> Iterable[Record]:
-        """Those of a shard from after a padded sequence number on; all for ""."""
-
-
 @dataclass(slots=True, kw_only=True)
 class Explainer:
     """Explains the groups that are asked for as they are when it is called."""
 
     table: Table
-    streams: Streams
+    feeds: Feeds
     asked: Asked
     reach: Reach
-    origins: Origins = ONE_TABLE
     whole: bool = True
-    clocks: float = CLOCKS
     _books: dict[str, Books] = field(init=False)
     _items: dict[GroupKey, list[Image]] = field(init=False)
     _applied: dict[GroupKey, dict[str, str]] = field(init=False)
@@ -86,11 +77,14 @@ class Explainer:
     _unsure: dict[GroupKey, str] = field(init=False)
     _cuts: dict[str, tuple[float, str]] = field(init=False)
 
-    def explained(self) -> Explanation:
+    def explained(self, *, scan: bool = True) -> Explanation:
+        """Explain them; `scan` is whether the whole table may be read."""
+        if self.reach.scans is not None and not scan:
+            raise InvalidArgumentError("scan", scan, f"True, for a Scan that takes {self.reach.units:,} read units")
         for again in range(_AGAIN):
             read_at = self._read()
             rest = self._read_tail()
-            left = read_at + self.clocks - self.table.clock()
+            left = read_at + self.feeds.clocks - self.table.clock()
             if left > 0 and any(line.kind == "difference" for line in rest):
                 # By then, the stream has all that was written before it was read.
                 self.table.sleep(left)
@@ -108,16 +102,15 @@ class Explainer:
     def _read(self) -> float:
         """Read the groups, then what they count, strongly consistent; return when all was read."""
         table, asked = self.table, self.asked
-        shards = [shard.id for shard in self.streams.shards()]
+        shards = [shard for shard, _ in self._shards()]
         self._books, self._items = read_after_books(table, shards, lambda: asked.read(table), table.clock)
         self._store, self._applied, self._unsure, self._cuts = LineStore(), {}, {}, {}
-        self._of = Contributing(asked, self.origins, table.clock())
-        is_foreign = (
-            self.reach.scans is not None and bool(self.reach.scans.is_foreign) if self.origins.are_two else None
-        )
-        names = (PK, SK) if self.reach.scans is None else self.reach.scans.key_names
+        origins = Origins(table.name, self.feeds.source.arn) if self.feeds.source else ONE_TABLE
+        self._of = Contributing(asked, origins, table.clock())
+        source = self.reach.scans or Source(table, (PK, SK))
+        is_foreign = source.is_foreign or (False if self.feeds.source else None)
         for item in self.reach.items(table):
-            keys = {name: item[name] for name in names}
+            keys = {name: item[name] for name in source.key_names}
             for (one, group), line in self._of.lines(item, keys, is_foreign).items():
                 self._store.put(one, repr(group), _READ, line)
                 self._items.setdefault(group, [])
@@ -125,17 +118,25 @@ class Explainer:
 
     def _read_tail(self) -> list[Line]:
         """Read the stream from the groups' positions on; return what the lines of items do not show."""
-        shards = self.streams.shards()
-        self._parents = {shard.id: shard.parent for shard in shards}
+        self._parents = dict(self._shards())
         self._applied = {}
         for item in stored_entries(self.table):
             if item.get(STATE) == {"S": WAITING}:
                 self._take_entry(item)
-        self.table.each(self._read_shard, [shard.id for shard in shards])
+        self.table.each(self._read_shard, list(self._parents))
         return list(self._rest())
 
+    def _shards(self) -> Iterator[tuple[str, str]]:
+        """The shards as the aggregator calls them, each with its parent."""
+        own, source, _ = self.feeds
+        for shard in (*own.shards(), *(source.shards() if source is not None else ())):
+            yield shard.id, shard.parent or ""
+
     def _read_shard(self, shard: str) -> None:
-        for record in self.streams.records(shard, self._position_of([])[shard]):
+        own, source, _ = self.feeds
+        name, mark, _ = shard.partition("@")
+        stream = source.stream if mark and source is not None else own
+        for record in stream.records(name, self._position_of([])[shard]):
             images, sequence = record["dynamodb"], sequence_number(record)
             entry = redriven_item(images)
             if entry is not None:
@@ -146,7 +147,7 @@ class Explainer:
     def _take(self, shard: str, record: Record, rank: str) -> None:
         """Take the first change of an item after a group's position: what it had contributed before."""
         images, sequence = record["dynamodb"], sequence_number(record)
-        is_foreign = self.origins.is_foreign(record) if self.origins.are_two else None
+        is_foreign = "@" in shard if self.feeds.source else None
         old, new = images.get(OLD), images.get(NEW)
         marks = () if is_foreign else stored_marks(old, new)
         before, after = (
@@ -270,24 +271,26 @@ class Explainer:
 
 def make_explainer(
     table: Table,
-    streams: Streams,
-    declared: Aggregate | Window,
+    feeds: Feeds,
+    declared: Any,
     values: Mapping[str, object],
-    *,
-    interval: Interval | None = None,
-    source: SourceTable | None = None,
-    clocks: float = CLOCKS,
+    ends: tuple[datetime | None, datetime | None] = (None, None),
 ) -> Explainer:
     """Make what explains groups of a declaration, in the generation that readers use."""
-    control, base = read_control(table), base_name(declared.name)
+    wanted = getattr(declared, "_parts", (declared,))[-1]
+    if isinstance(declared, Hierarchy) or not isinstance(wanted, Aggregate | Window):
+        allowed = "an Aggregate, Window, Distinct, Percentiles, Extremes or ActiveMembers; of a Hierarchy, one level"
+        raise InvalidArgumentError("declaration", getattr(declared, "name", declared), allowed)
+    control, base = read_control(table), base_name(wanted.name)
     folded = read_declarations(table, control.history.last.deployment) if control.history else None
     kept = next((one for one in folded or () if one.name == read_name(base, control.reads)), None)
     if kept is None:
         raise UncountedError(base, control.statuses)
     require_fields(base, [(kept, kept.fields)], values)
+    interval, (start, end) = None, ends
+    if start is not None and end is not None:
+        unit = kept._unit if isinstance(kept, Window) else 1
+        interval = Interval.around(seconds_of("start", start), seconds_of("end", end), unit)
     asked = Asked(kept, {name: key_text(name, value) for name, value in values.items()}, interval)
-    foreign, origins = (None, ONE_TABLE) if source is None else (source.scanned, Origins(table.name, source.arn))
-    reach, whole = reach_of(asked, table, foreign), control.statuses.get(base, Status()).whole
-    return Explainer(
-        table=table, streams=streams, asked=asked, reach=reach, origins=origins, whole=whole, clocks=clocks
-    )
+    reach, whole = reach_of(asked, table, feeds.source), control.statuses.get(base, Status()).whole
+    return Explainer(table=table, feeds=feeds, asked=asked, reach=reach, whole=whole)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import takewhile
 from string import Formatter
 from typing import Final
 
@@ -109,6 +110,11 @@ class KeyTemplate:
     @property
     def prefix(self) -> str:
         return self._literals[0]
+
+    def begin(self, texts: Mapping[str, str]) -> str:
+        """How keys begin whose first fields have these texts."""
+        known = takewhile(lambda each: each[0] in texts, zip(self.fields, self._literals[1:], strict=True))
+        return self.prefix + "".join(escape(texts[name]) + literal for name, literal in known)
 
     def overlaps(self, other: KeyTemplate) -> bool:
         """Whether some values could render the same key from both templates.

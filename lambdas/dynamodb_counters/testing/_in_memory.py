@@ -10,13 +10,17 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from operator import itemgetter
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
+from dynamodb_counters._backfill.source_table import SourceTable
+from dynamodb_counters._backfill.wiring import Feeds
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declarable, Declaration, Items, flatten
 from dynamodb_counters._fold.crossing_events import event_entry
+from dynamodb_counters._fold.origins import table_of
 from dynamodb_counters._items.table_schema import CROSSING, LEADERBOARD, QUARANTINE, RANKING_INDEX, SCORE, TYPE
 from dynamodb_counters._quarantine.quarantine_items import STATE, WAITING, Quarantined, read_quarantine_item
+from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
 from dynamodb_counters.testing._counting import Counting, one_by_one
@@ -126,6 +130,15 @@ class CountersInMemory(Counters):
         details = [json.loads(event_entry(item, "", "")["Detail"], parse_float=Decimal) for item in items]
         # Several of one change stay in the order in which they were put.
         return sorted(details, key=itemgetter("at", "sequence"))
+
+    def _feeds(self, streams: Any) -> Any:
+        del streams  # They are in memory, too.
+        own, *others = self._tables
+        sources = [
+            SourceTable(Table(each.name, self.client), table_of(each.stream.arn), each.keys, cast("Any", each.stream))
+            for each in others
+        ]
+        return Feeds(cast("Any", own.stream), sources[0] if sources else None, 0.0)
 
     def _expire_until(self, until: float) -> None:
         with self._lock:

@@ -25,6 +25,7 @@ _MOST_DIGITS: Final = 40
 class ShardInfo(NamedTuple):
     id: str
     parent: str | None
+    is_open: bool = True
 
 
 class Page(NamedTuple):
@@ -59,13 +60,18 @@ class MemoryStream:
         self._open(None, 0, _HASHES, shards)
 
     def shards(self) -> list[ShardInfo]:
-        return [ShardInfo(shard.id, shard.parent) for shard in self._shards.values()]
+        return [ShardInfo(shard.id, shard.parent, not shard.closed) for shard in self._shards.values()]
 
     def read(self, shard: str, after: str | None, limit: int) -> Page:
         found = self._shards[shard]
         start = 0 if after is None else found.indexes[after] + 1
         stop = start + limit
         return Page(found.records[start:stop], ended=found.closed and stop >= len(found.records))
+
+    def records(self, shard: str, after: str) -> list[Record]:
+        """Those after a padded sequence number, as one reads them who explains."""
+        found = self.read(shard, None, len(self._shards[shard].records)).records
+        return [one for one in found if one["dynamodb"]["SequenceNumber"].zfill(_MOST_DIGITS) > after]
 
     def append(self, keys: Item, old: Item | None, new: Item | None, *, size: int, by_ttl: bool = False) -> None:
         """Write the record of a change to the shard that owns its partition key, the first of `keys`."""
