@@ -11,12 +11,14 @@ from dynamodb_counters._backfill.scan import Source
 from dynamodb_counters._backfill.source_table import SourceTable
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._fold.expiry import begin_of
+from dynamodb_counters._fold.foreign_items import typed
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, group_items, group_of_item
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.chunks import LAST_PATH, MAX_NUMBER, chunk_key
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.derived_fields import parts_of, tier_of
 from dynamodb_counters._items.escaping import LAST_CHARACTER
+from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.key_templates import KeyTemplate
 from dynamodb_counters._items.table_schema import PAGE_PREFIX, PK, SK, TYPE
 from dynamodb_counters._layouts import Layouts
@@ -101,6 +103,9 @@ class Asked:
     def span(self, time: str) -> tuple[float, float]:
         """In which times of an attribute all lies that counts in the groups."""
         span: tuple[float, float] = FIRST_SECOND, LAST_SECOND
+        if time in self.texts:
+            moment = event_seconds(typed(self.texts[time]))
+            return moment, moment + 1
         if time == self.time and self.interval is not None:
             span = self.interval.start, self.interval.end
         for name, text in self.texts.items() if time == self.time else ():

@@ -65,7 +65,7 @@ class Contributing:
         seen: Counter[str] = Counter()
         is_out = is_discarded(self.asked.declaration.name, image, {*stored_marks(image), *marks})
         try:
-            for row, sign in self._rows(image):
+            for row, sign in self.rows(image):
                 held = Held(keys if self.pages is None else {PK: row[PK], SK: row[SK]}, is_foreign, "")
                 name = item_digest(held.keys, is_foreign=bool(is_foreign))
                 for group, line in self._of_row(row, _DISCARDED if is_out else sign, held):
@@ -92,7 +92,8 @@ class Contributing:
             for group, adds in each
         }
 
-    def _rows(self, image: Image) -> Iterator[tuple[Image, str]]:
+    def rows(self, image: Image) -> Iterator[tuple[Image, str]]:
+        """What an item holds, each with the sign of a chunk's row."""
         if image.get(TYPE, {}).get("S") == self._source.name + PACK_SUFFIX:
             for row in decode_chunk(image[CHUNK]).all_rows():
                 yield {**row.values, TYPE: {"S": self._source.name}}, row.sign

@@ -49,6 +49,8 @@ _AGAIN: Final = 5
 _READ: Final = "~"
 """The rank of what was read: after those of all changes."""
 
+_NO_LINE: Final = Line("left out")
+
 COUNTED_MEANWHILE: Final = "a transaction counted in it meanwhile: explain it again"
 GONE_MEANWHILE: Final = "it is gone, and what it had applied is unknown"
 _TALLY: Final = "increments and resets, and events that were erased or have expired and stay counted"
@@ -160,8 +162,8 @@ class Explainer:
             rank = (old or new)[VERSION]["N"].zfill(len(rank))
         shows = after if old is None and (is_direct or is_moved) else before
         for one, group in {**before, **after}:
-            line, other = (lines.get((one, group)) for lines in (before, after))
-            is_changed = is_moved or (line and line.adds) != (other and other.adds)
+            line, other = (lines.get((one, group), _NO_LINE) for lines in (before, after))
+            is_changed = is_moved or line.adds != other.adds
             if is_changed and sequence > self._applied_in(group, shard):
                 self._store.put(one, repr(group), rank, shows.get((one, group)))
                 if is_direct:

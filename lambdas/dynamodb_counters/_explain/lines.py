@@ -70,7 +70,9 @@ class LineStore:
         self._lock = Lock()
 
     def put(self, item: str, part: str, rank: str, line: Line | None) -> None:
-        shown = ("", "", None) if line is None else (line.time, canonical(line.key), canonical(line.document()))
+        shown = (
+            ("", "", None) if line is None else (line.time, "\0".join(line.key.values()), canonical(line.document()))
+        )
         with self._lock:
             self._db.execute(_PUT, (item, part, rank, *shown))
 

@@ -26,12 +26,12 @@ def show_foreign(items: Items) -> Callable[[Image], Image | None] | None:
             found = template.match(text) if (text := value.get("S") or value.get("N")) is not None else None
             if found is None:
                 return None
-            shown.update((field, _typed(text)) for field, text in found.items())
+            shown.update((field, typed(text)) for field, text in found.items())
         return shown
 
     return show
 
 
-def _typed(text: str) -> dict[str, str]:
+def typed(text: str) -> dict[str, str]:
     """A text that is a number can be read as either."""
     return {"S": text, "N": text} if _NUMBER.fullmatch(text) else {"S": text}

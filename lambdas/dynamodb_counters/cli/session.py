@@ -104,6 +104,11 @@ class Session:
         """The declaration of a kind with a name, or that kind's sources; otherwise a usage error that lists them."""
         return cast("Declared", self._found(name, kind.__name__.lower(), lambda one: isinstance(one, kind)))
 
+    def find_counted(self, name: str) -> Aggregate | Window:
+        """The aggregate or window with a name."""
+        found = self._found(name, "aggregate or window", lambda one: isinstance(one, Aggregate | Window))
+        return cast("Aggregate | Window", found)
+
     def find_timed(self, name: str) -> Window | Aggregate:
         """The declaration with a name that is read over spans of time: a window, or an aggregate with a read for it."""
 

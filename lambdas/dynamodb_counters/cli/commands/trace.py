@@ -1,0 +1,98 @@
+"""``counters trace``: every group, bucket and threshold that an event counts in, and why it counts in others not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from dynamodb_counters._backfill.held import applied_by, books
+from dynamodb_counters._backfill.wiring import feeds_of
+from dynamodb_counters._control.control import read_control
+from dynamodb_counters._control.run_logs import Held, folded_alone, sums_of
+from dynamodb_counters._declarations import Aggregate, Event
+from dynamodb_counters._declarations.generations import base_name, read_name
+from dynamodb_counters._explain.asked import Asked, reach_of
+from dynamodb_counters._explain.contributions import Contributing
+from dynamodb_counters._fold.origins import ONE_TABLE
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import created_of, sequence_number
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.decimals import format_number
+from dynamodb_counters._items.discard_marks import is_discarded, stored_marks
+from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters.cli.arguments import fields_of
+from dynamodb_counters.cli.failures import DONE, FOUND
+from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.show.formats import grid, group_text, stamp
+
+
+@click.command()
+@click.argument("name")
+@click.argument("key", nargs=-1, required=True, metavar="FIELD=VALUE…")
+@click.option("--position", is_flag=True, help="Search the stream's last 24 hours for its records.")
+@shared
+def trace(session: Session, name: str, key: tuple[str, ...], *, position: bool) -> int:
+    """Show in which groups, buckets and thresholds the event NAME with this key counts, or why it does not.
+
+    Groups that count these groups are not shown: `counters explain` shows what those count. Exit code 1: there is no
+    such event.
+    """
+    event = session.find(Event, name)
+    asked = Asked(Aggregate("trace", event, by=event.fields), fields_of(key, event.fields))
+    item, row = _found(session, asked)
+    counts = list(_counts(session, event, row)) if row is not None else []
+    records = list(_records(session, item)) if position and item else []
+    shown = grid("declaration", "group", "adds", "thresholds", "not counted, because")
+    for one in counts:
+        shown.add_row(one["name"], group_text(one["group"]), group_text(one["adds"]), one["thresholds"], one["reason"])
+    told = [f"record {each['sequence']} of {each['shard']}, {each['at']}: {each['state']}" for each in records]
+    session.emit({"event": name, "found": row is not None, "counts": counts, "records": records}, shown)
+    for line in (
+        told if row is not None else [*told, "there is no such event: it never came, was retracted, or expired"]
+    ):
+        session.tell(line)
+    return DONE if row is not None else FOUND
+
+
+def _found(session: Session, asked: Asked) -> tuple[Image | None, Image | None]:
+    """The item that holds the event, and the event; None if it was taken back."""
+    of = Contributing(asked, ONE_TABLE, session.clock())
+    found: tuple[Image | None, Image | None] = None, None
+    for item in reach_of(asked, session.table, None).items(session.table):
+        for row, sign in of.rows(item):
+            if of.lines(row, {PK: item[PK], SK: item[SK]}, None):
+                found = item, row if sign == "+" else None
+    return found
+
+
+def _counts(session: Session, event: Event, row: Image) -> Iterator[dict[str, Any]]:
+    plan, reads = Plan(session.folded), read_control(session.table).reads
+    read = {read_name(base_name(one.name), reads) for one in session.folded if one.source.name == event.name}
+    for name in sorted(read & plan.programs.keys()):
+        layout = plan.programs[name].layout
+        armed = ", ".join(one.name for one in getattr(layout.declaration, "_thresholds", ()))
+        folded = folded_alone(plan, frozenset((name,)), row, session.clock(), Held({}, None, ""))
+        sums = {group: numbers for (counts, group), numbers in sums_of(folded).items() if counts == name}
+        reason = "; ".join(each.reason for each in folded.unfoldable) or ("it is late by now" if folded.late else "")
+        if is_discarded(name, row, stored_marks(row)):
+            reason = "it was discarded from the quarantine"
+        common = {"name": base_name(name), "thresholds": armed}
+        for group, numbers in sums.items():
+            adds = {each: format_number(number) for each, number in numbers.items()}
+            yield {**common, "group": layout.values(group), "adds": adds, "reason": ""}
+        if not sums:
+            yield {**common, "group": {}, "adds": {}, "reason": reason or "`where` leaves it out, or it adds 0"}
+
+
+def _records(session: Session, item: Image) -> Iterator[dict[str, Any]]:
+    """The records of an item, and whether every group has applied each."""
+    stream = feeds_of(session.table, session.client("dynamodbstreams")).stream
+    for shard in stream.shards():
+        applied = applied_by([], {shard.id: list(books(session.table, shard.id))})[shard.id]
+        for record in stream.records(shard.id):
+            if record["dynamodb"]["Keys"] == {PK: item[PK], SK: item[SK]}:
+                sequence, at = sequence_number(record), stamp(created_of(record))
+                state = "counted" if sequence <= applied else "perhaps not counted in every group yet"
+                yield {"shard": shard.id, "sequence": sequence.lstrip("0"), "at": at, "state": state}

@@ -1,0 +1,303 @@
+"""Explanations on a table in memory: the lines of every kind of declaration, what is left out, and what differs."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import (
+    ActiveMembers,
+    Aggregate,
+    Attr,
+    Count,
+    Distinct,
+    Event,
+    Extremes,
+    Hierarchy,
+    InvalidArgumentError,
+    Items,
+    Packed,
+    Percentiles,
+    Sum,
+    TableKeys,
+    Window,
+)
+from dynamodb_counters.testing import counters_in_memory
+from dynamodb_counters.testing._in_memory import CountersInMemory
+
+SALE = Event("sale", key=("shop", "time", "id"), version="revision")
+CLICK = Event(
+    "click", key=("ad", "time", "id"), version="revision", packed=Packed(time="time", bucket=timedelta(minutes=10))
+)
+ORDER = Items("order", pk="CUSTOMER#{customer}", sk="ORDER#{order}")
+SHOPS = Aggregate("shops", SALE, by="shop", sales=Count(), taken=Sum("price"))
+BIG = Aggregate("big", SALE, by="shop", where=Attr("price").ge(10), taken=Sum("price"))
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+def sale(number: int, price: Any = 5, *, shop: str = "a", revision: int = 1, **more: Any) -> dict[str, Any]:
+    at = (NOW - timedelta(minutes=number)).isoformat()
+    return {"shop": shop, "ad": shop, "time": at, "id": f"s{number}", "price": price, "revision": revision, **more}
+
+
+def kinds(lines: Iterable[Any]) -> Counter[str]:
+    return Counter(line.kind for line in lines)
+
+
+def adds_up(counters: CountersInMemory, declaration: Any, values: dict[str, str], **more: Any) -> dict[str, Any]:
+    """What a group counts, once its lines were found to add up to it without a difference."""
+    found = counters.explain(declaration, values, scan=True, **more)
+    sums: Counter[str] = Counter()
+    for line in found.lines():
+        sums.update(dict(line.adds))
+    assert {name: number for name, number in sums.items() if number} == found.numbers
+    assert not found.difference, found.rest
+    return dict(found.numbers)
+
+
+def test_the_lines_of_a_group_are_its_events_by_key_and_add_up_to_it() -> None:
+    with counters_in_memory([SHOPS], now=NOW) as counters:
+        counters.accept_many(SALE, [sale(2, 7), sale(1, 5), sale(3, 1, shop="b")])
+        found = counters.explain(SHOPS, shop="a")
+        assert found.numbers == {"sales": 2, "taken": 12}
+        assert [(line.key["id"], dict(line.adds)) for line in found.lines()] == [
+            ("s2", {"sales": 1, "taken": 7}),
+            ("s1", {"sales": 1, "taken": 5}),
+        ]
+        [(_, record)] = found.position.items()
+        assert record.isdecimal()
+
+
+def test_increments_resets_and_erased_events_are_a_line_of_their_own() -> None:
+    with counters_in_memory([SHOPS], now=NOW) as counters:
+        counters.accept_many(SALE, [sale(1), sale(2)])
+        counters.reset(SHOPS, shop="a")
+        counters.increment(SHOPS, shop="a", amount={"sales": 3, "taken": 4})
+        counters.erase(SALE, {"shop": "a", "id": "s1"}, counts="keep")
+        found = counters.explain(SHOPS, shop="a")
+        assert found.numbers == {"sales": 3, "taken": 4}
+        assert kinds(found.lines()) == {"counted": 1, "tally": 1}
+        assert [dict(line.adds) for line in found.rest] == [{"sales": 2, "taken": -1}]
+
+
+@pytest.mark.parametrize("amount", [-3, 2])
+def test_a_group_that_was_changed_by_hand_shows_exactly_that_as_a_difference(amount: int) -> None:
+    with counters_in_memory([SHOPS], now=NOW) as counters:
+        counters.accept_many(SALE, [sale(1), sale(2)])
+        [place] = [item for item in counters._tables[0].items() if item.get("_type") == {"S": "shops"}]
+        counters.client.update_item(
+            TableName=counters.table_name,
+            Key={name: place[name] for name in ("pk", "sk")},
+            UpdateExpression="ADD sales :amount",
+            ExpressionAttributeValues={":amount": {"N": str(amount)}},
+        )
+        found = counters.explain(SHOPS, shop="a")
+        assert found.difference == {"sales": amount}
+        assert found.numbers["sales"] == 2 + amount
+        assert [line.reason for line in found.rest] == ["nothing explains it: verify, and repair"]
+
+
+def test_a_retracted_event_is_no_line_and_a_replaced_one_is_its_latest_version() -> None:
+    with counters_in_memory([SHOPS], now=NOW) as counters:
+        counters.accept_many(SALE, [sale(1), sale(2)])
+        counters.accept(SALE, sale(2, 9, revision=2))
+        counters.retract(SALE, sale(1))
+        assert [dict(line.adds) for line in counters.explain(SHOPS, shop="a").lines()] == [{"sales": 1, "taken": 9}]
+
+
+def test_rows_of_packed_events_that_were_taken_back_stand_with_what_took_them_back() -> None:
+    clicks = Aggregate("clicks", CLICK, by="ad", clicks=Count(), paid=Sum("price"))
+    with counters_in_memory([clicks], now=NOW) as counters:
+        counters.accept_many(CLICK, [sale(1), sale(2), sale(11), sale(1, shop="b")])
+        counters.accept(CLICK, sale(2, 9, revision=2))
+        counters.retract(CLICK, sale(11))
+        counters.retract(CLICK, sale(30))
+        found = counters.explain(clicks, ad="a")
+        assert found.numbers == {"clicks": 2, "paid": 14}
+        assert kinds(found.lines()) == {"counted": 4, "taken back": 2, "left out": 1}
+        assert {line.reason for line in found.lines()} == {
+            "",
+            "it was retracted, or a later version has replaced it",
+            "it was retracted before it came",
+        }
+
+
+def test_what_where_leaves_out_and_what_waits_in_the_quarantine_is_told_with_the_reason() -> None:
+    pace = Window("pace", SALE, by="shop", time="time", retention=timedelta(days=3))
+    with counters_in_memory([BIG, pace], now=NOW, quarantine="keep") as counters:
+        counters.accept(SALE, sale(-60))
+        counters.accept_many(SALE, [sale(1), sale(2, 10), sale(3, "free")])
+        lines = {line.key["id"]: line for line in counters.explain(BIG, shop="a").lines()}
+        assert {name: (line.kind, line.reason) for name, line in lines.items()} == {
+            "s1": ("left out", "the declaration's `where` leaves it out"),
+            "s2": ("counted", ""),
+            "s3": ("left out", "the declaration's `where` leaves it out"),
+            "s-60": ("left out", "the declaration's `where` leaves it out"),
+        }
+        found = counters.explain(pace, shop="a", start=NOW - timedelta(hours=1), end=NOW + timedelta(hours=2))
+        assert found.numbers == {"total": 3}
+        assert kinds(found.lines()) == {"counted": 4, "waiting": 1}
+        [waits] = [line for line in found.lines() if line.kind == "waiting"]
+        assert dict(waits.adds) == {"total": -1}
+        assert "in the future" in waits.reason
+
+
+def test_an_event_that_cannot_be_counted_is_left_out_with_the_reason() -> None:
+    with counters_in_memory([SHOPS], now=NOW, quarantine="keep") as counters:
+        counters.accept_many(SALE, [sale(1), sale(2, "free")])
+        [_, other] = sorted(counters.explain(SHOPS, shop="a").lines(), key=lambda line: line.kind)
+        assert (other.kind, other.key["id"], dict(other.adds)) == ("left out", "s2", {})
+        assert "attribute 'price' is not a number" in other.reason
+
+
+EVERYTHING: list[Any] = [
+    SHOPS,
+    Window("pace", SALE, by="shop", time="time", retention=timedelta(days=3)),
+    Distinct("buyers", SALE, by="shop", member="buyer", pages=True),
+    Hierarchy("level", SALE, by=("shop", "buyer"), n=Count(), taken=Sum("price")),
+    Percentiles("prices", SALE, by="shop", attribute="price"),
+    Extremes("ends", SALE, by="shop", attribute="price"),
+    ActiveMembers("active", SALE, by="shop", member="buyer", time="time", longest=timedelta(days=3)),
+    Aggregate("days", SALE, by=("shop", "time:day"), n=Count()),
+    Aggregate("site", SHOPS, most=Sum("taken"), shops=Count()),
+    Aggregate("tags", SALE, by="tags[]", n=Count(), pages=True),
+]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_every_kind_of_declaration_adds_up_whatever_has_happened(seed: int) -> None:
+    draw = random.Random(seed)
+    with counters_in_memory(EVERYTHING, now=NOW, seed=seed) as counters:
+        for _ in range(40):
+            number, shop = draw.randrange(12), draw.choice("ab")
+            one = sale(number, draw.randint(1, 40), shop=shop, revision=draw.randint(1, 5))
+            one |= {"buyer": draw.choice("xyz"), "tags": draw.sample(["r", "g", "b"], draw.randint(0, 3))}
+            act = draw.random()
+            if act < 0.7:
+                counters.accept(SALE, one)
+            elif act < 0.8:
+                counters.record_once(SALE, one, [SHOPS])
+            elif act < 0.9:
+                counters.retract(SALE, one)
+            else:
+                counters.increment(SHOPS, shop=shop, amount={"sales": 1, "taken": 2})
+        for declaration in EVERYTHING:
+            compare(counters, declaration.level("buyer") if isinstance(declaration, Hierarchy) else declaration)
+
+
+def compare(counters: CountersInMemory, declaration: Any) -> None:
+    """Every group adds up, to what is read of it."""
+    span = {"start": NOW - timedelta(hours=1), "end": NOW + timedelta(minutes=1)}
+    for shop in "ab":
+        fields = getattr(declaration, "fields", ("shop",))
+        values = {"shop": shop} if "shop" in fields else {"tags[]": "r"} if declaration.name == "tags" else {}
+        numbers = adds_up(counters, declaration, values, **(span if isinstance(declaration, Window) else {}))
+        if declaration is SHOPS:
+            assert numbers == {name: n for name, n in counters.get(SHOPS, shop=shop).measures.items() if n}
+        elif isinstance(declaration, Window):
+            count = counters.window(declaration, shop=shop).between(span["start"], span["end"]).count
+            assert numbers.get("total", 0) == count
+        elif isinstance(declaration, Distinct):
+            assert numbers.get("distinct", 0) == counters.get(declaration, shop=shop)["distinct"]
+        elif isinstance(declaration, Percentiles):
+            assert sum(numbers.values()) == counters.distribution(declaration, shop=shop).count
+
+
+def test_items_of_a_source_table_are_explained_by_their_keys() -> None:
+    orders = Items("order", pk="{customer}", sk="{order}", keys=TableKeys("owner", "range"))
+    spent = Aggregate("spent", orders, by="customer", spent=Sum("price"))
+    with counters_in_memory([spent], now=NOW) as counters:
+        counters.table.put_item(Item={"owner": "ann", "range": "1", "price": 5})
+        counters.table.put_item(Item={"owner": "ann", "range": "2", "price": 6})
+        counters.table.put_item(Item={"owner": "bob", "range": "1", "price": 7})
+        assert adds_up(counters, spent, {"customer": "ann"}) == {"spent": 11}
+        keys = [dict(line.key) for line in counters.explain(spent, customer="ann", scan=True).lines()]
+        assert keys == [{"owner": "ann", "range": "1"}, {"owner": "ann", "range": "2"}]
+
+
+def test_a_scan_is_refused_with_its_price_unless_it_is_asked_for() -> None:
+    site = Aggregate("site", SALE, taken=Sum("price"))
+    with counters_in_memory([site, SHOPS], now=NOW) as counters:
+        counters.accept(SALE, sale(1))
+        with pytest.raises(InvalidArgumentError, match="expected True, for a Scan that takes 1 read units"):
+            counters.explain(site)
+        assert counters.explain(site, scan=True).numbers == {"taken": 5}
+        assert counters.explain(SHOPS, shop="a").numbers == {"sales": 1, "taken": 5}
+
+
+def test_events_of_other_partitions_are_not_read() -> None:
+    with counters_in_memory([SHOPS], now=NOW) as counters:
+        counters.accept_many(SALE, [sale(number, shop="b") for number in range(50)])
+        counters.accept(SALE, sale(1))
+        queried = list[Any]()
+        asked = counters._memory.query
+
+        def query(**request: Any) -> Any:
+            answer = asked(**request)
+            queried.extend(item for item in answer["Items"] if item.get("_type") == {"S": "sale"})
+            return answer
+
+        counters._memory.query = query  # type: ignore[method-assign]
+        assert counters.explain(SHOPS, shop="a").numbers == {"sales": 1, "taken": 5}
+        assert len(queried) == 1
+
+
+def test_only_declarations_with_groups_are_explained() -> None:
+    level = Hierarchy("level", SALE, by=("shop", "id"), n=Count())
+    with counters_in_memory([level], now=NOW) as counters:
+        for refused in (level, SALE, "level"):
+            with pytest.raises(InvalidArgumentError, match="expected an Aggregate, Window, Distinct"):
+                counters.explain(refused, shop="a")  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgumentError, match="values for shop"):
+            counters.explain(level.level("id"))
+
+
+def program() -> str:
+    page = (Path(__file__).parents[3] / "docs" / "explain.md").read_text(encoding="utf-8")
+    [found] = re.findall(r"```python\n(import hashlib.*?)```", page, re.DOTALL)
+    return str(found)
+
+
+def test_the_program_of_the_docs_recomputes_the_sum_from_the_file_and_finds_a_change(tmp_path: Path) -> None:
+    with counters_in_memory([SHOPS], now=NOW) as counters:
+        counters.accept_many(SALE, [sale(number, Decimal("0.1") * number) for number in range(1, 9)])
+        counters.increment(SHOPS, shop="a", amount={"sales": 3, "taken": 4})
+        lines = list(counters.explain(SHOPS, shop="a").file())
+        assert lines == list(counters.explain(SHOPS, shop="a").file())
+    checked = tmp_path / "check.py"
+    checked.write_text(program(), encoding="utf-8")
+    assert len(program().splitlines()) <= 10
+
+    def check(text: str) -> subprocess.CompletedProcess[str]:
+        path = tmp_path / "acme.jsonl"
+        path.write_bytes(text.encode())
+        return subprocess.run([sys.executable, checked, path], capture_output=True, text=True, check=False)
+
+    good = check("".join(lines))
+    assert (good.returncode, good.stdout) == (0, "{'sales': '11', 'taken': '7.6'} is right\n"), good.stderr
+    assert check("".join(lines[1:])).returncode
+    assert check("".join(lines).replace("0.8", "0.9")).returncode
+
+
+def test_a_csv_file_has_the_same_lines_and_ends_in_the_sum() -> None:
+    with counters_in_memory([SHOPS], now=NOW) as counters:
+        counters.accept(SALE, sale(1))
+        head, line, end = counters.explain(SHOPS, shop="a").file("csv")
+        assert head == "kind,time,source,key,group,reason,adds\n"
+        assert line.startswith('counted,,sale,"{""id"":""s1""')
+        assert end.startswith("sum,,,")
+        assert json.loads(next(iter(list(counters.explain(SHOPS, shop="a").file())[-1:])))["adds"] == {
+            "sales": "1",
+            "taken": "5",
+        }
