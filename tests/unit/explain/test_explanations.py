@@ -136,18 +136,19 @@ def test_rows_of_packed_events_that_were_taken_back_stand_with_what_took_them_ba
 def test_what_where_leaves_out_and_what_waits_in_the_quarantine_is_told_with_the_reason() -> None:
     pace = Window("pace", SALE, by="shop", time="time", retention=timedelta(days=3))
     with counters_in_memory([BIG, pace], now=NOW, quarantine="keep") as counters:
-        counters.accept(SALE, sale(-60))
-        counters.accept_many(SALE, [sale(1), sale(2, 10), sale(3, "free")])
+        counters.accept(SALE, sale(-20))
+        counters.accept_many(SALE, [sale(1), sale(2, 10), sale(3, "free"), sale(0, 10)])
         lines = {line.key["id"]: line for line in counters.explain(BIG, shop="a").lines()}
         assert {name: (line.kind, line.reason) for name, line in lines.items()} == {
             "s1": ("left out", "the declaration's `where` leaves it out"),
             "s2": ("counted", ""),
+            "s0": ("counted", ""),
             "s3": ("left out", "the declaration's `where` leaves it out"),
-            "s-60": ("left out", "the declaration's `where` leaves it out"),
+            "s-20": ("left out", "the declaration's `where` leaves it out"),
         }
         found = counters.explain(pace, shop="a", start=NOW - timedelta(hours=1), end=NOW + timedelta(hours=2))
-        assert found.numbers == {"total": 3}
-        assert kinds(found.lines()) == {"counted": 4, "waiting": 1}
+        assert found.numbers == {"total": 4}
+        assert kinds(found.lines()) == {"counted": 5, "waiting": 1}
         [waits] = [line for line in found.lines() if line.kind == "waiting"]
         assert dict(waits.adds) == {"total": -1}
         assert "in the future" in waits.reason
