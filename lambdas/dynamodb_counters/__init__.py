@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from dynamodb_counters._declarations.table_keys import TableKeys as TableKeys
     from dynamodb_counters._erase.eraser import Erased as Erased
     from dynamodb_counters._evaluate import evaluate as evaluate
+    from dynamodb_counters._explain.lines import Explanation as Explanation
+    from dynamodb_counters._explain.lines import Line as Line
     from dynamodb_counters._items.conditions import Attr as Attr
     from dynamodb_counters._items.conditions import Condition as Condition
     from dynamodb_counters._quarantine.quarantine_items import Quarantined as Quarantined
@@ -69,6 +71,7 @@ _NAMES = {
     "_declarations.groups": "Group",
     "_declarations.table_keys": "TableKeys",
     "_erase.eraser": "Erased",
+    "_explain.lines": "Explanation Line",
     "_evaluate": "evaluate",
     "_items.conditions": "Attr Condition",
     "_reads.active_reads": "ActiveReader Growth",

@@ -341,7 +341,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         Parameters
         ----------
         declaration : Aggregate, Window, Distinct, Percentiles, Extremes or ActiveMembers
-            Of a `Hierarchy`, one of its levels. What counts groups is explained by groups: explain these in turn.
+            A `Hierarchy` is explained by its levels. Aggregates over groups are explained by these, in turn.
         values, **fields
             The group, as in `get`; without some of its fields, all groups of the partition.
         start, end : datetime, optional

@@ -121,7 +121,7 @@ class Explaining:
         engine.note(features.EXPLAINED, [declaration.name])
 
     def _expected(self, truth: Truth, made: Explainer, group: Group) -> Parts:
-        """What neither items nor tallies show of a group at its position: what was spoiled, or has expired."""
+        """The part of a group that neither items nor tallies show at its position: it was spoiled, or has expired."""
         declaration = made.asked.declaration
         spoiled = self._engine.ledger.spoiled.get((declaration.name, group), {})
         parts = {name: number for name, number in spoiled.items() if name != SCORE}

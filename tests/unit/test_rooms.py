@@ -32,6 +32,7 @@ _ROOMS = {
         _control
         _writes _commit _reads
         _backfill _recovery _erase
+        _explain
         _counters _evaluate
         _dev
         _http

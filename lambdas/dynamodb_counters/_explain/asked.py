@@ -50,7 +50,7 @@ class Asked:
     interval: Interval | None = None
     layout: ItemLayout = field(init=False)
     spans: Mapping[tuple[str, int], Span] = field(init=False)
-    """Of a window: which part of which bucket counts a moment."""
+    """For a window, which part of which bucket counts a moment."""
 
     def __post_init__(self) -> None:
         declared, spans = self.declaration, list[Span]()

@@ -1,4 +1,4 @@
-"""What images contribute to the groups that are asked for, line by line, folded as the aggregator folds them. Pure."""
+"""Contributions of images to the groups that are asked for, line by line, folded as the aggregator folds them. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Contributing:
     def __init__(self, asked: Asked, origins: Origins, now: float) -> None:
         self.asked, self._origins, self._now, declared = asked, origins, now, asked.declaration
         self._names = frozenset((declared.name,))
-        # What was early waits in the quarantine; nothing shows what was late.
+        # An early event waits in the quarantine; nothing shows a late one.
         self._plan = _plan(_timeless(declared))
         self._probes = [(_NOTHING, _plan(_counting(declared)))]
         if declared.where is not None:
@@ -58,7 +58,7 @@ class Contributing:
         self._find_time = reader(time) if time else lambda _: None
 
     def lines(self, image: Image, keys: Image, is_foreign: bool | None, marks: Iterable[str] = ()) -> Found:
-        """Of an item; `marks` are those that a change puts on it."""
+        """Lines of an item; `marks` are those that a change puts on it."""
         found: Found = {}
         if not self._plan.sources(image, is_foreign=is_foreign):
             return found
@@ -79,7 +79,7 @@ class Contributing:
         return found
 
     def waiting(self, entry: Image) -> Found:
-        """What an entry of the quarantine would add, taken away."""
+        """Lines that take away an entry of the quarantine: it would add so much."""
         try:
             folded = fold(self._plan, [held_by(entry, inserted({}, self._now), self._origins)])
         except UNREADABLE:
@@ -93,7 +93,7 @@ class Contributing:
         }
 
     def rows(self, image: Image) -> Iterator[tuple[Image, str]]:
-        """What an item holds, each with the sign of a chunk's row."""
+        """The rows of an item, each with the sign of a chunk's row."""
         if image.get(TYPE, {}).get("S") == self._source.name + PACK_SUFFIX:
             for row in decode_chunk(image[CHUNK]).all_rows():
                 yield {**row.values, TYPE: {"S": self._source.name}}, row.sign
@@ -129,7 +129,7 @@ class Contributing:
         return Line(kind, adds, base_name(self._source.name), group=self.named(group), **about)
 
     def named(self, group: GroupKey) -> dict[str, str]:
-        """What distinguishes a group from others that are asked for."""
+        """The values that distinguish a group from others that are asked for."""
         values = self.asked.layout.values(group)
         return {name: text for name, text in values.items() if name not in self.asked.texts}
 

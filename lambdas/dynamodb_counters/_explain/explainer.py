@@ -95,8 +95,8 @@ class Explainer:
                 break
             self.table.sleep(2**again)
         interval, named = self.asked.interval, {"values": dict(self.asked.texts)}
-        told = {} if interval is None else {"span": [utc(one).isoformat() for one in (interval.start, interval.end)]}
-        about = {"explains": base_name(self.asked.declaration.name), **named, **told}
+        span = {} if interval is None else {"span": [utc(one).isoformat() for one in (interval.start, interval.end)]}
+        about = {"explains": base_name(self.asked.declaration.name), **named, **span}
         with localcontext(EXACT):
             numbers = added(self.asked.counted(group, self._number(group)) for group in self._items)
         return Explanation(about, numbers, self._position(), rest, self._store)
@@ -187,7 +187,7 @@ class Explainer:
         return self._applied[group].get(shard, unknown)
 
     def _position_of(self, items: list[Image]) -> dict[str, str]:
-        # Of a shard that has begun since, no watermark is pruned yet.
+        # No watermark is pruned yet of a shard that has begun since.
         applied = applied_by(items, {shard: [(shard, Checkpoint())] for shard in self._parents} | self._books)
         only = applied.pop(ONLY_SHARD, "")
         applied |= {shard: through or only for shard, through in applied.items()}
@@ -217,7 +217,7 @@ class Explainer:
         now = self.asked.read(self.table)
         return any(now.get(group, []) != items for group, items in self._items.items())
 
-    # What lines of items do not show
+    # Lines that no item shows
 
     def _rest(self) -> Iterator[Line]:
         """The tally of each group, and how it differs from what all lines add up to."""
@@ -256,7 +256,7 @@ class Explainer:
             yield next((reason for reason, holds in reasons.items() if reason and holds), _UNEXPLAINED), numbers
 
     def _number(self, group: GroupKey) -> dict[str, Number]:
-        """What its items hold."""
+        """The numbers that its items hold."""
         items = self._items[group]
         found = added((counted(self.asked.declaration, group, items), *map(tally_of, items)))
         return {name: number for name, number in found.items() if name != SCORE}

@@ -32,9 +32,9 @@ class Line:
     ----------
     kind : {"counted", "taken back", "waiting", "left out", "tally", "difference"}
         An event, item or group that counts; a row of a chunk that takes back another one; an entry of the quarantine,
-        which the number lacks; what is not in the number; a group's tally; what nothing shows.
+        which the number lacks; an item that is not in the number; a group's tally; a rest that nothing shows.
     adds : mapping of str to int or Decimal
-        What it adds to the number, by measure.
+        How much it adds to the number, by measure.
     source, key, time, group : str or mapping of str to str
         The declaration it is of, what identifies it there, when it happened, and which of several groups it is in.
     reason : str
@@ -92,7 +92,7 @@ class Explanation:
     Parameters
     ----------
     numbers : mapping of str to int or Decimal
-        What the groups count, by measure; of a window, ``total``.
+        The groups' sums, by measure; of a window, ``total``.
     position : mapping of str to str
         By shard of the stream, the last record that the groups have applied, or ``end``.
     rest : list of Line

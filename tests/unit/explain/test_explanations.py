@@ -56,7 +56,7 @@ def kinds(lines: Iterable[Any]) -> Counter[str]:
 
 
 def adds_up(counters: CountersInMemory, declaration: Any, values: dict[str, str], **more: Any) -> dict[str, Any]:
-    """What a group counts, once its lines were found to add up to it without a difference."""
+    """The numbers of a group, once its lines were found to add up to it without a difference."""
     found = counters.explain(declaration, values, scan=True, **more)
     sums: Counter[str] = Counter()
     for line in found.lines():
@@ -133,7 +133,7 @@ def test_rows_of_packed_events_that_were_taken_back_stand_with_what_took_them_ba
         }
 
 
-def test_what_where_leaves_out_and_what_waits_in_the_quarantine_is_told_with_the_reason() -> None:
+def test_events_that_where_leaves_out_or_that_wait_in_the_quarantine_have_their_reasons() -> None:
     pace = Window("pace", SALE, by="shop", time="time", retention=timedelta(days=3))
     with counters_in_memory([BIG, pace], now=NOW, quarantine="keep") as counters:
         counters.accept(SALE, sale(-20))

@@ -67,6 +67,6 @@ def _shown(found: Explanation, listed: list[Any]) -> Lines:
         shown.add_row(line.kind, key, line.time, group_text(line.adds), line.reason)
     for line in found.lines():
         kinds[line.kind] += 1
-    told = ", ".join(f"{number(count)} {kind}" for kind, count in kinds.items())
+    parts = ", ".join(f"{number(count)} {kind}" for kind, count in kinds.items())
     position = ", ".join(f"{shard} {at}" for shard, at in found.position.items())
-    return Lines(shown, f"{group_text(found.numbers) or 0}: {told or 'nothing'}", f"at {position or 'the beginning'}")
+    return Lines(shown, f"{group_text(found.numbers) or 0}: {parts or 'nothing'}", f"at {position or 'the beginning'}")
