@@ -64,6 +64,8 @@ CASES = {
     "series": Case(("pace", GROUP, "--last", "1h")),
     "top": Case(("pages",)),
     "events": Case(("view", GROUP, "--limit", "1")),
+    "explain": Case(("pages", GROUP)),
+    "trace": Case(("view", GROUP, "time=2026-11-19T23:30:00Z", "client=c"), prints=False),
     "limit": Case(("pages", GROUP), prints=False),
     "rehearse": Case(("declared", "--yes")),
     "thresholds": Case(("busy",)),
