@@ -22,6 +22,7 @@ from demo.cli_examples.blog import DECLARED, VIEW, Blog
 from demo.cli_examples.shards import RESTORED
 from dynamodb_counters import Aggregate, Attr, Count
 from dynamodb_counters._backfill.repair import Difference
+from dynamodb_counters._backfill.wiring import feeds_of
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._dev import cdk
 from dynamodb_counters._dev.deployed import Deployed, Function
@@ -29,6 +30,7 @@ from dynamodb_counters._dev.emulator import Emulator
 from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.cli import main
 from dynamodb_counters.cli.commands import dev
+from dynamodb_counters.cli.commands import explain as explaining
 from dynamodb_counters.cli.commands import rehearse as rehearsing
 from dynamodb_counters.cli.commands import verify as verifying
 from dynamodb_counters.cli.failures import FAULT
@@ -189,6 +191,12 @@ def _rehearsal(monkeypatch: pytest.MonkeyPatch) -> None:
     over = SimpleNamespace(largest=[found], begin=0.0, **told)
     monkeypatch.setattr(rehearsing, "runner_of", lambda *_, **__: over)
     monkeypatch.setattr(rehearsing, "work_off", lambda *_: Worked(TEXT))
+
+
+@pytest.fixture(autouse=True)
+def _stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For `counters explain`: nothing is on its way to the stream."""
+    monkeypatch.setattr(explaining, "feeds_of", lambda *given: feeds_of(*given)._replace(clocks=0.0))
 
 
 def perform(blog: Blog, name: str, *options: str, terminal: bool = False) -> Done:
