@@ -73,7 +73,12 @@ def test_a_window_is_explained_over_a_span(counters: CountersInMemory) -> None:
 
 def test_a_scan_is_priced_and_asked_for(counters: CountersInMemory) -> None:
     asked = list[str]()
-    refused = ask(counters, "explain", "site", answer=lambda question: bool(asked.append(question)))
+
+    def refuse(question: str) -> bool:
+        asked.append(question)
+        return False
+
+    refused = ask(counters, "explain", "site", answer=refuse)
     assert (refused.code, asked) == (1, ["Read the whole table?"])
     assert "a Scan of the table, " in refused.err
     assert "read units ($0.00)" in refused.err
