@@ -172,6 +172,16 @@ BACKFILL: Final = r"""
 + if (number > 0
 ? test_verdicts.py::test_a_group_that_is_gone_has_lost_all_there_is
 
+== _backfill/held.py
+* a verification knows positions by checkpoints only
+- applied_through for _, checkpoint in those), *found])
++ applied_through for _, checkpoint in those)])
+? test_backfill.py::test_a_count_that_is_right_has_no_differences_while_traffic_flows
+* a verification knows positions by watermarks only
+- max([*(checkpoint.applied_through for _, checkpoint in those), *found])
++ max(["", *found])
+? test_run_guards.py::test_records_that_a_checkpoint_covers_need_no_watermark
+
 == _backfill/verification.py
 * the best value that is lost is not missed
 - return best is not None and layout.only(best, key[SK]) == best
@@ -184,14 +194,6 @@ BACKFILL: Final = r"""
 * a verification does not ask for gaps in its log
 -         self._require_no_gap(state)
 ? test_backfill.py::test_a_run_is_void_that_lacks_records_which_lambda_gave_up_on
-* a verification knows positions by checkpoints only
-- return max([checkpoint, *(
-+ return checkpoint if True else max([checkpoint, *(
-? test_backfill.py::test_a_count_that_is_right_has_no_differences_while_traffic_flows
-* a verification knows positions by watermarks only
-- return max([checkpoint, *(
-+ return max(["", *(
-? test_run_guards.py::test_records_that_a_checkpoint_covers_need_no_watermark
 * a verification takes what is logged for counted
 - elif change.sequence > held[ref].applied.get(shard, ""):
 + elif False:
@@ -237,7 +239,7 @@ BACKFILL: Final = r"""
 
 == _backfill/wiring.py
 * a run begins at once on AWS, too
-- if EMULATOR_HEADER in described.get("ResponseMetadata", {}).get("HTTPHeaders", {}):
-+ if True:
+- is_emulated = EMULATOR_HEADER in described.get("ResponseMetadata", {}).get("HTTPHeaders", {})
++ is_emulated = True
 ? test_alone_in_emulator.py::test_where_no_answer_says_so_a_run_waits_for_other_processes
 """
