@@ -46,7 +46,7 @@ def explain(
     explainer = make_explainer(session.table, feeds, declared, values, ends)
     units, queries = explainer.reach.units, len(explainer.reach.ranges)
     dollars = f"{units:,} read units (${units * PRICES.of('dynamodb.read_unit'):.2f})"
-    session.tell(f"{queries:,} Queries, a read unit per 4 KB" if queries else f"a Scan of the table, {dollars}")
+    session.tell(f"Queries: {queries:,}, at a read unit per 4 KB" if queries else f"a Scan of the table, {dollars}")
     if not queries and not session.confirm("Read the whole table?", yes=yes):
         return FOUND
     found = explainer.explained()

@@ -53,7 +53,7 @@ def ask(counters: CountersInMemory, *arguments: str, **more: Any) -> Done:
 
 def test_a_group_is_explained_by_its_events_and_its_tally(counters: CountersInMemory) -> None:
     done = ask(counters, "explain", "usage", *NOVEMBER, "--json")
-    assert (done.code, done.err) == (0, "1 Queries, a read unit per 4 KB\n")
+    assert (done.code, done.err) == (0, "Queries: 1, at a read unit per 4 KB\n")
     assert done.document["adds"] == {"calls": "5", "cost": "3"}
     assert [line["kind"] for line in done.document["lines"]] == ["counted"] * 3 + ["tally"]
     assert done.document["key"]["values"] == {"customer": "a", "at:month": "2026-11"}
