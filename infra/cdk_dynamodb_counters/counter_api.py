@@ -44,9 +44,16 @@ from dynamodb_counters._declarations import (
     flatten,
 )
 from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._declarations.generations import root_of
 from dynamodb_counters._declarations.kinds import group_fields, read_by
 from dynamodb_counters._declarations.thresholds import watched
-from dynamodb_counters._http.parameters import OPTIONS, RESERVED, RESERVED_OF_EVENTS, RESERVED_OF_WINDOWS
+from dynamodb_counters._http.parameters import (
+    OPTIONS,
+    RESERVED,
+    RESERVED_OF_EVENTS,
+    RESERVED_OF_WINDOWS,
+    explained_by,
+)
 from dynamodb_counters.errors import InvalidArgumentError
 
 _GET: Final = apigateway.HttpMethod.GET
@@ -73,6 +80,9 @@ class CounterApi(Observed, HttpMetrics):
     limits : sequence of Aggregate or Distinct, optional
         Which of `shown` have groups whose limits callers with IAM permission may set, whatever the `authorizer`; none
         with `tenant`. Default: none.
+    explained : sequence of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes, optional
+        Which of `shown` can be explained to those who may read them, by the events that make a number. They count
+        events; a group's fields are in the key of these or, packed, among their tenants. Default: none.
     authorizer : IHttpRouteAuthorizer, optional
         Who may read, and change quotas. ``HttpNoneAuthorizer()`` makes the API public. Default: callers with IAM
         permission.
@@ -118,6 +128,7 @@ class CounterApi(Observed, HttpMetrics):
         events: Sequence[Event] = (),
         quotas: Sequence[Quota] = (),
         limits: Sequence[Aggregate | Distinct] = (),
+        explained: Sequence[Declarable] = (),
         authorizer: apigateway.IHttpRouteAuthorizer | None = None,
         tenant: Mapping[str, str] | None = None,
         page: LivePage | None = None,
@@ -145,6 +156,7 @@ class CounterApi(Observed, HttpMetrics):
         require_served(bound, (*declarations, *readable, *changeable))
         limited = _require_limits(limits, declarations, bound)
         _require_page(page, authorizer, declarations)
+        explains = _require_explained(explained, declarations)
         require_duration("cache_age", cache_age, Duration.seconds(0), Duration.days(1))
         require_origins("allow_origins", allow_origins)
         require_integer("throttle_rate", throttle_rate, 1, 10_000)
@@ -189,16 +201,16 @@ class CounterApi(Observed, HttpMetrics):
             environment["EVENTS"] = encode(readable, attributes=True)
         if changeable:
             environment["QUOTAS"] = encode(changeable)
-        if limited:
-            environment["LIMITS"] = json.dumps(limited, separators=(",", ":"))
+        named = {"LIMITS": limited, "EXPLAINED": explains}
+        environment |= {name: json.dumps(names, separators=(",", ":")) for name, names in named.items() if names}
         if page is not None:
-            environment["PAGE"] = page._settings
+            environment["PAGE"] = page._settings(explains)
         role = build_role(self, "Role", "Reads a table's counts")
         table.grant_read(role)
-        if changeable:
-            table.grant_leases(role)
-        if limited:
-            table.grant_limits(role)
+        granted = ((changeable, table.grant_leases), (limited, table.grant_limits), (explains, table.grant_explain))
+        for wanted, grant_to in granted:
+            if wanted:
+                grant_to(role)
         acknowledge_resource(role, "Only the indexes of this table.", f"{table.table_arn}/index/*")
         self._function = build_function(
             self,
@@ -326,6 +338,22 @@ def _require_limits(limits: object, shown: Sequence[Declaration], tenant: Mappin
         allowed = "none with tenant: a customer sets no limit, its own included; give operators another CounterApi"
         raise InvalidArgumentError("limits", names, allowed)
     return sorted(names)
+
+
+def _require_explained(explained: object, shown: Sequence[Declaration]) -> list[str]:
+    names: list[str] = []
+    for each in _require_shown(
+        require_sequence("explained", explained, "declarations in shown"), is_empty_allowed=True
+    ):
+        if each not in shown:
+            raise InvalidArgumentError("explained", each.name, "declarations listed in shown, each only once")
+        if not isinstance(root_of(each), Event):
+            raise InvalidArgumentError("explained", each.name, "declarations that count events")
+        if taken := {*OPTIONS[explained_by(each)]} & {*group_fields(each)}:
+            allowed = f"fields other than {', '.join(OPTIONS[explained_by(each)])}, which are request parameters"
+            raise InvalidArgumentError("explained", f"{each.name}.{min(taken)}", allowed)
+        names.append(each.name)
+    return names
 
 
 def _require_page(

@@ -359,8 +359,8 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         feeds = self._feeds(streams)
         return make_explainer(self._table, feeds, declaration, given(values, fields), (start, end)).explained(scan=scan)
 
-    def _feeds(self, streams: DynamoDBStreamsClient | None) -> Feeds:
-        return feeds_of(self._table, streams or make_service_client("dynamodbstreams"))
+    def _feeds(self, streams: DynamoDBStreamsClient | None, *, quick: bool = False) -> Feeds:
+        return feeds_of(self._table, streams or make_service_client("dynamodbstreams"), quick=quick)
 
     def limit(self, aggregate: Aggregate | Distinct, values: Given = None, /, **fields: object) -> Number | None:
         """Return a group's limit, None if it has none; strongly consistent.

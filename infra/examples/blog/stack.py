@@ -51,6 +51,7 @@ class BlogStack(Stack):
             table=counters,
             shown=[VIEWS, SITE, ROLLING, ACTIVE],
             limits=[SITE],
+            explained=[ROLLING],
             authorizer=HttpNoneAuthorizer(),
             page=page,
         )

@@ -6,6 +6,7 @@ from the position on: the first change after it shows what an item had contribut
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -36,6 +37,7 @@ from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._items.discard_marks import stored_marks
 from dynamodb_counters._items.escaping import key_text
+from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SCORE, SK, VERSION
 from dynamodb_counters._quarantine.quarantine_items import RECORD, STATE, WAITING, redriven_item
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
@@ -70,6 +72,8 @@ class Explainer:
     asked: Asked
     reach: Reach
     whole: bool = True
+    most: float = math.inf
+    """Bytes of the source's items that may be read."""
     _books: dict[str, Books] = field(init=False)
     _items: dict[GroupKey, list[Image]] = field(init=False)
     _applied: dict[GroupKey, dict[str, str]] = field(init=False)
@@ -86,10 +90,14 @@ class Explainer:
         for again in range(_AGAIN):
             read_at = self._read()
             rest = self._read_tail()
-            left = read_at + self.feeds.clocks - self.table.clock()
-            if left > 0 and any(line.kind == "difference" for line in rest):
-                # By then, the stream has all that was written before it was read.
-                self.table.sleep(left)
+            pause = 1.0
+            while any(line.kind == "difference" for line in rest):
+                # By the end, the stream has all that was written before it was read.
+                left = read_at + self.feeds.clocks - self.table.clock()
+                if left <= 0:
+                    break
+                self.table.sleep(min(left, pause))
+                pause *= 2
                 rest = self._read_tail()
             if COUNTED_MEANWHILE not in self._unsure.values() or not self._has_moved():
                 break
@@ -111,7 +119,12 @@ class Explainer:
         self._of = Contributing(asked, origins, table.clock())
         source = self.reach.scans or Source(table, (PK, SK))
         is_foreign = source.is_foreign or (False if self.feeds.source else None)
+        size = 0
         for item in self.reach.items(table):
+            size += item_bytes(item) if self.most < math.inf else 0
+            if size > self.most:
+                allowed = f"a group that at most {self.most:,} bytes of items make; `counters explain` reads more"
+                raise InvalidArgumentError("values", dict(asked.texts), allowed)
             keys = {name: item[name] for name in source.key_names}
             for (one, group), line in self._of.lines(item, keys, is_foreign).items():
                 self._store.put(one, repr(group), _READ, line)

@@ -12,7 +12,7 @@ from dynamodb_counters._declarations.event_attributes import Attribute, json_sch
 from dynamodb_counters._declarations.kinds import group_fields, longest_of, read_by
 from dynamodb_counters._declarations.quotas import MOST_CALLS, Quota
 from dynamodb_counters._http import parameters as limits
-from dynamodb_counters._http.parameters import OPTIONS, ORDERS, PATHS, SPAN, leaderboard_fields
+from dynamodb_counters._http.parameters import OPTIONS, ORDERS, PATHS, SPAN, explained_by, leaderboard_fields
 from dynamodb_counters._http.problems import PROBLEM_JSON
 from dynamodb_counters._http.quota_resources import LEASE
 from dynamodb_counters._timeline.calendars import NAMED_PERIODS, PERIODS
@@ -72,16 +72,34 @@ _STATEMENT: Final = {
     "closed_at": {**_TIME, "nullable": True},
 }
 
+_NUMBERS: Final = {"type": "object", "additionalProperties": _NUMBER}
+_LINE: Final[Json] = {
+    "type": "object",
+    "required": ["kind", "adds"],
+    "properties": {
+        **dict.fromkeys(("kind", "source", "time", "reason"), _TEXT),
+        **dict.fromkeys(("adds", "key", "group"), _TEXTS),
+    },
+}
+_EXPLAINED: Final[Json] = {
+    "numbers": _NUMBERS,
+    "position": {**_TEXTS, "description": "By shard of the stream, the last record that is in the numbers"},
+    "difference": {**_NUMBERS, "description": "How much the numbers differ from what is explained"},
+    "lines": {"type": "array", "items": _LINE},
+    "more": {"type": "boolean", "description": "Whether there are more lines"},
+}
+
 
 def openapi(
     declarations: Iterable[Declaration | Event],
     tenant: Mapping[str, str] = MappingProxyType({}),
     quotas: Iterable[Quota] = (),
     limited: Collection[str] = (),
+    explained: Collection[str] = (),
 ) -> Json:
     """Describe an API in OpenAPI 3.0; the parameters of `tenant` are bound to claims of the caller.
 
-    Limits can be set of the aggregates whose names are `limited`.
+    Limits can be set of the aggregates whose names are `limited`; declarations whose names are `explained` can be.
 
     >>> sorted(openapi([])["paths"])
     ['/openapi.json']
@@ -98,6 +116,10 @@ def openapi(
             counted.append(declared)
         if isinstance(declared, Aggregate) and declared.name in limited:
             paths |= _limit_path(declared)
+        if not isinstance(declared, Event) and declared.name in explained:
+            fields = group_fields(declared)
+            identity = {"explanation": _TEXT, "values": _values(fields)}
+            paths |= _get(explained_by(declared), declared, fields, _object({**identity, **_EXPLAINED}))
     if counted:
         paths["/v1/batch"] = _post_batch(counted)
     if tenant:

@@ -12,8 +12,8 @@ from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
-from dynamodb_counters._declarations import Aggregate, Declaration, Event
-from dynamodb_counters._declarations.kinds import longest_of
+from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
+from dynamodb_counters._declarations.kinds import longest_of, read_by
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
 from dynamodb_counters._http.gateway_requests import filled_in
 from dynamodb_counters._http.lossless_json import read_json
@@ -42,6 +42,8 @@ PATHS: Final[Mapping[str, tuple[str, str]]] = {
     "distributions": ("distributions/{}", "Percentiles of {}"),
     "extremes": ("extremes/{}", "Extremes of {}"),
     "events": ("events/{}", "Events {}, page by page"),
+    "explained": ("explanations/{}", "Why a group of {} counts what it counts"),
+    "explain": ("explanations/{}", "Why {} counts what it counts in a span or period"),
 }
 """By resource of a declaration: its path, and what it is."""
 
@@ -58,6 +60,8 @@ OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "distributions": (*_SPANS, "p", "consistent"),
     "extremes": ("order", "count", "consistent"),
     "events": _PAGE,
+    "explained": ("limit",),
+    "explain": (*_SPANS, "limit"),
 }
 """Parameters that a request may leave out, by its resource; of a batch, those of each window."""
 
@@ -82,6 +86,9 @@ MAX_DURATION: Final = timedelta(days=366)
 DEFAULT_LAST: Final = timedelta(hours=24)
 DEFAULT_STEP: Final = timedelta(hours=1)
 MAX_STEPS: Final = 200
+
+MAX_EXPLAINED: Final = 2_000_000
+"""Bytes of the events that make a number: 500 read units."""
 
 DEFAULT_SHARES: Final = "0.5,0.9,0.95,0.99,1"
 SHARES: Final = r"(0(\.[0-9]{1,6})?|1)(,(0(\.[0-9]{1,6})?|1)){0,19}"
@@ -276,6 +283,12 @@ def event_parameters(event: Event) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if event.packed is None:
         return event._pk_template.fields, OPTIONS["events"]
     return (*SPAN, *event.packed._tenants), (*event.fields, *OPTIONS["events"])
+
+
+def explained_by(declared: Declaration) -> str:
+    """Return the resource that explains groups of a declaration: with a span of time, or without."""
+    read = "window" if isinstance(declared, Window) else read_by(declared)
+    return "explain" if "last" in OPTIONS[read] else "explained"
 
 
 def leaderboard_fields(aggregate: Aggregate) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from itertools import accumulate
+from itertools import accumulate, islice
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
@@ -14,10 +14,12 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._declarations.groups import Group
 from dynamodb_counters._declarations.kinds import group_fields, longest_of, read_by
+from dynamodb_counters._explain.explainer import make_explainer
 from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES, Clock, event_page, page_of
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.parameters import (
     MAX_COUNT,
+    MAX_EXPLAINED,
     MAX_STEPS,
     OPTIONS,
     ORDERS,
@@ -26,6 +28,7 @@ from dynamodb_counters._http.parameters import (
     QueryParameters,
     body_values,
     event_parameters,
+    explained_by,
     leaderboard_fields,
 )
 from dynamodb_counters._http.problems import ProblemError, bad_request
@@ -65,7 +68,7 @@ class CountResources:
     """The counts of the given declarations, and the given events; no others can be requested.
 
     Every request says which fields the caller's claims have `bound`, and gets nothing of others' values. Limits can be
-    set of the aggregates whose names are `limited`.
+    set of the aggregates whose names are `limited`; those of declarations whose names are `explained` can be explained.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class CountResources:
         declarations: Iterable[Declaration | Event],
         clock: Clock,
         limited: Collection[str] = (),
+        explained: Collection[str] = (),
     ) -> None:
         self._counters = counters
         self._limited = limited
@@ -83,6 +87,8 @@ class CountResources:
         for one in declarations:
             read = read_by(one) if isinstance(one, Aggregate) else "window" if isinstance(one, Window) else "events"
             self._served.setdefault(_section(read), {})[one.name] = one
+            if one.name in explained:
+                self._served.setdefault("explanations", {})[one.name] = one
 
     def get(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         aggregate, parameters, values = self._asked("get", name, query_string, bound)
@@ -207,7 +213,9 @@ class CountResources:
         """The declaration that a request reads, its parameters, and the values that it names."""
         declared = self._declared(name, _section(resource))
         fields = _FIELDS.get(resource, group_fields)(declared)
-        options = OPTIONS[read_by(declared) if resource == "distributions" else resource]
+        if resource in ("distributions", "explain"):
+            resource = explained_by(declared) if resource == "explain" else read_by(declared)
+        options = OPTIONS[resource]
         parameters = QueryParameters.parse(query_string, fields, options, bound)
         return declared, parameters, parameters.values(fields)
 
@@ -218,6 +226,26 @@ class CountResources:
         if longest_of(aggregate) is None and (units := (span.end - span.start) // aggregate._unit) > MAX_UNITS:
             raise bad_request(f"invalid span: {aggregate.name!r} has {units} units in it, limit: {MAX_UNITS}")
         return reader.between(utc(span.start), utc(span.end), consistent=parameters.consistent())
+
+    def explain(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
+        """The first lines that add up to a group's number, if Queries reach them."""
+        declared, parameters, values = self._asked("explain", name, query_string, bound)
+        ends: tuple[datetime | None, datetime | None] = None, None
+        if explained_by(declared) == "explain":
+            span = parameters.interval(declared, self._clock())
+            if isinstance(declared, Window):
+                _require_affordable([(declared, values, span)])
+            ends = utc(span.start), utc(span.end)
+        feeds = self._counters._feeds(None, quick=True)  # noqa: SLF001 - the stream that explanations read
+        explainer = make_explainer(self._table, feeds, declared, values, ends)
+        explainer.most = MAX_EXPLAINED
+        if units := explainer.reach.units:
+            raise bad_request(f"{name!r} is explained by a Scan, {units:,} read units: use `counters explain`")
+        found = explainer.explained()
+        lines = [line.document() for line in islice(found.lines(), parameters.limit() + 1)]
+        shown = _fitting(lines[: parameters.limit()])
+        told = {"numbers": found.numbers, "position": dict(found.position), "difference": found.difference}
+        return {"explanation": name, "values": values, **told, "lines": shown, "more": len(shown) < len(lines)}
 
     def events(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         event = self._declared(name, "events")

@@ -28,7 +28,7 @@ from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._http.responses import NO_STORE, etag_response, json_response, page_response, problem_response
 from dynamodb_counters._http.time_limits import time_limit
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import InvalidArgumentError, UnavailableError, UncountedError
+from dynamodb_counters.errors import BackfillError, InvalidArgumentError, UnavailableError, UncountedError
 
 logger = Logger()
 app = APIGatewayHttpResolver()
@@ -37,11 +37,12 @@ app = APIGatewayHttpResolver()
 @cache
 def resources() -> CountResources:
     """Create the resources of the environment's declarations once per process."""
-    return CountResources(Counters(os.environ["TABLE_NAME"]), _served(), time.time, _limited())
+    counters = Counters(os.environ["TABLE_NAME"])
+    return CountResources(counters, _served(), time.time, _names("LIMITS"), _names("EXPLAINED"))
 
 
-def _limited() -> list[str]:
-    names: list[str] = json.loads(os.environ.get("LIMITS", "[]"))
+def _names(variable: str) -> list[str]:
+    names: list[str] = json.loads(os.environ.get(variable, "[]"))
     return names
 
 
@@ -84,7 +85,7 @@ app.post("/v1/quotas/<name>/give-back")(_answered(QuotaResources.give_back))
 
 @app.get("/openapi.json")
 def _get_openapi() -> Response[str]:
-    return _cached(openapi(_served(), _tenant(), _quotas(), _limited()))
+    return _cached(openapi(_served(), _tenant(), _quotas(), _names("LIMITS"), _names("EXPLAINED")))
 
 
 @app.get("/")
@@ -130,7 +131,9 @@ def _refused(error: Exception) -> Response[str]:
 
 app.exception_handler(ProblemError)(problem_response)
 app.exception_handler(InvalidArgumentError)(lambda error: problem_response(bad_request(str(error))))
-app.exception_handler([ClientError, BotoCoreError, TimeoutError, UnavailableError, UncountedError])(_refused)
+app.exception_handler([ClientError, BotoCoreError, TimeoutError, UnavailableError, UncountedError, BackfillError])(
+    _refused
+)
 app.not_found(lambda _: problem_response(ProblemError(HTTPStatus.NOT_FOUND, "no such resource; see /openapi.json")))
 
 

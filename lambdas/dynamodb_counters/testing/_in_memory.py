@@ -131,8 +131,8 @@ class CountersInMemory(Counters):
         # Several of one change stay in the order in which they were put.
         return sorted(details, key=itemgetter("at", "sequence"))
 
-    def _feeds(self, streams: Any) -> Any:
-        del streams  # They are in memory, too.
+    def _feeds(self, streams: Any, *, quick: bool = False) -> Any:
+        del streams, quick  # They are in memory, too.
         own, *others = self._tables
         sources = [
             SourceTable(Table(each.name, self.client), table_of(each.stream.arn), each.keys, cast("Any", each.stream))

@@ -26,6 +26,7 @@ from dynamodb_counters import (
     Sum,
     Window,
 )
+from dynamodb_counters._backfill.wiring import Feeds
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.event_requests import EventCheck
@@ -63,6 +64,7 @@ DECLARATIONS: tuple[Declaration, ...] = (VIEWS, SITE, PER_URL, SMALL, ROLLING, K
 HIT = Event("hit", pk="PAGE#{url}", sk="T#{time}#CID#{clientId}", packed=Packed("time", parts=2, chunk_bytes=1024))
 EVENTS: tuple[Event, ...] = (VIEW, HIT)
 LIMITED = ("views", "site")
+EXPLAINED = tuple(declared.name for declared in DECLARATIONS)
 SCHEMA = {"type": "object", "properties": {"url": {"type": "string", "maxLength": 100}, "bytes": {"type": "integer"}}}
 NOW = 1_790_000_000.0
 
@@ -71,15 +73,23 @@ def ranked_table() -> MemoryTable:
     return MemoryTable(lambda: NOW, indexes={RANKING_INDEX: (LEADERBOARD, SCORE)})
 
 
+class _Counters(Counters):
+    def _feeds(self, streams: Any, *, quick: bool = False) -> Any:
+        del streams, quick
+        client: Any = self._table.client
+        return Feeds(client.stream, None, 0.0)
+
+
 def counters_of(client: MemoryTable) -> Counters:
-    return Counters(client.name, client=cast("Any", client), bulk="put", clock=lambda: NOW)
+    return _Counters(client.name, client=cast("Any", client), bulk="put", clock=lambda: NOW)
 
 
 def resources_of(
     client: MemoryTable, declarations: Sequence[Declaration | Event] = (*DECLARATIONS, *EVENTS)
 ) -> CountResources:
     """The resources over the counts and events of a table."""
-    return CountResources(counters_of(client), declarations, lambda: NOW, LIMITED)
+    explained = [one.name for one in declarations if not isinstance(one, Event)]
+    return CountResources(counters_of(client), declarations, lambda: NOW, LIMITED, explained)
 
 
 @dataclass

@@ -32,7 +32,7 @@ from simulation.hostile.__main__ import attack
 from simulation.hostile.costly import BODIES as COSTLY
 from simulation.hostile.doors import Door, all_doors
 from tests.unit.http.counted import URLS
-from tests.unit.http.handlers import DECLARATIONS, EVENTS, LIMITED, Queue, call_api, call_ingest, request
+from tests.unit.http.handlers import DECLARATIONS, EVENTS, EXPLAINED, LIMITED, Queue, call_api, call_ingest, request
 
 # Many requests per example: Hypothesis's overhead per example exceeds the time of a request.
 _REQUESTS = 20
@@ -45,7 +45,9 @@ NAMES = st.sampled_from([declared.name for declared in (*DECLARATIONS, *EVENTS)]
     lambda text: quote(text, safe="")
 )
 TAILS = st.sampled_from(["", "/top", "/groups", "/series", "/closed", "/x"])
-KINDS = st.sampled_from(["aggregates", "windows", "active", "distributions", "extremes", "events", "groups", ""])
+KINDS = st.sampled_from(
+    ["aggregates", "windows", "active", "distributions", "extremes", "events", "groups", "explanations", ""]
+)
 LENGTHS = st.from_regex(r"[0-9]{1,9}[mhdsw]", fullmatch=True) | st.sampled_from(["24h", "1h", "1m", "366d", "0m"])
 MOMENTS = (
     st.sampled_from(
@@ -82,7 +84,7 @@ QUERIES = (
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 DOCUMENTED = [
     (path, [parameter["name"] for parameter in operations["get"]["parameters"]])
-    for path, operations in openapi((*DECLARATIONS, *EVENTS))["paths"].items()
+    for path, operations in openapi((*DECLARATIONS, *EVENTS), explained=EXPLAINED)["paths"].items()
     if "get" in operations
 ]
 KEYS = st.sampled_from(["url", "time", "clientId", "pk", "_type", "ttl", "groups", "aggregate", "values"]) | TEXTS

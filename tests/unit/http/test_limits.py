@@ -144,7 +144,7 @@ def test_an_api_that_declares_no_limits_sets_none(counters: CountersInMemory, mo
     monkeypatch.setattr(api, "resources", lambda: CountResources(counters, DECLARATIONS, counters.clock))
     assert put("all", {"limit": 1})[1]["detail"] == "no limits of 'all' to set; available: none"
     monkeypatch.delenv("LIMITS")
-    assert api._limited() == []
+    assert api._names("LIMITS") == []
     assert "/v1/aggregates/all/limit" not in call_api(request("GET", "/openapi.json"))[1]["paths"]
 
 

@@ -87,6 +87,15 @@ def test_limits_are_set_with_iam_permission_whoever_may_read(stack: Stack) -> No
     assert any("dynamodb:UpdateItem" in actions(one) for one in statements(template))
 
 
+def test_explanations_read_the_tables_stream_and_scan_nothing(stack: Stack) -> None:
+    build(CounterApi, stack, explained=[VIEWS])
+    template = synthesized(stack)
+    granted = [action for one in statements(template) for action in actions(one) if "dynamodb:" in action]
+    assert {"dynamodb:DescribeTable", "dynamodb:GetRecords"} <= {*granted}
+    assert not {"dynamodb:Scan", "dynamodb:ListStreams", "dynamodb:UpdateItem"} & {*granted}
+    assert environment(template)["EXPLAINED"] == '["views"]'
+
+
 def test_an_api_writes_nothing_by_default(stack: Stack) -> None:
     build(CounterApi, stack, allow_origins=["*"])
     template = synthesized(stack)
