@@ -186,9 +186,11 @@ async function explain() {
     const { total = 0 } = found.numbers;
     const rest = found.difference.total ? `; ${whole.format(found.difference.total)} not explained yet` : "";
     setText("sum", `${nameOf(group)}: ${whole.format(total)}${rest}${found.more ? `; the first ${LINES} lines` : ""}`);
-    element("events").replaceChildren(...found.lines.map(({ kind, key, time, adds, reason }) => {
-      const at = time ? `${moment.format(new Date(time))} · ` : "";
-      return row(`${at}${nameOf(key ?? {})}${reason ? ` (${kind}: ${reason})` : ""}`, adds.total ?? "0");
+    element("events").replaceChildren(...found.lines.map(({ kind, key = {}, time, adds, reason }) => {
+      const texts = Object.keys(key).filter((name) => key[name] !== group[name]).map((name) => key[name]);
+      const own = texts.filter((text) => Date.parse(text) !== Date.parse(time));
+      const told = [...(time ? [moment.format(new Date(time))] : []), ...own].join(" · ");
+      return row(reason ? `${told} (${kind}: ${reason})` : told, adds.total ?? "0");
     }));
   } catch (error) {
     setText("sum", `Not explained (${error.message})`);
