@@ -25,6 +25,7 @@ from dynamodb_counters._backfill.opening import opening
 from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
 from dynamodb_counters._backfill.verification import COMPARING
+from dynamodb_counters._backfill.wiring import Feeds
 from dynamodb_counters._changes.meaning import same_meaning
 from dynamodb_counters._control.control import Control, read_control
 from dynamodb_counters._control.deployment_items import deployment_id
@@ -121,8 +122,7 @@ class Rehearsal(Runner):
             if shard in past or shard in closed or shard not in parents:
                 return shard in past
             is_foreign = None if self.source is None else self.source.has(shard)
-            stream = self.source.stream if self.source is not None and is_foreign else self.stream
-            records = stream.records(shard.partition("@")[0], read.get(shard))
+            records = iter(Feeds(self.stream, self.source).records(shard, read.get(shard)))
             while part := [Change(record, is_foreign=is_foreign) for record in islice(records, _AT_A_TIME)]:
                 cut = logs.cut(state.run.id, state.run.since, shard, part)
                 logs.write(state.run, self._by, shard, part, cut, quarantine=quarantine)

@@ -19,7 +19,7 @@ from dynamodb_counters._backfill.held import books
 from dynamodb_counters._backfill.log_tail import LogTail
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.scan import Scan, Source
-from dynamodb_counters._backfill.source_table import SourceTable
+from dynamodb_counters._backfill.source_table import SourceTable, sources_of
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, OPENING, SCANNING, VOID, WAITING, Progress, State
 from dynamodb_counters._control.control import Control, read_control, read_declarations, write_control
 from dynamodb_counters._control.deployment_items import History
@@ -29,7 +29,6 @@ from dynamodb_counters._declarations.codec import without_attributes
 from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.bookkeeping import put_as_seen, typed_values
-from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine
 from dynamodb_counters._streams import Shard
 from dynamodb_counters._table import Table
@@ -251,10 +250,7 @@ class Runner(ABC):
         return Origins(self.table.name, None if self.source is None else self.source.arn)
 
     def _sources(self) -> tuple[Source, ...]:
-        """Tables to scan: that of the counts, and the source table if there is one."""
-        if self.source is None:
-            return (Source(self.table, (PK, SK)),)
-        return (Source(self.table, (PK, SK), is_foreign=False), self.source.scanned)
+        return sources_of(self.table, self.source)
 
     def _require_no_gap(self, state: State) -> None:
         """Refuse a log that lacks records: Lambda may have given up on some where a later book was opened."""

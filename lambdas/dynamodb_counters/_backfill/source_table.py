@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from dynamodb_counters._backfill.scan import Source
 from dynamodb_counters._fold.records import created_of
+from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._streams import Shard, StreamReader
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
@@ -33,10 +34,6 @@ class SourceTable:
         return cls(Table(arn, client), arn, names, reader)
 
     @property
-    def scanned(self) -> Source:
-        return Source(self.table, self.key_names, is_foreign=True)
-
-    @property
     def _suffix(self) -> str:
         return f"@{self.arn.rpartition('/')[2]}"
 
@@ -60,3 +57,10 @@ class SourceTable:
         except self.stream.client.exceptions.ResourceNotFoundException:
             pass  # The stream has forgotten the shard, after a day.
         return False
+
+
+def sources_of(table: Table, source: SourceTable | None) -> tuple[Source, ...]:
+    """Tables to scan: that of the counts, and the source table if there is one."""
+    if source is None:
+        return (Source(table, (PK, SK)),)
+    return Source(table, (PK, SK), is_foreign=False), Source(source.table, source.key_names, is_foreign=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -12,7 +12,8 @@ from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.source_table import SourceTable
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._control.deployment_items import history_key
-from dynamodb_counters._streams import StreamReader
+from dynamodb_counters._fold.records import Record
+from dynamodb_counters._streams import Shard, StreamReader
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 
@@ -62,6 +63,15 @@ class Feeds(NamedTuple):
     stream: StreamReader
     source: SourceTable | None
     clocks: float = CLOCKS
+
+    def shards(self) -> list[Shard]:
+        """All shards as the aggregator calls them."""
+        return [*self.stream.shards(), *(self.source.shards() if self.source is not None else ())]
+
+    def records(self, shard: str, after: str | None = None) -> Iterable[Record]:
+        name, mark, _ = shard.partition("@")
+        stream = self.source.stream if mark and self.source is not None else self.stream
+        return stream.records(name, after)
 
 
 _QUICK: Final = 3.0

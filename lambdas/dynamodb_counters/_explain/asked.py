@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._backfill.scan import Source
-from dynamodb_counters._backfill.source_table import SourceTable
+from dynamodb_counters._backfill.source_table import SourceTable, sources_of
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._fold.expiry import begin_of
 from dynamodb_counters._fold.foreign_items import typed
@@ -19,8 +19,9 @@ from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.derived_fields import parts_of, tier_of
 from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.event_times import event_seconds
+from dynamodb_counters._items.item_sizes import READ_UNIT_BYTES
 from dynamodb_counters._items.key_templates import KeyTemplate
-from dynamodb_counters._items.table_schema import PAGE_PREFIX, PK, SK, TYPE
+from dynamodb_counters._items.table_schema import PAGE_PREFIX, TYPE
 from dynamodb_counters._layouts import Layouts
 from dynamodb_counters._reads.event_reads import parts_of_wanted
 from dynamodb_counters._reads.group_reads import sort_key_range
@@ -36,7 +37,6 @@ from dynamodb_counters.errors import InvalidArgumentError
 _Range: TypeAlias = tuple[str, tuple[str, str]]
 """A partition key, the first and the last sort key."""
 
-_UNIT_BYTES: Final = 4096
 _MOST_SURE: Final = 200
 """Characters of a sort key that no hash has replaced, however long the key was."""
 
@@ -116,40 +116,39 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The Queries that reach what groups count, at a read unit per 4 KB; or the Scan, and how many units it takes."""
+    """The Queries that reach what groups count, at a read unit per 4 KB; or a Scan, and how many units it takes."""
 
-    ranges: tuple[_Range, ...]
-    scans: Source | None = None
+    source: Source
+    ranges: Sequence[_Range]
     units: int = 0
 
-    def items(self, table: Table) -> Iterator[Image]:
+    def items(self) -> Iterator[Image]:
+        table = self.source.table
         for pk, sort_keys in self.ranges:
             yield from query(table, pk, sort_keys, consistent=True)
-        if self.scans is not None:
-            pages = self.scans.table.client.get_paginator("scan")
-            for page in pages.paginate(TableName=self.scans.table.name, ConsistentRead=True):
+        if not self.ranges:
+            for page in table.client.get_paginator("scan").paginate(TableName=table.name, ConsistentRead=True):
                 yield from page["Items"]
 
 
 def reach_of(asked: Asked, table: Table, source_table: SourceTable | None) -> Reach:
-    source = asked.declaration.source
+    source, (scanned, *others) = asked.declaration.source, sources_of(table, source_table)
     plain = {name: text for name, text in asked.texts.items() if parts_of(name) == (name, "", None)}
     ranges: list[_Range] | None = None
     if isinstance(source, Aggregate):
         ranges = group_ranges(source, plain) if plain.keys() >= {*source._pk_template.fields} else None
     elif isinstance(source, Event):
-        ranges = _in_partition(source._pk_template, source._sk_template, plain)
+        ranges = _in_partition(plain, source._pk_template, source._sk_template)
         if source.packed is not None:
             ranges = _in_chunks(source, asked, table, plain, ranges)
-    elif source_table is None and source.pk is not None:
-        (_, pk), *others = source._templates
-        ranges = _in_partition(pk, others[0][1] if others else None, plain)
+    elif others:
+        [scanned] = others
+    elif source.pk is not None:
+        ranges = _in_partition(plain, *(template for _, template in source._templates))
     if ranges is not None:
-        return Reach(tuple(ranges))
-    is_own = source_table is None or isinstance(source, Aggregate | Event)
-    scans = Source(table, (PK, SK)) if is_own or source_table is None else source_table.scanned
-    described: Any = scans.table.client.describe_table(TableName=scans.table.name)["Table"]
-    return Reach((), scans, math.ceil(described.get("TableSizeBytes", 0) / _UNIT_BYTES))
+        return Reach(scanned, ranges)
+    described: Any = scanned.table.client.describe_table(TableName=scanned.table.name)["Table"]
+    return Reach(scanned, (), math.ceil(described.get("TableSizeBytes", 0) / READ_UNIT_BYTES))
 
 
 def group_ranges(declared: Declaration, texts: Mapping[str, str]) -> list[_Range]:
@@ -161,12 +160,12 @@ def group_ranges(declared: Declaration, texts: Mapping[str, str]) -> list[_Range
     return [(f"{pk}#~{digit:x}", (prefix, prefix + LAST_CHARACTER)) for digit in range(16)]
 
 
-def _in_partition(pk: KeyTemplate, sk: KeyTemplate | None, plain: Mapping[str, str]) -> list[_Range] | None:
+def _in_partition(plain: Mapping[str, str], pk: KeyTemplate, *sk: KeyTemplate) -> list[_Range] | None:
     """Where items of their own lie, if their partition is known."""
     if not plain.keys() >= {*pk.fields}:
         return None
-    first = "" if sk is None else sk.begin(plain)
-    return [(pk.render(plain), (first[:_MOST_SURE] or " ", first[:_MOST_SURE] + LAST_CHARACTER))]
+    first = "".join(each.begin(plain) for each in sk)[:_MOST_SURE]
+    return [(pk.render(plain), (first or " ", first + LAST_CHARACTER))]
 
 
 def _in_chunks(

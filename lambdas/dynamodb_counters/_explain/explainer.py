@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from dynamodb_counters._assumptions import SKEW
 from dynamodb_counters._backfill.held import Books, applied_by, read_after_books
-from dynamodb_counters._backfill.scan import Source
 from dynamodb_counters._backfill.verdicts import counted, judge, shown, tally_of
 from dynamodb_counters._backfill.wiring import Feeds
 from dynamodb_counters._commit.checkpoint_items import BOOK, LAST_SEQUENCE, Checkpoint
@@ -38,7 +37,7 @@ from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._items.discard_marks import stored_marks
 from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.item_sizes import item_bytes
-from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SCORE, SK, VERSION
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, SCORE, SK, VERSION
 from dynamodb_counters._quarantine.quarantine_items import RECORD, STATE, WAITING, redriven_item
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
 from dynamodb_counters._streams import depth_of
@@ -85,7 +84,7 @@ class Explainer:
 
     def explained(self, *, scan: bool = True) -> Explanation:
         """Explain them; `scan` is whether the whole table may be read."""
-        if self.reach.scans is not None and not scan:
+        if not self.reach.ranges and not scan:
             raise InvalidArgumentError("scan", scan, f"True, for a Scan that takes {self.reach.units:,} read units")
         for again in range(_AGAIN):
             read_at = self._read()
@@ -112,28 +111,26 @@ class Explainer:
     def _read(self) -> float:
         """Read the groups, then what they count, strongly consistent; return when all was read."""
         table, asked = self.table, self.asked
-        shards = [shard for shard, _ in self._shards()]
+        shards = [shard.id for shard in self.feeds.shards()]
         self._books, self._items = read_after_books(table, shards, lambda: asked.read(table), table.clock)
         self._store, self._applied, self._unsure, self._cuts = LineStore(), {}, {}, {}
         origins = Origins(table.name, self.feeds.source.arn) if self.feeds.source else ONE_TABLE
         self._of = Contributing(asked, origins, table.clock())
-        source = self.reach.scans or Source(table, (PK, SK))
-        is_foreign = source.is_foreign or (False if self.feeds.source else None)
         size = 0
-        for item in self.reach.items(table):
+        for item in self.reach.items():
             size += item_bytes(item) if self.most < math.inf else 0
             if size > self.most:
                 allowed = f"a group that at most {self.most:,} bytes of items make; `counters explain` reads more"
                 raise InvalidArgumentError("values", dict(asked.texts), allowed)
-            keys = {name: item[name] for name in source.key_names}
-            for (one, group), line in self._of.lines(item, keys, is_foreign).items():
+            keys = {name: item[name] for name in self.reach.source.key_names}
+            for (one, group), line in self._of.lines(item, keys, self.reach.source.is_foreign).items():
                 self._store.put(one, repr(group), _READ, line)
                 self._items.setdefault(group, [])
         return table.clock()
 
     def _read_tail(self) -> list[Line]:
         """Read the stream from the groups' positions on; return what the lines of items do not show."""
-        self._parents = dict(self._shards())
+        self._parents = {shard.id: shard.parent or "" for shard in self.feeds.shards()}
         self._applied = {}
         for item in stored_entries(self.table):
             if item.get(STATE) == {"S": WAITING}:
@@ -141,17 +138,8 @@ class Explainer:
         self.table.each(self._read_shard, list(self._parents))
         return list(self._rest())
 
-    def _shards(self) -> Iterator[tuple[str, str]]:
-        """The shards as the aggregator calls them, each with its parent."""
-        own, source, _ = self.feeds
-        for shard in (*own.shards(), *(source.shards() if source is not None else ())):
-            yield shard.id, shard.parent or ""
-
     def _read_shard(self, shard: str) -> None:
-        own, source, _ = self.feeds
-        name, mark, _ = shard.partition("@")
-        stream = source.stream if mark and source is not None else own
-        for record in stream.records(name, self._position_of([])[shard]):
+        for record in self.feeds.records(shard, self._position_of([])[shard]):
             images, sequence = record["dynamodb"], sequence_number(record)
             entry = redriven_item(images)
             if entry is not None:

@@ -60,7 +60,7 @@ def _found(session: Session, asked: Asked) -> tuple[Image | None, Image | None]:
     """The item that holds the event, and the event; None if it was taken back."""
     of = Contributing(asked, ONE_TABLE, session.clock())
     found: tuple[Image | None, Image | None] = None, None
-    for item in reach_of(asked, session.table, None).items(session.table):
+    for item in reach_of(asked, session.table, None).items():
         for row, sign in of.rows(item):
             if of.lines(row, {PK: item[PK], SK: item[SK]}, None):
                 found = item, row if sign == "+" else None
