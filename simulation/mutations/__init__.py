@@ -15,6 +15,7 @@ from typing import Final
 from simulation.mutations.backfill import BACKFILL
 from simulation.mutations.commit import COMMIT
 from simulation.mutations.erase import ERASE
+from simulation.mutations.explain import EXPLAIN
 from simulation.mutations.fold import FOLD
 from simulation.mutations.handlers import HANDLERS
 from simulation.mutations.writes import WRITES
@@ -62,5 +63,5 @@ def _read(text: str) -> Iterator[Mutation]:
 
 
 MUTATIONS: Final = tuple(
-    mutation for text in (BACKFILL, ERASE, FOLD, HANDLERS, COMMIT, WRITES) for mutation in _read(text)
+    mutation for text in (BACKFILL, ERASE, EXPLAIN, FOLD, HANDLERS, COMMIT, WRITES) for mutation in _read(text)
 )

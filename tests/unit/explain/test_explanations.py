@@ -133,7 +133,7 @@ def test_rows_of_packed_events_that_were_taken_back_stand_with_what_took_them_ba
         }
 
 
-def test_events_that_where_leaves_out_or_that_wait_in_the_quarantine_have_their_reasons() -> None:
+def test_events_that_where_leaves_out_or_that_wait_have_their_reasons() -> None:
     pace = Window("pace", SALE, by="shop", time="time", retention=timedelta(days=3))
     with counters_in_memory([BIG, pace], now=NOW, quarantine="keep") as counters:
         counters.accept(SALE, sale(-20))

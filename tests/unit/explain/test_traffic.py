@@ -1,0 +1,85 @@
+"""Explanations while events come, change and are counted: the group's items are the position, whatever comes after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dynamodb_counters._backfill.wiring import Feeds
+from dynamodb_counters._explain.explainer import make_explainer
+from dynamodb_counters.testing import CountersInMemory, counters_in_memory
+from tests.unit.explain.test_explanations import NOW, SALE, SHOPS, sale
+
+CLOCKS = 60.0
+
+
+@contextmanager
+def meanwhile(counters: CountersInMemory, change: Callable[[], Any]) -> Iterator[None]:
+    """Have something happen once, before the first Query that follows the read of the group."""
+    asked, acts = counters._memory.query, [change]
+
+    def query(**request: Any) -> Any:
+        if acts and "sale" in repr(request):
+            acts.pop()()
+        return asked(**request)
+
+    counters._memory.query = query  # type: ignore[method-assign]
+    yield
+    counters._memory.query = asked  # type: ignore[method-assign]
+    assert not acts
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda counters: counters.accept(SALE, sale(3, 9)),
+        lambda counters: counters.accept(SALE, sale(2, 9, revision=2)),
+        lambda counters: counters.retract(SALE, sale(1)),
+        lambda counters: [counters.accept(SALE, sale(2, price, revision=price)) for price in (7, 8)],
+    ],
+    ids=["accepted", "replaced", "retracted", "replaced twice"],
+)
+def test_what_comes_after_the_group_was_read_is_in_neither(change: Callable[[Any], Any]) -> None:
+    with counters_in_memory([SHOPS], now=NOW) as counters:
+        counters.accept_many(SALE, [sale(1), sale(2)])
+        with meanwhile(counters, lambda: change(counters)):
+            found = counters.explain(SHOPS, shop="a")
+        assert found.numbers == {"sales": 2, "taken": 10}
+        assert [(line.key["id"], dict(line.adds)) for line in found.lines()] == [
+            ("s2", {"sales": 1, "taken": 5}),
+            ("s1", {"sales": 1, "taken": 5}),
+        ]
+
+
+def test_a_group_that_a_transaction_counted_in_is_explained_again() -> None:
+    with counters_in_memory([SHOPS], now=NOW) as counters:
+        counters.accept(SALE, sale(1))
+        slept = list[float]()
+        table = replace(counters._table, sleep=slept.append)
+        with meanwhile(counters, lambda: counters.record_once(SALE, sale(2), [SHOPS])):
+            found = make_explainer(table, counters._feeds(None), SHOPS, {"shop": "a"}).explained()
+        assert (found.numbers, found.difference, len(slept)) == ({"sales": 2, "taken": 10}, {}, 1)
+
+
+def test_the_stream_is_read_again_once_it_shows_all_that_was_written_before() -> None:
+    with counters_in_memory([SHOPS], now=NOW) as counters:
+        counters.accept(SALE, sale(1))
+        slept = list[float]()
+        stream = counters._tables[0].stream
+
+        class Slow:
+            def shards(self) -> Any:
+                return stream.shards()
+
+            def records(self, shard: str, after: str) -> Any:
+                return stream.records(shard, after) if slept else []
+
+        table: Any = replace(counters._table, sleep=slept.append)
+        feeds: Any = Feeds(Slow(), None, CLOCKS)  # type: ignore[arg-type]
+        with meanwhile(counters, lambda: counters.accept(SALE, sale(2))):
+            found = make_explainer(table, feeds, SHOPS, {"shop": "a"}).explained()
+        assert (found.numbers, found.difference, slept) == ({"sales": 1, "taken": 5}, {}, [CLOCKS])
