@@ -102,16 +102,20 @@ class Asked:
 
     def span(self, time: str) -> tuple[float, float]:
         """In which times of an attribute all lies that counts in the groups."""
-        span: tuple[float, float] = FIRST_SECOND, LAST_SECOND
+        begin, end = FIRST_SECOND, LAST_SECOND
         if time in self.texts:
             moment = event_seconds(typed(self.texts[time]))
             return moment, moment + 1
         if time == self.time and self.interval is not None:
-            span = self.interval.start, self.interval.end
-        for name, text in self.texts.items() if time == self.time else ():
-            if (tier := tier_of(name)) is not None:
-                span = tier.start(tier.parse(text)), tier.end(tier.parse(text))
-        return max(FIRST_SECOND, span[0]), min(LAST_SECOND, span[1])
+            begin, end = self.interval.start, self.interval.end
+        for name in self.declaration.fields:
+            tier = tier_of(name)
+            if tier is not None and parts_of(name)[0] == time:
+                text = self.texts.get(name)
+                # Groups that begin before the end go on beyond it.
+                last = tier.locate(end - 1)[0] if text is None else tier.parse(text)
+                begin, end = begin if text is None else max(begin, tier.start(last)), tier.end(last)
+        return begin, min(LAST_SECOND, end)
 
 
 @dataclass(frozen=True, slots=True)

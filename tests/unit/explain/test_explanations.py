@@ -302,3 +302,21 @@ def test_a_csv_file_has_the_same_lines_and_ends_in_the_sum() -> None:
             "sales": "1",
             "taken": "5",
         }
+
+
+@pytest.mark.parametrize("by", [("ad", "time:day", "paid:day"), ("ad", "paid:day", "time:day")])
+def test_packed_events_are_read_by_their_own_time_not_by_another_one(by: tuple[str, ...]) -> None:
+    payments = Aggregate("payments", CLICK, by=by, paid=Sum("price"))
+    with counters_in_memory([payments], now=NOW) as counters:
+        counters.accept(CLICK, sale(1, paid="2026-11-25T08:00:00Z"))
+        values = {"ad": "a", "time:day": "2026-11-20", "paid:day": "2026-11-25"}
+        assert adds_up(counters, payments, values) == {"paid": 5}
+
+
+def test_groups_that_begin_in_an_interval_are_explained_to_their_end() -> None:
+    days = Aggregate("days", CLICK, by=("ad", "time:day"), n=Count())
+    with counters_in_memory([days], now=NOW) as counters:
+        counters.accept_many(CLICK, [sale(1), sale(700)])
+        midnight = NOW.replace(hour=0)
+        more = {"start": midnight, "end": midnight + timedelta(hours=6)}
+        assert adds_up(counters, days, {"ad": "a"}, **more) == {"n": 2}
