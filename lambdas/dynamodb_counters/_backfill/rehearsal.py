@@ -38,7 +38,7 @@ from dynamodb_counters._declarations.generations import base_name, generation, g
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.expiry import begin_of
 from dynamodb_counters._fold.group_images import item_of
-from dynamodb_counters._fold.item_layout import GroupRef, ItemLayout
+from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._items.decimals import EXACT, Number
@@ -77,7 +77,6 @@ class Rehearsal(Runner):
     differing: int = 0
     uncounted: int = 0
     """Images that not all of these declarations can count."""
-    _by: Plan = field(init=False)
     _begins: str = field(init=False)
 
     _dropped: ClassVar[str] = "run {} is void: it has taken 20 hours, and streams forget after 24"
@@ -172,9 +171,6 @@ class Rehearsal(Runner):
         """The same for groups that are looked at together."""
         pages = self._layout(ref).pages
         return ref[0], *(ref[1][:-1] if pages is not None and pages.is_whole else ref[1])
-
-    def _layout(self, ref: GroupRef) -> ItemLayout:
-        return self._by.programs[ref[0]].layout
 
     def _place(self, ref: GroupRef) -> str:
         """The same for what is compared, or looked at together."""

@@ -11,7 +11,8 @@ from dynamodb_counters._assumptions import SKEW
 from dynamodb_counters._backfill.verdicts import EXPIRED, Verdict
 from dynamodb_counters._commit.intake import held_by
 from dynamodb_counters._commit.item_deltas import ItemDelta, joined, place_of
-from dynamodb_counters._control.run_items import Run
+from dynamodb_counters._control.run_items import Run, Sums
+from dynamodb_counters._control.run_logs import sums_of
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.item_layout import GroupRef
@@ -25,7 +26,6 @@ from dynamodb_counters._pages import PageLevels
 from dynamodb_counters._quarantine.quarantine_items import STATE, UNREADABLE, WAITING, changed_at
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import StreamUnknownError
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +51,16 @@ def quarantined_groups(table: Table, origins: Origins, plan: Plan, run: Run) -> 
     found: Counter[GroupRef] = Counter()
     for item in stored_entries(table):
         if item.get(STATE, {}).get("S") == WAITING or changed_at(item) >= run.since - SKEW:
-            found.update(ref for ref in _groups(origins, plan, item, run.since) if ref[0] in run.names)
+            found.update(ref for ref in awaited(origins, plan, item, run.since) if ref[0] in run.names)
     return found
 
 
-def _groups(origins: Origins, plan: Plan, item: Image, at: float) -> set[GroupRef]:
-    """The groups in which an entry counts as the scan counts its item."""
+def awaited(origins: Origins, plan: Plan, entry: Image, at: float) -> Sums:
+    """How much an entry of the quarantine would add, as the scan counts its item."""
     try:
-        change = held_by(item, inserted({}, at), origins)
-    except (*UNREADABLE, StreamUnknownError):
-        return set()
-    return {delta.ref for delta in fold(plan, [change]).deltas if any(delta.measures.values())}
+        return sums_of(fold(plan, [held_by(entry, inserted({}, at), origins)]))
+    except UNREADABLE:
+        return {}
 
 
 def repaired(

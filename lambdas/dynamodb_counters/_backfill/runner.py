@@ -26,6 +26,7 @@ from dynamodb_counters._control.deployment_items import History
 from dynamodb_counters._control.run_items import ONLY_SHARD, Run, run_item, run_key
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import without_attributes
+from dynamodb_counters._fold.item_layout import GroupRef, ItemLayout
 from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.bookkeeping import put_as_seen, typed_values
@@ -59,6 +60,8 @@ class Runner(ABC):
     clocks: float = CLOCKS
     open_after: float = RUN_OPEN_AFTER
     _pace: Pace = field(init=False)
+    _by: Plan = field(init=False)
+    """The declarations of what is compared."""
 
     _dropped: ClassVar[str] = "run {} is void: a deployment or another backfill has dropped what it looks at"
     _needs_lineage: ClassVar[tuple[str, ...]] = (SCANNING, DRAINING)
@@ -239,6 +242,9 @@ class Runner(ABC):
 
     def _is_logged(self, state: State) -> bool:
         return state.run in read_control(self.table).runs
+
+    def _layout(self, ref: GroupRef) -> ItemLayout:
+        return self._by.programs[ref[0]].layout
 
     def _log(self, state: State) -> LogTail:
         return LogTail(state.run, self.table, self.source, self.now, self._pace, self.clocks)

@@ -29,7 +29,6 @@ from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.generations import base_name, read_name
 from dynamodb_counters._declarations.groups import identity, typed_key
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout, late_parts
-from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._items.table_schema import PK, REPAIRED, SK
 from dynamodb_counters._reads.extreme_reads import value_items
@@ -58,7 +57,6 @@ class Verification(Runner):
     _best: dict[tuple[str, str], str | None] = field(default_factory=dict)
     _expired: Mapping[str, float] = field(default_factory=dict)
     _begun: State = field(init=False)
-    _by: Plan = field(init=False)
 
     _needs_lineage: ClassVar[tuple[str, ...]] = (SCANNING, DRAINING, COMPARING)
 
@@ -133,9 +131,6 @@ class Verification(Runner):
                 break
             self.table.sleep(_PAUSE)
         self.compared += len(sums)
-
-    def _layout(self, ref: GroupRef) -> ItemLayout:
-        return self._by.programs[ref[0]].layout
 
     def _counts_directly(self, ref: GroupRef) -> bool:
         source = self._layout(ref).declaration.source

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._commit.intake import held_by
+from dynamodb_counters._backfill.repair import awaited
 from dynamodb_counters._control.run_items import Sums, item_digest
 from dynamodb_counters._control.run_logs import Held, folded_alone, sums_of
 from dynamodb_counters._declarations import Aggregate, Count, Declaration, Event, Window
@@ -15,17 +15,15 @@ from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._explain.asked import Asked
 from dynamodb_counters._explain.lines import Line, canonical
 from dynamodb_counters._fold.contributions import UNFOLDABLE
-from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, group_of_item
 from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import inserted
 from dynamodb_counters._items.attributes import Image, reader, text_reader
 from dynamodb_counters._items.chunks import decode_chunk
 from dynamodb_counters._items.discard_marks import is_discarded, stored_marks
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.table_schema import CHUNK, PACK_SUFFIX, PK, SK, TYPE
-from dynamodb_counters._quarantine.quarantine_items import REASON, UNREADABLE
+from dynamodb_counters._quarantine.quarantine_items import REASON
 from dynamodb_counters._timeline.times import utc
 
 Found: TypeAlias = dict[tuple[str, GroupKey], Line]
@@ -80,17 +78,10 @@ class Contributing:
 
     def waiting(self, entry: Image) -> Found:
         """Lines that take away an entry of the quarantine: it would add so much."""
-        try:
-            folded = fold(self._plan, [held_by(entry, inserted({}, self._now), self._origins)])
-        except UNREADABLE:
-            return {}
         keys, reason = {PK: entry[PK], SK: entry[SK]}, entry.get(REASON, {}).get("S", "")
-        texts = {name: value["S"] for name, value in keys.items()}
-        each = self._added(sums_of(folded), -1)
-        return {
-            (item_digest(keys), group): self._line("waiting", group, adds, key=texts, reason=reason)
-            for group, adds in each
-        }
+        about: Any = {"key": {name: value["S"] for name, value in keys.items()}, "reason": reason}
+        each = self._added(awaited(self._origins, self._plan, entry, self._now), -1)
+        return {(item_digest(keys), group): self._line("waiting", group, adds, **about) for group, adds in each}
 
     def rows(self, image: Image) -> Iterator[tuple[Image, str]]:
         """The rows of an item, each with the sign of a chunk's row."""
