@@ -14,7 +14,6 @@ from dynamodb_counters._fold.expiry import begin_of
 from dynamodb_counters._fold.foreign_items import typed
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, group_items, group_of_item
 from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.chunks import LAST_PATH, MAX_NUMBER, chunk_key
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.derived_fields import parts_of, tier_of
 from dynamodb_counters._items.escaping import LAST_CHARACTER
@@ -23,7 +22,7 @@ from dynamodb_counters._items.item_sizes import READ_UNIT_BYTES
 from dynamodb_counters._items.key_templates import KeyTemplate
 from dynamodb_counters._items.table_schema import PAGE_PREFIX, TYPE
 from dynamodb_counters._layouts import Layouts
-from dynamodb_counters._reads.event_reads import parts_of_wanted
+from dynamodb_counters._reads.event_reads import chunk_range, parts_of_wanted
 from dynamodb_counters._reads.group_reads import sort_key_range
 from dynamodb_counters._reads.page_reads import read_items
 from dynamodb_counters._reads.table_reads import query
@@ -181,11 +180,8 @@ def _in_chunks(
     if layouts[-1].since > -math.inf and before is None:
         return None
     for layout in layouts:
-        begin, end = asked.span(layout.time)
-        ends = int(begin // layout.bucket * layout.bucket), int((end - 1) // layout.bucket * layout.bucket)
         if layout.tenant is not None and layout.tenant not in plain:
             return None
-        for part in parts_of_wanted(event, layout, plain):
-            pk, first = chunk_key(event.name, part, ends[0], 0)
-            ranges.append((pk, (first, chunk_key(event.name, part, ends[1], MAX_NUMBER, LAST_PATH)[1])))
+        span, parts = asked.span(layout.time), parts_of_wanted(event, layout, plain)
+        ranges += [chunk_range(event.name, part, layout.bucket, span) for part in parts]
     return ranges

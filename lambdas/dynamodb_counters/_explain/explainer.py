@@ -86,7 +86,7 @@ class Explainer:
         """Explain them; `scan` is whether the whole table may be read."""
         if not self.reach.ranges and not scan:
             raise InvalidArgumentError("scan", scan, f"True, for a Scan that takes {self.reach.units:,} read units")
-        for again in range(_AGAIN):
+        for _ in self.table.tries(_AGAIN):
             read_at = self._read()
             rest = self._read_tail()
             pause = 1.0
@@ -100,7 +100,6 @@ class Explainer:
                 rest = self._read_tail()
             if COUNTED_MEANWHILE not in self._unsure.values() or not self._has_moved():
                 break
-            self.table.sleep(2**again)
         interval, named = self.asked.interval, {"values": dict(self.asked.texts)}
         span = {} if interval is None else {"span": [utc(one).isoformat() for one in (interval.start, interval.end)]}
         about = {"explains": base_name(self.asked.declaration.name), **named, **span}

@@ -159,9 +159,7 @@ class _Listing:
             # An event that is refused as too late is read no more either, though it may not be deleted yet.
             begin = max(begin, (self.table.clock() - retention.total_seconds()) // bucket * bucket)
         if begin < finish:
-            pk, first = chunk_key(name, part, int(begin // bucket * bucket), 0)
-            _, last = chunk_key(name, part, (math.ceil(finish) - 1) // bucket * bucket, MAX_NUMBER, LAST_PATH)
-            yield from query(self.table, pk, (first, last), consistent=self.consistent)
+            yield from query(self.table, *chunk_range(name, part, bucket, (begin, finish)), consistent=self.consistent)
 
 
 def _wanted(event: Event, values: Values) -> dict[str, str]:
@@ -174,6 +172,13 @@ def _wanted(event: Event, values: Values) -> dict[str, str]:
 def _require_values(names: Iterable[str], wanted: Wanted, why: str) -> None:
     if missing := [name for name in names if name not in wanted]:
         raise InvalidArgumentError("values", dict(wanted), f"values for {', '.join(missing)}, as {why}")
+
+
+def chunk_range(name: str, part: str, bucket: int, span: Timespan) -> tuple[str, tuple[str, str]]:
+    """Where the chunks of a part lie: its partition key, the first and the last sort key of a time."""
+    pk, first = chunk_key(name, part, int(span[0] // bucket * bucket), 0)
+    _, last = chunk_key(name, part, (math.ceil(span[1]) - 1) // bucket * bucket, MAX_NUMBER, LAST_PATH)
+    return pk, (first, last)
 
 
 def parts_of_wanted(event: Event, layout: Layout, wanted: Wanted) -> Iterable[str]:
