@@ -8,9 +8,9 @@ from functools import partial
 import click
 from rich.bar import Bar
 
-from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate
+from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.kinds import group_fields, read_by
-from dynamodb_counters._http.parameters import ORDERS
+from dynamodb_counters._http.parameters import ORDERS, leaderboard_fields
 from dynamodb_counters._http.resources import extreme_json
 from dynamodb_counters._reads.extreme_reads import read_extremes
 from dynamodb_counters.cli.arguments import fields_of
@@ -36,8 +36,7 @@ def top(session: Session, name: str, leaderboard: tuple[str, ...], *, limit: int
     if aggregate.ranking is None:
         known = sorted({one.name for one in session.declarations if isinstance(one, Aggregate) and one.ranking})
         raise click.UsageError(f"{name!r} is not ranked; ranked are: {', '.join(known) or 'none'}")
-    fields = tuple(field for field in aggregate.ranking._template.fields if field != WRITE_SHARD_FIELD)
-    values = fields_of(leaderboard, fields)
+    values = fields_of(leaderboard, leaderboard_fields(aggregate))
     found = session.counters.top(aggregate, values, count=limit)
     measure = aggregate.ranking.measure
     shown = grid("#", *aggregate.fields, measure, "", numbers=("#", measure))
