@@ -13,7 +13,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from dynamodb_counters._assumptions import TRIES
-from dynamodb_counters._erase.matching import Wanted, reduced_records
+from dynamodb_counters._erase.matching import Wanted, reduced
 from dynamodb_counters.errors import CountersError, MalformedImageError
 
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
@@ -66,11 +66,12 @@ def remaining(body: bytes, wanted: Wanted) -> tuple[int, bytes | None]:
         document = json.loads(body)
         payload = document["payload"]
         batch = json.loads(payload) if isinstance(payload, str) else payload
-        found, left = reduced_records(batch["Records"], wanted)
+        parts = [reduced(record, wanted) for record in batch["Records"]]
     except (LookupError, TypeError, AttributeError, ValueError, RecursionError, MalformedImageError):
         return 0, body
-    if not found:
+    if not (found := sum(part.found for part in parts)):
         return 0, body
+    left = [part.left for part in parts if part.left is not None]
     if not left:
         return found, None
     batch = {**batch, "Records": left}

@@ -6,7 +6,7 @@ A record that something keeps is reduced to what is left without them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,12 +99,6 @@ def reduced(record: Record, wanted: Wanted) -> Reduced:
         return Reduced(found, None)
     others = {name: value for name, value in change.items() if name not in images}
     return Reduced(found, {**record, "dynamodb": {**others, **left}})
-
-
-def reduced_records(records: Iterable[Record], wanted: Wanted) -> tuple[int, list[Record]]:
-    """How many of the events they hold, and what is left of them."""
-    parts = [reduced(record, wanted) for record in records]
-    return sum(part.found for part in parts), [part.left for part in parts if part.left is not None]
 
 
 def _reduced_image(image: Mapping[str, Any], wanted: Wanted) -> Reduced:
