@@ -1,10 +1,8 @@
 """Tests of your own code: counters in memory, counted at once, with a clock that you move."""
 
-from dynamodb_counters.testing._faults import Faults as Faults
-from dynamodb_counters.testing._in_memory import CountersInMemory as CountersInMemory
-from dynamodb_counters.testing._in_memory import QuarantinedRecordsError as QuarantinedRecordsError
-from dynamodb_counters.testing._in_memory import counters_in_memory as counters_in_memory
-from dynamodb_counters.testing._own_items import OwnItems as OwnItems
-from dynamodb_counters.testing._test_clock import TestClock as TestClock
+from dynamodb_counters.testing._faults import Faults
+from dynamodb_counters.testing._in_memory import CountersInMemory, QuarantinedRecordsError, counters_in_memory
+from dynamodb_counters.testing._own_items import OwnItems
+from dynamodb_counters.testing._test_clock import TestClock
 
 __all__ = ["CountersInMemory", "Faults", "OwnItems", "QuarantinedRecordsError", "TestClock", "counters_in_memory"]
