@@ -212,12 +212,6 @@ def apply_update(request: Mapping[str, Any], keys: tuple[str, ...], old: Item) -
     return new
 
 
-def filters_keys(request: Mapping[str, Any], keys: Iterable[str]) -> bool:
-    given = Placeholders.of(request)
-    names = [given.name(name) for name in re.findall(r"(?<![:\w])#?[A-Za-z]\w*", request.get("FilterExpression", ""))]
-    return any(name in set(keys) for name in names)
-
-
 def _operand(token: str) -> Operand:
     if token.startswith(":"):
         return lambda _, given: given.value(token)

@@ -81,7 +81,8 @@ class Table:
         text, given = request["KeyConditionExpression"], Placeholders.of(request)
         if (parsed := _KEY_CONDITION.fullmatch(text)) is None:
             raise InvalidValueError(f"Invalid KeyConditionExpression: {text}")
-        if expressions.filters_keys(request, self.keys):
+        names = re.findall(r"(?<![:\w])#?[A-Za-z]\w*", request.get("FilterExpression", ""))
+        if not {given.name(name) for name in names}.isdisjoint(self.keys):
             raise InvalidValueError("Filter Expression can only contain non-primary key attributes")
         partition = self.partitions.get(given.value(parsed[1])["S"], {})
         forward = request.get("ScanIndexForward", True)
