@@ -69,9 +69,9 @@ def remaining(body: bytes, wanted: Wanted) -> tuple[int, bytes | None]:
         parts = [reduced(record, wanted) for record in batch["Records"]]
     except (LookupError, TypeError, AttributeError, ValueError, RecursionError, MalformedImageError):
         return 0, body
-    if not (found := sum(part.found for part in parts)):
+    if not (found := sum(here for here, _ in parts)):
         return 0, body
-    left = [part.left for part in parts if part.left is not None]
+    left = [record for _, record in parts if record is not None]
     if not left:
         return found, None
     batch = {**batch, "Records": left}

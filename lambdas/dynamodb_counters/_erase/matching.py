@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dynamodb_counters._declarations import Event
@@ -74,51 +73,43 @@ def type_of(image: Mapping[str, Any]) -> str:
     return str(image.get(TYPE, {}).get("S", ""))
 
 
-@dataclass(frozen=True, slots=True)
-class Reduced:
+def reduced(record: Record, wanted: Wanted) -> tuple[int, Record | None]:
     """How many of the events a record holds, and the record without them; None if nothing is left."""
-
-    found: int
-    left: Record | None
-
-
-def reduced(record: Record, wanted: Wanted) -> Reduced:
     change = record["dynamodb"]
     images = {name: change[name] for name in (NEW, OLD) if isinstance(change.get(name), Mapping)}
     if not images:
         # Huge images are not kept, keys are.
         keys = change.get("Keys", {})
         is_wanted = PK in keys and SK in keys and wanted.is_key(keys[PK]["S"], keys[SK]["S"])
-        return Reduced(1, None) if is_wanted else Reduced(0, record)
+        return (1, None) if is_wanted else (0, record)
     parts = {name: _reduced_image(image, wanted) for name, image in images.items()}
-    found = max(part.found for part in parts.values())
-    if not found:
-        return Reduced(0, record)
-    left = {name: part.left for name, part in parts.items() if part.left is not None}
+    most = max(found for found, _ in parts.values())
+    if not most:
+        return 0, record
+    left = {name: image for name, (_, image) in parts.items() if image is not None}
     if not left:
-        return Reduced(found, None)
+        return most, None
     others = {name: value for name, value in change.items() if name not in images}
-    return Reduced(found, {**record, "dynamodb": {**others, **left}})
+    return most, {**record, "dynamodb": {**others, **left}}
 
 
-def _reduced_image(image: Mapping[str, Any], wanted: Wanted) -> Reduced:
+def _reduced_image(image: Mapping[str, Any], wanted: Wanted) -> tuple[int, Mapping[str, Any] | None]:
     if wanted.is_event(image):
-        return Reduced(1, None)
+        return 1, None
     if type_of(image) == wanted.chunk_type and CHUNK in image:
         return _reduced_chunk(image, wanted)
     if type_of(image) == QUARANTINE and RECORD in image:
         # An entry that could not be read when it was redriven is kept in an entry of its own.
-        inner = reduced(unpack(image[RECORD]), wanted)
-        left = None if inner.left is None else {**image, RECORD: pack(inner.left)}
-        return Reduced(inner.found, left)
-    return Reduced(0, image)
+        found, left = reduced(unpack(image[RECORD]), wanted)
+        return found, None if left is None else {**image, RECORD: pack(left)}
+    return 0, image
 
 
-def _reduced_chunk(image: Mapping[str, Any], wanted: Wanted) -> Reduced:
+def _reduced_chunk(image: Mapping[str, Any], wanted: Wanted) -> tuple[int, Mapping[str, Any] | None]:
     chunk = decode_chunk(image[CHUNK])
     rows = chunk.all_rows()
     kept = [row for row in rows if not wanted.has_values(row.values)]
     if not kept:
-        return Reduced(len(rows), None) if rows else Reduced(0, image)
+        return (len(rows), None) if rows else (0, image)
     blob = base64_text(encode_chunk(kept, chunk.batch, is_last=chunk.is_last))
-    return Reduced(len(rows) - len(kept), {**image, CHUNK: {"B": blob}})
+    return len(rows) - len(kept), {**image, CHUNK: {"B": blob}}

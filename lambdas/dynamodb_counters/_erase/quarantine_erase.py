@@ -13,7 +13,7 @@ from typing import Any
 
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._erase.discards import Discards
-from dynamodb_counters._erase.matching import Reduced, Wanted, reduced
+from dynamodb_counters._erase.matching import Wanted, reduced
 from dynamodb_counters._fold.records import Record
 from dynamodb_counters._items.bookkeeping import update_as_seen
 from dynamodb_counters._items.table_schema import PK, SK
@@ -49,46 +49,45 @@ class QuarantineCopies:
     def drop(self) -> int:
         """Have entries wait no more that hold nothing but events; return how many of these were dropped."""
         discards, dropped = Discards(self._table), 0
-        for item, part in self._found():
-            if _state(item) == WAITING and part.left is None:
+        for item, found, left in self._found():
+            if _state(item) == WAITING and left is None:
                 entry = read_quarantine_item(item)
                 try:
                     done = discards.discard(entry)
                 except InvalidArgumentError:
                     done = redrive(self._table, entry)
-                dropped += part.found * done
+                dropped += found * done
         return dropped
 
     def sweep(self, *, writes: bool, drops: bool = False) -> InQuarantine:
         """Take out the events, but of entries that wait; if those are dropped, they wait for other people's alone."""
-        found = InQuarantine()
-        for item, part in self._found():
-            is_left = self._waits(item) and not (drops and part.left is not None)
-            found.found += part.found
-            found.waiting += part.found * (_state(item) == WAITING)
-            found.left += part.found * is_left
+        total = InQuarantine()
+        for item, found, left in self._found():
+            is_left = self._waits(item) and not (drops and left is not None)
+            total.found += found
+            total.waiting += found * (_state(item) == WAITING)
+            total.left += found * is_left
             if writes and not is_left:
-                self._update(item, part.left)
-        return found
+                self._update(item, left)
+        return total
 
-    def _found(self) -> Iterator[tuple[Mapping[str, Any], Reduced]]:
+    def _found(self) -> Iterator[tuple[Mapping[str, Any], int, Record | None]]:
         for item in stored_entries(self._table):
-            part = self._reduced(item) if RECORD in item else None
-            if part is not None and part.found:
-                yield item, part
+            found, left = self._reduced(item) if RECORD in item else (0, None)
+            if found:
+                yield item, found, left
 
     def _waits(self, item: Mapping[str, Any]) -> bool:
         """Whether something is to become of an entry: one that a backfill has met waits, perhaps, when that ends."""
         state = _state(item)
         return state == WAITING or (state == PROVISIONAL and bool(read_control(self._table).runs))
 
-    def _reduced(self, item: Mapping[str, Any]) -> Reduced:
+    def _reduced(self, item: Mapping[str, Any]) -> tuple[int, Record | None]:
         try:
             return reduced(unpack(item[RECORD]), self._wanted)
         except UNREADABLE:
             # A spoiled entry can never be counted.
-            is_named = self._wanted.is_quoted_in(str(item[RECORD].get("S", "")))
-            return Reduced(int(is_named), None)
+            return int(self._wanted.is_quoted_in(str(item[RECORD].get("S", "")))), None
 
     def _update(self, item: Mapping[str, Any], left: Record | None) -> None:
         new: dict[str, Any] = {RECORD: None, REASON: None, STATE: None}
