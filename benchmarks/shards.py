@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, Final
 
-from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream, Page, Record, ShardInfo
+from dynamodb_counters._streams import Shard
+from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream, Page, Record
 from dynamodb_counters.testing._dynamodb.typed_values import Item
 from simulation.clock import VirtualClock
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
@@ -40,8 +41,8 @@ class _Shard:
         self.window_ends = 0.0
         """When the last invocation of the open window is due; 0 without one."""
 
-    def shards(self) -> list[ShardInfo]:
-        return [ShardInfo(self.name, None)]
+    def shards(self) -> list[Shard]:
+        return [Shard(self.name, "", is_open=True)]
 
     def read(self, _shard: str, _after: str | None, limit: int) -> Page:
         self.forget()

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-from dynamodb_counters.testing._dynamodb.memory_stream import LABEL, MemoryStream, Page, Record, ShardInfo
+from dynamodb_counters._streams import Shard
+from dynamodb_counters.testing._dynamodb.memory_stream import LABEL, MemoryStream, Page, Record
 
 
 class RecordedStream(MemoryStream):
@@ -26,7 +27,7 @@ class RecordedStream(MemoryStream):
         self._trimmed: dict[str, int] = {}
         super().__init__(seed, shards, lambda: clock() + self.disorder(), table, label)
 
-    def shards(self) -> list[ShardInfo]:
+    def shards(self) -> list[Shard]:
         return [shard for shard in super().shards() if not self._is_forgotten(shard.id)]
 
     def describe_stream(self, **_: Any) -> dict[str, Any]:

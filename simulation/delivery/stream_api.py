@@ -7,9 +7,10 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from dynamodb_counters.testing._dynamodb.memory_stream import Page, Record, ShardInfo
+from dynamodb_counters._streams import Shard, StreamReader
+from dynamodb_counters.testing._dynamodb.memory_stream import Page, Record
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
@@ -31,17 +32,8 @@ class ApiSource:
     _indexes: dict[str, dict[str, int]] = field(default_factory=dict)
     _iterators: dict[str, str | None] = field(default_factory=dict)
 
-    def shards(self) -> list[ShardInfo]:
-        found: dict[str, ShardInfo] = {}
-        start: dict[str, Any] = {}
-        while True:
-            described = self.client.describe_stream(StreamArn=self.arn, **start)["StreamDescription"]
-            for shard in described["Shards"]:
-                found[shard["ShardId"]] = ShardInfo(shard["ShardId"], shard.get("ParentShardId"))
-            if "LastEvaluatedShardId" not in described:
-                break
-            start = {"ExclusiveStartShardId": described["LastEvaluatedShardId"]}
-        return sorted(found.values(), key=lambda shard: _depth(found, shard))
+    def shards(self) -> list[Shard]:
+        return StreamReader(self.client, self.arn).shards()
 
     def read(self, shard: str, after: str | None, limit: int) -> Page:
         records, indexes = self._records.setdefault(shard, []), self._indexes.setdefault(shard, {})
@@ -76,7 +68,3 @@ def lambda_record(record: Record, arn: str) -> Record:
 
 def _plain(value: datetime | bytes) -> float | str:
     return value.timestamp() if isinstance(value, datetime) else base64.b64encode(value).decode()
-
-
-def _depth(shards: dict[str, ShardInfo], shard: ShardInfo) -> int:
-    return 1 + _depth(shards, shards[shard.parent]) if shard.parent in shards else 0

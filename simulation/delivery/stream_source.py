@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from dynamodb_counters.testing._dynamodb.memory_stream import Page, ShardInfo
+from dynamodb_counters._streams import Shard
+from dynamodb_counters.testing._dynamodb.memory_stream import Page
 
 
 def shard_id(name: str) -> str:
@@ -19,7 +20,7 @@ class Source(Protocol):
     @property
     def arn(self) -> str: ...
 
-    def shards(self) -> Sequence[ShardInfo]:
+    def shards(self) -> Sequence[Shard]:
         """All shards, parents before children."""
 
     def read(self, shard: str, after: str | None, limit: int) -> Page:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations import Items, TableKeys
 from dynamodb_counters._streams import Shard
-from dynamodb_counters.testing._dynamodb.memory_stream import Page, Record, ShardInfo
+from dynamodb_counters.testing._dynamodb.memory_stream import Page, Record
 from simulation.delivery.stream_source import Source, shard_id
 from simulation.oracle.specs import TRADE
 from simulation.schedules.backend import Backend
@@ -163,11 +163,11 @@ class _Both:
     def arn(self) -> str:
         return self._counts.arn
 
-    def shards(self) -> Sequence[ShardInfo]:
-        def named(shard: str | None) -> str | None:
+    def shards(self) -> Sequence[Shard]:
+        def named(shard: str) -> str:
             return shard and f"{shard}@{self._name}"
 
-        others = [ShardInfo(f"{found.id}@{self._name}", named(found.parent)) for found in self._other.shards()]
+        others = [Shard(named(found.id), named(found.parent), found.is_open) for found in self._other.shards()]
         return [*self._counts.shards(), *others]
 
     def read(self, shard: str, after: str | None, limit: int) -> Page:

@@ -111,8 +111,7 @@ class MemoryBackend(MeteredTable):
         return self.stream.history()
 
     def described(self) -> list[Shard]:
-        is_open = set(self.stream.open_shards())
-        return [Shard(shard.id, shard.parent or "", shard.id in is_open) for shard in self.stream.shards()]
+        return self.stream.shards()
 
     def drop(self) -> None:
         """Nothing outlives it."""

@@ -68,8 +68,7 @@ def described(bench: Workbench) -> list[Shard]:
 
 
 def described_shards(stream: MemoryStream) -> list[Shard]:
-    is_open = set(stream.open_shards())
-    return [Shard(shard.id, shard.parent or "", shard.id in is_open) for shard in stream.shards()]
+    return stream.shards()
 
 
 def backfill(bench: Workbench, stream: Stream, **options: Any) -> Backfill:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from dynamodb_counters._streams import Shard
 from dynamodb_counters.testing._dynamodb.typed_values import Item
 
 LABEL: Final = "2026-11-20T00:00:00.000"
@@ -22,12 +23,6 @@ _FEWEST_DIGITS: Final = 21
 _MOST_DIGITS: Final = 40
 
 
-class ShardInfo(NamedTuple):
-    id: str
-    parent: str | None
-    is_open: bool = True
-
-
 class Page(NamedTuple):
     records: list[Record]
     ended: bool
@@ -36,7 +31,7 @@ class Page(NamedTuple):
 @dataclass(slots=True)
 class _Shard:
     id: str
-    parent: str | None
+    parent: str
     low: int
     high: int
     sequence: int
@@ -57,10 +52,10 @@ class MemoryStream:
         self._random = random.Random(seed)
         self._clock = clock
         self._shards: dict[str, _Shard] = {}
-        self._open(None, 0, _HASHES, shards)
+        self._open("", 0, _HASHES, shards)
 
-    def shards(self) -> list[ShardInfo]:
-        return [ShardInfo(shard.id, shard.parent, not shard.closed) for shard in self._shards.values()]
+    def shards(self) -> list[Shard]:
+        return [Shard(shard.id, shard.parent, not shard.closed) for shard in self._shards.values()]
 
     def read(self, shard: str, after: str | None, limit: int) -> Page:
         found = self._shards[shard]
@@ -113,7 +108,7 @@ class MemoryStream:
     def open_shards(self) -> list[str]:
         return [shard.id for shard in self._shards.values() if not shard.closed]
 
-    def _open(self, parent: str | None, begin: int, end: int, shards: int) -> None:
+    def _open(self, parent: str, begin: int, end: int, shards: int) -> None:
         bounds = [begin + (end - begin) * number // shards for number in range(shards + 1)]
         for low, high in pairwise(bounds):
             # Sequence numbers begin just below a power of ten, so that their lengths differ within one shard.
