@@ -193,10 +193,12 @@ class MemoryTable(MemoryDynamoDB):
         name: str = "counters",
         *,
         indexes: Mapping[str, tuple[str, str]] | None = None,
+        keys: tuple[str, ...] = ("pk", "sk"),
+        ttl: str = "ttl",
     ) -> None:
         super().__init__(clock)
         self.name = name
-        self._only = self.create(name, "pk", "sk", seed=seed, shards=shards)
+        self._only = self.create(name, *keys, seed=seed, shards=shards, ttl=ttl)
         self._only.indexes |= indexes or {}
         self.stream = self._only.stream
 
