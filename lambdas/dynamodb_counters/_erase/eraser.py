@@ -105,8 +105,8 @@ class Eraser:
         if counts == "take_back":
             require_retractable(self._event)
         if uncounted == "refuse":
-            waiting = self._quarantine.sweep(writes=False).waiting + sum(b.sweep(writes=False) for b in self._buckets)
-            if waiting:
+            _, waiting, _ = self._quarantine.sweep(writes=False)
+            if waiting := waiting + sum(bucket.sweep(writes=False) for bucket in self._buckets):
                 raise EraseError(
                     f"{waiting} copies wait to be counted, in quarantine or in a bucket: redrive them first, or "
                     "say that they are to be dropped, if they cannot be counted or were counted after all"
@@ -122,19 +122,19 @@ class Eraser:
         dropped = self._quarantine.drop() if drops else 0
         events = self._items.sweep(keeps_counts=keeps_counts, writes=writes)
         packed = self._chunks.sweep(keeps_counts=keeps_counts, writes=writes)
-        in_quarantine = self._quarantine.sweep(writes=writes, drops=drops)
+        quarantined, waiting, staying = self._quarantine.sweep(writes=writes, drops=drops)
         pages, runs = _sweep_pages(self._table, writes=writes)
         return Erased(
             events=events,
             packed=packed,
-            quarantined=in_quarantine.found,
+            quarantined=quarantined,
             messages=messages,
             given_up=given_up,
-            uncounted=dropped + in_quarantine.waiting + given_up,
+            uncounted=dropped + waiting + given_up,
             out_of_sight=out_of_sight,
             pages=pages,
             runs=runs,
-            left=in_quarantine.left + given_up * (not drops) if writes else 0,
+            left=staying + given_up * (not drops) if writes else 0,
         )
 
 

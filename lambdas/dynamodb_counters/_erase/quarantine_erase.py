@@ -8,7 +8,6 @@ all the same. So it is discarded first; what a discard does not make right is re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dynamodb_counters._control.control import read_control
@@ -33,15 +32,6 @@ from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
 
 
-@dataclass(slots=True)
-class InQuarantine:
-    """How many of the events its entries hold, how many of those wait to be counted, and how many stay for that."""
-
-    found: int = 0
-    waiting: int = 0
-    left: int = 0
-
-
 class QuarantineCopies:
     def __init__(self, table: Table, wanted: Wanted) -> None:
         self._table, self._wanted = table, wanted
@@ -59,17 +49,20 @@ class QuarantineCopies:
                 dropped += found * done
         return dropped
 
-    def sweep(self, *, writes: bool, drops: bool = False) -> InQuarantine:
-        """Take out the events, but of entries that wait; if those are dropped, they wait for other people's alone."""
-        total = InQuarantine()
+    def sweep(self, *, writes: bool, drops: bool = False) -> tuple[int, int, int]:
+        """Take out the events, but of entries that wait; if those are dropped, they wait for other people's alone.
+
+        Return how many events its entries hold, how many of these wait to be counted, and how many stay for that.
+        """
+        events = waiting = staying = 0
         for item, found, left in self._found():
             is_left = self._waits(item) and not (drops and left is not None)
-            total.found += found
-            total.waiting += found * (_state(item) == WAITING)
-            total.left += found * is_left
+            events += found
+            waiting += found * (_state(item) == WAITING)
+            staying += found * is_left
             if writes and not is_left:
                 self._update(item, left)
-        return total
+        return events, waiting, staying
 
     def _found(self) -> Iterator[tuple[Mapping[str, Any], int, Record | None]]:
         for item in stored_entries(self._table):

@@ -31,5 +31,5 @@ def test_an_entry_that_goes_meanwhile_stays_gone() -> None:
 
     late: Any = HookedClient(memory, once(["update_item"], expire))
     copies = QuarantineCopies(Table(memory.name, late, clock=clock), Wanted(VIEW, {"client": "ann"}))
-    assert copies.sweep(writes=True).found == 1
+    assert copies.sweep(writes=True)[0] == 1
     assert list(memory.items()) == []
