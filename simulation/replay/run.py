@@ -447,7 +447,7 @@ class Run:
         names = list(self._shards)
         parents = {shard.id: shard.parent for shard in self._backend.stream.shards()}
         is_open = set(self._backend.stream.open_shards())
-        parent = {name: names.index(parents[name]) if parents.get(name) in names else -1 for name in names}  # type: ignore[arg-type]
+        parent = {name: names.index(parents[name]) if parents.get(name) in names else -1 for name in names}
         state: State = {
             "s": [[self._shards[name], parent[name], int(name in is_open), self._acknowledged[name]] for name in names],
             "r": ["".join(str(page) for _, page, _ in self._views(name)) for name in names],
