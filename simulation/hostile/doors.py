@@ -20,7 +20,6 @@ from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._fold.admission import Admission
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of, inserted
@@ -157,9 +156,7 @@ def receiver(
     from dynamodb_counters.handlers import ingest_http  # noqa: PLC0415
 
     queue, plan = Queue(), Plan(DECLARATIONS)
-    check = EventCheck(
-        event, compile_schema(SCHEMA) if schema else None, Admission(DECLARATIONS) if admission else None
-    )
+    check = EventCheck(event, compile_schema(SCHEMA) if schema else None, Plan(DECLARATIONS) if admission else None)
     sqs: Any = queue
     settings = ingest_http.Settings(check, 1_000_000, sqs, "https://queue", TENANT if tenant else {}, lambda: NOW)
 

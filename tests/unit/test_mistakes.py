@@ -28,7 +28,7 @@ import cdk_dynamodb_counters
 from cdk_dynamodb_counters.testing import stable_template
 from dynamodb_counters import Outcome, Outcomes, evaluate
 from dynamodb_counters._declarations import flatten
-from dynamodb_counters._fold.admission import Admission
+from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.event_requests import EventCheck, parse_events
 from dynamodb_counters._http.problems import ProblemError
 from dynamodb_counters.errors import InvalidArgumentError
@@ -156,7 +156,7 @@ def _posted(name: str, body: str) -> Told | None:
     event = NAMES[name]
     counting = tuple(part for part in flatten(_DECLARED) if part.source == event)
     try:
-        _, problem = EventCheck(event, None, Admission(counting)).texts(parse_events(body), {}, _NOON.timestamp())
+        _, problem = EventCheck(event, None, Plan(counting)).texts(parse_events(body), {}, _NOON.timestamp())
     except ProblemError as refused:
         problem = refused
     if problem is None:

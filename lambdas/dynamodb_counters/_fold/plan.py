@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from decimal import localcontext
 from functools import partial
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from dynamodb_counters._fold.tallies import Carry, compile_carried, compile_carr
 from dynamodb_counters._fold.window_contributions import compile_window
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.conditions import Predicate, compile_condition
+from dynamodb_counters._items.decimals import EXACT
 from dynamodb_counters._items.key_templates import is_hashed
 from dynamodb_counters._items.table_schema import (
     CHECKPOINT,
@@ -138,6 +140,18 @@ class Plan:
             return None
         name = str(image[TYPE].get("S", ""))
         return name if not self._is_ours(name) and any(map(partial(_is_of, image), self._blind)) else None
+
+    def refusal(self, item: Image, created: float) -> str | None:
+        """Why an event's typed item, inserted at `created`, could not be counted; None if it could, or is late."""
+        reasons = []
+        with localcontext(EXACT):
+            for source in self.sources(item):
+                for program in source.programs:
+                    try:
+                        program.contribute(item, created)
+                    except UNFOLDABLE as error:
+                        reasons.append(f"{program.layout.name}: {error}")
+        return "; ".join(reasons) or None
 
     def _is_ours(self, name: str) -> bool:
         return name in _OWN_TYPES or base_name(name.removesuffix(ONCE_SUFFIX).removesuffix(PACK_SUFFIX)) in self._names

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._fold.admission import Admission
+from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.gateway_requests import parse_body, refusal
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
@@ -43,7 +43,7 @@ class EventCheck:
 
     event: Event
     schema: SchemaCheck | None = None
-    admission: Admission | None = None
+    admission: Plan | None = None
 
     def texts(
         self, events: Sequence[object], bound: Mapping[str, str], now: float, *, singly: bool = False

@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._clients import may_pass
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._fold.admission import Admission
+from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._queue.messages import Message, Sending, dead_letter, read_message, sent_again
 from dynamodb_counters._queue.sending import Queues
 from dynamodb_counters._table import Table, ending_at, time_left
@@ -70,7 +70,7 @@ class Consumed:
 
 
 class Consumer:
-    def __init__(self, table: Table, event: Event, queues: Queues, admission: Admission | None = None) -> None:
+    def __init__(self, table: Table, event: Event, queues: Queues, admission: Plan | None = None) -> None:
         self._table, self._event, self._queues = table, event, queues
         self._admission = admission
         self._most_events = _MOST_EVENTS if event.packed is None else _MOST_PACKED_EVENTS

@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters import _clients
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode, restored
-from dynamodb_counters._fold.admission import Admission
+from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.cloud_events import BATCHED, content_types, posted_events
 from dynamodb_counters._http.event_requests import EventCheck, queue_messages
 from dynamodb_counters._http.gateway_requests import body_text, bound_values, headers_of, media_type, well_formed
@@ -52,7 +52,7 @@ def settings() -> Settings:
     """Parse the environment once per process."""
     [event] = decode(os.environ["DECLARATIONS"])
     schema = compile_schema(restored(os.environ["SCHEMA"])) if "SCHEMA" in os.environ else None
-    admission = Admission(decode(os.environ["AGGREGATES"])) if "AGGREGATES" in os.environ else None
+    admission = Plan(decode(os.environ["AGGREGATES"])) if "AGGREGATES" in os.environ else None
     return Settings(
         check=EventCheck(cast("Event", event), schema, admission),
         max_body_bytes=int(os.environ["MAX_BODY_BYTES"]),

@@ -11,7 +11,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._fold.admission import Admission
+from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._queue.consumer import Consumed, Consumer, longest_request
 from dynamodb_counters._queue.messages import Target
 from dynamodb_counters._queue.sending import Queues
@@ -34,7 +34,7 @@ def consumer() -> Consumer:
         "queue": os.environ["QUEUE_URL"],
         "dead_letter_queue": os.environ["DEAD_LETTER_QUEUE_URL"],
     }
-    admission = Admission(decode(os.environ["AGGREGATES"])) if "AGGREGATES" in os.environ else None
+    admission = Plan(decode(os.environ["AGGREGATES"])) if "AGGREGATES" in os.environ else None
     return Consumer(table, cast("Event", event), Queues(table, urls, seconds), admission)
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Attr, Average, Count, Distinct, Event, Histogram, Sum, Window
 from dynamodb_counters._declarations import flatten
-from dynamodb_counters._fold.admission import Admission
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of, inserted
@@ -39,7 +38,7 @@ _DECLARATIONS = flatten(
         Distinct("visitors", _VIEW, pk="URL#{url}", sk="V", member="id"),
     )
 )
-_ADMISSION, _PLAN = Admission(_DECLARATIONS), Plan(_DECLARATIONS)
+_PLAN = Plan(_DECLARATIONS)
 _GOOD: dict[str, Any] = {
     "url": "/",
     "id": "1",
@@ -91,7 +90,7 @@ def test_the_door_refuses_exactly_what_the_fold_would_quarantine(some: dict[str,
         except InvalidArgumentError:
             continue
         folded = fold(_PLAN, changes_of([inserted(item, NOW)]))
-        assert (_ADMISSION.refusal(item, NOW) is None) == (folded.unfoldable == [])
+        assert (_PLAN.refusal(item, NOW) is None) == (folded.unfoldable == [])
 
 
 @pytest.mark.parametrize(
@@ -110,7 +109,7 @@ def test_the_door_refuses_exactly_what_the_fold_would_quarantine(some: dict[str,
 def test_each_declaration_says_why(name: str, value: Any, reason: str) -> None:
     item = {**typed_item(_VIEW, _GOOD), **typed_item(None, {name: value})}
 
-    refusal = _ADMISSION.refusal(item, NOW)
+    refusal = _PLAN.refusal(item, NOW)
 
     assert refusal is not None
     assert refusal.startswith(reason)
@@ -120,6 +119,6 @@ def test_late_and_uncounted_events_are_admitted() -> None:
     late = typed_item(_VIEW, {**_GOOD, "at": NOW - 8 * 86_400})
     kept = tuple(part for part in _DECLARATIONS if part.name == "kept")
 
-    assert _ADMISSION.refusal(typed_item(_VIEW, _GOOD), NOW) is None
-    assert Admission(kept).refusal(late, NOW) is None
-    assert Admission(()).refusal(late, NOW) is None
+    assert _PLAN.refusal(typed_item(_VIEW, _GOOD), NOW) is None
+    assert Plan(kept).refusal(late, NOW) is None
+    assert Plan(()).refusal(late, NOW) is None

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from dynamodb_counters import Event
-from dynamodb_counters._fold.admission import Admission
+from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._queue.consumer import Consumed, Consumer
 from dynamodb_counters._queue.sending import Queues
 from dynamodb_counters._table import Table
@@ -25,7 +25,7 @@ VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=tim
 class World:
     """A queue whose messages a consumer handles, and a table in memory that fails on command."""
 
-    def __init__(self, event: Event = VIEW, admission: Admission | None = None, max_receives: int = 10) -> None:
+    def __init__(self, event: Event = VIEW, admission: Plan | None = None, max_receives: int = 10) -> None:
         self.clock = VirtualClock()
         self.dead = Queue(self.clock)
         self.queue = Queue(self.clock, dead_letters=self.dead, max_receives=max_receives)
