@@ -8,9 +8,8 @@ from typing import Any
 from dynamodb_counters._declarations import Aggregate, Declarable, Event, Items, flatten
 from dynamodb_counters._declarations.groups import Group, group_of, identity
 from dynamodb_counters._fold.contributions import UNDATED
-from dynamodb_counters._fold.deltas import Delta, Unfoldable
+from dynamodb_counters._fold.deltas import Delta, Unfoldable, group_image, item_of
 from dynamodb_counters._fold.fold import fold
-from dynamodb_counters._fold.group_images import group_image, item_of
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, changes_of, inserted
 from dynamodb_counters._items.attributes import Image

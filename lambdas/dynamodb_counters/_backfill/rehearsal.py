@@ -35,9 +35,8 @@ from dynamodb_counters._control.run_logs import Held, RunLogs, folded_alone, sum
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window
 from dynamodb_counters._declarations.codec import without_attributes
 from dynamodb_counters._declarations.generations import base_name, generation, generation_number, read_name, root_of
-from dynamodb_counters._fold.deltas import Delta
+from dynamodb_counters._fold.deltas import Delta, item_of
 from dynamodb_counters._fold.expiry import begin_of
-from dynamodb_counters._fold.group_images import item_of
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
