@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from dynamodb_counters._fold.records import Record
+from dynamodb_counters._fold.records import Record, stream_number
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
@@ -64,7 +64,7 @@ class StreamReader:
         All that are left, if the stream has forgotten that one.
         """
         asked: Any = {"StreamArn": self.arn, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON"}
-        begin = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": after.lstrip("0")} if after else {}
+        begin = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": stream_number(after)} if after else {}
         try:
             iterator: str | None = self.client.get_shard_iterator(**asked | begin).get("ShardIterator")
         except self.client.exceptions.TrimmedDataAccessException:

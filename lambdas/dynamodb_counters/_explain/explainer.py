@@ -138,7 +138,8 @@ class Explainer:
         return list(self._rest())
 
     def _read_shard(self, shard: str) -> None:
-        for record in self.feeds.records(shard, self._position_of([])[shard]):
+        after = self._position_of([])[shard]
+        for record in self.feeds.records(shard, after) if after < LAST_SEQUENCE else ():
             images, sequence = record["dynamodb"], sequence_number(record)
             entry = redriven_item(images)
             if entry is not None:

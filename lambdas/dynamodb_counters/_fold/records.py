@@ -112,6 +112,14 @@ def padded(sequence: str) -> str:
     return sequence.zfill(SEQUENCE_DIGITS)
 
 
+def stream_number(sequence: str) -> str:
+    """A padded sequence number as streams write it: 21 digits at least.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_SequenceNumberRange.html
+    """
+    return sequence.lstrip("0").zfill(21)
+
+
 def sequence_number(record: Record) -> str:
     return padded(record["dynamodb"]["SequenceNumber"])
 

@@ -19,7 +19,7 @@ from dynamodb_counters._declarations import Declaration, Window
 from dynamodb_counters._declarations.generations import generation, read_name
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import created_of
+from dynamodb_counters._fold.records import created_of, stream_number
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._reads.table_reads import get_items
@@ -32,8 +32,6 @@ Facts = dict[str, Any]
 
 _MOST_BOOKS: Final = 20
 _MOST_PAGES: Final = 5
-_FEWEST_DIGITS: Final = 21
-"""https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_SequenceNumberRange.html"""
 _ALIVE: Final = ("Creating", "Enabling", "Enabled", "Updating")
 """https://docs.aws.amazon.com/lambda/latest/api/API_EventSourceMappingConfiguration.html"""
 
@@ -173,7 +171,7 @@ def of_queue(session: Session, queue: str) -> Facts:
 def _uncovered(session: Session, plan: Plan, stream: str, shard: str, known: Checkpoint | None) -> float | None:
     """When the oldest record that counts beyond the checkpoint was created; None if a few pages show none."""
     # Most records behind a checkpoint are of the counts themselves, which concern nothing.
-    through = _as_streams_write(known.applied_through) if known is not None else None
+    through = stream_number(known.applied_through) if known is not None and known.applied_through else None
     reader = StreamReader(session.client("dynamodbstreams"), stream, lambda _: None)
     for record in reader.records(shard, through, _MOST_PAGES):
         folded = fold(plan, intake([record]))
@@ -212,7 +210,7 @@ def _checkpoint_facts(known: Checkpoint | None, now: float) -> Facts:
     covers = known.met == known.applied_through and known.met_at > 0
     return {
         "checkpoint": {
-            "applied_through": _as_streams_write(known.applied_through),
+            "applied_through": stream_number(known.applied_through) if known.applied_through else None,
             "created": stamp(known.met_at) if covers else None,
             "age_seconds": max(0, round(now - known.met_at)) if covers else None,
             "seen": stamp(min(known.seen, now)) if known.seen else None,
@@ -220,10 +218,6 @@ def _checkpoint_facts(known: Checkpoint | None, now: float) -> Facts:
             "lost_before": stamp(known.lost_before) if known.lost_before else None,
         }
     }
-
-
-def _as_streams_write(sequence: str) -> str | None:
-    return sequence.lstrip("0").zfill(_FEWEST_DIGITS) if sequence else None
 
 
 def tried(work: Callable[[], Any]) -> tuple[Any, str | None]:

@@ -281,9 +281,8 @@ def test_the_program_of_the_docs_recomputes_the_sum_from_the_file_and_finds_a_ch
     assert len([line for line in program().splitlines() if line]) <= 10
 
     def check(text: str) -> subprocess.CompletedProcess[str]:
-        path = tmp_path / "acme.jsonl"
-        path.write_bytes(text.encode())
-        return subprocess.run([sys.executable, checked, path], capture_output=True, text=True, check=False)
+        (tmp_path / "acme-2026-11.jsonl").write_bytes(text.encode())
+        return subprocess.run([sys.executable, checked], cwd=tmp_path, capture_output=True, text=True, check=False)
 
     good = check("".join(lines))
     assert (good.returncode, good.stdout) == (0, "{'sales': '11', 'taken': '7.6'} is right\n"), good.stderr
