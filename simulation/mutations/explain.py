@@ -22,8 +22,8 @@ EXPLAIN: Final = r"""
 + if is_changed:
 ? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
 * the stream is explained as far as it shows at once
-- if left > 0 and any(
-+ if False and any(
+- while left > 0 and any(
++ while False and any(
 ? ../unit/explain/test_traffic.py::test_the_stream_is_read_again_once_it_shows_all_that_was_written_before
 * what a transaction counts meanwhile is nothing to explain
 - if is_direct:

@@ -89,14 +89,11 @@ class Explainer:
         for _ in self.table.tries(_AGAIN):
             read_at = self._read()
             rest = self._read_tail()
-            pause = 1.0
-            while any(line.kind == "difference" for line in rest):
+            left, pause = read_at + self.feeds.clocks - self.table.clock(), 1.0
+            while left > 0 and any(line.kind == "difference" for line in rest):
                 # By the end, the stream has all that was written before it was read.
-                left = read_at + self.feeds.clocks - self.table.clock()
-                if left <= 0:
-                    break
                 self.table.sleep(min(left, pause))
-                pause *= 2
+                left, pause = left - pause, 2 * pause
                 rest = self._read_tail()
             if COUNTED_MEANWHILE not in self._unsure.values() or not self._has_moved():
                 break

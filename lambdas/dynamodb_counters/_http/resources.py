@@ -239,7 +239,8 @@ class CountResources:
         feeds = self._counters._feeds(None, quick=True)  # noqa: SLF001 - the stream that explanations read
         explainer = make_explainer(self._table, feeds, declared, values, ends)
         explainer.most = MAX_EXPLAINED
-        if units := explainer.reach.units:
+        if not explainer.reach.ranges:
+            units = explainer.reach.units
             raise bad_request(f"{name!r} is explained by a Scan, {units:,} read units: use `counters explain`")
         found = explainer.explained()
         lines = [line.document() for line in islice(found.lines(), parameters.limit() + 1)]
