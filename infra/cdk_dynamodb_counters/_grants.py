@@ -75,10 +75,10 @@ class TableGrants:
 
     def grant_explain(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow explaining what counts are made of: reading the table and its stream, but no Scan of the table."""
+        granted = grant(self._table, grantee, "DescribeTable", "GetItem", "Query", reading=True)
         stream = [self._table.table_stream_arn or ""]
         reads = [f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator")]
-        granted = iam.Grant.add_to_principal(grantee=grantee, actions=reads, resource_arns=stream)
-        return granted.combine(grant(self._table, grantee, "DescribeTable", "GetItem", "Query", reading=True))
+        return granted.combine(iam.Grant.add_to_principal(grantee=grantee, actions=reads, resource_arns=stream))
 
     def grant_redrive(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow listing quarantined records and redriving them."""

@@ -262,8 +262,8 @@ class Explainer:
     def _position(self) -> dict[str, str]:
         """By shard, from the least record to the greatest where groups differ."""
         found: dict[str, str] = {}
-        for shard in sorted(self._position_of([])):
-            ends = sorted({self._applied_in(group, shard) for group in self._items})
+        for shard, through in sorted(self._position_of([]).items()):
+            ends = sorted({self._applied_in(group, shard) for group in self._items} or {through})
             told = ["end" if each == LAST_SEQUENCE else each.lstrip("0") or "-" for each in (ends[0], ends[-1])]
             found |= {shard: "..".join(dict.fromkeys(told))} if ends != [""] else {}
         return found

@@ -64,7 +64,8 @@ DECLARATIONS: tuple[Declaration, ...] = (VIEWS, SITE, PER_URL, SMALL, ROLLING, K
 HIT = Event("hit", pk="PAGE#{url}", sk="T#{time}#CID#{clientId}", packed=Packed("time", parts=2, chunk_bytes=1024))
 EVENTS: tuple[Event, ...] = (VIEW, HIT)
 LIMITED = ("views", "site")
-EXPLAINED = tuple(declared.name for declared in DECLARATIONS)
+_BY_SCANS = ("site", "spread", "kept", "clients", "largest")
+EXPLAINED = tuple(declared.name for declared in DECLARATIONS if declared.name not in _BY_SCANS)
 SCHEMA = {"type": "object", "properties": {"url": {"type": "string", "maxLength": 100}, "bytes": {"type": "integer"}}}
 NOW = 1_790_000_000.0
 

@@ -89,6 +89,13 @@ def test_an_answer_has_as_many_lines_as_its_limit_and_says_that_there_are_more()
 
 
 @pytest.mark.usefixtures("counters")
+@pytest.mark.parametrize("name", ["hits", "recent", "kinds", "sizes"])
+def test_a_group_that_was_never_counted_has_no_lines(name: str) -> None:
+    status, found = get(f"explanations/{name}", customer="dee")
+    assert (status, found["numbers"], found["lines"], found["difference"]) == (200, {}, [], {})
+
+
+@pytest.mark.usefixtures("counters")
 def test_every_kind_that_is_shown_can_be_explained() -> None:
     document = openapi(SERVED, explained=EXPLAINED)
     found = {}

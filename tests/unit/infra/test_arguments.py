@@ -150,6 +150,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "events": [None, VIEW, "view", ["view"], [VIEWS], [VIEW, VIEW], [replace(VIEW, name="views")], [_SPANNING]],
         "quotas": [None, CALLS, "calls", ["calls"], [VIEWS], [CALLS, CALLS], [replace(CALLS, tz=UTC)]],
         "limits": [None, VIEWS, ["views"], [ROLLING], [SITE], [VIEWS, VIEWS], [replace(VIEWS, write_shards=2)]],
+        "explained": [None, VIEWS, ["views"], [SITE], [VIEWS, VIEWS]],
         "authorizer": ["IAM", HttpIamAuthorizer, False],
         "tenant": ["iam.userId", {}, ["url"], {"url": "iam"}, {"url": "sub"}, {"customer": "iam.userId"}],
         "page": ["page", True, LivePage(title="Blog", total=SITE, top=TOP, window=ROLLING)],
