@@ -272,22 +272,24 @@ class CounterApi(Observed, HttpMetrics):
         }
 
 
-def _require_shown(shown: Sequence[Declarable], *, is_empty_allowed: bool) -> tuple[Declaration, ...]:
+def _require_shown(
+    shown: Sequence[Declarable], *, is_empty_allowed: bool, argument: str = "shown"
+) -> tuple[Declaration, ...]:
     allowed = "a list of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes"
-    for declared in require_sequence("shown", shown, allowed):
+    for declared in require_sequence(argument, shown, allowed):
         if not isinstance(declared, Declarable):
-            raise InvalidArgumentError("shown", declared, allowed)
+            raise InvalidArgumentError(argument, declared, allowed)
     # The items of each member are counted alone: a read of who was active when is not what is shown.
     declarations = tuple(one for one in flatten(shown) if isinstance(one, Window) or not one._longest)
     if not declarations and not is_empty_allowed:
-        raise InvalidArgumentError("shown", shown, "at least one declaration")
+        raise InvalidArgumentError(argument, shown, "at least one declaration")
     names = [declared.name for declared in declarations]
     if len(set(names)) < len(names):
-        raise InvalidArgumentError("shown", names, "each declaration only once")
+        raise InvalidArgumentError(argument, names, "each declaration only once")
     for declared in declarations:
         if taken := (reserved := _reserved(declared)) & {*group_fields(declared)}:
             allowed = f"fields other than {', '.join(sorted(reserved))}, which are request parameters"
-            raise InvalidArgumentError("shown", f"{declared.name}.{min(taken)}", allowed)
+            raise InvalidArgumentError(argument, f"{declared.name}.{min(taken)}", allowed)
     return tuple(sorted(declarations, key=lambda declared: declared.name))
 
 
@@ -340,11 +342,9 @@ def _require_limits(limits: object, shown: Sequence[Declaration], tenant: Mappin
     return sorted(names)
 
 
-def _require_explained(explained: object, shown: Sequence[Declaration]) -> list[str]:
+def _require_explained(explained: Sequence[Declarable], shown: Sequence[Declaration]) -> list[str]:
     names: list[str] = []
-    for each in _require_shown(
-        require_sequence("explained", explained, "declarations in shown"), is_empty_allowed=True
-    ):
+    for each in _require_shown(explained, is_empty_allowed=True, argument="explained"):
         if each not in shown:
             raise InvalidArgumentError("explained", each.name, "declarations listed in shown, each only once")
         if not isinstance(root_of(each), Event):
