@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
+from demo.check.explained import Explained
 from demo.check.intervals import Interval
 from demo.cost import Costs
 from demo.options import Setup
@@ -103,6 +104,7 @@ class Finding:
     account: Account
     reading: Reading
     costs: Costs | None = None
+    explained: Sequence[Explained] = ()
 
     @property
     def found(self) -> Numbers:
@@ -130,6 +132,7 @@ class Finding:
         found, expected = self.found, self.expected
         for what in sorted(expected.keys() | found.keys()):
             lines += _differing(what, found.get(what, {}), expected.get(what, {}))
+        lines += [f"explained {one}" for one in self.explained if not one.is_exact]
         return [f"{self.example.name}: {line}" for line in lines]
 
 

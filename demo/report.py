@@ -45,6 +45,8 @@ def summary(result: Result) -> str:
     lines = [
         "",
         *(line for finding in result.leading_first() for line in finding.example.lines(finding)),
+        "explained, the largest group of each declaration:",
+        *(f"  {one}" for finding in result.leading_first() for one in finding.explained),
         f"events sent            {_each(result, lambda finding: finding.account.sent)}",
         f"duplicates rejected    {_each(result, lambda finding: finding.account.statuses['duplicate'])}",
         "",

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from demo.check.drain import Silence, read_settled, wait_until_drained
+from demo.check.explained import explain_each
 from demo.check.inbox import Inbox
 from demo.cost import Bill, Meter
 from demo.example import Example, Finding, Reading
@@ -25,6 +27,7 @@ class Trial:
     example: Example
     writer: Counters
     reader: Counters
+    streams: Any
     bill: Bill | None = None
     inbox: Inbox | None = None
     repeated: Repeated = field(default_factory=Repeated)
@@ -41,7 +44,8 @@ class Trial:
         bill = Bill(Meter(writing), Meter(reading), *later) if example.leading else None
         queue = deployment.outputs[example.stack].get("InboxUrl")
         inbox = Inbox(deployment.emulator.client("sqs"), queue) if queue else None
-        return cls(example, writer, reader, bill, inbox, repeated)
+        streams = deployment.emulator.client("dynamodbstreams")
+        return cls(example, writer, reader, streams, bill, inbox, repeated)
 
     def send(self, progress: Progress) -> None:
         for feed in self.example.feeds():
@@ -54,7 +58,8 @@ class Trial:
             silence,
         )
         costs = self.bill.costs(self.account.sent, self.example.responses()["accepted"]) if self.bill else None
-        return Finding(self.example, self.account, reading, costs)
+        progress(f"explaining a number of each declaration of the {self.example.name}")
+        return Finding(self.example, self.account, reading, costs, list(explain_each(self.reader, self.streams)))
 
     def _read(self, progress: Progress) -> Reading:
         reading = self.example.read(self.reader, progress)
