@@ -88,6 +88,7 @@ class Example(ABC):
             "accepted": finding.account.statuses["accepted"],
             "duplicates_rejected": finding.account.statuses["duplicate"],
             "withdrawn": finding.account.withdrawn,
+            "explained": [str(one) for one in finding.explained],
             **finding.found,
         }
 

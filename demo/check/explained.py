@@ -64,7 +64,10 @@ def explain_each(counters: Counters, streams: Any) -> Iterator[Explained]:
     declared = {one.name: one for one in folded or () if one.name == read_name(base_name(one.name), control.reads)}
     feeds = feeds_of(table, streams)
     feeds = feeds._replace(stream=replace(feeds.stream, quiet_pages=_QUIET_PAGES))
-    for name, group in sorted(_largest(table, declared).items()):
+    largest = _largest(table, declared)
+    for name in sorted(declared.keys() - largest.keys()):
+        yield Explained(base_name(name), "no group", {}, {}, 0, {})
+    for name, group in sorted(largest.items()):
         values = dict(zip(declared[name].fields, group, strict=False))
         explainer = make_explainer(table, feeds, declared[name], values, _ends(declared[name], group))
         yield Explained.of(declared[name], group[: len(values)], explainer.explained())
