@@ -12,11 +12,11 @@ EXPLAIN: Final = r"""
 + self._items.setdefault(group, [])
 +         self._items |= asked.read(table)
 +         return table.clock()
-? ../unit/explain/test_traffic.py::test_what_comes_after_the_group_was_read_is_in_neither
+? ../unit/explain/test_traffic.py::test_a_change_after_the_group_was_read_is_in_neither
 * what changed after a position is explained as it is now
 - if is_changed and sequence > self._applied_in(group, shard):
 + if False:
-? ../unit/explain/test_traffic.py::test_what_comes_after_the_group_was_read_is_in_neither
+? ../unit/explain/test_traffic.py::test_a_change_after_the_group_was_read_is_in_neither
 * what a group has applied is explained as it was before
 - if is_changed and sequence > self._applied_in(group, shard):
 + if is_changed:
@@ -50,7 +50,7 @@ EXPLAIN: Final = r"""
 * the last change after a position is shown, not the first
 - WHERE excluded.rank <= rank"
 + WHERE excluded.rank >= rank OR rank = '~'"
-? ../unit/explain/test_traffic.py::test_what_comes_after_the_group_was_read_is_in_neither
+? ../unit/explain/test_traffic.py::test_a_change_after_the_group_was_read_is_in_neither
 
 == _explain/contributions.py
 * rows of a chunk that take back others add up with them

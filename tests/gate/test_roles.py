@@ -34,6 +34,13 @@ _LISTED: Final = {"verifier"}
 """Handlers that need minutes of DynamoDB's time: tests/unit/infra/test_verification.py lists what their roles allow."""
 
 
+_EXPLAINING: Final = {
+    ("dynamodb:DescribeTable", "table"),
+    *((f"dynamodb:{action}", "table/stream") for action in ("DescribeStream", "GetRecords", "GetShardIterator")),
+}
+"""Permissions to explain counts, which tests/unit/infra/test_grants_fit_the_runtime.py compares with its calls."""
+
+
 def handler(function: Resource) -> str:
     """The handler, and whether its events are packed, or it serves quotas or limits: other calls write them."""
     name = str(function["Handler"]).split(".")[-2]
@@ -82,6 +89,9 @@ def test_each_role_fits_what_its_function_does(template: str, emulator: str) -> 
         if handler(function) in _LISTED:
             continue
         granted = roles.allowed(whole, function)
+        if "EXPLAINED" in variables(function):
+            assert granted >= _EXPLAINING
+            granted -= _EXPLAINING
         needed = {*called(handler(function), emulator), *roles.of_services(whole, function)}
         if not any("GlobalSecondaryIndexes" in table.properties for table in whole.each("DynamoDB::GlobalTable")):
             needed = {one for one in needed if "/index/" not in one[1]}

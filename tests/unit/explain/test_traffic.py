@@ -43,7 +43,7 @@ def meanwhile(counters: CountersInMemory, change: Callable[[], Any]) -> Iterator
     ],
     ids=["accepted", "replaced", "retracted", "replaced twice"],
 )
-def test_what_comes_after_the_group_was_read_is_in_neither(change: Callable[[Any], Any]) -> None:
+def test_a_change_after_the_group_was_read_is_in_neither(change: Callable[[Any], Any]) -> None:
     with counters_in_memory([SHOPS], now=NOW) as counters:
         counters.accept_many(SALE, [sale(1), sale(2)])
         with meanwhile(counters, lambda: change(counters)):

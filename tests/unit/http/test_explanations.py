@@ -159,7 +159,9 @@ def test_a_bad_request_is_a_problem(path: str, parameters: Any, status: int, det
     assert (got, problem["detail"][: len(detail)]) == (status, detail)
 
 
-def test_what_is_not_declared_explained_is_not(counters: CountersInMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_api_explains_no_declaration_that_is_not_explained(
+    counters: CountersInMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     environment(monkeypatch, CountResources(counters, SERVED, counters.clock))
     assert get("explanations/daily", customer="ann", **DAY)[0] == 404
     assert not [path for path in openapi(SERVED)["paths"] if "explain" in path]

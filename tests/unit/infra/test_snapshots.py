@@ -247,6 +247,7 @@ def api_everything(stack: Stack) -> None:
         events=[VIEW, PACKED],
         quotas=[Quota("calls", limit=100, per="day", by="customer")],
         limits=[SITE],
+        explained=[ROLLING],
         authorizer=HttpNoneAuthorizer(),
         page=page,
         cache_age=Duration.minutes(1),
