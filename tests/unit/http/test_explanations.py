@@ -171,7 +171,7 @@ def test_an_api_explains_no_declaration_that_is_not_explained(
 def test_no_attempt_of_a_tenant_shows_a_line_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """1,000 attempts; ``ATTEMPTS=10000`` makes more."""
     monkeypatch.setenv("TENANT", json.dumps({"customer": "claims.sub"}))
-    rng, statuses = random.Random(20), Counter[int]()
+    rng, statuses, lines = random.Random(20), Counter[int](), 0
     texts = [*CUSTOMERS, "", "an", "ann#2026-01-01", "ANN", "ann\x00", "*", "~", "customer", '{"S": "bob"}', "b%6Fb"]
     for _ in range(int(os.environ.get("ATTEMPTS", "1000"))):
         claim, name = rng.choice(CUSTOMERS), rng.choice(EXPLAINED)
@@ -198,8 +198,10 @@ def test_no_attempt_of_a_tenant_shows_a_line_of_another(monkeypatch: pytest.Monk
         assert status in (200, 400, 403), (claim, name, asked, found)
         foreign = [other for other in CUSTOMERS if other != claim]
         if status == 200:
-            text = json.dumps(found["lines"] + [found["values"]])
+            text, lines = json.dumps(found["lines"]), lines + len(found["lines"])
+            assert found["values"]["customer"] == claim
             assert not [other for other in foreign if other in text], (claim, name, asked, found)
-    print(f"seed 20: {dict(statuses)}")
+    print(f"seed 20: {dict(statuses)}, {lines:,} lines")
+    assert lines > sum(statuses.values()) / 10
     assert statuses[200] > sum(statuses.values()) / 10
     assert statuses[403] > sum(statuses.values()) / 10
