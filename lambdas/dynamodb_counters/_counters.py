@@ -35,7 +35,7 @@ from dynamodb_counters._reads.group_reads import GroupReads
 from dynamodb_counters._reads.rankings import RankingReads
 from dynamodb_counters._reads.window_reader import WindowReads
 from dynamodb_counters._table import Bulk, Incomplete, Table, make_client
-from dynamodb_counters._writes import accept, increments
+from dynamodb_counters._writes import accept, increments, limits
 from dynamodb_counters._writes.accept import Conflicts
 from dynamodb_counters._writes.increments import Amount
 from dynamodb_counters._writes.leases import Leases
@@ -319,7 +319,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         --------
         >>> counters.set_limit(USAGE, 10_000, customer="acme")  # doctest: +SKIP
         """
-        increments.set_limit(self._table, aggregate, given(values, fields), limit)
+        limits.set_limit(self._table, aggregate, given(values, fields), limit)
 
     def explain(
         self,
@@ -376,7 +376,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         >>> counters.limit(USAGE, customer="acme")  # doctest: +SKIP
         10000
         """
-        return increments.limit_of(self._table, aggregate, given(values, fields))
+        return limits.limit_of(self._table, aggregate, given(values, fields))
 
     def reset(self, aggregate: Aggregate, values: Given = None, /, **fields: object) -> dict[str, Any]:
         """Set the measures of a group to 0; redelivered records that were counted before count nothing.

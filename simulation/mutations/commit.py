@@ -43,6 +43,8 @@ COMMIT: Final = r"""
 -             self._outbox.put(crossings(each.plan, each.changes, report.skipped_thresholds))
 +             pass
 ? test_thresholds.py::test_the_outbox_holds_each_crossing_once
+
+== _commit/outbox.py
 * a crossing is put again with each delivery
 - Item=each.item(), ConditionExpression=f"attribute_not_exists({PK})"
 + Item=each.item() | {"id": {"S": str(id(each))}}

@@ -20,8 +20,9 @@ from dynamodb_counters._reads.window_counts import Statement
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.intervals import Interval
 from dynamodb_counters._timeline.times import HOUR
-from dynamodb_counters._writes.increments import increment, reset, set_limit
+from dynamodb_counters._writes.increments import increment, reset
 from dynamodb_counters._writes.leases import Leases
+from dynamodb_counters._writes.limits import set_limit
 from dynamodb_counters._writes.quota_calls import Lease, QuotaCalls
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.oracle.truth import is_image

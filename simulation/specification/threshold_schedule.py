@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Threshold
-from dynamodb_counters._writes.increments import set_limit
+from dynamodb_counters._writes.limits import set_limit
 from simulation.notices import Bus, NotifierMapping
 from simulation.pairs import features
 from simulation.pairs.engine import Engine

@@ -16,20 +16,20 @@ from dynamodb_counters._commit.classify import classify, uncounted
 from dynamodb_counters._commit.commit import Committed, Committer, Part
 from dynamodb_counters._commit.expired_items import ExpiredItems
 from dynamodb_counters._commit.intake import intake
+from dynamodb_counters._commit.outbox import Outbox
 from dynamodb_counters._commit.pruning import Pruner
 from dynamodb_counters._control.deployments import Deployments
 from dynamodb_counters._control.run_items import ONLY_SHARD
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._fold.crossings import Crossing, crossings
+from dynamodb_counters._fold.crossings import crossings
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.records import Change
-from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._items.watermarks import Watermark
 from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._table import RetryingClient, Table, ending_at
-from dynamodb_counters.errors import CommitError, ShardUnknownError
+from dynamodb_counters.errors import ShardUnknownError
 
 _MOST_WRITES: Final = 10_000
 """Groups and quarantined images that are written at once: a larger batch is counted in parts, so that none is too
@@ -91,27 +91,6 @@ class Report:
             return {**(event.get("state") or {})}
         moved = {_APPLIED_THROUGH: self.applied_through, _CREATED: self.created, _BOOK: self.book}
         return {**(event.get("state") or {}), **moved}
-
-
-class Outbox:
-    """The outbox of one table's thresholds: an item per crossing, put once, whose stream record is delivered."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
-    def put(self, found: Sequence[Crossing]) -> None:
-        """Put crossings that are not there yet; `CommitError` means: deliver the batch again."""
-        # One after the other of a group: their records are then in order, too.
-        groups: dict[str, list[Crossing]] = {}
-        for crossing in found:
-            groups.setdefault(repr((crossing.threshold.name, crossing.aggregate, crossing.group)), []).append(crossing)
-        answers = [there for _, there in self._table.side_by_side(self._put_each, [*groups.values()])]
-        if failures := [there for there in answers if isinstance(there, Exception)]:
-            raise CommitError(failures)
-
-    def _put_each(self, crossings: Sequence[Crossing]) -> None:
-        for each in crossings:
-            self._table.write("put_item", Item=each.item(), ConditionExpression=f"attribute_not_exists({PK})")
 
 
 class Aggregator:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from heapq import merge
 from itertools import groupby
 from typing import Any, Final, TypeAlias
@@ -18,11 +18,12 @@ from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._items.attributes import Image, reader, text_reader
 from dynamodb_counters._items.chunks import LAST_PATH, MAX_NUMBER, Chunk, chunk_bucket, chunk_key, decode_chunk
 from dynamodb_counters._items.conversions import plain_value
-from dynamodb_counters._items.escaping import LAST_CHARACTER, key_text
+from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.table_schema import CHUNK, ONCE_SUFFIX, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._layouts import Layout, Layouts
 from dynamodb_counters._reads.table_reads import Item, TableReads, query
+from dynamodb_counters._reads.time_ranges import time_ranges
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND, seconds_of
 from dynamodb_counters.errors import InvalidArgumentError
@@ -31,20 +32,10 @@ Values: TypeAlias = Mapping[str, object]
 Wanted: TypeAlias = Mapping[str, str]
 Timespan: TypeAlias = tuple[float, float]
 Filter: TypeAlias = Callable[[Image], bool]
-Range: TypeAlias = tuple[str, str]
-"""First and last key."""
 
 _ANY_TIME: Final = (-math.inf, math.inf)
 _BY_PARTITION: Final = "events that are not packed are read by partition"
 _BY_TENANT: Final = "the chunks of each have keys of their own"
-
-_DAYS: Final = ("%Y-%m-%d", "%Y%m%d", "%G-W%V", "%GW%V")
-"""All ways in which ISO 8601 texts of a moment may begin, by the day or the week."""
-
-_WIDEST_OFFSET: Final = timedelta(days=1)
-_FIRST: Final = 10**9
-_LAST: Final = 10**10
-"""Between these, seconds since 1970 have ten digits, and milliseconds begin with the same ten."""
 
 
 class EventReads(TableReads):
@@ -246,27 +237,3 @@ def _bucket(chunk: Item) -> str:
 
 def _plain(image: Image) -> dict[str, Any]:
     return {name: plain_value(value) for name, value in image.items() if not is_reserved(name)}
-
-
-def time_ranges(prefix: str, start: float, end: float) -> list[Range]:
-    """Ranges of sort keys that begin with a time, in order and apart: all texts that a span of time may have there.
-
-    All keys with the prefix where the span has no end, or times sort otherwise.
-
-    >>> start = datetime(2026, 11, 20, tzinfo=UTC).timestamp()
-    >>> [first for first, _ in time_ranges("T#", start, start + 60)]
-    ['T#1795132800', 'T#2026-11-19', 'T#2026-W47', 'T#20261119', 'T#2026W47']
-    """
-    if not _FIRST + 86_400 <= start < end <= _LAST - 86_400:
-        return [(prefix, prefix + LAST_CHARACTER)]
-    earliest = datetime.fromtimestamp(start, UTC) - _WIDEST_OFFSET
-    latest = datetime.fromtimestamp(end, UTC) + _WIDEST_OFFSET
-    texts = [(f"{earliest:{form}}", f"{latest:{form}}") for form in _DAYS]
-    found: list[Range] = []
-    for low, high in sorted([*texts, (str(int(start)), str(int(end)))]):
-        first, last = prefix + low, prefix + high + LAST_CHARACTER
-        if found and first <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], last)
-        else:
-            found.append((first, last))
-    return found

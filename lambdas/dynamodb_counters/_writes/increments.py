@@ -1,4 +1,4 @@
-"""Changes of a group without the stream or events: add to it at once, set it to 0, or store its limit."""
+"""Counting without the stream or events: add to a group at once, or set it to 0."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._assumptions import TRIES
 from dynamodb_counters._control.statuses import Statuses
-from dynamodb_counters._declarations import Aggregate, Count, Distinct, Sum
+from dynamodb_counters._declarations import Aggregate, Count, Sum
 from dynamodb_counters._declarations.groups import Key, group_key, group_of, require_fields
 from dynamodb_counters._declarations.kinds import require_declaration
-from dynamodb_counters._declarations.thresholds import watched
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, require_storable_group
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
-from dynamodb_counters._items import attributes
 from dynamodb_counters._items.conversions import converted
-from dynamodb_counters._items.decimals import EXACT, Number, parse_number, require_storable, typed_number
-from dynamodb_counters._items.table_schema import LAST_RESET, LIMIT, SCORE, TALLY_PREFIX
+from dynamodb_counters._items.decimals import EXACT, Number, parse_number, require_storable
+from dynamodb_counters._items.table_schema import LAST_RESET, SCORE, TALLY_PREFIX
 from dynamodb_counters._pages import Place
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.update_conditions import (
@@ -31,7 +29,7 @@ from dynamodb_counters._writes.update_conditions import (
     require_own,
     watch_for_lost_answers,
 )
-from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError, UnavailableError
+from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError
 
 _BUSY: Final = f"nothing was written: {TRIES} times, other updates of the group came first"
 Amount: TypeAlias = Mapping[str, Number | float] | Number | float
@@ -159,37 +157,3 @@ def _by_measure(aggregate: Aggregate, amount: Amount) -> dict[str, Number]:
     if not amount or not set(amount) <= set(measures):
         raise InvalidArgumentError("amount", dict(amount), f"numbers for measures among {measures}")
     return {name: require_storable("amount", converted("amount", number)) for name, number in amount.items()}
-
-
-def set_limit(
-    table: Table, aggregate: Aggregate | Distinct, values: Mapping[str, object], limit: Number | float | None
-) -> None:
-    """Store a group's limit, or none; that alone may cross a threshold. To send it again changes nothing.
-
-    It is an attribute of the group's own item, so no read looks one up.
-    """
-    number = 0 if limit is None else require_storable("limit", converted("limit", limit))
-    if number < 0 or (number == 0 and limit is not None):
-        raise InvalidArgumentError("limit", limit, "a number above 0, or None for no limit")
-    _, layout, group = open_group(table, watched(aggregate), values)
-    for _ in table.tries():
-        place, item = read_place(table, layout, group)
-        if place.shown(item).get(LIMIT) == typed_number(number):
-            return
-        update = place.update({})
-        update.set(place.name_of(LIMIT), typed_number(number))
-        request = only_own(update.request(table.name), layout.name)
-        try:
-            table.client.update_item(**request, ReturnValuesOnConditionCheckFailure="ALL_OLD")
-        except table.client.exceptions.ConditionalCheckFailedException as refusal:
-            require_own(item_of(refusal), layout.name)
-        else:
-            return
-    raise UnavailableError("the page of the group splits all the time: set the limit again")
-
-
-def limit_of(table: Table, aggregate: Aggregate | Distinct, values: Mapping[str, object]) -> Number | None:
-    """The limit of a group, strongly consistent; None if it has none."""
-    _, layout, group = open_group(table, watched(aggregate), values)
-    place, item = read_place(table, layout, group)
-    return attributes.limit_of(place.shown(item))
