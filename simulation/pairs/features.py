@@ -54,7 +54,6 @@ LEVEL: Final = "levels over time"
 EXTREMES: Final = "extremes"
 CROSSED: Final = "thresholds crossed"
 EXPLAINED: Final = "explanations"
-"""In every schedule; in no cell of the table yet."""
 
 FEATURES: Final = (
     PLAIN,
@@ -100,6 +99,7 @@ FEATURES: Final = (
     LEVEL,
     EXTREMES,
     CROSSED,
+    EXPLAINED,
 )
 
 Pair = tuple[str, str]
