@@ -186,10 +186,10 @@ PartEnd(r, begin) ==
 Only(x) == IF Has("only those waiting") THEN x.only ELSE None
 
 (* Records that an item still lacks, as far as the invocation knows. *)
-Contributing(r, i, after) ==
+ImageLines(r, i, after) ==
   {n \in (after + 1)..r.last :
     n \notin r.skipped /\ i \in CountsIn(stream[r.shard][n], By(r, n), Only(stream[r.shard][n]))}
-Delta(r, i) == Contributing(r, i, r.after[i])
+Delta(r, i) == ImageLines(r, i, r.after[i])
 Lacking(r) == {i \in Items : Delta(r, i) # {}}
 
 (* Records too old to be folded: what guarded them may be gone. *)

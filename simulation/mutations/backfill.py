@@ -172,7 +172,7 @@ BACKFILL: Final = r"""
 + if (number > 0
 ? test_verdicts.py::test_a_group_that_is_gone_has_lost_all_there_is
 
-== _backfill/held.py
+== _backfill/positions.py
 * a verification knows positions by checkpoints only
 - applied_through for _, checkpoint in those), *found])
 + applied_through for _, checkpoint in those)])

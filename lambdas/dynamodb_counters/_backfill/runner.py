@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Final
 
 from dynamodb_counters._assumptions import CLOCKS, LINEAGE_KEPT, RUN_OPEN_AFTER, SETTLED_AFTER
 from dynamodb_counters._backfill.baseline import Pages
-from dynamodb_counters._backfill.held import books
 from dynamodb_counters._backfill.log_tail import LogTail
 from dynamodb_counters._backfill.pace import Pace
+from dynamodb_counters._backfill.positions import books
 from dynamodb_counters._backfill.scan import Scan, Source
 from dynamodb_counters._backfill.source_table import SourceTable, sources_of
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, OPENING, SCANNING, VOID, WAITING, Progress, State

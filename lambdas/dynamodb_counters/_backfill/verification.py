@@ -16,7 +16,7 @@ from functools import partial
 from typing import ClassVar, Final
 
 from dynamodb_counters._backfill.baseline import Pages, Totals, baselines, part_of
-from dynamodb_counters._backfill.held import Held, applied_by, read_after_books
+from dynamodb_counters._backfill.positions import ReadGroup, applied_by, read_after_books
 from dynamodb_counters._backfill.repair import Difference, quarantined_groups, repaired
 from dynamodb_counters._backfill.runner import ROUNDS, SPLITTING, Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, SCANNING, Progress, State
@@ -136,7 +136,9 @@ class Verification(Runner):
         source = self._layout(ref).declaration.source
         return isinstance(source, Event) and source.packed is None
 
-    def _differing(self, pages: Pages, sums: Totals, held: dict[GroupRef, Held]) -> tuple[Totals, dict[GroupRef, str]]:
+    def _differing(
+        self, pages: Pages, sums: Totals, held: dict[GroupRef, ReadGroup]
+    ) -> tuple[Totals, dict[GroupRef, str]]:
         """Numbers that differing groups lack; and the groups whose numbers are uncertain so far, and why."""
         # After the items: all that the stream has brought them is logged by now.
         pages.lineage = self._begun.lineage
@@ -156,12 +158,12 @@ class Verification(Runner):
         for _ in self._wait_for_log(state, partial(self._log(state).has_passed_in_own_table, moment)):
             yield self._progress(state, self.compared, total)
 
-    def _hold(self, refs: list[GroupRef], total: int) -> Generator[Progress, None, dict[GroupRef, Held]]:
+    def _hold(self, refs: list[GroupRef], total: int) -> Generator[Progress, None, dict[GroupRef, ReadGroup]]:
         """Read groups; again if a shard began meanwhile, since their positions in it were not read."""
         state = self._begun
         for _ in range(ROUNDS):
             known = set(state.lineage.parents)
-            held: dict[GroupRef, Held] = {}
+            held: dict[GroupRef, ReadGroup] = {}
             for start in range(0, len(refs), _AT_A_TIME):
                 held |= self._read(refs[start : start + _AT_A_TIME])
                 yield self._progress(state, self.compared + len(held), total)
@@ -170,13 +172,15 @@ class Verification(Runner):
                 return held
         raise BackfillError(SPLITTING)
 
-    def _read(self, refs: list[GroupRef]) -> dict[GroupRef, Held]:
+    def _read(self, refs: list[GroupRef]) -> dict[GroupRef, ReadGroup]:
         wanted = [(self._layout(ref), ref[1]) for ref in refs]
         read = partial(read_items, self.table, wanted, consistent=True)
         books, found = read_after_books(self.table, self._begun.lineage.parents, read, self.now)
-        return {ref: Held(items, applied_by(items, books)) for ref, items in zip(refs, found, strict=True)}
+        return {ref: ReadGroup(items, applied_by(items, books)) for ref, items in zip(refs, found, strict=True)}
 
-    def _expected(self, pages: Pages, sums: Totals, held: dict[GroupRef, Held]) -> tuple[Totals, dict[GroupRef, str]]:
+    def _expected(
+        self, pages: Pages, sums: Totals, held: dict[GroupRef, ReadGroup]
+    ) -> tuple[Totals, dict[GroupRef, str]]:
         """Numbers that each group must have counted; and the groups whose numbers are uncertain so far, and why."""
         expected = {ref: dict(sums[ref]) for ref in held}
         unsettled: dict[GroupRef, str] = {}
@@ -196,7 +200,7 @@ class Verification(Runner):
                         numbers[name] = numbers.get(name, 0) + number
         return expected, unsettled
 
-    def _missing(self, ref: GroupRef, expected: Mapping[str, Number], held: Held) -> dict[str, Number]:
+    def _missing(self, ref: GroupRef, expected: Mapping[str, Number], held: ReadGroup) -> dict[str, Number]:
         layout = self._layout(ref)
         if self._is_beyond(layout, ref[1]):
             return {}
@@ -231,7 +235,7 @@ class Verification(Runner):
         expires_at = layout.expires_at(group)
         return expires_at is not None and expires_at <= self.now()
 
-    def _note(self, layout: ItemLayout, ref: GroupRef, held: Held, judged: Iterable[Judged]) -> None:
+    def _note(self, layout: ItemLayout, ref: GroupRef, held: ReadGroup, judged: Iterable[Judged]) -> None:
         key = identity(typed_key(layout.key(ref[1], "")))
         mark = next((item.get(REPAIRED) for item in held.items if identity(item) == key), None)
         name, group = base_name(ref[0]), layout.values(ref[1])

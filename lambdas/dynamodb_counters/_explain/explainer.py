@@ -14,7 +14,7 @@ from decimal import localcontext
 from typing import Any, Final
 
 from dynamodb_counters._assumptions import SKEW
-from dynamodb_counters._backfill.held import Books, applied_by, read_after_books
+from dynamodb_counters._backfill.positions import Books, applied_by, read_after_books
 from dynamodb_counters._backfill.verdicts import counted, judge, shown, tally_of
 from dynamodb_counters._backfill.wiring import Feeds
 from dynamodb_counters._commit.checkpoint_items import BOOK, LAST_SEQUENCE, Checkpoint
@@ -26,7 +26,7 @@ from dynamodb_counters._declarations import Aggregate, Hierarchy, Window
 from dynamodb_counters._declarations.generations import base_name, generation_number, read_name
 from dynamodb_counters._declarations.groups import require_fields
 from dynamodb_counters._explain.asked import Asked, Reach, reach_of
-from dynamodb_counters._explain.contributions import Contributing
+from dynamodb_counters._explain.image_lines import ImageLines
 from dynamodb_counters._explain.lines import Explanation, Line, LineStore, added
 from dynamodb_counters._fold.item_layout import GroupKey, late_parts
 from dynamodb_counters._fold.origins import ONE_TABLE, Origins
@@ -77,7 +77,7 @@ class Explainer:
     _items: dict[GroupKey, list[Image]] = field(init=False)
     _applied: dict[GroupKey, dict[str, str]] = field(init=False)
     _store: LineStore = field(init=False)
-    _of: Contributing = field(init=False)
+    _of: ImageLines = field(init=False)
     _parents: dict[str, str] = field(init=False)
     _unsure: dict[GroupKey, str] = field(init=False)
     _cuts: dict[str, tuple[float, str]] = field(init=False)
@@ -111,7 +111,7 @@ class Explainer:
         self._books, self._items = read_after_books(table, shards, lambda: asked.read(table), table.clock)
         self._store, self._applied, self._unsure, self._cuts = LineStore(), {}, {}, {}
         origins = Origins(table.name, self.feeds.source.arn) if self.feeds.source else ONE_TABLE
-        self._of = Contributing(asked, origins, table.clock())
+        self._of = ImageLines(asked, origins, table.clock())
         size = 0
         for item in self.reach.items():
             size += item_bytes(item) if self.most < math.inf else 0

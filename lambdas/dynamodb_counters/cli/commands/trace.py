@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from dynamodb_counters._backfill.held import applied_by, books
+from dynamodb_counters._backfill.positions import applied_by, books
 from dynamodb_counters._backfill.wiring import feeds_of
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._control.run_logs import Held, folded_alone, sums_of
 from dynamodb_counters._declarations import Aggregate, Event
 from dynamodb_counters._declarations.generations import base_name, read_name
 from dynamodb_counters._explain.asked import Asked, reach_of
-from dynamodb_counters._explain.contributions import Contributing
+from dynamodb_counters._explain.image_lines import ImageLines
 from dynamodb_counters._fold.origins import ONE_TABLE
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import created_of, sequence_number
@@ -58,7 +58,7 @@ def trace(session: Session, name: str, key: tuple[str, ...], *, position: bool) 
 
 def _found(session: Session, asked: Asked) -> tuple[Image | None, Image | None]:
     """The item that holds the event, and the event; None if it was taken back."""
-    of = Contributing(asked, ONE_TABLE, session.clock())
+    of = ImageLines(asked, ONE_TABLE, session.clock())
     found: tuple[Image | None, Image | None] = None, None
     for item in reach_of(asked, session.table, None).items():
         for row, sign in of.rows(item):

@@ -22,7 +22,7 @@ _AGAIN: Final = 5
 
 
 @dataclass(slots=True)
-class Held:
+class ReadGroup:
     """A group as its items were read, and what of the log they have applied for certain."""
 
     items: list[Image]

@@ -36,7 +36,7 @@ _BEFORE: Final = "it was retracted before it came"
 _DISCARDED: Final = "it was discarded from the quarantine"
 
 
-class Contributing:
+class ImageLines:
     """The lines of images as of a moment by which nothing is early, and nothing late."""
 
     def __init__(self, asked: Asked, origins: Origins, now: float) -> None:
