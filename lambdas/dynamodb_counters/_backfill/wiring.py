@@ -63,6 +63,8 @@ class Feeds(NamedTuple):
     stream: StreamReader
     source: SourceTable | None
     clocks: float = CLOCKS
+    quick: bool = False
+    """Whether what was written just now may be missing."""
 
     def shards(self) -> list[Shard]:
         """All shards as the aggregator calls them."""
@@ -90,7 +92,7 @@ def feeds_of(table: Table, streams: Any, *, quick: bool = False) -> Feeds:
     is_emulated = EMULATOR_HEADER in described.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     if quick:
         reader = StreamReader(streams, stream, quiet_pages=_QUICK_PAGES)
-        return Feeds(reader, None, ONE_CLOCK if is_emulated else _QUICK)
+        return Feeds(reader, None, ONE_CLOCK if is_emulated else _QUICK, quick)
     arn = read_control(table).source
     source = SourceTable.described(table.client, streams, arn) if arn else None
     return Feeds(StreamReader(streams, stream), source, ONE_CLOCK if is_emulated else CLOCKS)
@@ -100,7 +102,7 @@ def make_runner(
     kind: type[Kind], table: Table, streams: Any, *, now: Callable[[], float] | None = None, **options: Any
 ) -> Kind:
     """Make what works on a run; `now` is DynamoDB's time if not its own."""
-    stream, source, clocks = feeds_of(table, streams)
-    if clocks == ONE_CLOCK:
-        options |= {"clocks": clocks, "open_after": KNOWN_AT_ONCE}
-    return kind(table=table, shards=stream.shards, now=now or ServiceTime(table), source=source, **options)
+    feeds = feeds_of(table, streams)
+    if feeds.clocks == ONE_CLOCK:
+        options |= {"clocks": ONE_CLOCK, "open_after": KNOWN_AT_ONCE}
+    return kind(table=table, shards=feeds.stream.shards, now=now or ServiceTime(table), source=feeds.source, **options)

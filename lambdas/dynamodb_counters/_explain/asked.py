@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._backfill.scan import Source
 from dynamodb_counters._backfill.source_table import SourceTable, sources_of
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
+from dynamodb_counters._declarations.aggregates import WRITE_SHARD_FIELD
+from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._fold.expiry import begin_of
 from dynamodb_counters._fold.foreign_items import typed
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, group_items, group_of_item
@@ -18,7 +21,7 @@ from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.derived_fields import parts_of, tier_of
 from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.event_times import event_seconds
-from dynamodb_counters._items.item_sizes import READ_UNIT_BYTES
+from dynamodb_counters._items.item_sizes import READ_UNIT_BYTES, item_bytes
 from dynamodb_counters._items.key_templates import KeyTemplate
 from dynamodb_counters._items.table_schema import PAGE_PREFIX, TYPE
 from dynamodb_counters._layouts import Layouts
@@ -30,12 +33,13 @@ from dynamodb_counters._reads.window_counts import add_up
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries
 from dynamodb_counters._timeline.tiers import TOTAL
-from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND
+from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
 _Range: TypeAlias = tuple[str, tuple[str, str]]
 """A partition key, the first and the last sort key."""
 
+_MOST_BUCKETS: Final = 100_000
 _MOST_SURE: Final = 200
 """Characters of a sort key that no hash has replaced, however long the key was."""
 
@@ -47,6 +51,8 @@ class Asked:
     declaration: Declaration
     texts: Mapping[str, str]
     interval: Interval | None = None
+    most: float = math.inf
+    """Bytes of groups in a partition, and of the items that they count, that may be read."""
     layout: ItemLayout = field(init=False)
     spans: Mapping[tuple[str, int], Span] = field(init=False)
     """For a window, which part of which bucket counts a moment."""
@@ -55,8 +61,12 @@ class Asked:
         declared, spans = self.declaration, list[Span]()
         if isinstance(declared, Window):
             if self.interval is None:
-                raise InvalidArgumentError("start", None, f"a start and an end, as {declared.name!r} counts over time")
+                allowed = f"a start and an end, as {base_name(declared.name)!r} counts over time"
+                raise InvalidArgumentError("start", None, allowed)
             spans = plan_queries(declared._kept_tiers, self.interval)
+        if sum(last + 1 - first for first, last in (one.buckets for one in spans)) > _MOST_BUCKETS:
+            allowed = f"a span of at most {_MOST_BUCKETS:,} buckets of {base_name(declared.name)!r}"
+            raise InvalidArgumentError("end", None if self.interval is None else utc(self.interval.end), allowed)
         if missing := sorted({*declared._pk_template.fields} & {*declared.fields} - self.texts.keys()):
             raise InvalidArgumentError("values", dict(self.texts), f"values for {', '.join(missing)}")
         each = {(one.tier.letter, at): one for one in spans for at in range(one.buckets[0], one.buckets[1] + 1)}
@@ -85,12 +95,22 @@ class Asked:
             groups: list[GroupKey] = [(*fixed, *place) for place in self.spans] or [fixed]
             items = read_items(table, [(self.layout, group) for group in groups], consistent=True)
             return dict(zip(groups, items, strict=True))
-        for pk, sort_keys in group_ranges(declared, self.texts):
-            for item in query(table, pk, sort_keys, consistent=True):
-                for one in group_items(declared, item) if item.get(TYPE, {}).get("S") == declared.name else ():
-                    if (group := group_of_item(declared, one)) is not None and self.holds(group):
-                        found.setdefault(group, []).append(one)
+        ranges = group_ranges(declared, self.texts)
+        for item in self.bounded(chain.from_iterable(query(table, *one, consistent=True) for one in ranges)):
+            for one in group_items(declared, item) if item.get(TYPE, {}).get("S") == declared.name else ():
+                if (group := group_of_item(declared, one)) is not None and self.holds(group):
+                    found.setdefault(group, []).append(one)
         return found
+
+    def bounded(self, items: Iterable[Image]) -> Iterator[Image]:
+        """Items, as long as they are not more than may be read."""
+        size = 0
+        for item in items:
+            size += item_bytes(item) if self.most < math.inf else 0
+            if size > self.most:
+                allowed = f"a group that at most {self.most:,} bytes of items make; `counters explain` reads more"
+                raise InvalidArgumentError("values", dict(self.texts), allowed)
+            yield item
 
     @property
     def time(self) -> str | None:
@@ -156,9 +176,11 @@ def reach_of(asked: Asked, table: Table, source_table: SourceTable | None) -> Re
 
 def group_ranges(declared: Declaration, texts: Mapping[str, str]) -> list[_Range]:
     """Where the groups of a partition lie, or their pages."""
-    pk = declared._pk_template.render(texts)
+    template = declared._pk_template
     if isinstance(declared, Aggregate) and not declared.pages:
-        return [(pk, sort_key_range([declared]))]
+        shards = [{**texts, WRITE_SHARD_FIELD: str(shard)} for shard in range(declared.write_shards)]
+        return [(template.render(one), sort_key_range([declared])) for one in shards]
+    pk = template.render(texts)
     prefix = f"{PAGE_PREFIX}{declared.name}#"
     return [(f"{pk}#~{digit:x}", (prefix, prefix + LAST_CHARACTER)) for digit in range(16)]
 

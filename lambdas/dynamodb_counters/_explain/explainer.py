@@ -34,9 +34,9 @@ from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._fold.records import NEW, OLD, Record, counted_in, created_of, sequence_number
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import EXACT, Number
+from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.discard_marks import stored_marks
 from dynamodb_counters._items.escaping import key_text
-from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, SCORE, SK, VERSION
 from dynamodb_counters._quarantine.quarantine_items import RECORD, STATE, WAITING, redriven_item
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
@@ -56,6 +56,7 @@ COUNTED_MEANWHILE: Final = "a transaction counted in it meanwhile: explain it ag
 GONE_MEANWHILE: Final = "it is gone, and what it had applied is unknown"
 _TALLY: Final = "increments and resets, and events that were erased or have expired and stay counted"
 _UNEXPLAINED: Final = "nothing explains it: verify, and repair"
+_ON_ITS_WAY: Final = "it may be on its way to the stream: explain it again in a minute"
 _LATE: Final = "its time is over: what came late was not counted, and nothing shows which"
 _NOT_WHOLE: Final = "its declaration does not count everything yet: backfill it"
 _AS_GOOD: Final = "a value that is as good was there, and need not count again"
@@ -71,8 +72,6 @@ class Explainer:
     asked: Asked
     reach: Reach
     whole: bool = True
-    most: float = math.inf
-    """Bytes of the source's items that may be read."""
     _books: dict[str, Books] = field(init=False)
     _items: dict[GroupKey, list[Image]] = field(init=False)
     _applied: dict[GroupKey, dict[str, str]] = field(init=False)
@@ -112,12 +111,7 @@ class Explainer:
         self._store, self._applied, self._unsure, self._cuts = LineStore(), {}, {}, {}
         origins = Origins(table.name, self.feeds.source.arn) if self.feeds.source else ONE_TABLE
         self._of = ImageLines(asked, origins, table.clock())
-        size = 0
-        for item in self.reach.items():
-            size += item_bytes(item) if self.most < math.inf else 0
-            if size > self.most:
-                allowed = f"a group that at most {self.most:,} bytes of items make; `counters explain` reads more"
-                raise InvalidArgumentError("values", dict(asked.texts), allowed)
+        for item in asked.bounded(self.reach.items()):
             keys = {name: item[name] for name in self.reach.source.key_names}
             for (one, group), line in self._of.lines(item, keys, self.reach.source.is_foreign).items():
                 self._store.put(one, repr(group), _READ, line)
@@ -251,7 +245,8 @@ class Explainer:
                 why: why,
                 _GIVEN_UP: any(book.successor for book in known),
             }
-            yield next((reason for reason, holds in reasons.items() if reason and holds), _UNEXPLAINED), numbers
+            other = _ON_ITS_WAY if self.feeds.quick else _UNEXPLAINED
+            yield next((reason for reason, holds in reasons.items() if reason and holds), other), numbers
 
     def _number(self, group: GroupKey) -> dict[str, Number]:
         """The numbers that its items hold."""
@@ -275,8 +270,10 @@ def make_explainer(
     declared: Any,
     values: Mapping[str, object],
     ends: tuple[datetime | None, datetime | None] = (None, None),
+    *,
+    most: float = math.inf,
 ) -> Explainer:
-    """Make what explains groups of a declaration, in the generation that readers use."""
+    """Make what explains groups of a declaration, in the generation that readers use; `most` is as in `Asked`."""
     wanted = getattr(declared, "_parts", (declared,))[-1]
     if isinstance(declared, Hierarchy) or not isinstance(wanted, Aggregate | Window):
         allowed = "an Aggregate, Window, Distinct, Percentiles, Extremes or ActiveMembers; of a Hierarchy, one level"
@@ -287,10 +284,24 @@ def make_explainer(
     if kept is None:
         raise UncountedError(base, control.statuses)
     require_fields(base, [(kept, kept.fields)], values)
-    interval, (start, end) = None, ends
-    if start is not None and end is not None:
-        unit = kept._unit if isinstance(kept, Window) else 1
-        interval = Interval.around(seconds_of("start", start), seconds_of("end", end), unit)
-    asked = Asked(kept, {name: key_text(name, value) for name, value in values.items()}, interval)
+    texts = {name: key_text(name, value) for name, value in values.items()}
+    asked = Asked(kept, texts, _interval(kept, *ends), most)
     reach, whole = reach_of(asked, table, feeds.source), control.statuses.get(base, Status()).whole
     return Explainer(table=table, feeds=feeds, asked=asked, reach=reach, whole=whole)
+
+
+def _interval(declared: Aggregate | Window, start: datetime | None, end: datetime | None) -> Interval | None:
+    if start is None or end is None:
+        if start is not end:
+            raise InvalidArgumentError("start" if start is None else "end", None, "both ends of a span, or neither")
+        return None
+    begin, until = seconds_of("start", start), seconds_of("end", end)
+    if begin >= until:
+        raise InvalidArgumentError("end", end, "a moment after start")
+    if isinstance(declared, Window):
+        return Interval.around(begin, until, declared._unit)
+    if not any(map(tier_of, declared.fields)):
+        raise InvalidArgumentError(
+            "start", start, f"no span, as the groups of {base_name(declared.name)!r} have no time"
+        )
+    return Interval.around(begin, until, 1)

@@ -237,8 +237,7 @@ class CountResources:
                 _require_affordable([(declared, values, span)])
             ends = utc(span.start), utc(span.end)
         feeds = self._counters._feeds(None, quick=True)  # noqa: SLF001 - the stream that explanations read
-        explainer = make_explainer(self._table, feeds, declared, values, ends)
-        explainer.most = MAX_EXPLAINED
+        explainer = make_explainer(self._table, feeds, declared, values, ends, most=MAX_EXPLAINED)
         if not explainer.reach.ranges:
             units = explainer.reach.units
             raise bad_request(f"{name!r} is explained by a Scan, {units:,} read units: use `counters explain`")

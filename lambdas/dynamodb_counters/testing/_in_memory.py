@@ -132,13 +132,13 @@ class CountersInMemory(Counters):
         return sorted(details, key=itemgetter("at", "sequence"))
 
     def _feeds(self, streams: Any, *, quick: bool = False) -> Any:
-        del streams, quick  # They are in memory, too.
+        del streams  # They are in memory, too.
         own, *others = self._tables
         sources = [
             SourceTable(Table(each.name, self.client), table_of(each.stream.arn), each.keys, cast("Any", each.stream))
             for each in others
         ]
-        return Feeds(cast("Any", own.stream), sources[0] if sources else None, 0.0)
+        return Feeds(cast("Any", own.stream), sources[0] if sources else None, 0.0, quick)
 
     def _expire_until(self, until: float) -> None:
         with self._lock:

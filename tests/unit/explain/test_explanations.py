@@ -33,6 +33,7 @@ from dynamodb_counters import (
     TableKeys,
     Window,
 )
+from dynamodb_counters._explain.explainer import make_explainer
 from dynamodb_counters.testing import counters_in_memory
 from dynamodb_counters.testing._in_memory import CountersInMemory
 
@@ -43,7 +44,9 @@ CLICK = Event(
 ORDER = Items("order", pk="CUSTOMER#{customer}", sk="ORDER#{order}")
 SHOPS = Aggregate("shops", SALE, by="shop", sales=Count(), taken=Sum("price"))
 BIG = Aggregate("big", SALE, by="shop", where=Attr("price").ge(10), taken=Sum("price"))
+RECENT = Window("recent", SALE, pk="SHOP#{shop}", time="time", retention=timedelta(days=7))
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
 
 
 def sale(number: int, price: Any = 5, *, shop: str = "a", revision: int = 1, **more: Any) -> dict[str, Any]:
@@ -320,3 +323,41 @@ def test_groups_that_begin_in_an_interval_are_explained_to_their_end() -> None:
         midnight = NOW.replace(hour=0)
         more = {"start": midnight, "end": midnight + timedelta(hours=6)}
         assert adds_up(counters, days, {"ad": "a"}, **more) == {"n": 2}
+
+
+@pytest.mark.parametrize(
+    ("declared", "start", "end", "message"),
+    [
+        (SHOPS, NOW, None, "invalid end=None: expected both ends of a span, or neither"),
+        (SHOPS, NOW, NOW + HOUR, "expected no span, as the groups of 'shops' have no time"),
+        (RECENT, None, None, "invalid start=None: expected a start and an end, as 'recent' counts over time"),
+        (RECENT, NOW, NOW, "expected a moment after start"),
+        (RECENT, NOW.replace(tzinfo=None), NOW, "expected a datetime with a time zone"),
+        (RECENT, NOW.replace(year=1970), NOW.replace(year=9998), "expected a span of at most 100,000 buckets"),
+    ],
+)
+def test_a_span_that_no_group_can_have_is_refused(declared: Any, start: Any, end: Any, message: str) -> None:
+    refused = pytest.raises(InvalidArgumentError, match=re.escape(message))
+    with counters_in_memory([SHOPS, RECENT], now=NOW) as counters, refused:
+        counters.explain(declared, shop="a", start=start, end=end)
+
+
+def test_groups_of_a_partition_in_write_shards_are_explained() -> None:
+    spread = Aggregate("spread", SALE, pk="SHOP#{shop}", sk="BUYER#{buyer}", n=Count(), write_shards=3)
+    with counters_in_memory([spread], now=NOW) as counters:
+        counters.accept_many(SALE, [sale(number, buyer=str(number % 2)) for number in range(7)])
+        assert adds_up(counters, spread, {"shop": "a"}) == {"n": 7}
+        assert adds_up(counters, spread, {"shop": "a", "buyer": "1"}) == {"n": 3}
+
+
+@pytest.mark.parametrize("values", [{"shop": "a"}, {"shop": "a", "id": "s1"}])
+def test_an_explanation_reads_no_more_bytes_than_allowed(values: dict[str, str]) -> None:
+    by_id = Aggregate("by_id", SALE, pk="SHOP#{shop}", sk="ID#{id}", n=Count())
+    with counters_in_memory([by_id], now=NOW) as counters:
+        counters.accept_many(SALE, [sale(number) for number in range(20)])
+        few, many = (
+            make_explainer(counters._table, counters._feeds(None), by_id, values, most=one) for one in (500, 1e6)
+        )
+        with pytest.raises(InvalidArgumentError, match="at most 500 bytes of items make"):
+            few.explained()
+        assert many.explained().numbers == {"n": 20 if len(values) == 1 else 1}

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from dynamodb_counters._backfill.wiring import Feeds
-from dynamodb_counters._explain.explainer import make_explainer
+from dynamodb_counters._commit.checkpoint_items import LAST_SEQUENCE
+from dynamodb_counters._explain.explainer import Explainer, make_explainer
 from dynamodb_counters.testing import CountersInMemory, counters_in_memory
 from tests.unit.explain.test_explanations import NOW, SALE, SHOPS, sale
 
@@ -83,3 +84,36 @@ def test_the_stream_is_read_again_once_it_shows_all_that_was_written_before() ->
         with meanwhile(counters, lambda: counters.accept(SALE, sale(2))):
             found = make_explainer(table, feeds, SHOPS, {"shop": "a"}).explained()
         assert (found.numbers, found.difference, slept) == ({"sales": 1, "taken": 5}, {}, [1, 2, 4, 8, 16, CLOCKS - 31])
+
+
+@pytest.mark.parametrize(("quick", "reason"), [(True, "explain it again in a minute"), (False, "verify, and repair")])
+def test_a_difference_of_a_quick_read_may_be_on_its_way(quick: bool, reason: str) -> None:
+    with counters_in_memory([SHOPS], now=NOW) as counters:
+        counters.accept(SALE, sale(1))
+        [group] = [
+            item for item in counters.client.scan(TableName="counters")["Items"] if item["_type"] == {"S": "shops"}
+        ]
+        counters.client.put_item(TableName="counters", Item=group | {"taken": {"N": "6"}})
+        feeds = counters._feeds(None, quick=quick)
+        [line] = make_explainer(counters._table, feeds, SHOPS, {"shop": "a"}).explained().rest
+        assert (dict(line.adds), line.reason.endswith(reason)) == ({"taken": 1}, True), line
+
+
+def test_a_shard_that_was_counted_to_its_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    with counters_in_memory([SHOPS], now=NOW) as counters:
+        counters.accept(SALE, sale(1))
+        stream = counters._tables[0].stream
+        [shard] = stream.shards()
+
+        class WithParent:
+            def shards(self) -> Any:
+                return [replace(shard, id="parent"), replace(shard, parent="parent")]
+
+            def records(self, shard: str, after: str) -> Any:
+                assert shard != "parent"
+                return stream.records(shard, after)
+
+        monkeypatch.setattr(Explainer, "_position_of", lambda *_: {"parent": LAST_SEQUENCE, shard.id: ""})
+        feeds: Any = Feeds(WithParent(), None, 0.0)  # type: ignore[arg-type]
+        found = make_explainer(counters._table, feeds, SHOPS, {"shop": "a"}).explained()
+        assert (found.numbers, found.position) == ({"sales": 1, "taken": 5}, {"parent": "end"})

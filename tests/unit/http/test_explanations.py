@@ -117,6 +117,14 @@ def test_a_group_that_only_a_scan_reaches_is_refused_with_its_price() -> None:
     assert problem["detail"].endswith(" read units: use `counters explain`")
 
 
+def test_a_scan_is_refused_while_the_size_of_the_table_is_not_known(counters: CountersInMemory) -> None:
+    described = counters._memory.describe_table
+    counters._memory.describe_table = lambda **request: {  # type: ignore[method-assign]
+        "Table": described(**request)["Table"] | {"TableSizeBytes": 0}
+    }
+    assert get("explanations/all")[1]["detail"].startswith("'all' is explained by a Scan, 0 read units")
+
+
 @pytest.mark.usefixtures("counters")
 def test_a_group_of_too_many_events_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "MAX_EXPLAINED", 600)
