@@ -288,6 +288,17 @@ def test_it_goes_on_after_a_crash(phase: str, steps: int, monkeypatch: pytest.Mo
     assert work.side(1) == second.backfilled(after, {"sales", "shops"})
 
 
+def test_a_process_that_was_left_behind_goes_on_where_another_one_has_ended() -> None:
+    before, after = CASES["where of what another counts"]
+    first, second = settled(before), settled(before)
+    behind = rehearsal(first, after, page_items=9, segments=1)
+    steps = behind.steps()
+    run = next(step.run for step in steps if step.phase == "scanning")
+    list(rehearsal(first, after, run=run).steps())
+    list(steps)
+    assert behind.side(1) == second.backfilled(after, {"sales", "shops"})
+
+
 def test_it_goes_on_where_it_had_read_a_part_of_a_shard(monkeypatch: pytest.MonkeyPatch) -> None:
     before, after = CASES["where"]
     first, second = settled(before), settled(before)

@@ -145,7 +145,9 @@ class Rehearsal(Runner):
             for _, _, sums in baselines(pages, 0, 1, self._place):
                 items = self._derived(state, {ref: sums[ref] for ref in sums if ref[0] in ready}, names)
                 while rows := list(islice(items, _ITEMS_OF_PAGE)):
-                    self._put(state.run, 0, number, {ROWS: pack_scanned(rows)})
+                    # A process that was left behind in the scan takes it for the last page of its segment.
+                    page = {"page": number, "before": 0, "items": 0, ROWS: pack_scanned(rows)}
+                    self._put(state.run, 0, number, page)
                     number += 1
                     yield self._progress(state, 0, 0)
             left -= ready
