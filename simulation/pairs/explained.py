@@ -24,7 +24,8 @@ from simulation.pairs.truth import Truth, nonzero
 from simulation.schedules.backend import Backend
 
 _HOUR: Final = 3600
-UNSURE: Final = "explanation that a direct count or a deletion made unsure"
+UNSURE: Final = "explanation that a direct count, a deletion or a repair made unsure"
+_UNSURE: Final = (explained.COUNTED_MEANWHILE, explained.GONE_MEANWHILE, explained.REPAIRED_MEANWHILE)
 SURE: Final = "group explained"
 SHOWN: Final = "difference explained"
 
@@ -38,9 +39,9 @@ class BackendStream:
     def shards(self) -> list[Shard]:
         return self._backend.described()
 
-    def records(self, shard: str, after: str) -> Iterable[Mapping[str, Any]]:
+    def records(self, shard: str, after: str | None = None) -> Iterable[Mapping[str, Any]]:
         found = self._backend.stream.read(shard, None, 10**9).records
-        return [one for one in found if one["dynamodb"]["SequenceNumber"].zfill(40) > after]
+        return [one for one in found if one["dynamodb"]["SequenceNumber"].zfill(40) > (after or "").zfill(40)]
 
 
 class Explaining:
@@ -104,7 +105,7 @@ class Explaining:
                 sums[name] += number
         if nonzero(dict(sums)) != {name: Decimal(number) for name, number in found.numbers.items()}:
             engine.wrong.append(f"explained {place}: the lines add up to {dict(sums)}, not to {found.numbers}")
-        if any(line.reason.startswith((explained.COUNTED_MEANWHILE, explained.GONE_MEANWHILE)) for line in found.rest):
+        if any(line.reason.startswith(_UNSURE) for line in found.rest):
             engine.reached[UNSURE] += 1
             return
         truth = Truth(engine.backend, engine.ledger)

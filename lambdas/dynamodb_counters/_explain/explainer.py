@@ -37,7 +37,7 @@ from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.discard_marks import stored_marks
 from dynamodb_counters._items.escaping import key_text
-from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, SCORE, SK, VERSION
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, REPAIRED, SCORE, SK, VERSION
 from dynamodb_counters._quarantine.quarantine_items import RECORD, STATE, WAITING, redriven_item
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
 from dynamodb_counters._streams import depth_of
@@ -54,6 +54,7 @@ _NO_LINE: Final = Line("left out")
 
 COUNTED_MEANWHILE: Final = "a transaction counted in it meanwhile: explain it again"
 GONE_MEANWHILE: Final = "it is gone, and what it had applied is unknown"
+REPAIRED_MEANWHILE: Final = "it was repaired, and what it had applied before is unknown: explain it again later"
 _TALLY: Final = "increments and resets, and events that were erased or have expired and stay counted"
 _UNEXPLAINED: Final = "nothing explains it: verify, and repair"
 _ON_ITS_WAY: Final = "it may be on its way to the stream: explain it again in a minute"
@@ -160,8 +161,16 @@ class Explainer:
                 self._store.put(one, repr(group), rank, shows.get((one, group)))
                 if is_direct:
                     self._unsure[group] = COUNTED_MEANWHILE
-                elif not is_moved and not self._items.get(group):
-                    self._unsure.setdefault(group, GONE_MEANWHILE)
+                elif not is_moved and (why := self._unknown(group, shard)):
+                    self._unsure.setdefault(group, why)
+
+    def _unknown(self, group: GroupKey, shard: str) -> str:
+        """Why the changes of a shard that a group had applied are unknown; an empty text if they are known."""
+        if not (items := self._items.get(group)):
+            return GONE_MEANWHILE
+        # A group that was lost has no watermarks after its repair.
+        is_lost = not self._applied_in(group, shard) and any(REPAIRED in item for item in items)
+        return REPAIRED_MEANWHILE if is_lost else ""
 
     def _take_entry(self, entry: Image, shard: str = "", sequence: str = "") -> None:
         """Take an entry that waits, or is redriven after a group's position, if it is of a record before that."""

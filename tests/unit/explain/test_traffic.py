@@ -11,7 +11,7 @@ import pytest
 
 from dynamodb_counters._backfill.wiring import Feeds
 from dynamodb_counters._commit.checkpoint_items import LAST_SEQUENCE
-from dynamodb_counters._explain.explainer import Explainer, make_explainer
+from dynamodb_counters._explain.explainer import REPAIRED_MEANWHILE, Explainer, make_explainer
 from dynamodb_counters.testing import CountersInMemory, counters_in_memory
 from tests.unit.explain.test_explanations import NOW, SALE, SHOPS, sale
 
@@ -84,6 +84,16 @@ def test_the_stream_is_read_again_once_it_shows_all_that_was_written_before() ->
         with meanwhile(counters, lambda: counters.accept(SALE, sale(2))):
             found = make_explainer(table, feeds, SHOPS, {"shop": "a"}).explained()
         assert (found.numbers, found.difference, slept) == ({"sales": 1, "taken": 5}, {}, [1, 2, 4, 8, 16, CLOCKS - 31])
+
+
+def test_a_group_that_was_lost_and_repaired_has_an_unknown_position() -> None:
+    with counters_in_memory([SHOPS], now=NOW) as counters:
+        counters.accept(SALE, sale(1))
+        [group] = [one for one in counters.client.scan(TableName="counters")["Items"] if one["_type"] == {"S": "shops"}]
+        kept = {name: value for name, value in group.items() if not name.startswith("_w")}
+        counters.client.put_item(TableName="counters", Item=kept | {"_r": {"S": "run"}})
+        [line] = counters.explain(SHOPS, shop="a").rest
+        assert (line.kind, line.reason) == ("difference", REPAIRED_MEANWHILE)
 
 
 @pytest.mark.parametrize(("quick", "reason"), [(True, "explain it again in a minute"), (False, "verify, and repair")])
