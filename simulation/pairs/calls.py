@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._backfill import runner
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes import update_conditions
 from dynamodb_counters.errors import CountersError
@@ -75,7 +75,7 @@ class Caller(Process):
 
 
 class Runner(Caller):
-    """A process that runs a backfill or a verification; killed at any step, left behind, doubled, resumed."""
+    """A process with a backfill, verification or rehearsal; killed at any step, left behind, doubled, resumed."""
 
     def __init__(
         self,
@@ -84,12 +84,14 @@ class Runner(Caller):
         *,
         names: Collection[str] = (),
         run: str = "",
-        kind: type[Backfill | Verification] = Backfill,
+        kind: Callable[..., runner.Runner],
     ) -> None:
         super().__init__(backend, rng)
+        self.kind = kind
         self.run, self.phase = run, ""
         clock = backend.clock
-        self.work = kind(
+        self._make = partial(
+            kind,
             table=self.table,
             shards=backend.described,
             now=lambda: float(int(clock())),
@@ -99,6 +101,8 @@ class Runner(Caller):
             units_per_second=rng.choice((None, None, 5.0, 50.0)),
             page_items=rng.choice((1, 2, 5)),
         )
+        self.work: Any = None
+        """None before the first step: as it is made, it may read."""
         self.actor = self.call = Actor(self._run)
 
     @property
@@ -111,6 +115,7 @@ class Runner(Caller):
         return self._go_on(faults).done
 
     def _run(self) -> None:
+        self.work = self._make()
         for progress in self.work.steps():
             self.run, self.phase = progress.run, progress.phase
             self.actor.pause(_STEP)

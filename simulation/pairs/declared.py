@@ -240,6 +240,15 @@ class Deployments:
             subject.declaration.name for name, variant in concerned for subject in FAMILIES[name][variant]
         )
 
+    def others(self, draw: random.Random) -> list[Declaration]:
+        """Other declarations, of variants that can count every event; perhaps one more, or one less."""
+        now = self.made[-1]
+        wanted = [name for name in now if draw.random() < 0.9]
+        missing = [name for name in self._among if name not in now and _OTHER_NAME.get(name) not in now]
+        wanted += draw.sample(missing, 1) if missing and draw.random() < 0.3 else []
+        drawn = {name: draw.choice(MENDED.get(name, range(len(FAMILIES[name])))) for name in wanted}
+        return [subject.declaration for name, variant in drawn.items() for subject in FAMILIES[name][variant]]
+
     def _is_like(self, deployed: Mapping[str, int]) -> bool:
         """Whether a deployment before differs from the last one, but has no other name for what counts the same."""
         now = self.made[-1]

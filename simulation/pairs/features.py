@@ -54,6 +54,7 @@ LEVEL: Final = "levels over time"
 EXTREMES: Final = "extremes"
 CROSSED: Final = "thresholds crossed"
 EXPLAINED: Final = "explanations"
+REHEARSED: Final = "rehearsals"
 
 FEATURES: Final = (
     PLAIN,
@@ -100,6 +101,7 @@ FEATURES: Final = (
     EXTREMES,
     CROSSED,
     EXPLAINED,
+    REHEARSED,
 )
 
 Pair = tuple[str, str]

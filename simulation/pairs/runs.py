@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, Protocol
 
@@ -12,6 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.repair import Difference
+from dynamodb_counters._backfill.runner import Runner as Work
 from dynamodb_counters._backfill.verification import COUNTED_MEANWHILE, GONE_MEANWHILE, Verification
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._declarations import Aggregate
@@ -127,7 +128,7 @@ class Changes:
         some = self._engine.rng.sample(names, self._engine.rng.randint(1, len(names)))
         self.start(Backfill, self._engine.rng.choice(((), (), some)))
 
-    def start(self, kind: type[Backfill | Verification], names: Iterable[str] = (), run: str = "") -> Runner:
+    def start(self, kind: Callable[..., Work], names: Iterable[str] = (), run: str = "") -> Runner:
         """Have another process begin a run, or go on with one."""
         runner = Runner(self._engine.backend, self._engine.rng, names=tuple(names), run=run, kind=kind)
         self._engine.runners.append(runner)
@@ -136,7 +137,7 @@ class Changes:
     def _go_on(self, runner: Runner) -> None:
         """Have another process go on with the run of one that is gone, or is there still."""
         if runner.run and self._engine.rng.random() < 0.8:
-            self.start(type(runner.work), run=runner.run)
+            self.start(runner.kind, run=runner.run)
 
     def _kill(self) -> None:
         """A process dies, or seems dead and goes on later; usually another one goes on with its run."""
@@ -157,7 +158,7 @@ class Changes:
     def moved(self, runner: Runner) -> None:
         """Where a run comes to another phase, another process may begin; perhaps the one before is left behind."""
         if runner.run and self._engine.rng.random() < 0.15:
-            self.start(type(runner.work), run=runner.run)
+            self.start(runner.kind, run=runner.run)
             if self._engine.rng.random() < 0.5:
                 self._engine.runners.remove(runner)
                 self._left_behind.append(runner)
@@ -213,7 +214,7 @@ class Verifying:
                 yield 1, self.spoil
 
     def _is_verifying(self) -> bool:
-        return any(isinstance(runner.work, Verification) for runner in self._engine.runners)
+        return any(runner.kind is Verification for runner in self._engine.runners)
 
     def _verify(self) -> None:
         self._left -= 1

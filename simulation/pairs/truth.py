@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -147,7 +147,7 @@ class Truth(Cuts):
     def of(self, declaration: Declaration) -> Groups:
         groups: defaultdict[Group, Parts] = defaultdict(dict)
         if isinstance(declaration.source, Aggregate):
-            self._add_groups(groups, declaration, declaration.source)
+            self._add_groups(groups, declaration, declaration.source, self.of(declaration.source))
         else:
             self._add_events(groups, declaration)
         _add_all(groups, self._tally(declaration).items(), 1)
@@ -156,8 +156,28 @@ class Truth(Cuts):
             _add_all(groups, [(group, counts)] if name == declaration.name else [], 1)
         return {group: kept for group, parts in groups.items() if (kept := nonzero(parts))}
 
-    def _add_groups(self, groups: defaultdict[Group, Parts], declaration: Declaration, below: Aggregate) -> None:
-        subject, groups_below = subject_of(declaration), self.of(below)
+    def filled(self, declaration: Declaration, read: Mapping[str, Declaration], changed: Collection[str]) -> Groups:
+        """The groups as a backfill would fill them now; those that are `read`, by name, hand on their tallies.
+
+        Groups of what is not `changed` are counted as they are.
+        """
+        groups: defaultdict[Group, Parts] = defaultdict(dict)
+        source: Any = declaration.source
+        if isinstance(source, Aggregate):
+            name = base_name(source.name)
+            below = self.filled(source, read, changed) if name in changed else self.of(read[name])
+            self._add_groups(groups, declaration, source, below)
+        else:
+            for item in self._items:
+                _add_all(groups, _added(declaration, item), 1)
+        if before := read.get(base_name(declaration.name)):
+            _carry(groups, before, declaration, self._tally(before))
+        return {group: kept for group, parts in groups.items() if (kept := nonzero(parts))}
+
+    def _add_groups(
+        self, groups: defaultdict[Group, Parts], declaration: Declaration, below: Aggregate, groups_below: Groups
+    ) -> None:
+        subject = subject_of(declaration)
         if subject.together is not None:
             _add_all(groups, subject.together(groups_below), 1)
             return
@@ -202,13 +222,8 @@ class Truth(Cuts):
         if declaration.on_expiry != "subtract" and not isinstance(declaration.source, Aggregate):
             self._add_gone(groups, declaration.name, until)
         before = self._before(declaration.name)
-        carried = {} if before is None else self._tally(before, declaration.name)
-        for group, parts in carried.items():
-            assert before is not None
-            place = _mapped(before, declaration, group)
-            if place is not None:
-                kept = {name: number for name, number in parts.items() if name in kept_of(before, declaration)}
-                _add_all(groups, [(place, kept)], 1)
+        if before is not None:
+            _carry(groups, before, declaration, self._tally(before, declaration.name))
         return dict(groups)
 
     def _add_direct(self, groups: defaultdict[Group, Parts], declaration: Aggregate) -> None:
@@ -419,6 +434,15 @@ def _group(declaration: Aggregate, pk: str, sk: str) -> Group | None:
     except UnparsableKeyError:
         return None
     return tuple(values[field] for field in declaration.fields)
+
+
+def _carry(groups: defaultdict[Group, Parts], before: Declaration, after: Declaration, tally: Groups) -> None:
+    """Add a tally as far as the next generation has places for it."""
+    for group, parts in tally.items():
+        place = _mapped(before, after, group)
+        if place is not None:
+            kept = {name: number for name, number in parts.items() if name in kept_of(before, after)}
+            _add_all(groups, [(place, kept)], 1)
 
 
 def kept_of(before: Declaration, after: Declaration) -> set[str]:
