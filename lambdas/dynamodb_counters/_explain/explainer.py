@@ -152,7 +152,8 @@ class Explainer:
         is_moved = self._of.pages is not None and is_split(old, new)
         if self._of.pages is not None and VERSION in (old or new):
             # Groups move from page to page, and so from shard to shard: pages count their updates.
-            rank = (old or new)[VERSION]["N"].zfill(len(rank))
+            before_it = int(old[VERSION]["N"]) if old else int(new[VERSION]["N"]) - 1
+            rank = f"{before_it:0{len(rank)}}"
         shows = after if old is None and (is_direct or is_moved) else before
         for one, group in {**before, **after}:
             line, other = (lines.get((one, group), _NO_LINE) for lines in (before, after))

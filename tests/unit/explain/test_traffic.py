@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dynamodb_counters import Aggregate, Count, Sum
 from dynamodb_counters._backfill.wiring import Feeds
 from dynamodb_counters._commit.checkpoint_items import LAST_SEQUENCE
 from dynamodb_counters._explain.explainer import REPAIRED_MEANWHILE, Explainer, make_explainer
@@ -54,6 +55,16 @@ def test_a_change_after_the_group_was_read_is_in_neither(change: Callable[[Any],
             ("s2", {"sales": 1, "taken": 5}),
             ("s1", {"sales": 1, "taken": 5}),
         ]
+
+
+def test_the_first_change_of_a_group_in_a_page_is_the_one_that_made_the_page() -> None:
+    by_kind = Aggregate("by_kind", SALE, pk="sale#{shop}", sk="KIND#{kind}", n=Count(), pages=True)
+    over = Aggregate("over", by_kind, pk="OVER#{shop}", sk="ALL", n=Sum("n", cap=5))
+    with counters_in_memory([by_kind, over], now=NOW) as counters:
+        with meanwhile(counters, lambda: [counters.accept(SALE, sale(number, kind="k")) for number in (1, 2)]):
+            found = counters.explain(over, shop="a")
+        assert (found.numbers, found.difference, list(found.lines())) == ({}, {}, [])
+        assert counters.explain(over, shop="a").numbers == {"n": 2}
 
 
 def test_a_group_that_a_transaction_counted_in_is_explained_again() -> None:
