@@ -29,6 +29,7 @@ QUEUE: Final = "https://sqs.us-east-1.amazonaws.com/123456789012/blog-dead-lette
 PICTURES: Final = {
     "cli-describe": f"counters describe --peek --queue {QUEUE}",
     "cli-series": "counters series site --last 24h",
+    "cli-explain": "counters explain phones time:day=2026-11-20 url=/about --limit 9",
     "cli-backfill": "counters backfill --table orders",
     "cli-verify": "counters verify --table orders",
 }

@@ -68,5 +68,7 @@ def _shown(found: Explanation, listed: list[Any]) -> Lines:
     for line in found.lines():
         kinds[line.kind] += 1
     parts = ", ".join(f"{number(count)} {kind}" for kind, count in kinds.items())
+    rest = f"; {number(len(listed))} of {number(kinds.total())} lines shown" if len(listed) < kinds.total() else ""
     position = ", ".join(f"{shard} {at}" for shard, at in found.position.items())
-    return Lines(shown, f"{group_text(found.numbers) or 0}: {parts or 'nothing'}", f"at {position or 'the beginning'}")
+    summary = f"{group_text(found.numbers) or 0}: {parts or 'nothing'}{rest}"
+    return Lines(shown, summary, f"at {position or 'the beginning'}")
