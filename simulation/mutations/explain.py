@@ -1,4 +1,4 @@
-"""Mutations of explanations."""
+"""Mutations of explanations and rehearsals."""
 
 from __future__ import annotations
 
@@ -33,6 +33,26 @@ EXPLAIN: Final = r"""
 - and not self._is_in_baseline(shard, record):
 + and True:
 ? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
+* what made a page ranks as what changed it first
+- int(new[VERSION]["N"]) - 1
++ int(new[VERSION]["N"])
+? ../unit/explain/test_traffic.py::test_the_first_change_of_a_group_in_a_page_is_the_one_that_made_the_page
+* a repaired group without watermarks has applied nothing
+- is_lost = not self._applied_in(group, shard) and
++ is_lost = False and
+? ../unit/explain/test_traffic.py::test_a_group_that_was_lost_and_repaired_has_an_unknown_position
+* a shard that was counted to its end is read from there
+- if after < LAST_SEQUENCE else ()
++ if True else ()
+? ../unit/explain/test_traffic.py::test_a_shard_that_was_counted_to_its_end_is_not_read
+* entries that are redriven after a position add up twice
+- if is_before and not (shard and sequence <= self._applied_in(group, shard)):
++ if is_before:
+? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
+* groups that a split moves count as if they had changed
+- is_moved = self._of.pages is not None and is_split(old, new)
++ is_moved = False
+? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
 * a difference is smoothed over
 - for why, numbers in self._judged(group, missing):
 + for why, numbers in ():
@@ -45,6 +65,16 @@ EXPLAIN: Final = r"""
 - if not self.reach.ranges and not scan:
 + if False:
 ? ../unit/explain/test_explanations.py::test_a_scan_is_refused_with_its_price_unless_it_is_asked_for
+
+== _backfill/rehearsal.py
+* pages after the scan say nothing to a process that was left behind in it
+- page = {"page": number, "before": 0, "items": 0, ROWS
++ page = {ROWS
+? test_rehearsal.py::test_a_process_that_was_left_behind_goes_on_where_another_one_has_ended
+* a shard is read that comes out of one that is read no further
+- if parents.get(shard) in past:
++ if False:
+? test_rehearsal.py::test_a_shard_that_comes_out_of_one_that_is_read_no_further_is_not_read
 
 == _explain/lines.py
 * the last change after a position is shown, not the first
