@@ -31,6 +31,9 @@ class ReadGroup:
 
 def books(table: Table, shard: str) -> Iterator[tuple[str, Checkpoint]]:
     """The books of a shard with their checkpoints, the first one first."""
+    # Records before the first one that was tried may have been given up on, and counted later.
+    if early := table.read_item(checkpoint_key(shard_digest(shard + BOOK))):
+        yield shard + BOOK, Checkpoint.of(early)
     book = shard
     while book:
         known = Checkpoint.of(table.read_item(checkpoint_key(shard_digest(book))))

@@ -11,8 +11,9 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Sum
 from dynamodb_counters._backfill.wiring import Feeds
-from dynamodb_counters._commit.checkpoint_items import LAST_SEQUENCE
+from dynamodb_counters._commit.checkpoint_items import BOOK, LAST_SEQUENCE, checkpoint_key
 from dynamodb_counters._explain.explainer import REPAIRED_MEANWHILE, Explainer, make_explainer
+from dynamodb_counters._items.watermarks import Watermark, shard_digest
 from dynamodb_counters.testing import CountersInMemory, counters_in_memory
 from tests.unit.explain.test_explanations import NOW, SALE, SHOPS, sale
 
@@ -105,6 +106,19 @@ def test_a_group_that_was_lost_and_repaired_has_an_unknown_position() -> None:
         counters.client.put_item(TableName="counters", Item=kept | {"_r": {"S": "run"}})
         [line] = counters.explain(SHOPS, shop="a").rest
         assert (line.kind, line.reason) == ("difference", REPAIRED_MEANWHILE)
+
+
+def test_records_that_were_given_up_before_all_others_are_part_of_the_position() -> None:
+    with counters_in_memory([SHOPS], now=NOW) as counters:
+        counters.accept(SALE, sale(1))
+        [group] = [one for one in counters.client.scan(TableName="counters")["Items"] if one["_type"] == {"S": "shops"}]
+        [shard] = [one.id for one in counters._tables[0].stream.shards()]
+        early, name = shard + BOOK, Watermark(shard, shard).name
+        moved = {Watermark(shard, early).name: group.pop(name)}
+        checkpoint = {**checkpoint_key(shard_digest(early)), "successor": {"S": "9" * 40}}
+        for item in (group | moved, checkpoint):
+            counters.client.put_item(TableName="counters", Item=item)
+        assert counters.explain(SHOPS, shop="a").difference == {}
 
 
 @pytest.mark.parametrize(("quick", "reason"), [(True, "explain it again in a minute"), (False, "verify, and repair")])
