@@ -24,8 +24,13 @@ from simulation.pairs.truth import Truth, nonzero
 from simulation.schedules.backend import Backend
 
 _HOUR: Final = 3600
-UNSURE: Final = "explanation that a direct count, a deletion or a repair made unsure"
-_UNSURE: Final = (explained.COUNTED_MEANWHILE, explained.GONE_MEANWHILE, explained.REPAIRED_MEANWHILE)
+UNSURE: Final = "explanation that a direct count, a deletion, a repair or a redrive made unsure"
+_UNSURE: Final = (
+    explained.COUNTED_MEANWHILE,
+    explained.GONE_MEANWHILE,
+    explained.REPAIRED_MEANWHILE,
+    explained.REDRIVEN_MEANWHILE,
+)
 SURE: Final = "group explained"
 SHOWN: Final = "difference explained"
 

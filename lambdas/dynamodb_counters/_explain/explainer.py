@@ -38,7 +38,7 @@ from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.discard_marks import stored_marks
 from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, REPAIRED, SCORE, SK, VERSION
-from dynamodb_counters._quarantine.quarantine_items import RECORD, STATE, WAITING, redriven_item
+from dynamodb_counters._quarantine.quarantine_items import RECORD, REDRIVEN, STATE, WAITING, redriven_item
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
 from dynamodb_counters._streams import depth_of
 from dynamodb_counters._table import Table
@@ -55,6 +55,7 @@ _NO_LINE: Final = Line("left out")
 COUNTED_MEANWHILE: Final = "a transaction counted in it meanwhile: explain it again"
 GONE_MEANWHILE: Final = "it is gone, and what it had applied is unknown"
 REPAIRED_MEANWHILE: Final = "it was repaired, and what it had applied before is unknown: explain it again later"
+REDRIVEN_MEANWHILE: Final = "it counts what was redriven lately, or not yet: explain it again later"
 _TALLY: Final = "increments and resets, and events that were erased or have expired and stay counted"
 _UNEXPLAINED: Final = "nothing explains it: verify, and repair"
 _ON_ITS_WAY: Final = "it may be on its way to the stream: explain it again in a minute"
@@ -81,6 +82,8 @@ class Explainer:
     _parents: dict[str, str] = field(init=False)
     _unsure: dict[GroupKey, str] = field(init=False)
     _cuts: dict[str, tuple[float, str]] = field(init=False)
+    _redriven: set[tuple[str, str]] = field(init=False)
+    """Records of which something was redriven, by shard and sequence number."""
 
     def explained(self, *, scan: bool = True) -> Explanation:
         """Explain them; `scan` is whether the whole table may be read."""
@@ -122,10 +125,13 @@ class Explainer:
     def _read_tail(self) -> list[Line]:
         """Read the stream from the groups' positions on; return what the lines of items do not show."""
         self._parents = {shard.id: shard.parent or "" for shard in self.feeds.shards()}
-        self._applied = {}
+        self._applied, self._redriven = {}, set()
         for item in stored_entries(self.table):
             if item.get(STATE) == {"S": WAITING}:
                 self._take_entry(item)
+            elif item.get(STATE) == {"S": REDRIVEN}:
+                of, number = [*item[SK]["S"].split("#"), ""][:2]
+                self._redriven.add((of.partition(BOOK)[0], number))
         self.table.each(self._read_shard, list(self._parents))
         return list(self._rest())
 
@@ -162,13 +168,15 @@ class Explainer:
                 self._store.put(one, repr(group), rank, shows.get((one, group)))
                 if is_direct:
                     self._unsure[group] = COUNTED_MEANWHILE
-                elif not is_moved and (why := self._unknown(group, shard)):
+                elif not is_moved and (why := self._unknown(group, shard, sequence)):
                     self._unsure.setdefault(group, why)
 
-    def _unknown(self, group: GroupKey, shard: str) -> str:
-        """Why the changes of a shard that a group had applied are unknown; an empty text if they are known."""
+    def _unknown(self, group: GroupKey, shard: str, sequence: str) -> str:
+        """Why it is unknown whether a group had applied a record beyond its position; an empty text if it had not."""
         if not (items := self._items.get(group)):
             return GONE_MEANWHILE
+        if (shard, sequence) in self._redriven:
+            return REDRIVEN_MEANWHILE
         # A group that was lost has no watermarks after its repair.
         is_lost = not self._applied_in(group, shard) and any(REPAIRED in item for item in items)
         return REPAIRED_MEANWHILE if is_lost else ""

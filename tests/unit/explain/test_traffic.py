@@ -12,8 +12,9 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Sum
 from dynamodb_counters._backfill.wiring import Feeds
 from dynamodb_counters._commit.checkpoint_items import BOOK, LAST_SEQUENCE, checkpoint_key
-from dynamodb_counters._explain.explainer import REPAIRED_MEANWHILE, Explainer, make_explainer
-from dynamodb_counters._items.watermarks import Watermark, shard_digest
+from dynamodb_counters._explain.explainer import REDRIVEN_MEANWHILE, REPAIRED_MEANWHILE, Explainer, make_explainer
+from dynamodb_counters._items.watermarks import Watermark, packed, sequence_of, shard_digest
+from dynamodb_counters._quarantine.quarantine_items import quarantine_item, quarantine_key
 from dynamodb_counters.testing import CountersInMemory, counters_in_memory
 from tests.unit.explain.test_explanations import NOW, SALE, SHOPS, sale
 
@@ -119,6 +120,20 @@ def test_records_that_were_given_up_before_all_others_are_part_of_the_position()
         for item in (group | moved, checkpoint):
             counters.client.put_item(TableName="counters", Item=item)
         assert counters.explain(SHOPS, shop="a").difference == {}
+
+
+def test_a_group_may_count_what_was_redriven_to_another_shard() -> None:
+    with counters_in_memory([SHOPS], now=NOW) as counters:
+        counters.accept(SALE, sale(1))
+        [group] = [one for one in counters.client.scan(TableName="counters")["Items"] if one["_type"] == {"S": "shops"}]
+        [shard] = [one.id for one in counters._tables[0].stream.shards()]
+        sequence = sequence_of(group.pop(Watermark(shard, shard).name))
+        other = {Watermark("other", "other").name: {"B": packed(sequence)}}
+        entry = quarantine_item(quarantine_key(shard, f"{sequence}#NewImage"), "early", {}, (), 2**32)
+        for item in (group | other, entry | {"state": {"S": "released"}}):
+            counters.client.put_item(TableName="counters", Item=item)
+        [line] = counters.explain(SHOPS, shop="a").rest
+        assert (dict(line.adds), line.reason) == ({"sales": 1, "taken": 5}, REDRIVEN_MEANWHILE)
 
 
 @pytest.mark.parametrize(("quick", "reason"), [(True, "explain it again in a minute"), (False, "verify, and repair")])
