@@ -6,12 +6,16 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._declarations.generations import definition
 from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.oracle.specs import Spec, declarations
+
+decoded: Final = lru_cache(256)(decode)
+"""Declarations of a text; schedules read the same ones thousands of times."""
 
 HISTORY_KEY: Final = {"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "DEPLOYMENTS"}}
 
@@ -74,7 +78,7 @@ class Eras:
 
     def _note(self, digest: str, item: Mapping[str, Any], deployed: Sequence[Sequence[Spec]]) -> None:
         try:
-            stored = sorted(decode(item["declarations"]["S"]), key=lambda declared: declared.name)
+            stored = sorted(decoded(item["declarations"]["S"]), key=lambda declared: declared.name)
         except (KeyError, ValueError):
             self.spoiled = True
             return

@@ -270,7 +270,8 @@ class Engine:
 
     def _pass_time(self) -> None:
         """Advance to the next wake-up, or a little; slowly, with acts, where a cut lies."""
-        time.sleep(self.backend.lag)
+        if self.backend.lag:
+            time.sleep(self.backend.lag)
         now = self.clock()
         is_waiting = not self.calm and any(runner.phase == "waiting" for runner in self.runners)
         if is_waiting and self._is_near_cut(-3, 6):

@@ -18,7 +18,6 @@ from typing import Any, Final
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Aggregate, Declaration, Items, Window
-from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._declarations.generations import base_name, generation_number
 from dynamodb_counters._items.discard_marks import is_discarded, stored_marks
 from dynamodb_counters._items.table_schema import SCORE
@@ -28,7 +27,7 @@ from dynamodb_counters.errors import UnparsableKeyError
 from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.clock import EPOCH
 from simulation.oracle.chunks import ROW_SIGNS, rows_of
-from simulation.oracle.eras import HISTORY_KEY, entries_of
+from simulation.oracle.eras import HISTORY_KEY, decoded, entries_of
 from simulation.oracle.specs import UNCOUNTABLE
 from simulation.oracle.truth import is_expiry
 from simulation.pairs.cuts import Cuts, Image
@@ -278,7 +277,7 @@ class Truth(Cuts):
     def _read_deployments(self) -> Iterator[tuple[str, dict[str, Declaration]]]:
         for item in self._items:
             if item["pk"] == HISTORY_KEY["pk"] and item["sk"]["S"].startswith("DEPLOYMENT#"):
-                declared = decode(item["declarations"]["S"])
+                declared = decoded(item["declarations"]["S"])
                 yield item["sk"]["S"].removeprefix("DEPLOYMENT#"), {each.name: each for each in declared}
 
     def _read_eras(self) -> list[tuple[int, dict[str, Declaration], str]]:

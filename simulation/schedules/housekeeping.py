@@ -14,13 +14,15 @@ from uuid import UUID
 from dynamodb_counters._backfill import backfill, baseline, log_tail, rehearsal, verification
 from dynamodb_counters._commit import checkpoints, commit, page_splits, pruning
 from dynamodb_counters._commit.page_splits import PageSplits
-from dynamodb_counters._control import run_logs
+from dynamodb_counters._control import deployment_items, run_logs
+from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._erase import packed_erase
 from dynamodb_counters._fold import updates
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import Page, texts_of
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._writes import chunk_writes, packed_accept, update_conditions
+from simulation.oracle.eras import decoded
 
 _EAGER: Final = (
     (pruning, "PRUNED_AT", 1),
@@ -41,13 +43,14 @@ def housekeeping(*, eager: bool) -> Iterator[None]:
 
 @contextmanager
 def seeded(rng: random.Random, *, small: bool) -> Iterator[None]:
-    """Have the seed decide ids; if small, have pages of the log split, and the baseline worked off in parts."""
+    """Have the seed decide ids, and texts of declarations handled once; if small, logs and baselines come in parts."""
     ids: list[tuple[ModuleType, str, Any]]
     ids = [(module, "secrets", _Ids(rng)) for module in (backfill, log_tail, rehearsal, verification)]
     ids += [
         (one, "uuid4", lambda: UUID(int=rng.getrandbits(128)))
         for one in (packed_erase, chunk_writes, update_conditions)
     ]
+    ids += [(deployment_items, "decode", decoded), (deployment_items, "_text", _Texts())]
     with _changed([*ids, *(_SMALL if small else ())]):
         yield
 
@@ -77,6 +80,21 @@ def _changed(changes: Iterable[tuple[object, str, Any]]) -> ExitStack:
     for module, name, value in changes:
         stack.enter_context(patch.object(module, name, value))
     return stack
+
+
+class _Texts:
+    """Texts of declarations, each written once: they never change."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, ...], tuple[object, str]] = {}
+        self._text = deployment_items._text
+
+    def __call__(self, declarations: tuple[Declaration, ...]) -> str:
+        known = tuple(map(id, declarations))
+        if known not in self._known:
+            # Kept, so that no other declaration gets the id of one.
+            self._known[known] = declarations, self._text(declarations)
+        return self._known[known][1]
 
 
 @dataclass
