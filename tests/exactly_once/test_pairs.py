@@ -28,7 +28,7 @@ from simulation.pairs.schedule import PairSchedule, WrongPairError, check
 from simulation.pairs.truth import kept_of
 from simulation.schedules.local_table import DatedLocalBackend
 
-FIRST = (2, 108)
+FIRST = (2, 140)
 CHUNK = 20
 """From each first seed on, so many schedules come across all that `OFTEN` names."""
 FORCED = 12
