@@ -49,10 +49,10 @@ EXPLAIN: Final = r"""
 - if is_before and not (shard and sequence <= self._applied_in(group, shard)):
 + if is_before:
 ? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
-* groups that a split moves count as if they had changed
-- is_moved = self._of.pages is not None and is_split(old, new)
-+ is_moved = False
-? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
+* a split shows groups as they were, whatever has changed and counted since
+- _MOVED if is_moved else rank
++ rank
+? ../unit/explain/test_traffic.py::test_a_split_shows_no_group_that_was_changed_and_counted_since
 * a difference is smoothed over
 - for why, numbers in self._judged(group, missing):
 + for why, numbers in ():

@@ -50,6 +50,9 @@ _AGAIN: Final = 5
 _READ: Final = "~"
 """The rank of what was read: after those of all changes."""
 
+_MOVED: Final = "~~"
+"""The rank of what a split moves: it shows what the reads missed, as it went on meanwhile."""
+
 _NO_LINE: Final = Line("left out")
 
 COUNTED_MEANWHILE: Final = "a transaction counted in it meanwhile: explain it again"
@@ -165,7 +168,7 @@ class Explainer:
             line, other = (lines.get((one, group), _NO_LINE) for lines in (before, after))
             is_changed = is_moved or line.adds != other.adds
             if is_changed and sequence > self._applied_in(group, shard):
-                self._store.put(one, repr(group), rank, shows.get((one, group)))
+                self._store.put(one, repr(group), _MOVED if is_moved else rank, shows.get((one, group)))
                 if is_direct:
                     self._unsure[group] = COUNTED_MEANWHILE
                 elif not is_moved and (why := self._unknown(group, shard, sequence)):

@@ -13,9 +13,11 @@ from dynamodb_counters import Aggregate, Count, Sum
 from dynamodb_counters._backfill.wiring import Feeds
 from dynamodb_counters._commit.checkpoint_items import BOOK, LAST_SEQUENCE, checkpoint_key
 from dynamodb_counters._explain.explainer import REDRIVEN_MEANWHILE, REPAIRED_MEANWHILE, Explainer, make_explainer
+from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._items.watermarks import Watermark, packed, sequence_of, shard_digest
 from dynamodb_counters._quarantine.quarantine_items import quarantine_item, quarantine_key
 from dynamodb_counters.testing import CountersInMemory, counters_in_memory
+from simulation.schedules.housekeeping import narrow_pages
 from tests.unit.explain.test_explanations import NOW, SALE, SHOPS, sale
 
 CLOCKS = 60.0
@@ -67,6 +69,32 @@ def test_the_first_change_of_a_group_in_a_page_is_the_one_that_made_the_page() -
             found = counters.explain(over, shop="a")
         assert (found.numbers, found.difference, list(found.lines())) == ({}, {}, [])
         assert counters.explain(over, shop="a").numbers == {"n": 2}
+
+
+def test_a_split_shows_no_group_that_was_changed_and_counted_since() -> None:
+    by_kind = Aggregate("by_kind", SALE, pk="sale#{shop}", sk="KIND#{kind}", n=Count(), pages=True)
+    over = Aggregate("over", by_kind, pk="OVER#{shop}", sk="ALL", n=Sum("n"))
+    with narrow_pages(1), counters_in_memory([by_kind, over], now=NOW) as counters:
+        for number in range(12):
+            counters.accept(SALE, sale(number, kind=f"k{number % 4}"))
+        stream = counters._tables[0].stream
+        [shard] = stream.shards()
+        every = list(stream.records(shard.id, ""))
+        split = [one["eventID"] for one in every if is_split(*map(one["dynamodb"].get, ("OldImage", "NewImage")))]
+
+        class SplitElsewhere:
+            def shards(self) -> Any:
+                return [shard, replace(shard, id="other")]
+
+            def records(self, asked: str, after: str) -> Any:
+                return [
+                    one for one in stream.records(shard.id, after) if (one["eventID"] in split) == (asked == "other")
+                ]
+
+        feeds: Any = Feeds(SplitElsewhere(), None, 0.0)  # type: ignore[arg-type]
+        found = make_explainer(counters._table, feeds, over, {"shop": "a"}).explained()
+        assert split
+        assert (found.numbers, found.difference) == ({"n": 12}, {})
 
 
 def test_a_group_that_a_transaction_counted_in_is_explained_again() -> None:
