@@ -67,12 +67,18 @@ class Explaining:
             self._explain(*engine.rng.choice(among))
 
     def explain_all(self) -> None:
-        """With nothing in the way: every group, one after the other."""
+        """With nothing in the way: every group, and all groups of every partition, one after the other."""
         truth = Truth(self._engine.backend, self._engine.ledger)
-        for name, group in sorted(self._wanted(truth), key=repr):
+        wanted = self._wanted(truth)
+        wanted |= {(name, self._begin(truth.folded[name], group)) for name, group in wanted}
+        for name, group in sorted(wanted, key=repr):
             made = self._made(self._engine.table(), truth.folded[name], group)
             before = self._moment()
             self._judge(made, made.explained(), group, before)
+
+    def _begin(self, declaration: Declaration, group: Group) -> Group:
+        """The fields of a group's partition, which come first; all of a window's."""
+        return group if isinstance(declaration, Window) else group[: len(declaration._pk_template.fields)]
 
     def _wanted(self, truth: Truth) -> set[tuple[str, Group]]:
         names = [name for name in truth.read_names() if truth.statuses[name.partition("~")[0]].whole]
@@ -102,6 +108,7 @@ class Explaining:
     def _judge(self, made: Explainer, found: Explanation, group: Group, before: tuple[str, int]) -> None:
         engine, declaration = self._engine, made.asked.declaration
         place = declaration.name, group
+        lost = [one for name, one in engine.ledger.lost if name == declaration.name and one[: len(group)] == group]
         sums: defaultdict[str, Decimal] = defaultdict(Decimal)
         kinds: Counter[str] = Counter()
         for line in found.lines():
@@ -114,7 +121,7 @@ class Explaining:
             engine.reached[UNSURE] += 1
             return
         truth = Truth(engine.backend, engine.ledger)
-        if before != self._moment() or before[1] or place in engine.ledger.lost or declaration.name not in truth.folded:
+        if before != self._moment() or before[1] or lost or declaration.name not in truth.folded:
             return
         want = self._expected(truth, made, group)
         if found.difference != want:
@@ -127,16 +134,20 @@ class Explaining:
         engine.note(features.EXPLAINED, [declaration.name])
 
     def _expected(self, truth: Truth, made: Explainer, group: Group) -> Parts:
-        """The part of a group that neither items nor tallies show at its position: it was spoiled, or has expired."""
+        """The part of groups that neither items nor tallies show at their positions: it was spoiled, or has expired."""
         declaration = made.asked.declaration
-        spoiled = self._engine.ledger.spoiled.get((declaration.name, group), {})
-        parts = {name: number for name, number in spoiled.items() if name != SCORE}
+        parts: defaultdict[str, Decimal] = defaultdict(Decimal)
+        for (name, one), spoiled in self._engine.ledger.spoiled.items():
+            for measure, number in spoiled.items() if name == declaration.name and one[: len(group)] == group else ():
+                parts[measure] += number
+        parts.pop(SCORE, None)
         if isinstance(declaration.source, Aggregate):
             return nonzero(parts)
-
-        for one, numbers in truth.expired_before(declaration, partial(made._applied_in, next(iter(made._items)))):
-            for name, number in numbers.items() if one == group else ():
-                parts[name] = parts.get(name, Decimal(0)) + number
+        keys = list(made._items)
+        for key, wanted in [(keys[0], group)] if isinstance(declaration, Window) else zip(keys, keys, strict=True):
+            for one, numbers in truth.expired_before(declaration, partial(made._applied_in, key)):
+                for name, number in numbers.items() if one == wanted else ():
+                    parts[name] += number
         # Changes of a level are explained; when they were is no number of their own.
         parts.pop("total.t", None)
         return nonzero(parts)
