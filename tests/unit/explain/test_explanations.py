@@ -176,6 +176,8 @@ EVERYTHING: list[Any] = [
     Aggregate("days", SALE, by=("shop", "time:day"), n=Count()),
     Aggregate("site", SHOPS, most=Sum("taken"), shops=Count()),
     Aggregate("tags", SALE, by="tags[]", n=Count(), pages=True),
+    Aggregate("spread", SALE, pk="SPREAD#{shop}", sk="{buyer}", n=Count(), write_shards=3),
+    Aggregate("paged", SALE, pk="PAGED#{shop}", sk="{buyer}", n=Count(), pages=True),
 ]
 
 
@@ -348,6 +350,16 @@ def test_groups_of_a_partition_in_write_shards_are_explained() -> None:
         counters.accept_many(SALE, [sale(number, buyer=str(number % 2)) for number in range(7)])
         assert adds_up(counters, spread, {"shop": "a"}) == {"n": 7}
         assert adds_up(counters, spread, {"shop": "a", "buyer": "1"}) == {"n": 3}
+
+
+def test_an_explanation_reads_no_more_bytes_of_groups_than_allowed() -> None:
+    by_id = Aggregate("by_id", SALE, pk="SHOP#{shop}", sk="ID#{id}", n=Count())
+    with counters_in_memory([by_id], now=NOW) as counters:
+        for number in range(20):
+            counters.increment(by_id, shop="a", id=f"s{number}", amount={"n": 1})
+        few = make_explainer(counters._table, counters._feeds(None), by_id, {"shop": "a"}, most=500)
+        with pytest.raises(InvalidArgumentError, match="at most 500 bytes of items make"):
+            few.explained()
 
 
 @pytest.mark.parametrize("values", [{"shop": "a"}, {"shop": "a", "id": "s1"}])
