@@ -68,8 +68,8 @@ EXPLAIN: Final = r"""
 
 == _backfill/rehearsal.py
 * pages after the scan say nothing to a process that was left behind in it
-- page = {"page": number, "before": 0, "items": 0, ROWS
-+ page = {ROWS
+- page_values(number, pack_scanned(rows))
++ {"rows": pack_scanned(rows)}
 ? test_rehearsal.py::test_a_process_that_was_left_behind_goes_on_where_another_one_has_ended
 * a shard is read that comes out of one that is read no further
 - if parents.get(shard) in past:

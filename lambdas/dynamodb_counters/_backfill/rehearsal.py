@@ -23,6 +23,7 @@ from dynamodb_counters._assumptions import LINEAGE_KEPT
 from dynamodb_counters._backfill.baseline import Totals, baselines, withheld
 from dynamodb_counters._backfill.opening import opening
 from dynamodb_counters._backfill.runner import Runner
+from dynamodb_counters._backfill.scan import page_values
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
 from dynamodb_counters._backfill.verification import COMPARING
 from dynamodb_counters._backfill.wiring import Feeds
@@ -30,7 +31,7 @@ from dynamodb_counters._changes.meaning import same_meaning
 from dynamodb_counters._control.control import Control, read_control
 from dynamodb_counters._control.deployment_items import deployment_id
 from dynamodb_counters._control.deployments import last_declarations
-from dynamodb_counters._control.run_items import ROWS, Run, ScannedItem, pack_scanned, run_item, scan_key
+from dynamodb_counters._control.run_items import Run, ScannedItem, pack_scanned, run_item, scan_key
 from dynamodb_counters._control.run_logs import Held, RunLogs, folded_alone, sums_of
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window
 from dynamodb_counters._declarations.codec import without_attributes
@@ -146,8 +147,7 @@ class Rehearsal(Runner):
                 items = self._derived(state, {ref: sums[ref] for ref in sums if ref[0] in ready}, names)
                 while rows := list(islice(items, _ITEMS_OF_PAGE)):
                     # A process that was left behind in the scan takes it for the last page of its segment.
-                    page = {"page": number, "before": 0, "items": 0, ROWS: pack_scanned(rows)}
-                    self._put(state.run, 0, number, page)
+                    self._put(state.run, 0, number, page_values(number, pack_scanned(rows)))
                     number += 1
                     yield self._progress(state, 0, 0)
             left -= ready

@@ -54,6 +54,11 @@ class Source:
     is_foreign: bool | None = None
 
 
+def page_values(number: int, rows: bytes, before: int = 0, items: int = 0) -> dict[str, Any]:
+    """A page of a segment with so many items, and so many before it; its last one unless it says where that ends."""
+    return {"page": number, "before": before, _ITEMS: items, ROWS: rows}
+
+
 @dataclass(slots=True)
 class Scan:
     """Scans a source in parallel segments, strongly consistent, for one run."""
@@ -121,7 +126,7 @@ class Scan:
             # Before the page that names them.
             self.quarantine.keep_one(found_by(self.run.id), image, PROVISIONAL)
             self.pace.spend(1.0)
-        values = {"page": segment.page, "before": segment.items, _ITEMS: len(answer["Items"]), ROWS: rows}
+        values = page_values(segment.page, rows, segment.items, len(answer["Items"]))
         item = run_item(scan_key(self.run.id, segment.number, segment.page), values, self.table.clock())
         if "LastEvaluatedKey" in answer:
             item[_END] = {"M": answer["LastEvaluatedKey"]}
