@@ -35,7 +35,7 @@ FOLD: Final = r"""
 + >= following - longest:
 ? test_measure_guards.py::test_a_stretch_looks_back_for_less_than_the_longest_span
 * a gap is longer than the longest span
-- else min(number - before, units.longest)
+- else min(number - before, self._longest)
 + else number - before
 ? test_active_members.py::test_growth_divides_the_members_of_each_day
 * a unit whose items are all gone is active
@@ -132,7 +132,7 @@ FOLD: Final = r"""
 + ref not in applied_through
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
 * an item that is not counted for its type is not metered
-- self._folded.skipped_types.update(() if skipped is None else (skipped,))
+- self.folded.skipped_types.update(() if skipped is None else (skipped,))
 + pass
 ? test_mechanisms.py::test_items_that_are_not_counted_for_their_type_are_reported
 * a deletion by TTL counts as one by a user
@@ -148,8 +148,8 @@ FOLD: Final = r"""
 + pass
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
 * an image that one declaration cannot fold waits for all
-- self._unfoldable(change, image_name, _reasons(failed), tuple(failed))
-+ self._unfoldable(change, image_name, _reasons(failed))
+- self._leave(change, image_name, _reasons(failed), tuple(failed))
++ self._leave(change, image_name, _reasons(failed))
 ? test_mechanisms.py::test_images_that_one_declaration_cannot_fold_wait_for_it_alone
 * images that a transaction has counted are counted again
 -  if program.layout.name not in names
@@ -159,8 +159,8 @@ FOLD: Final = r"""
 + ref not in applied_through
 ? test_packed.py::test_a_chunk_that_was_counted_is_left_out_when_the_batch_is_folded_again
 * two events of a chunk are one entry of the quarantine
-- f"{image_name}#{row.index}"
-+ image_name
+- f"{image_name}#{index}", _reasons(wrong), tuple(wrong), record)
++ image_name, _reasons(wrong), tuple(wrong), record)
 ? test_packed.py::test_each_event_of_a_chunk_that_cannot_be_folded_waits_on_its_own
 * discarded images count as what their items show
 - programs = [each for each in programs if not is_discarded(each.layout.name, image, marks)]

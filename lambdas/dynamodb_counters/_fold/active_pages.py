@@ -16,29 +16,17 @@ from dynamodb_counters._fold.page_layout import PageLayout
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import read_number
 from dynamodb_counters._items.derived_fields import parts_of, tier_of
-from dynamodb_counters._timeline.tiers import Tier
-
-
-class _Units:
-    """The units of time of an aggregate by member, and the stretches that they lie in."""
-
-    def __init__(self, members: Aggregate) -> None:
-        self.stretch_field, self.field = members.fields[-2:]
-        tier = tier_of(self.field)
-        assert tier is not None
-        self.tier: Tier = tier
-        self.stretch = int(parts_of(self.stretch_field)[1][:-1])
-        self.longest = members._longest
 
 
 def looked_back_at(contribute: Contribute, members: Aggregate) -> Contribute:
     """The same contributions, and those to the next stretch that looks back at them."""
-    units = _Units(members)
-    tier, longest = units.tier, units.longest
+    stretch_field, unit_field = members.fields[-2:]
+    units, longest, tier = int(parts_of(stretch_field)[1][:-1]), members._longest, tier_of(unit_field)
+    assert tier is not None
 
     def also(contribution: Contribution) -> Iterator[Contribution]:
         layout, (*fields, stretch, unit), numbers = contribution
-        following = tier.parse(stretch) + units.stretch
+        following = tier.parse(stretch) + units
         yield contribution
         if tier.parse(unit) > following - longest:
             yield layout, (*fields, tier.text(following), unit), numbers
@@ -55,22 +43,23 @@ class ActivePages(PageLayout):
 
     def __init__(self, members: Aggregate) -> None:
         super().__init__(members)
-        self._units = _Units(members)
+        self._stretch_field, self._unit_field = members.fields[-2:]
         [self._items] = members.measures
 
     def groups(self, image: Image, unlike: Image | None = None) -> list[Image]:
         """The units of a page's own stretch in which its member was active, each with its gap."""
         del unlike  # The gap of a unit may differ though the unit does not.
-        units, found = self._units, dict[int, Image]()
+        assert self._unit is not None
+        found = dict[int, Image]()
         for group in super().groups(image):
             if read_number(group, self._items) > 0:
-                unit = self._sk.parse(group["sk"]["S"])
-                found[units.tier.parse(unit[units.field])] = group
-                begin = units.tier.parse(unit[units.stretch_field])
+                texts = self._sk.parse(group["sk"]["S"])
+                found[self._unit.parse(texts[self._unit_field])] = group
+                begin = self._unit.parse(texts[self._stretch_field])
         shown, before = list[Image](), None
         for number, group in sorted(found.items()):
             if number >= begin:
-                gap = units.longest if before is None else min(number - before, units.longest)
+                gap = self._longest if before is None else min(number - before, self._longest)
                 shown.append({**group, GAP: {"S": str(gap)}})
             before = number
         return shown

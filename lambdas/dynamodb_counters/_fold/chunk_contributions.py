@@ -36,14 +36,11 @@ def compile_columns(layout: ItemLayout, declaration: Aggregate) -> ByColumns | N
         if groups is None or chunk.signs or None in added.values():
             return None
         totals = {name: _total(groups, numbers) for name, numbers in added.items() if numbers is not None}
-        touched = Counter(groups) if counts else dict.fromkeys(group for total in totals.values() for group in total)
+        touched = Counter(groups if counts else (group for total in totals.values() for group in total))
         return [
-            (layout, group, (*counted(rows or 0), *[(name, t[group]) for name, t in totals.items() if group in t]))
+            (layout, group, (*[(c, rows) for c in counts], *[(s, t[group]) for s, t in totals.items() if group in t]))
             for group, rows in touched.items()
         ]
-
-    def counted(rows: int) -> list[tuple[str, Number]]:
-        return [(name, rows) for name in counts]
 
     return contribute
 

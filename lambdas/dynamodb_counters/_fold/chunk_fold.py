@@ -12,28 +12,19 @@ from dynamodb_counters._items.chunks import Chunk, Row
 from dynamodb_counters._items.table_schema import ERASED, TTL, TYPE
 
 
-@dataclass(frozen=True, slots=True)
-class UnfoldableRow:
-    """A row of a chunk, its place, and by declaration why it could not be folded."""
-
-    index: int
-    row: Row
-    failed: dict[str, Exception]
-
-
 @dataclass(slots=True)
 class FoldedChunk:
     """Contributions of a chunk, events of it that cannot be folded, and how many contributions came too late."""
 
     contributions: list[Contribution] = field(default_factory=list)
-    unfoldable: list[UnfoldableRow] = field(default_factory=list)
+    unfoldable: list[tuple[int, Row, dict[str, Exception]]] = field(default_factory=list)
+    """Rows, after the place of each, and by declaration why it could not be folded."""
     late: int = 0
 
 
 def fold_chunk(chunk: Chunk, programs: Iterable[Program], created: float | None) -> FoldedChunk:
     """Fold by columns for the programs that can, row by row for the others."""
-    folded = FoldedChunk()
-    by_row = []
+    folded, by_row = FoldedChunk(), []
     for program in programs:
         found = program.by_columns(chunk) if program.by_columns is not None else None
         if found is None:
@@ -74,7 +65,7 @@ def _fold_row(folded: FoldedChunk, index: int, row: Row, programs: Sequence[Prog
             folded.late += 1
         folded.contributions += found if row.sign == "+" else _negated(found)
     if failed:
-        folded.unfoldable.append(UnfoldableRow(index, row, failed))
+        folded.unfoldable.append((index, row, failed))
 
 
 def _negated(contributions: Iterable[Contribution]) -> list[Contribution]:

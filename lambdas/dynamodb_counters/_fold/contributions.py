@@ -48,8 +48,7 @@ def compile_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
     literal = isinstance(declaration.source, Aggregate)
     holds = compile_where(declaration, literal=literal)
     numbers_of = _compile_measures(declaration, literal=literal)
-    constant = _constant(declaration)
-    fields = declaration.fields
+    fields, measures = declaration.fields, declaration.measures
 
     if not literal and any(field.endswith(LIST_MARK) for field in fields):
         groups_of = _compile_groups(declaration)
@@ -63,7 +62,9 @@ def compile_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
         return contribute_each
 
     group_of = compile_group(fields, literal=literal)
-    if constant is not None:
+    if all(isinstance(measure, Count) for measure in measures.values()):
+        # As of most: every image adds the same.
+        constant = tuple((name, 1) for name in measures)
 
         def contribute_constant(image: Image, _: float | None) -> tuple[Contribution, ...]:
             return ((layout, group_of(image), constant),) if holds is None or holds(image) else ()
@@ -164,12 +165,6 @@ def _one_text(read: Callable[[Image], str]) -> Callable[[Image], list[str]]:
     return lambda image: [read(image)]
 
 
-def _constant(declaration: Aggregate) -> Numbers | None:
-    """Addition of every image if the aggregate only counts, as most do."""
-    measures = declaration.measures
-    return tuple((name, 1) for name in measures) if all(isinstance(m, Count) for m in measures.values()) else None
-
-
 def _compile_measures(declaration: Aggregate, *, literal: bool) -> Callable[[Image], Numbers]:
     compiled = [compile_measure(name, measure, literal=literal) for name, measure in declaration.measures.items()]
     return lambda image: tuple([pair for numbers_of in compiled for pair in numbers_of(image) if pair[1]])
@@ -184,10 +179,8 @@ def compile_measure(name: str, measure: Measure | TimeWeighted, *, literal: bool
         total, count = attributes
         return lambda image: ((total, read(image)), (count, 1))
     if isinstance(measure, Histogram):
-        histogram = measure
-        return lambda image: tuple([(attributes[index], 1) for index in histogram._bin_indexes(read(image))])
+        return lambda image: tuple([(attributes[index], 1) for index in measure._bin_indexes(read(image))])
     cap = None if isinstance(measure, TimeWeighted) else measure.cap
     if cap is None:
         return lambda image: ((name, read(image)),)
-    most = cap
-    return lambda image: ((name, min(read(image), most)),)
+    return lambda image: ((name, min(read(image), cap)),)

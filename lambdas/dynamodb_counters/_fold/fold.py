@@ -24,6 +24,7 @@ from dynamodb_counters._fold.records import (
     OLD,
     Change,
     QuarantinedDelta,
+    Record,
     counted_in,
     is_erasure,
     is_expiry,
@@ -51,39 +52,32 @@ def fold(
     With `applied_through`, fold only those groups, and only the records after the one each has applied.
     """
     folding = _Folding(plan, applied_through)
+    folded, deltas = folding.folded, folding.deltas
     with localcontext(EXACT):
         for change in changes:
             folding.add(change)
-            if folding.size >= most:
+            if len(deltas) + len(folded.unfoldable) >= most:
                 break
-    return folding.result()
+    folded.deltas = list(deltas.values())
+    return folded
 
 
 class _Folding:
-    __slots__ = ("_applied_through", "_deltas", "_folded", "_plan")
+    __slots__ = ("_applied_through", "_plan", "deltas", "folded")
 
     def __init__(self, plan: Plan, applied_through: AppliedThrough | None) -> None:
         self._plan = plan
         self._applied_through = applied_through
-        self._folded = Folded()
-        self._deltas: dict[GroupRef, Delta] = {}
-
-    @property
-    def size(self) -> int:
-        """How many writes it comes to."""
-        return len(self._deltas) + len(self._folded.unfoldable)
-
-    def result(self) -> Folded:
-        self._folded.deltas = list(self._deltas.values())
-        return self._folded
+        self.folded = Folded()
+        self.deltas: dict[GroupRef, Delta] = {}
 
     def add(self, change: Change) -> None:
-        self._folded.changes += 1
-        self._folded.events += 1
+        self.folded.changes += 1
+        self.folded.events += 1
         plus: Sequence[Contribution] = ()
         minus: Sequence[Contribution] = ()
         if change.failure:
-            self._folded.unfoldable.append(Unfoldable(change.sequence, NEW, change.record, change.failure))
+            self._leave(change, NEW, change.failure, record=change.record)
             return
         if change.delta is not None:
             plus = self._quarantined_delta(change, change.delta)
@@ -102,12 +96,12 @@ class _Folding:
                 minus = self._contributions(change, OLD)
             else:
                 reason = "the record holds no image: the stream must carry new and old ones, and huge ones are not kept"
-                self._folded.unfoldable.append(Unfoldable(change.sequence, NEW, change.record, reason))
+                self._leave(change, NEW, reason, record=change.record)
         if any(layout.only is not None for layout, _, _ in minus) and not is_erasure(change.record):
             names = tuple(sorted({layout.name for layout, _, _ in minus if layout.only is not None}))
-            record, reason = single_image(change.record, OLD), "its event is append_only, and was taken back"
+            reason = "its event is append_only, and was taken back"
             # An entry of its own: what others could not fold of the image waits for them alone.
-            self._folded.unfoldable.append(Unfoldable(change.sequence, f"{OLD}#only", record, reason, names))
+            self._leave(change, f"{OLD}#only", reason, names, single_image(change.record, OLD))
             minus = [each for each in minus if each[0].only is None]
         if plus:
             self._add_to_deltas(1, plus, change.sequence)
@@ -118,47 +112,46 @@ class _Folding:
         """Contributions of one image; one that declarations cannot fold is left to quarantine, for them alone."""
         failed: dict[str, Exception] = {}
         try:
-            image = change.record["dynamodb"][image_name]
+            images = change.record["dynamodb"]
+            image = images[image_name]
             sources = self._plan.sources(image, is_foreign=change.is_foreign)
-            is_last = image_name == NEW or change.record["dynamodb"].get(NEW) is None
+            is_last = image_name == NEW or images.get(NEW) is None
             if not sources and is_last and self._plan.skips_types:
                 skipped = self._plan.skipped_type(image, is_foreign=change.is_foreign)
-                self._folded.skipped_types.update(() if skipped is None else (skipped,))
+                self.folded.skipped_types.update(() if skipped is None else (skipped,))
             contributions = self._evaluate(sources, change, image_name, failed) if sources else []
         except UNFOLDABLE as error:
-            self._unfoldable(change, image_name, reason_of(error), tuple(sorted(change.names or ())))
+            self._leave(change, image_name, reason_of(error), tuple(sorted(change.names or ())))
             return []
         if change.names is not None:
             missing = LookupError("it is no longer declared")
             failed |= {name: missing for name in change.names if name not in self._plan.programs}
         if failed:
-            self._unfoldable(change, image_name, _reasons(failed), tuple(failed))
+            self._leave(change, image_name, _reasons(failed), tuple(failed))
         return contributions
 
     def _evaluate(
         self, sources: Iterable[Source], change: Change, image_name: str, failed: dict[str, Exception]
     ) -> list[Contribution]:
-        image = change.record["dynamodb"][image_name]
+        images = change.record["dynamodb"]
+        image = images[image_name]
         contributions: list[Contribution] = []
         for source in sources:
             programs = self._programs(source, change, image_name)
             if source.packs:
-                if not programs and is_erasure(change.record):
-                    continue
-                contributions += self._chunk(source, programs, change, image_name, failed)
-                continue
-            if source.pages is None:
+                if programs or not is_erasure(change.record):
+                    contributions += self._chunk(source, programs, change, image_name, failed)
+            elif source.pages is None:
                 contributions += self._shown(source, programs, image, change, failed)
-                continue
-            images = change.record["dynamodb"]
-            for index, group in enumerate(source.pages.groups(image, images.get(OLD if image_name == NEW else NEW))):
-                wrong: dict[str, Exception] = {}
-                contributions += self._shown(source, programs, group, change, wrong)
-                if wrong:
-                    # Its group alone is left to quarantine.
-                    alone = single_image({**change.record, "dynamodb": {**images, image_name: group}}, image_name)
-                    entry = Unfoldable(change.sequence, f"{image_name}#{index}", alone, _reasons(wrong), (*wrong,))
-                    self._folded.unfoldable.append(entry)
+            else:
+                other = images.get(OLD if image_name == NEW else NEW)
+                for index, group in enumerate(source.pages.groups(image, other)):
+                    wrong: dict[str, Exception] = {}
+                    contributions += self._shown(source, programs, group, change, wrong)
+                    if wrong:
+                        # Its group alone is left to quarantine.
+                        alone = single_image({**change.record, "dynamodb": {**images, image_name: group}}, image_name)
+                        self._leave(change, f"{image_name}#{index}", _reasons(wrong), tuple(wrong), alone)
         return contributions
 
     def _shown(
@@ -180,7 +173,7 @@ class _Folding:
                 failed[program.layout.name] = error
                 continue
             if found is LATE:
-                self._folded.late += 1
+                self.folded.late += 1
             contributions += found
         return contributions
 
@@ -197,13 +190,11 @@ class _Folding:
             failed |= {program.layout.name: error for program in programs}
             return []
         found = fold_chunk(chunk, programs, change.created)
-        self._folded.events += chunk.rows - 1
-        self._folded.late += found.late
-        for row in found.unfoldable:
-            record = record_of_row(change.record, image_name, row.row, source.packs)
-            names = tuple(row.failed)
-            entry = Unfoldable(change.sequence, f"{image_name}#{row.index}", record, _reasons(row.failed), names)
-            self._folded.unfoldable.append(entry)
+        self.folded.events += chunk.rows - 1
+        self.folded.late += found.late
+        for index, row, wrong in found.unfoldable:
+            record = record_of_row(change.record, image_name, row, source.packs)
+            self._leave(change, f"{image_name}#{index}", _reasons(wrong), tuple(wrong), record)
         return found.contributions
 
     def _programs(self, source: Source, change: Change, image_name: str) -> Sequence[Program]:
@@ -235,20 +226,23 @@ class _Folding:
                 raise LookupError(f"{delta.name!r} is no longer declared")
             group = require_storable_group(delta.group)
             if is_late(program.layout, group, change.created):
-                self._folded.late += 1
+                self.folded.late += 1
                 return []
             return [(program.layout, group, delta.numbers)]
         except UNFOLDABLE as error:
             # The redrive itself goes to quarantine, to be redriven again once the aggregate is back.
-            self._unfoldable(change, NEW, reason_of(error), (delta.name,))
+            self._leave(change, NEW, reason_of(error), (delta.name,), change.record)
             return []
 
-    def _unfoldable(self, change: Change, image_name: str, reason: str, names: tuple[str, ...] = ()) -> None:
-        record = change.record if change.delta is not None else single_image(change.record, image_name)
-        self._folded.unfoldable.append(Unfoldable(change.sequence, image_name, record, reason, names))
+    def _leave(
+        self, change: Change, name: str, reason: str, names: tuple[str, ...] = (), record: Record | None = None
+    ) -> None:
+        """Leave an image to quarantine, or the record that stands for what cannot be folded."""
+        record = record or single_image(change.record, name)
+        self.folded.unfoldable.append(Unfoldable(change.sequence, name, record, reason, names))
 
     def _add_to_deltas(self, sign: int, contributions: Iterable[Contribution], sequence: str) -> None:
-        applied_through, deltas = self._applied_through, self._deltas
+        applied_through, deltas = self._applied_through, self.deltas
         for layout, group, numbers in contributions:
             ref = (layout.name, group)
             if applied_through is not None and sequence <= applied_through.get(ref, sequence):
