@@ -63,7 +63,7 @@ class Workbench:
 
     def end_window(self, records: list[Record], shard: str | None = None, by: Aggregator | None = None) -> Report:
         """The empty last invocation of a window whose batches ended with these records."""
-        state = Report(applied_through=padded(records[-1]["dynamodb"]["SequenceNumber"])).state({})
+        state = Report(moved={"applied_through": padded(records[-1]["dynamodb"]["SequenceNumber"])}).state({})
         event = {"shardId": shard or self.shards()[0], "Records": [], "isFinalInvokeForWindow": True, "state": state}
         return (by or self.aggregator).handle(event)
 

@@ -16,20 +16,21 @@ from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._commit.checkpoint_items import Checkpoint
 from dynamodb_counters._commit.checkpoints import Checkpoints
 from dynamodb_counters._commit.commit import Committer
-from dynamodb_counters._commit.outbox import Outbox
+from dynamodb_counters._commit.outbox import put_crossings
 from dynamodb_counters._control import deployments
 from dynamodb_counters._control.deployments import Deployments
 from dynamodb_counters._fold import plan, tallies
 from dynamodb_counters._fold.crossings import Crossing, crossings
 from dynamodb_counters._fold.plan import Plan, Source
 from dynamodb_counters._fold.updates import Update
+from dynamodb_counters._table import Table
 from dynamodb_counters._writes import increments
 from dynamodb_counters.handlers import notifier
 
 _commit = Committer.commit
 _advance = Checkpoints.advance
 _compiled, _carried = plan._compiled, plan._carried
-_put, _commit_part, _item, _send = Outbox.put, Aggregator._commit, Crossing.item, notifier._put
+_commit_part, _item, _send = Aggregator._commit, Crossing.item, notifier._put
 
 
 def _all_but_one(self: Committer, deltas: Any, part: Any) -> Any:
@@ -46,22 +47,22 @@ def _as_any_source(layout: Any, carry: Any) -> Source:
 
 @contextmanager
 def _put_late() -> Iterator[None]:
-    held: dict[Outbox, Sequence[Crossing]] = {}
+    held: dict[int, Sequence[Crossing]] = {}
 
     def commit(self: Aggregator, *arguments: Any, **options: Any) -> None:
         _commit_part(self, *arguments, **options)
-        _put(self._outbox, held.pop(self._outbox))
+        put_crossings(self._table, held.pop(id(self._table)))
 
     with (
-        patch.object(Outbox, "put", lambda self, found: held.update({self: found})),
+        patch.object(batch, "put_crossings", lambda table, found: held.update({id(table): found})),
         patch.object(Aggregator, "_commit", commit),
     ):
         yield
 
 
-def _put_always(self: Outbox, found: Sequence[Crossing]) -> None:
+def _put_always(table: Table, found: Sequence[Crossing]) -> None:
     for each in found:
-        self._table.write("put_item", Item=each.item())
+        table.write("put_item", Item=each.item())
 
 
 def _of_all(folded: Plan, changes: Any, skipped: Counter[str]) -> list[Crossing]:
@@ -107,7 +108,7 @@ BROKEN_TALLIES: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
 
 BROKEN_CROSSINGS: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
     "crossings are put after the checkpoint has moved": _put_late,
-    "a put has no condition": lambda: patch.object(Outbox, "put", _put_always),
+    "a put has no condition": lambda: patch.object(batch, "put_crossings", _put_always),
     "every generation that is folded reports": lambda: patch.object(batch, "crossings", _of_all),
     "an id is another one in each delivery": _with_new_ids,
     "limits are not carried": lambda: patch.object(tallies, "limit_of", lambda _: None),

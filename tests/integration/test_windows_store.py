@@ -49,7 +49,7 @@ class Customers(Store):
         now, self.clock.now = self.clock.now, records[0]["dynamodb"]["ApproximateCreationDateTime"]
         report = self._aggregator.handle({"shardId": name, "Records": records})
         self.units += report.write_units
-        window = {"isFinalInvokeForWindow": True, "state": {"applied_through": report.applied_through}, "Records": []}
+        window = {"isFinalInvokeForWindow": True, "state": report.moved, "Records": []}
         self._aggregator.handle({"shardId": name, **window})
         self.clock.now = now
 

@@ -16,7 +16,7 @@ from dynamodb_counters._commit.classify import classify, uncounted
 from dynamodb_counters._commit.commit import Committed, Committer, Part
 from dynamodb_counters._commit.expired_items import ExpiredItems
 from dynamodb_counters._commit.intake import intake
-from dynamodb_counters._commit.outbox import Outbox
+from dynamodb_counters._commit.outbox import put_crossings
 from dynamodb_counters._commit.pruning import Pruner
 from dynamodb_counters._control.deployments import Deployments
 from dynamodb_counters._control.run_items import ONLY_SHARD
@@ -69,12 +69,8 @@ class Report:
     """Records of a batch that Lambda gave up on, where later ones of its shard had been counted in the same book."""
     touched: int = 0
     """Items and entries of the quarantine."""
-    applied_through: str | None = None
-    """The batch's last sequence number, if the batch touched items."""
-    created: float = 0.0
-    """When that record was created."""
-    book: str = ""
-    """The book it is in; "" for the shard's first."""
+    moved: dict[str, Any] = field(default_factory=dict)
+    """The batch's last record, when it was created and its book, if the batch touched items."""
 
     def add(self, done: Committed, late: int) -> None:
         self.updated += done.updated
@@ -87,10 +83,7 @@ class Report:
 
     def state(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """State that the function returns, and the tumbling window's next invocation is given."""
-        if self.applied_through is None:
-            return {**(event.get("state") or {})}
-        moved = {_APPLIED_THROUGH: self.applied_through, _CREATED: self.created, _BOOK: self.book}
-        return {**(event.get("state") or {}), **moved}
+        return {**(event.get("state") or {}), **self.moved}
 
 
 class Aggregator:
@@ -115,7 +108,7 @@ class Aggregator:
     ) -> None:
         self._clock = table.clock
         self._client = RetryingClient(table)
-        retrying = table.reached_by(self._client)
+        self._table = retrying = table.reached_by(self._client)
         self._deployments = Deployments(
             retrying, declarations, name, source_table or "", takes_over=takes_over, always_reads=always_reads
         )
@@ -125,7 +118,6 @@ class Aggregator:
         self._quarantine = Quarantine(retrying, quarantine_retention_seconds, self._origins.ttl_of(declarations))
         self._committer = Committer(retrying, self._checkpoints, self._quarantine, Pruner(table, self._checkpoints))
         self._expired = ExpiredItems(retrying)
-        self._outbox = Outbox(retrying)
         self._single_shard = single_shard
 
     def handle(
@@ -141,7 +133,12 @@ class Aggregator:
         with ending_at(deadline):
             if event.get("Records"):
                 return self._batch(event, deadline, given_up=given_up)
-            return self._end_of_window(event, deadline) if "Records" in event else self._take_over(deadline)
+            if "Records" in event:
+                return self._end_of_window(event, deadline)
+            # By hand, or by the deployment: the declarations are put in force before there is a batch.
+            report = Report()
+            self._refresh(deadline, report)
+            return report
 
     def _batch(self, event: Mapping[str, Any], deadline: float, *, given_up: bool) -> Report:
         changes = intake(event["Records"], self._origins)
@@ -155,12 +152,6 @@ class Aggregator:
             if fresh:
                 self._refresh(deadline, report)
                 self._count(book, fresh, deadline, report, given_up=given_up)
-        return report
-
-    def _take_over(self, deadline: float) -> Report:
-        """An invocation by hand, or by the deployment: put the declarations in force before there is a batch."""
-        report = Report()
-        self._refresh(deadline, report)
         return report
 
     def _count(self, book: Book, changes: Sequence[Change], deadline: float, report: Report, *, given_up: bool) -> None:
@@ -182,15 +173,15 @@ class Aggregator:
             if cuts.of_runs:
                 report.write_units += deployments.log(each.plan, book.shard, each.changes, cuts, self._quarantine)
             # Before anything moves the checkpoint. None is in doubt: its item is the same in every delivery.
-            self._outbox.put(crossings(each.plan, each.changes, report.skipped_thresholds))
+            put_crossings(self._table, crossings(each.plan, each.changes, report.skipped_thresholds))
             self._keep(book.shard, each.doubtful, report)
             part = Part(each.plan, each.fresh, watermark, book.checkpoint, last.sequence if given_up else "")
             self._commit(book, part, deadline, report)
         if report.touched and book.moves:
-            report.applied_through, report.created = last.sequence, last.created or 0.0
-            report.book = book.name
+            created = last.created or 0.0
+            report.moved = {_APPLIED_THROUGH: last.sequence, _CREATED: created, _BOOK: book.name}
             if given_up:
-                self._checkpoints.advance(book.name, report.applied_through, report.created, deadline)
+                self._checkpoints.advance(book.name, last.sequence, created, deadline)
 
     def _commit(self, book: Book, part: Part, deadline: float, report: Report) -> None:
         """Fold and commit what was not counted, so much at a time."""
@@ -215,7 +206,8 @@ class Aggregator:
         if not given_up:
             return max(self._clock() - GUARANTEE, checkpoint.lost_before)
         # Watermarks that a checkpoint does not cover stay for longer than the stream keeps its records.
-        return math.inf if checkpoint.blurred else max(checkpoint.lost_before, self._deployments.known_since)
+        known_since = self._deployments.history.eras[0].valid_from
+        return math.inf if checkpoint.blurred else max(checkpoint.lost_before, known_since)
 
     def _refresh(self, deadline: float, report: Report) -> None:
         takeover = self._deployments.refresh(deadline)
@@ -243,7 +235,7 @@ class Aggregator:
     def _shard(self, event: Mapping[str, Any]) -> str:
         shard = str(event.get("shardId") or (self._single_shard and ONLY_SHARD) or "")
         if shard:
-            return self._origins.shard(shard, event) if self._origins.are_two else shard
+            return self._origins.shard(shard, event)
         raise ShardUnknownError(
             "the event has no shardId, without which a redelivery cannot be distinguished from a new record: configure "
             "a tumbling window on the event source mapping, or single_shard if the stream has one shard"

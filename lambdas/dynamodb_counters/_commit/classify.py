@@ -65,9 +65,7 @@ def classify(
         before = math.inf if plan is None else doubtful_before
         plan = plan or plan_in_force()
         fresh, doubtful = set_aside(plan, part, before)
-        is_expiry = any(change.record.get("eventName") == "REMOVE" for change in part)
-        expired = expired_until(plan, part) if is_expiry else {}
-        classes.append(Classified(plan, part, fresh, doubtful, expired))
+        classes.append(Classified(plan, part, fresh, doubtful, expired_until(plan, part)))
     return classes
 
 

@@ -264,21 +264,16 @@ class Committer:
             }
             for delta in unfit
         ]
-        client = self._table.client
+        writes = [{"Update": move}, *puts]
         try:
-            answer = client.transact_write_items(
-                TransactItems=[{"Update": move}, *puts], ReturnConsumedCapacity="TOTAL"
-            )
-        except client.exceptions.TransactionCanceledException as error:
-            first: dict[str, Any] = dict(error.response["CancellationReasons"][0])
+            answer = self._table.client.transact_write_items(TransactItems=writes, ReturnConsumedCapacity="TOTAL")
+        except ClientError as error:
+            response: Any = error.response
+            first = response.get("CancellationReasons", [{}])[0]
             if first.get("Code") == "ConditionalCheckFailed":
                 return self._refused(first, item, part)
-            if first.get("Code") == "ValidationError":
-                return self._quarantine_each(item, part, reason)
-            raise
-        except ClientError as error:
             # DynamoDB Local refuses as a whole what AWS cancels by a reason.
-            if error.response["Error"]["Code"] != "ValidationException":
+            if first.get("Code") != "ValidationError" and response["Error"]["Code"] != "ValidationException":
                 raise
             return self._quarantine_each(item, part, reason)
         units = sum(table.get("CapacityUnits", 0.0) for table in answer.get("ConsumedCapacity", []))

@@ -10,22 +10,17 @@ from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CommitError
 
 
-class Outbox:
-    """The outbox of one table."""
+def put_crossings(table: Table, crossings: Sequence[Crossing]) -> None:
+    """Put crossings that are not there yet; `CommitError` means: deliver the batch again."""
 
-    def __init__(self, table: Table) -> None:
-        self._table = table
+    def put_each(some: Sequence[Crossing]) -> None:
+        for each in some:
+            table.write("put_item", Item=each.item(), ConditionExpression=f"attribute_not_exists({PK})")
 
-    def put(self, crossings: Sequence[Crossing]) -> None:
-        """Put crossings that are not there yet; `CommitError` means: deliver the batch again."""
-        # One after the other of a group: their records are then in order, too.
-        groups: dict[str, list[Crossing]] = {}
-        for crossing in crossings:
-            groups.setdefault(repr((crossing.threshold.name, crossing.aggregate, crossing.group)), []).append(crossing)
-        answers = [there for _, there in self._table.side_by_side(self._put_each, [*groups.values()])]
-        if failures := [there for there in answers if isinstance(there, Exception)]:
-            raise CommitError(failures)
-
-    def _put_each(self, crossings: Sequence[Crossing]) -> None:
-        for each in crossings:
-            self._table.write("put_item", Item=each.item(), ConditionExpression=f"attribute_not_exists({PK})")
+    # One after the other of a group: their records are then in order, too.
+    groups: dict[str, list[Crossing]] = {}
+    for crossing in crossings:
+        groups.setdefault(repr((crossing.threshold.name, crossing.aggregate, crossing.group)), []).append(crossing)
+    answers = [there for _, there in table.side_by_side(put_each, [*groups.values()])]
+    if failures := [there for there in answers if isinstance(there, Exception)]:
+        raise CommitError(failures)

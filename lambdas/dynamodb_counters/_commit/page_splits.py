@@ -12,6 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._declarations.groups import Key, typed_key
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, Page, is_full
+from dynamodb_counters._items.bookkeeping import put_as_seen
 from dynamodb_counters._items.table_schema import LEVEL, PK, SK, VERSION
 from dynamodb_counters._pages import PageLevels
 from dynamodb_counters._table import Table
@@ -79,25 +80,15 @@ class PageSplits:
     def _divide(
         self, layout: ItemLayout, item: Mapping[str, Any], times: int = 1
     ) -> list[tuple[Page, Mapping[str, Any]]]:
-        """Halve a page that is as it was read, and its halves; nothing if it is not.
-
-        The new pages are not there, or are what a restore has left of a split.
-        """
+        """Halve a page that is as it was read, and its halves; nothing if it is not."""
         assert layout.pages is not None
         halves = [item]
         for _ in range(times):
             halves = [half for one in halves for half in layout.pages.halves(one)]
-        is_as_read: dict[str, Any] = {"ConditionExpression": f"attribute_not_exists({PK})"}
-        if VERSION in item:
-            is_as_read = {
-                "ConditionExpression": "#version = :version",
-                "ExpressionAttributeNames": {"#version": VERSION},
-                "ExpressionAttributeValues": {":version": item[VERSION]},
-            }
-        puts: Any = [
-            {"Put": {"TableName": self._table.name, "Item": half, **condition}}
-            for half, condition in zip(halves, (is_as_read, *[{}] * (len(halves) - 1)), strict=True)
-        ]
+        stays = put_as_seen(self._table.name, halves[0], item if VERSION in item else {}, (VERSION,))
+        # The new pages are not there, or are what a restore has left of a split.
+        goes = [{"TableName": self._table.name, "Item": half} for half in halves[1:]]
+        puts = [{"Put": put} for put in (stays, *goes)]
         if not self._table.write_together(puts):
             return []
         found = [(half_page, half) for half in halves if (half_page := layout.pages.page_of(half))]

@@ -133,11 +133,6 @@ class Deployments:
         self.copied_from: tuple[str, ...] = ()
         """The ARNs of the tables that this one was restored from."""
 
-    @property
-    def known_since(self) -> float:
-        """Creation time from which on it is known by which declarations a record was folded."""
-        return self.history.eras[0].valid_from
-
     def refresh(self, deadline: float) -> Takeover | None:
         """Read the history if the copy is too old; take over unless the own declarations are the last."""
         now = self._table.clock()

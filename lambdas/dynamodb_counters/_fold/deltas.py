@@ -41,11 +41,7 @@ class Unfoldable:
 
     @property
     def entry_id(self) -> str:
-        return entry_id(self.sequence, self.image_name)
-
-
-def entry_id(sequence: str, image_name: str) -> str:
-    return f"{sequence}#{image_name}"
+        return f"{self.sequence}#{self.image_name}"
 
 
 @dataclass(slots=True)

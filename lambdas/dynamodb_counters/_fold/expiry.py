@@ -69,7 +69,9 @@ def _until(declaration: Declaration, source: Source, image: Image) -> float:
             shown: list[Image] = [row.values for row in decode_chunk(image[CHUNK]).all_rows()]
         else:
             shown = [source.show(image) or image if source.show is not None else image]
-        return _next_hour(max(map(begin, shown), default=math.inf))
+        latest = max(map(begin, shown), default=math.inf)
+        # Rounded up, so that it is seldom written.
+        return latest if math.isinf(latest) else (latest // HOUR + 1) * HOUR
     except UNFOLDABLE:
         return math.inf
 
@@ -90,8 +92,3 @@ def _begin(declaration: Declaration) -> Callable[[Image], float] | None:
 def _timed(declaration: Aggregate) -> tuple[str, Tier] | None:
     timed = ((field, tier_of(field)) for field in declaration.fields)
     return next(((field, tier) for field, tier in timed if tier is not None), None)
-
-
-def _next_hour(moment: float) -> float:
-    """Rounded up, so that it is seldom written."""
-    return moment if math.isinf(moment) else (moment // HOUR + 1) * HOUR

@@ -116,7 +116,7 @@ class _Folding:
             image = images[image_name]
             sources = self._plan.sources(image, is_foreign=change.is_foreign)
             is_last = image_name == NEW or images.get(NEW) is None
-            if not sources and is_last and self._plan.skips_types:
+            if not sources and is_last and self._plan.blind:
                 skipped = self._plan.skipped_type(image, is_foreign=change.is_foreign)
                 self.folded.skipped_types.update(() if skipped is None else (skipped,))
             contributions = self._evaluate(sources, change, image_name, failed) if sources else []

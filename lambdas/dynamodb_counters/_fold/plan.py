@@ -92,18 +92,14 @@ class Plan:
         """The aggregates that thresholds watch, by name: of one that a backfill fills, the generation that is read."""
         self._by_type: dict[str, tuple[Source, ...]] = {}
         self._untyped: dict[str, Source] = {}
-        sources = [declaration.source for declaration in declarations]
-        self._names = {
-            *map(base_name, self.programs),
-            *(source.name for source in sources if not isinstance(source, Items)),
-        }
+        self._names = set(map(base_name, self.programs))
         for program in self.programs.values():
             source = program.layout.declaration.source
             if isinstance(source, Items):
                 self._untyped.setdefault(source.name, _of_items(source)).programs.append(program)
                 continue
-            over = source if isinstance(source, Aggregate) else None
-            made = Source() if over is None else Source(show=_as_source(over), pages=_pages(over))
+            self._names.add(source.name)
+            made = _of_groups(source) if isinstance(source, Aggregate) else Source()
             [counted] = self._by_type.setdefault(source.name, (made,))
             counted.programs.append(program)
             if isinstance(source, Event):
@@ -111,13 +107,11 @@ class Plan:
                 self._by_type[source.name + ONCE_SUFFIX] = (counted_once,)
                 self._by_type[source.name + PACK_SUFFIX] = (Source(programs=counted.programs, packs=source.name),)
         for name, found in carries.items():
-            for layout, carry in found:
-                carried = _carried(layout, carry)
-                self._by_type[name] = (*self._by_type.get(name, ()), carried)
+            carried = [_carried(layout, carry) for layout, carry in found]
+            self._by_type[name] = (*self._by_type.get(name, ()), *carried)
         self._typed = tuple(source for source in self._untyped.values() if source.looks_at_type)
-        self._blind = tuple(source for source in self._untyped.values() if not source.looks_at_type)
-        self.skips_types = bool(self._blind)
-        """Whether there are items that would be counted but for their type."""
+        self.blind = tuple(source for source in self._untyped.values() if not source.looks_at_type)
+        """Sources of items that are counted unless they have a type."""
 
     def sources(self, image: Image, *, is_foreign: bool | None = None) -> Collection[Source]:
         """Sources that may look at an item, by its type, or by the table it lies in; `is_foreign` as of a `Change`."""
@@ -139,7 +133,7 @@ class Plan:
         if is_foreign is not None or TYPE not in image:
             return None
         name = str(image[TYPE].get("S", ""))
-        return name if not self._is_ours(name) and any(map(partial(_is_of, image), self._blind)) else None
+        return name if not self._is_ours(name) and any(map(partial(_is_of, image), self.blind)) else None
 
     def refusal(self, item: Image, created: float) -> str | None:
         """Why an event's typed item, inserted at `created`, could not be counted; None if it could, or is late."""
@@ -178,9 +172,9 @@ def _armed(programs: Mapping[str, Program]) -> dict[str, ItemLayout]:
     return {each.name: each for each in found.values() if getattr(each.declaration, "_thresholds", ())}
 
 
-def _pages(aggregate: Aggregate) -> PageLayout | None:
-    """How those that count groups in pages see these."""
-    return ActivePages(aggregate) if aggregate._longest else ItemLayout(aggregate).pages
+def _of_groups(aggregate: Aggregate) -> Source:
+    pages = ActivePages(aggregate) if aggregate._longest else ItemLayout(aggregate).pages
+    return Source(show=_as_source(aggregate), pages=pages)
 
 
 def _carried(layout: ItemLayout, carry: Carry) -> Source:

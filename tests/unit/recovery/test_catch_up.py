@@ -82,7 +82,7 @@ def test_a_checkpoint_that_moved_meanwhile_is_not_set_back_again() -> None:
     last = padded(bench.records()[-1]["dynamodb"]["SequenceNumber"])
     ended = {"shardId": shard, "Records": [], "isFinalInvokeForWindow": True}
     aggregator = Aggregator(table(copy), (VIEWS,), quarantine_retention_seconds=1e6)
-    assert aggregator.handle({**ended, "state": Report(applied_through=last).state({})}).write_units
+    assert aggregator.handle({**ended, "state": Report(moved={"applied_through": last}).state({})}).write_units
     bench.clock.advance(3600)
     # Settled, so its watermarks may be pruned.
     group = copy.client.tables[copy.name].partitions[GROUP[0]][GROUP[1]]
@@ -180,7 +180,7 @@ def test_a_run_that_was_killed_does_not_take_its_own_checkpoints_for_the_copys()
     aggregator.handle({"shardId": shard, "Records": found})
     last = padded(bench.records()[-1]["dynamodb"]["SequenceNumber"])
     ended = {"shardId": shard, "Records": [], "isFinalInvokeForWindow": True}
-    assert aggregator.handle({**ended, "state": Report(applied_through=last).state({})}).write_units
+    assert aggregator.handle({**ended, "state": Report(moved={"applied_through": last}).state({})}).write_units
     work = catch_up(bench, copy)
     work.count(work.find())
     assert views(copy) == 2
