@@ -304,7 +304,7 @@ COMMIT: Final = r"""
 + for item, found in read)
 ? test_names.py::test_a_new_name_counts_from_the_start_and_the_old_one_stays_as_it_was
 * a run that begins before a declaration leaves its generation as the one that readers used
-- {deployment_id(part): declared_item(part) for part in passing}
+- {deployment_id(part): deployment_item(part, folded=False) for part in passing}
 + {deployment_id(part): deployment_item(part) for part in passing}
 ? test_tally.py::test_a_declaration_comes_back_to_its_own_tally_after_a_run_that_began_before_it
 

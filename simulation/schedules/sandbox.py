@@ -31,13 +31,13 @@ def _once(make: Callable[..., Any], identity: Callable[..., Hashable]) -> Callab
     """Remember what was made, by the identity of its arguments."""
     made: dict[Hashable, tuple[Any, Any]] = {}
 
-    def made_before(*arguments: Any) -> Any:
-        key = identity(*arguments)
+    def made_before(*arguments: Any, **options: Hashable) -> Any:
+        key = identity(*arguments), *options.values()
         if key not in made:
             if len(made) > _REMEMBERED:
                 made.clear()
             # With its arguments, so that no other object takes their identity.
-            made[key] = arguments, make(*arguments)
+            made[key] = arguments, make(*arguments, **options)
         return made[key][1]
 
     return made_before

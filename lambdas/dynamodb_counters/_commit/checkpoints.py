@@ -54,27 +54,23 @@ _STILL_OPEN: Final = "attribute_not_exists(successor) AND "
 
 
 class Checkpoints:
-    """The checkpoints of one table, as one process knows them.
-
-    Reads before a batch is counted are `retrying`; requests that may as well be done later are tried once.
-    """
+    """The checkpoints of one table, as one process knows them."""
 
     def __init__(self, table: Table, retrying: Table) -> None:
         self._table = retrying
         self._once = table
+        """For requests that may as well be done later."""
         self._read: dict[str, tuple[Checkpoint, float]] = {}
         self._touched: Counter[str] = Counter()
         self._settled: dict[str, tuple[str, float]] = {}
 
     def of(self, shard: str, last: str, deadline: float, begins: Mapping[str, Any] | None = None) -> Checkpoint:
-        """The checkpoint of a shard whose batch ends with `last`; the item exists before anything else is written.
-
-        `begins` is what else a new one holds.
-        """
+        """The checkpoint of a shard whose batch ends with `last`; a new one holds what it `begins` with, too."""
         before, read_at = self._read.get(shard, (None, 0.0))
         now = self._now()
         if before is not None and (before.applied_through >= last or read_at + FRESH > now):
             return before
+        # The item exists before anything else is written.
         item = self._item(shard)
         found = self._read_item(shard, item) or self._create(shard, deadline, item, begins or {})
         if found.seen + ALIVE < now:
@@ -94,9 +90,9 @@ class Checkpoints:
         self._read.pop(shard, None)
         condition, compared = f"{_STILL_OPEN}attribute_not_exists(met)", {}
         if seen.met:
-            condition, compared = f"{_STILL_OPEN}met = :known", {":known": {"S": seen.met}}
+            condition, compared = f"{_STILL_OPEN}met = :known", {"known": {"S": seen.met}}
         with suppress(self._table.client.exceptions.ConditionalCheckFailedException):
-            self._write(self._table, shard, values, condition, compared)
+            self._write(self._table, shard, values, condition, **compared)
             if "successor" in values:
                 item = witness_item(shard, replace(seen, **values), moved=bool(seen.applied_through), now=self._now())
                 self._table.client.put_item(TableName=self._table.name, Item=item)
@@ -109,10 +105,7 @@ class Checkpoints:
         return self.advance(shard, last, created, deadline) if self._touched[shard] >= WORTH_A_WRITE else 0.0
 
     def advance(self, shard: str, last: str, created: float, deadline: float) -> float:
-        """Move the checkpoint forward; a refusal or failure is passed over, for an old checkpoint is only cautious.
-
-        `created` says when the record `last` was, 0 if that is not known.
-        """
+        """Move the checkpoint forward to `last`, which was `created` at a time, 0 if that is not known."""
         found, read_at = self._read.get(shard) or (self._read_item(shard, self._item(shard)), self._now())
         if found is None or last <= found.applied_through:
             return 0.0
@@ -132,6 +125,7 @@ class Checkpoints:
                 self._once.client.put_item(TableName=self._table.name, Item=item)
             self._write(self._once, shard, moved, _FORWARD)
         except (ClientError, BotoCoreError):
+            # An old checkpoint is only cautious.
             self._read.pop(shard, None)
             return units
         self._touched[shard] = 0
@@ -227,14 +221,7 @@ class Checkpoints:
         """Put an item that is not there, or is as it was when found to be spoiled; return whether it was."""
         return self._table.write("put_item", **put_as_seen(self._table.name, item, spoiled, spoiled))
 
-    def _write(
-        self,
-        table: Table,
-        shard: str,
-        values: Mapping[str, Any],
-        condition: str,
-        compared: Mapping[str, Any] | None = None,
-    ) -> None:
+    def _write(self, table: Table, shard: str, values: Mapping[str, Any], condition: str, **compared: Any) -> None:
         written = attributes(values, table.clock())
         table.client.update_item(
             TableName=table.name,
@@ -243,7 +230,7 @@ class Checkpoints:
             # A checkpoint that is lost is created again, never by chance.
             ConditionExpression=condition,
             ExpressionAttributeNames={f"#{name}": name for name in written},
-            ExpressionAttributeValues={**{f":{name}": value for name, value in written.items()}, **(compared or {})},
+            ExpressionAttributeValues={f":{name}": value for name, value in {**written, **compared}.items()},
         )
 
 

@@ -12,7 +12,6 @@ from dynamodb_counters._control.deployment_items import (
     FOLDED,
     HISTORY,
     History,
-    declared_item,
     decoded,
     deployment_id,
     deployment_item,
@@ -149,7 +148,7 @@ def write_control(
         # Though they stay as they are: takeovers that take turns may have come between the reads of the two items.
         puts.append(put_as_seen(table.name, new.generations, seen.generations, (STATUS, COUNTED)))
     # Together, so that whoever finds the declarations of another deployment knows that there was a history.
-    known = {deployment_id(part): declared_item(part) for part in passing}
+    known = {deployment_id(part): deployment_item(part, folded=False) for part in passing}
     known |= {deployment_id(part): deployment_item(part) for part in deployments}
     puts += [{"TableName": table.name, "Item": item} for item in known.values()]
     return new if table.write_together([*({"Put": put} for put in puts), *also]) else None

@@ -89,15 +89,10 @@ def deployment_key(deployment: str) -> dict[str, Any]:
     return bookkeeping_key(DEPLOYMENT_PREFIX + deployment)
 
 
-def deployment_item(declarations: tuple[Declaration, ...]) -> dict[str, Any]:
-    """The item of a deployment by which a table is counted."""
-    values = {"version": FOLD_VERSION, "declarations": _text(declarations), FOLDED: True}
+def deployment_item(declarations: tuple[Declaration, ...], *, folded: bool = True) -> dict[str, Any]:
+    """The item of a deployment by which a table is counted; or, not `folded`, of what a stack has only declared."""
+    values = {"version": FOLD_VERSION, "declarations": _text(declarations), **({FOLDED: True} if folded else {})}
     return bookkeeping_item(deployment_key(deployment_id(declarations)), values)
-
-
-def declared_item(declarations: tuple[Declaration, ...]) -> dict[str, Any]:
-    """The item of what a stack declares, and nothing has been counted by so far."""
-    return {name: value for name, value in deployment_item(declarations).items() if name != FOLDED}
 
 
 def read_deployment(item: Mapping[str, Any]) -> tuple[Declaration, ...] | None:

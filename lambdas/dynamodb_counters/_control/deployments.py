@@ -187,14 +187,12 @@ class Deployments:
     def _known(self, deadline: float) -> tuple[Control, Takeover | None]:
         while True:
             seen = Control(self._table.read_item(history_key()))
-            history = seen.history
-            if history is not None and self._is_own(seen) and history.last.deployment == self._id:
+            if self._is_own(seen) and seen.history is not None and seen.history.last.deployment == self._id:
                 return seen, None
             seen = read_control(self._table)
-            history = seen.history
             if not self._takes_over:
                 return self._in_force(seen), None
-            if history is not None and self._holds(history, seen, self._merged(history, seen)):
+            if self._holds(seen, self._merged(seen)):
                 return seen, None
             taken = self._take_over(seen, deadline)
             if taken is not None:
@@ -219,11 +217,11 @@ class Deployments:
             # One's own are known, whatever has become of the item.
             stored[self._id] = deployment_item(self._own)
         past = past_of(stored.values(), seen)
-        new = self._merged(history, seen, past)
+        new = self._merged(seen, past)
         if new.refused:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in new.refused.items())
             raise CheckpointError(f"the deployment cannot take over: {reasons}")
-        if history is not None and self._holds(history, seen, new):
+        if self._holds(seen, new):
             return seen, None
         appended = self._appended(history, deployment_id(new.effective), deadline, lost=lost)
         if history is not None and len(appended.eras) > MOST_ERAS:
@@ -257,15 +255,17 @@ class Deployments:
             )
         return seen
 
-    def _merged(self, history: History | None, seen: Control, past: Past = Past()) -> Merged:  # noqa: B008 - frozen
+    def _merged(self, seen: Control, past: Past = Past()) -> Merged:  # noqa: B008 - frozen
         """The declarations that are folded once the own ones hold."""
+        history = seen.history
         folded = (self._load(history.last.deployment) if history is not None else None) or ()
         new = merged(self._own, folded, seen.reads if history is not None else {}, past)
         self._declarations[deployment_id(new.effective)] = new.effective
         return new
 
-    def _holds(self, history: History, seen: Control, new: Merged) -> bool:
-        in_force = deployment_id(new.effective) == history.last.deployment
+    def _holds(self, seen: Control, new: Merged) -> bool:
+        history = seen.history
+        in_force = history is not None and deployment_id(new.effective) == history.last.deployment
         return self._is_own(seen) and in_force and not new.refused
 
     def _is_own(self, seen: Control) -> bool:

@@ -7,6 +7,7 @@ the same name, and what a record did is the same on every page.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -207,13 +208,8 @@ def sums_of(folded: Folded) -> Sums:
 
 
 def _folded(plan: Plan, change: Change, names: frozenset[str]) -> Folded:
-    restricted = Change(
-        change.record,
-        delta=change.delta,
-        names=names if change.names is None else names & change.names,
-        is_foreign=change.is_foreign,
-    )
-    restricted.sequence, restricted.created = change.sequence, change.created
+    restricted = copy(change)
+    restricted.names = names if change.names is None else names & change.names
     return fold(plan, [restricted])
 
 
