@@ -37,9 +37,9 @@ class Quarantine:
 
     def keep_one(self, shard: str, image: Unfoldable, state: str = WAITING) -> dict[str, Any] | None:
         """Keep an image; return the entry that is there already: every delivery folds alike, and so names it alike."""
-        content = {RECORD: pack(image.record), STATE: {"S": state}}
-        item = self.item(shard, image.entry_id, image.reason, content, image.names)
-        return self.put({**item, TTL: {"N": str(self._expires_at(image.record))}})
+        expires_at = {"N": str(self._expires_at(image.record))}
+        content = {RECORD: pack(image.record), STATE: {"S": state}, TTL: expires_at}
+        return self.put(self.item(shard, image.entry_id, image.reason, content, image.names))
 
     def _expires_at(self, record: Record) -> int:
         """No later than what the image itself says, but so that there is time to look at it."""

@@ -38,13 +38,11 @@ def waiting_in_quarantine(table: Table, retention_seconds: float) -> Waiting:
     """Count the entries that are not redriven: all of them, unless that would cost too much."""
     now, found = table.clock(), Waiting()
     for item in _entries(table):
-        if item.get(STATE) != {"S": WAITING} or "N" not in item.get(TTL, {}):
-            continue
-        if (expires_at := float(item[TTL]["N"])) <= now:
-            continue
-        found.count += 1
-        found.expiring += expires_at - now < _SOON
-        found.oldest = max(found.oldest, now - _created(item, expires_at - retention_seconds))
+        expires_at = float(item.get(TTL, {}).get("N", 0))
+        if item.get(STATE) == {"S": WAITING} and expires_at > now:
+            found.count += 1
+            found.expiring += expires_at - now < _SOON
+            found.oldest = max(found.oldest, now - _created(item, expires_at - retention_seconds))
     return found
 
 

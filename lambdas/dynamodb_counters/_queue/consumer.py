@@ -79,20 +79,16 @@ class Consumer:
 
     def consume(self, records: Sequence[Mapping[str, Any]], seconds_left: Callable[[], float]) -> Consumed:
         """Handle a batch of records in the time left."""
-        now, seconds = self._table.clock(), seconds_left()
+        now, seconds, consumed = self._table.clock(), seconds_left(), Consumed()
         with ending_at(now + seconds - _reserve(seconds)):
-            return self._consume([read_message(record, now) for record in records])
-
-    def _consume(self, messages: Sequence[Message]) -> Consumed:
-        consumed = Consumed()
-        groups = list(self._groups(messages))
-        for group in groups:
-            for parts in self._slices(group):
-                self._accept(parts, consumed)
-            done = self._finish(group, consumed)
-            if group is not groups[-1]:
-                # The next slice may crash: nothing of what is done is to come back with it.
-                self._queues.delete(done)
+            groups = list(self._groups([read_message(record, now) for record in records]))
+            for group in groups:
+                for parts in self._slices(group):
+                    self._accept(parts, consumed)
+                done = self._finish(group, consumed)
+                if group is not groups[-1]:
+                    # The next slice may crash: nothing of what is done is to come back with it.
+                    self._queues.delete(done)
         return consumed
 
     def _groups(self, messages: Sequence[Message]) -> Iterator[list[Message]]:

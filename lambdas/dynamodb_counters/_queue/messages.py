@@ -60,11 +60,6 @@ class Message:
             # Strangers write it: no text may stop the messages around it.
             self.unreadable = f"rejected: {error if isinstance(error, ProblemError) else type(error).__name__}"
 
-    @property
-    def left(self) -> list[int]:
-        """The events without an outcome."""
-        return [index for index in range(len(self.events)) if index not in self.outcomes]
-
     def indexes(self, *statuses: str) -> list[int]:
         """The events with such an outcome."""
         return [index for index, outcome in sorted(self.outcomes.items()) if outcome.status in statuses]
@@ -115,7 +110,7 @@ def sent_again(message: Message, jitter: float) -> Sending | None:
     """Events of a message to try again: at once if they were not tried, later if the table refused them."""
     if not message.is_begun:
         return Sending(message, "queue", message.body, _attributes(message, message.attempts))
-    failed, left = message.indexes("failed"), message.left
+    failed, left = message.indexes("failed"), sorted(set(range(len(message.events))) - message.outcomes.keys())
     if not failed and not left:
         return None
     attempts, delay = message.attempts, 0

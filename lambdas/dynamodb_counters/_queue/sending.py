@@ -66,11 +66,8 @@ class Queues:
 def _batches(sendings: Sequence[Sending]) -> Iterator[list[Sending]]:
     """Group messages to one queue that one call takes; a longer one goes alone."""
     for target in ("queue", "dead_letter_queue"):
-        batch: list[Sending] = []
-        length = 0
-        for sending in sendings:
-            if sending.to != target:
-                continue
+        batch, length = list[Sending](), 0
+        for sending in (one for one in sendings if one.to == target):
             size = len(sending.body.encode()) + 1000
             if batch and (len(batch) == _MOST_ENTRIES or length + size > _MOST_BYTES):
                 yield batch

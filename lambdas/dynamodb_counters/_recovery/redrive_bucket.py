@@ -63,12 +63,11 @@ def redrive_bucket(
             "the copy has not caught up with the original's stream: run `counters restore "
             f"{control.predecessors[-1].stream}` again"
         )
-    source_table = control.source or None
     aggregator = Aggregator(
         table,
         last_declarations(table, GivenUpError) if declarations is None else declarations,
         quarantine_retention_seconds=RETENTION,
-        source_table=source_table,
+        source_table=control.source or None,
         takes_over=False,
     )
     aggregator.handle({})  # Refuses declarations other than the last deployment's.
