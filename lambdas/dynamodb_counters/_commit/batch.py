@@ -123,11 +123,9 @@ class Aggregator:
     def handle(
         self, event: Mapping[str, Any], time_left: Callable[[], float] = lambda: math.inf, *, given_up: bool = False
     ) -> Report:
-        """Count a batch, each record exactly once however often it is delivered.
-
-        `event` is Lambda's: ``shardId`` and its ``Records`` in order. Any error means: deliver it again. A batch that
-        Lambda had `given_up` may be old, and later ones may have been counted.
-        """
+        """Count a batch, each record exactly once however often it is delivered."""
+        # `event` is Lambda's: ``shardId`` and its ``Records`` in order. Any error means: deliver it again. A batch that
+        # Lambda had `given_up` may be old, and later ones may have been counted.
         # When this invocation has ended at the latest.
         deadline = self._clock() + min(time_left(), LONGEST_INVOCATION)
         with ending_at(deadline):

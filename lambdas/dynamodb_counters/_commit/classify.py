@@ -55,10 +55,8 @@ def classify(
     cuts: Cuts = NO_CUTS,
     doubtful_before: float = -math.inf,
 ) -> list[Classified]:
-    """Classify changes in order; those created earlier than `doubtful_before` may have been counted.
-
-    So may those whose declarations cannot be read; the plan in force then says which would count.
-    """
+    """Classify changes in order; those created earlier than `doubtful_before` may have been counted."""
+    # So may those whose declarations cannot be read; the plan in force then says which would count.
     classes: list[Classified] = []
     for deployment, part in _by_deployment(changes, history, cuts, now):
         plan = plan_of(deployment)

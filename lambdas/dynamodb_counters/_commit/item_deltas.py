@@ -58,10 +58,7 @@ def place_of(delta: Delta) -> str:
 
 
 def joined(deltas: Sequence[Delta], levels: PageLevels) -> list[ItemDelta]:
-    """Deltas in the order of their places, joined by item.
-
-    A page gets all that a batch has for it, whatever its level is thought to be: its watermark covers them all.
-    """
+    """Deltas in the order of their places, joined by item."""
     found: list[ItemDelta] = []
     for delta in deltas:
         layout = delta.layout
@@ -73,6 +70,7 @@ def joined(deltas: Sequence[Delta], levels: PageLevels) -> list[ItemDelta]:
         if last is not None and last.shelf == shelf and number < last.end:
             found[-1].deltas.append(delta)
             continue
+        # A page gets all that a batch has for it, whatever its level is thought to be: its watermark covers them all.
         page, held = levels.locate(layout.name, shelf, number), [delta]
         while last is not None and last.shelf == shelf and last.first >= page.first:
             held = [*found.pop().deltas, *held]

@@ -39,10 +39,8 @@ class PageSplits:
         """By key: the write units of a page when it was last looked at."""
 
     def grown(self, layout: ItemLayout, page: Page, units: float, item: Mapping[str, Any] | None, groups: int) -> float:
-        """Split a page that an update of so many `groups` has brought to so many units; return the units of that.
-
-        The page is read if `item` is not what the update has returned of it. A later update tries again if this fails.
-        """
+        """Split a page that an update of so many `groups` has brought to so many units; return the units of that."""
+        # The page is read if `item` is not what the update has returned of it.
         if layout.pages is None or layout.pages.is_whole:
             return 0.0
         place = (page.shelf, f"{layout.name}{page.first}")
@@ -52,6 +50,7 @@ class PageSplits:
         if item is None and units <= (most := max(least, self._seen.get(place, 1.0))):
             self._seen[place] = most
             return 0.0
+        # A later update tries again if this fails.
         with suppress(ClientError, BotoCoreError, TimeoutError):
             spent = self._split(layout, page, item or self._table.read_item(self._key(layout, page)), units, least)
             self._seen[place] = 1.0 if spent else units

@@ -43,10 +43,7 @@ class Pruner:
         return True
 
     def prune(self, key: Mapping[str, Any], item: Mapping[str, Any], own: str) -> float:
-        """Remove what guards nothing from the item just written, but not the watermark just set; return the units.
-
-        Housekeeping: whatever fails, a later update tries again.
-        """
+        """Remove what guards nothing from the item just written, but not the watermark just set; return the units."""
         watermarks = {name: value for name, value in item.items() if name.startswith(WATERMARK_PREFIX) and name != own}
         if not _saves_a_unit(item, watermarks):
             return 0.0
@@ -54,6 +51,7 @@ class Pruner:
             settled = self._settled(watermarks)
             return self._remove(key, settled) if _saves_a_unit(item, settled) else 0.0
         except (ClientError, BotoCoreError):
+            # Housekeeping: a later update tries again.
             return write_units(item_bytes(item))
 
     def _settled(self, watermarks: Mapping[str, Any]) -> dict[str, Any]:

@@ -68,10 +68,8 @@ class Crossing:
     """The record's id, which is one per change, also in shards whose sequence numbers are alike."""
 
     def item(self) -> dict[str, Any]:
-        """Its item in the outbox, the same in every delivery of the record.
-
-        The record's id takes the place of a count of crossings: it is one per change, and needs no state.
-        """
+        """Its item in the outbox, the same in every delivery of the record."""
+        # The record's id takes the place of a count of crossings: it is one per change, and needs no state.
         # Once whatever the definition.
         name = base_name(self.aggregate) if self.threshold.once else self.aggregate
         texts = json.dumps([name, sorted(self.group.items())])

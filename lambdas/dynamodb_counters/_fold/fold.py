@@ -47,10 +47,8 @@ _WRITTEN: Final = ("INSERT", "MODIFY")
 def fold(
     plan: Plan, changes: Iterable[Change], applied_through: AppliedThrough | None = None, most: float = math.inf
 ) -> Folded:
-    """Fold the changes of one shard, in order, and no more of them once there are `most` deltas and unfoldable images.
-
-    With `applied_through`, fold only those groups, and only the records after the one each has applied.
-    """
+    """Fold the changes of one shard, in order, until there are `most` deltas and unfoldable images."""
+    # With `applied_through`, only those groups, and only the records after the one each has applied.
     folding = _Folding(plan, applied_through)
     folded, deltas = folding.folded, folding.deltas
     with localcontext(EXACT):

@@ -15,10 +15,9 @@ from dynamodb_counters.errors import StreamUnknownError
 
 
 class Origins:
-    """Separates records of the table `own` from those of the table with the ARN `source`; None if there is no other.
+    """Separates records of the table `own` from those of the table with the ARN `source`; None if there is no other."""
 
-    Records of tables that `own` is a copy of are its own: `copied_from` has the ARNs of these.
-    """
+    # Records of tables that `own` is a copy of are its own: `copied_from` has the ARNs of these.
 
     def __init__(self, own: str, source: str | None, copied_from: Callable[[], Collection[str]] = tuple) -> None:
         self._own = own.rpartition("/")[2]

@@ -109,11 +109,9 @@ class PageLayout:
         return _SHELF.join([pk, "#".join(map(escape, texts[: self._shelved]))]) if self._shelved else pk
 
     def texts(self, texts: Sequence[str]) -> Sequence[str]:
-        """The texts by which a group differs from others in its page, of those of its sort key.
-
-        A unit in a member's page is two digits: its number since 1970 modulo 1,296 in base 36.
-        """
+        """The texts by which a group differs from others in its page, of those of its sort key."""
         if self._unit is not None:
+            # Two digits: its number since 1970 modulo 1,296 in base 36.
             high, low = divmod(self._unit.parse(texts[-1]) % _CODES, len(_DIGITS))
             return [_DIGITS[high] + _DIGITS[low]]
         return texts[self._shelved :]
@@ -209,12 +207,10 @@ def is_full(image: Image, least: float = 1.0) -> bool:
 
 
 def is_split(old: Image | None, new: Image | None) -> bool:
-    """Whether a change of an item is half of a split, which moves groups and counts nothing.
-
-    A new page that an update has created, as one that was lost is, has no update before it.
-    """
+    """Whether a change of an item is half of a split, which moves groups and counts nothing."""
     if new is None or LEVEL not in new or TYPE not in new or not new[SK]["S"].startswith(PAGE_PREFIX):
         return False
+    # A new page that an update has created, as one that was lost is, has no update before it.
     return new.get(VERSION) != {"N": "1"} if old is None else level_of(new) > level_of(old)
 
 

@@ -226,10 +226,8 @@ def _is_of(image: Image, source: Source) -> bool:
 
 
 def _as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:
-    """Show a group's item with every field and measure as an attribute; None if all measures are 0.
-
-    So aggregates over groups depend on the groups there are, not on those there once were.
-    """
+    """Show a group's item with every field and measure as an attribute; None if all measures are 0."""
+    # So aggregates over groups depend on the groups there are, not on those there once were.
     templates = [(PK, aggregate._pk_template), (SK, aggregate._sk_template)]
     zeros: dict[str, Any] = dict.fromkeys(aggregate._attributes, _ZERO)
 

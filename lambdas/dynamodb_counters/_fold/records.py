@@ -113,10 +113,8 @@ def padded(sequence: str) -> str:
 
 
 def stream_number(sequence: str) -> str:
-    """A padded sequence number as streams write it: 21 digits at least.
-
-    https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_SequenceNumberRange.html
-    """
+    """A padded sequence number as streams write it: 21 digits at least."""
+    # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_SequenceNumberRange.html
     return sequence.lstrip("0").zfill(21)
 
 
@@ -130,11 +128,9 @@ def created_of(record: Record) -> float:
 
 
 def is_expiry(record: Record, ttl: str | None = TTL) -> bool:
-    """Whether the TTL process deleted the item; or anyone, once its TTL (the attribute `ttl`) had passed.
-
-    A replica in another Region passes on the deletions of its TTL process as if a user had made them. Rows that are
-    erased from a chunk have expired, too: what takes events back is a row of its own, and erased with them.
-    """
+    """Whether the TTL process deleted the item; or anyone, once its TTL (the attribute `ttl`) had passed."""
+    # Rows that are erased from a chunk have expired, too: what takes events back is a row of its own, and erased with
+    # them.
     if is_erasure(record):
         return True
     identity = record.get("userIdentity") or {}
@@ -142,6 +138,7 @@ def is_expiry(record: Record, ttl: str | None = TTL) -> bool:
         return True
     if record.get("eventName") != "REMOVE" or ttl is None:
         return False
+    # A replica in another Region passes on the deletions of its TTL process as if a user had made them.
     change = record["dynamodb"]
     expires_at, created = change[OLD].get(ttl, {}).get("N"), change.get("ApproximateCreationDateTime")
     return None not in (expires_at, created) and 0 <= created - float(expires_at) < MAX_TTL_AGE

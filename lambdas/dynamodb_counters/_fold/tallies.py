@@ -88,13 +88,11 @@ def tallying_columns(by_columns: ByColumns, carries: Sequence[Carry]) -> ByColum
 
 
 def _tallies(contributions: Iterable[Contribution], carries: Sequence[Carry]) -> list[Contribution]:
-    """Contributions of an image that goes, so they are subtracted: in negative, the tally grows.
-
-    The next generation tallies the same event on its own. It will be carried this tally, too, and is relieved of that.
-    """
+    """Contributions of an image that goes, so they are subtracted: in negative, the tally grows."""
     found: list[Contribution] = []
     for layout, group, numbers in contributions:
         found.append((layout, group, tuple([(TALLY_PREFIX + name, -number) for name, number in numbers])))
+        # The next generation tallies the event on its own, and will be carried this tally, too: it is relieved of that.
         for carry in carries:
             found += carry(group, numbers)
     return found
