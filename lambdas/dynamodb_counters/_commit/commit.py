@@ -44,9 +44,10 @@ from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._fold.updates import PageUpdate, Update
+from dynamodb_counters._items.bookkeeping import put_as_seen
 from dynamodb_counters._items.decimals import fits, format_number, parse_number
 from dynamodb_counters._items.item_sizes import item_bytes, write_units
-from dynamodb_counters._items.table_schema import BASELINE, PK
+from dynamodb_counters._items.table_schema import BASELINE
 from dynamodb_counters._items.watermarks import Watermark
 from dynamodb_counters._pages import PageLevels
 from dynamodb_counters._quarantine.quarantine import Quarantine
@@ -254,17 +255,8 @@ class Committer:
             is_whole = item.layout.pages is not None and item.layout.pages.is_whole
             return self._quarantine_each(item, part, reason) if is_whole else self._make_room(item)
         move: Any = _guarded(self._table.name, item.update(part.watermark.shard, unfit), item, part)
-        puts: Any = [
-            {
-                "Put": {
-                    "TableName": self._table.name,
-                    "Item": self._entry(delta, part, reason),
-                    "ConditionExpression": f"attribute_not_exists({PK})",
-                }
-            }
-            for delta in unfit
-        ]
-        writes = [{"Update": move}, *puts]
+        puts: Any = [put_as_seen(self._table.name, self._entry(delta, part, reason), {}, ()) for delta in unfit]
+        writes: Any = [{"Update": move}, *({"Put": put} for put in puts)]
         try:
             answer = self._table.client.transact_write_items(TransactItems=writes, ReturnConsumedCapacity="TOTAL")
         except ClientError as error:

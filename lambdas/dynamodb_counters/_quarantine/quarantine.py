@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.records import MAX_TTL_AGE, NEW, OLD, Record
-from dynamodb_counters._items.table_schema import PK, TTL
+from dynamodb_counters._items.bookkeeping import put_as_seen
+from dynamodb_counters._items.table_schema import TTL
 from dynamodb_counters._quarantine.quarantine_items import RECORD, STATE, WAITING, pack, quarantine_item, quarantine_key
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
@@ -58,12 +59,8 @@ class Quarantine:
     def put(self, item: dict[str, Any]) -> dict[str, Any] | None:
         """Put an entry that is not there; return the one that is."""
         try:
-            self._table.client.put_item(
-                TableName=self._table.name,
-                Item=item,
-                ConditionExpression=f"attribute_not_exists({PK})",
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
+            put = put_as_seen(self._table.name, item, {}, ())
+            self._table.client.put_item(**put, ReturnValuesOnConditionCheckFailure="ALL_OLD")
         except self._table.client.exceptions.ConditionalCheckFailedException as error:
             response: Any = error.response
             return dict(response["Item"])
