@@ -214,8 +214,8 @@ FOLD: Final = r"""
 + if is_foreign and TYPE not in image:
 ? test_source_tables.py::test_every_count_is_exact_whatever_goes_wrong
 * an untyped item among the counts is one of the source table
-- if typed is None and is_foreign is False:
-+ if False:
+- () if is_foreign is False else self
++ self
 ? test_two_streams.py::test_an_untyped_item_among_the_counts_is_none_of_the_source_table
 * a deletion by TTL is never subtracted
 - if declaration.on_expiry == "subtract":

@@ -84,9 +84,11 @@ def set_aside(
         whole = Unfoldable(change.sequence, f"{NEW}#DOUBTFUL", change.record, _REASON)
         if change.delta is not None:
             doubtful.append(whole)
-        for name in _images(change) if change.delta is None and names else ():
-            record = single_image(change.record, name)
-            doubtful.append(replace(whole, image_name=f"{name}#DOUBTFUL", record=record, names=names))
+        elif names:
+            for name in (NEW, OLD):
+                if change.record["dynamodb"].get(name) is not None:
+                    record = single_image(change.record, name)
+                    doubtful.append(replace(whole, image_name=f"{name}#DOUBTFUL", record=record, names=names))
         doubtful += [replace(image, reason=f"{_REASON}; {image.reason}") for image in folded.unfoldable]
     return fresh, doubtful
 
@@ -104,8 +106,3 @@ def _by_deployment(
 
     for (era, _), part in groupby(changes, side):
         yield era.deployment, list(part)
-
-
-def _images(change: Change) -> list[str]:
-    images = change.record["dynamodb"]
-    return [name for name in (NEW, OLD) if images.get(name) is not None]

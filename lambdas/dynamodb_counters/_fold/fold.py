@@ -19,17 +19,7 @@ from dynamodb_counters._fold.deltas import Delta, Folded, Unfoldable
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._fold.plan import Plan, Program, Source
-from dynamodb_counters._fold.records import (
-    NEW,
-    OLD,
-    Change,
-    QuarantinedDelta,
-    Record,
-    counted_in,
-    is_erasure,
-    is_expiry,
-    single_image,
-)
+from dynamodb_counters._fold.records import NEW, OLD, Change, Record, counted_in, is_erasure, is_expiry, single_image
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.chunks import decode_chunk, lost_rows
 from dynamodb_counters._items.decimals import EXACT
@@ -78,7 +68,7 @@ class _Folding:
             self._leave(change, NEW, change.failure, record=change.record)
             return
         if change.delta is not None:
-            plus = self._quarantined_delta(change, change.delta)
+            plus = self._quarantined_delta(change)
         else:
             images = change.record["dynamodb"]
             old, new = images.get(OLD), images.get(NEW)
@@ -217,7 +207,9 @@ class _Folding:
             programs = [each for each in programs if not is_discarded(each.layout.name, image, marks)]
         return programs
 
-    def _quarantined_delta(self, change: Change, delta: QuarantinedDelta) -> list[Contribution]:
+    def _quarantined_delta(self, change: Change) -> list[Contribution]:
+        delta = change.delta
+        assert delta is not None
         program = self._plan.programs.get(delta.name)
         try:
             if program is None:

@@ -6,15 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._declarations import Aggregate, Count, Measure
+from dynamodb_counters._declarations import Aggregate, Count
 from dynamodb_counters._declarations.checks import of_member
-from dynamodb_counters._fold.contributions import (
-    Contribution,
-    Numbers,
-    compile_measure,
-    compile_where,
-    require_storable_group,
-)
+from dynamodb_counters._fold.contributions import Contribution, compile_measure, compile_where, require_storable_group
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._items.attributes import Image, present, reader, text_reader
 from dynamodb_counters._items.decimals import Number
@@ -33,7 +27,12 @@ def compile_members(
     holds = compile_where(declaration)
     fields = [_field(field) for field in declaration.fields]
     grouped = any(of_member(field) for field in declaration.fields)
-    of_items, of_members = _measures(declaration.measures)
+    of_items, of_members = [], []
+    for name, measure in declaration.measures.items():
+        if isinstance(measure, Count) or (inner := of_member(measure.attribute)) is None:
+            of_items.append(compile_measure(name, measure))
+        else:
+            of_members.append(compile_measure(name, replace(measure, attribute=inner)))
     find, most = reader(path), declaration.max_groups
 
     def contribute(image: Image, _: float | None) -> tuple[Contribution, ...]:
@@ -73,19 +72,6 @@ def _field(field: str) -> Read:
 
 def _group(fields: list[Read], image: Image, member: Image) -> GroupKey:
     return require_storable_group(tuple([read(image, member) for read in fields]))
-
-
-def _measures(
-    measures: Mapping[str, Measure],
-) -> tuple[list[Callable[[Image], Numbers]], list[Callable[[Image], Numbers]]]:
-    """Compile the measures of the item, and those of each member."""
-    of_items, of_members = [], []
-    for name, measure in measures.items():
-        if isinstance(measure, Count) or (inner := of_member(measure.attribute)) is None:
-            of_items.append(compile_measure(name, measure))
-        else:
-            of_members.append(compile_measure(name, replace(measure, attribute=inner)))
-    return of_items, of_members
 
 
 def _members(value: Mapping[str, Any] | None, path: str) -> list[Image]:

@@ -9,7 +9,7 @@ from decimal import localcontext
 from functools import partial
 from typing import Any, Final
 
-from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window, require_consistent
+from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, require_consistent
 from dynamodb_counters._declarations.checks import member_list
 from dynamodb_counters._declarations.generations import base_name, generation_number
 from dynamodb_counters._fold.active_pages import ActivePages, looked_back_at
@@ -25,20 +25,7 @@ from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.conditions import Predicate, compile_condition
 from dynamodb_counters._items.decimals import EXACT
 from dynamodb_counters._items.key_templates import is_hashed
-from dynamodb_counters._items.table_schema import (
-    CHECKPOINT,
-    CROSSING,
-    ONCE_SUFFIX,
-    PACK_SUFFIX,
-    PK,
-    QUARANTINE,
-    QUOTA,
-    SK,
-    TTL,
-    TYPE,
-)
-
-_OWN_TYPES: Final = frozenset((CHECKPOINT, CROSSING, QUARANTINE, QUOTA))
+from dynamodb_counters._items.table_schema import ONCE_SUFFIX, OWN_TYPES, PACK_SUFFIX, PK, SK, TTL, TYPE
 
 _ZERO: Final = {"N": "0"}
 
@@ -118,10 +105,8 @@ class Plan:
         if is_foreign:
             return self._untyped.values()
         typed = image.get(TYPE)
-        if typed is None and is_foreign is False:
-            return ()
         if typed is None:
-            return self._untyped.values()
+            return () if is_foreign is False else self._untyped.values()
         name = typed.get("S", "")
         found = self._by_type.get(name)
         if found is not None:
@@ -148,7 +133,7 @@ class Plan:
         return "; ".join(reasons) or None
 
     def _is_ours(self, name: str) -> bool:
-        return name in _OWN_TYPES or base_name(name.removesuffix(ONCE_SUFFIX).removesuffix(PACK_SUFFIX)) in self._names
+        return name in OWN_TYPES or base_name(name.removesuffix(ONCE_SUFFIX).removesuffix(PACK_SUFFIX)) in self._names
 
 
 def _carries(declarations: Iterable[Declaration]) -> dict[str, list[tuple[ItemLayout, Carry]]]:
@@ -187,11 +172,10 @@ def _carried(layout: ItemLayout, carry: Carry) -> Source:
 
 def _compiled(declaration: Declaration, carries: Sequence[Carry]) -> Program:
     layout = ItemLayout(declaration)
-    if isinstance(declaration, Window):
-        contribute = compile_window(layout, declaration)
+    if isinstance(declaration, Aggregate):
+        contribute, by_columns = _of_aggregate(layout, declaration), compile_columns(layout, declaration)
     else:
-        contribute = _of_aggregate(layout, declaration)
-    by_columns = compile_columns(layout, declaration) if isinstance(declaration, Aggregate) else None
+        contribute, by_columns = compile_window(layout, declaration), None
     program = Program(layout, contribute, by_columns)
     if declaration.on_expiry == "subtract":
         return replace(program, on_expiry=program, on_erasure=program)

@@ -120,6 +120,9 @@ QUARANTINE: Final = "quarantine"
 QUARANTINE_PREFIX: Final = "QUARANTINE#"
 """Starts the partition keys of quarantine items."""
 
+OWN_TYPES: Final = frozenset((CHECKPOINT, CROSSING, QUARANTINE, QUOTA))
+"""Types of items that are no event's and no group's."""
+
 MAX_PK_BYTES: Final = 2048
 MAX_SK_BYTES: Final = 1024
 """Longest partition and sort key, in UTF-8 bytes."""
