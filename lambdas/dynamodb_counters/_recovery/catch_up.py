@@ -203,12 +203,11 @@ class CatchUp:
             return kept, passed
 
         read = dict(zip(shards, self._table.pool.map(records, shards), strict=True))
-        later = set[ItemKey]()
+        later, passed = set[ItemKey](), dict[str, set[ItemKey]]()
         for shard in reversed(shards):
-            kept, passed = read[shard]
-            read[shard] = kept, set(later)
-            later |= passed
-        return {shard: kept for shard, (kept, _) in read.items()}, {shard: keys for shard, (_, keys) in read.items()}
+            passed[shard] = set(later)
+            later |= read[shard][1]
+        return {shard: kept for shard, (kept, _) in read.items()}, passed
 
     def _step_back(self, shard: str, through: str) -> None:
         """Let the shard's checkpoint cover only what all copied items contain; once."""

@@ -39,11 +39,6 @@ class RedrivenBatch:
     left: int = 0
     """Records of a table that this one was restored from, but not in the copy, or perhaps not."""
 
-    @property
-    def stops_its_shard(self) -> bool:
-        """Whether it may be counted later, so that nothing may overtake it."""
-        return self.problem is not None and not (self.skipped or self.left)
-
 
 def redrive_bucket(
     table: Table,
@@ -57,11 +52,10 @@ def redrive_bucket(
     # An object with records that were skipped, or are not of the copy, stays, and stops nothing: what can be counted of
     # it is.
     control = read_control(table)
-    if control.predecessors and not has_caught_up(table, control.predecessors[-1].stream):
+    if control.predecessors and not has_caught_up(table, original := control.predecessors[-1].stream):
         # The copy is still to count what comes first.
         raise GivenUpError(
-            "the copy has not caught up with the original's stream: run `counters restore "
-            f"{control.predecessors[-1].stream}` again"
+            f"the copy has not caught up with the original's stream: run `counters restore {original}` again"
         )
     aggregator = Aggregator(
         table,
@@ -94,7 +88,8 @@ def redrive_bucket(
                 continue
             redriven = _redrive(aggregator, table, control, bucket, key, keep=keep, dry_run=dry_run)
             yield redriven
-            stopped_by = key if redriven.stops_its_shard else ""
+            # Nothing may overtake what may be counted later.
+            stopped_by = key if redriven.problem and not (redriven.skipped or redriven.left) else ""
 
 
 def _redrive(
