@@ -191,8 +191,7 @@ class Checkpoints:
 
     def _create(self, shard: str, deadline: float, spoiled: Mapping[str, Any], begins: Mapping[str, Any]) -> Checkpoint:
         moved, known = self._witness(shard, begins)
-        created: dict[str, Any] = {"seen": deadline, **known}
-        created = {name: value for name, value in created.items() if value != ""}
+        created = {"seen": deadline, **{name: value for name, value in known.items() if value != ""}}
         if moved:
             # Records created later had not settled: its watermarks are in place.
             created["lost_before"] = self._now() - LONGEST_INVOCATION

@@ -31,13 +31,12 @@ class ExpiredItems:
 
     def _write(self, name: str, until: float) -> None:
         known = {} if math.isinf(until) else {_UNTIL: round(until)}
-        item = bookkeeping_item(bookkeeping_key(_PREFIX + name), known)
-        put: Any = {"Item": item}
+        put: dict[str, Any] = {"Item": bookkeeping_item(bookkeeping_key(_PREFIX + name), known)}
         if known:
             put |= {
                 "ConditionExpression": f"attribute_not_exists({PK}) OR #until < :until",
                 "ExpressionAttributeNames": {"#until": _UNTIL},
-                "ExpressionAttributeValues": {":until": item[_UNTIL]},
+                "ExpressionAttributeValues": {":until": put["Item"][_UNTIL]},
             }
         # If it is refused, another process has noted as much.
         self._table.write("put_item", **put)

@@ -79,14 +79,11 @@ class RunLogs:
         if max(created) < since - SKEW:
             return NO_CUT
         number = generation_of(run)
-        first = next(
-            (
-                change.sequence
-                for change in changes
-                if (change.created or 0.0) >= since or (number and generation_number(_type_of(change)) == number)
-            ),
-            None,
-        )
+
+        def is_past(change: Change) -> bool:
+            return (change.created or 0.0) >= since or 0 < number == generation_number(_type_of(change))
+
+        first = next((change.sequence for change in changes if is_past(change)), None)
         if first is not None and min(created) >= since + SKEW:
             return first
         known = self._put_cut(run, shard, first)
