@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
-from pkgutil import iter_modules
+from itertools import chain
 from typing import Final
 
 import click
@@ -22,6 +22,8 @@ _SECTIONS: Final = {
     "Repair": ("verify", "repair", "quarantine", "bucket", "restore"),
     "Operate": ("describe", "thresholds", "close", "backfill", "drop", "handover", "dev", "diff", "cost", "decode"),
 }
+_BESIDE: Final = {"retract": "accept", "limit": "thresholds", "repair": "verify"}
+"""Commands in another one's module; each other one has its own."""
 
 
 class _InSections(click.Group):
@@ -46,8 +48,9 @@ def counters() -> None:
     """
 
 
-for _found in iter_modules(commands.__path__):
-    counters.add_command(getattr(import_module(f"{commands.__name__}.{_found.name}"), _found.name))
+for _name in chain.from_iterable(_SECTIONS.values()):
+    _module = import_module(f"{commands.__name__}.{_BESIDE.get(_name, _name)}")
+    counters.add_command(getattr(_module, _name))
 
 
 def main(arguments: Sequence[str] | None = None, session: Session | None = None) -> int:

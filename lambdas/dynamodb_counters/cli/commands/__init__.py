@@ -1,1 +1,1 @@
-"""The commands of ``counters``: a module each, named as it is typed."""
+"""The commands of ``counters``: a module each, named as it is typed, or beside the command it belongs to."""

@@ -1,4 +1,4 @@
-"""``counters accept``: accept one event, typed by hand."""
+"""``counters accept`` and ``counters retract``: accept one event, typed by hand, or take it back."""
 
 from __future__ import annotations
 
@@ -32,6 +32,21 @@ def accept(session: Session, name: str, attributes: tuple[str, ...]) -> int:
     document = {"status": outcome.status, "reason": outcome.reason}
     session.emit(document, ": ".join(text for text in (outcome.status, outcome.reason) if text))
     return DONE if outcome.status in ("accepted", "duplicate") else FOUND
+
+
+@click.command()
+@click.argument("name")
+@click.argument("attributes", nargs=-1, required=True, metavar="ATTRIBUTE=TEXT|ATTRIBUTE:=JSON…")
+@shared
+def retract(session: Session, name: str, attributes: tuple[str, ...]) -> int:
+    """Delete one event of the declaration NAME, by the attributes of its key; its counts go down.
+
+    Exit code 1: there is none, unless it expired or has not come yet.
+    """
+    event = session.find(Event, name)
+    found = session.counters.retract(event, values_of(event, attributes))
+    session.emit({"retracted": found}, "retracted" if found else "there is no such event")
+    return DONE if found else FOUND
 
 
 def values_of(event: Event, given: Sequence[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``counters verify``: compare counts with what their source items come to."""
+"""``counters verify`` and ``counters repair``: compare counts with what their source items come to; add what lacks."""
 
 from __future__ import annotations
 
@@ -38,6 +38,21 @@ def verify(session: Session, **options: Any) -> int:
     has for certain, but some are unknown from the source items.
     """
     return compare(session, "verify", repairs=False, **options)
+
+
+@click.command()
+@verifying
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Write nothing: the same as verify.")
+@click.option("--unknown", is_flag=True, help="Repair also groups that may count what has expired: they lose that.")
+@shared
+def repair(session: Session, *, dry_run: bool, unknown: bool, **options: Any) -> int:
+    """Verify, show the differences, and add to each group what it lacks, once, during live updates.
+
+    Exit code 1: counts have drifted, and not all of them were repaired. Exit code 4: all were, and groups are left
+    that are unknown from the source items.
+    """
+    return compare(session, "repair", repairs=not dry_run, unknown=unknown, **options)
 
 
 def compare(
