@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._backfill.positions import books
 from dynamodb_counters._changes.meaning import same_meaning
 from dynamodb_counters._changes.words import words_of
-from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint, checkpoint_key
+from dynamodb_counters._commit.checkpoint_items import Checkpoint
 from dynamodb_counters._commit.intake import intake
 from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._control.deployment_items import changes_between
@@ -20,9 +22,6 @@ from dynamodb_counters._declarations.generations import generation, read_name
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import created_of, stream_number
-from dynamodb_counters._items.table_schema import PK, SK
-from dynamodb_counters._items.watermarks import shard_digest
-from dynamodb_counters._reads.table_reads import get_items
 from dynamodb_counters._streams import StreamReader
 from dynamodb_counters.cli.failures import told
 from dynamodb_counters.cli.session import Session
@@ -108,12 +107,11 @@ def of_shards(session: Session, stream: str | None, *, peek: bool) -> tuple[list
     if stream is None:
         return [], "the table has no stream"
     shards, problem = tried(StreamReader(session.client("dynamodbstreams"), stream).shards)
-    checkpoints = _checkpoints(session, [shard.id for shard in shards or ()])
+    checkpoints = session.table.each(lambda shard: _checkpoint(session, shard.id), shards or ())
     now = session.clock()
     plan = Plan(session.folded) if peek else Plan(())
     facts = []
-    for shard in shards or ():
-        known = checkpoints.get(shard.id)
+    for shard, known in zip(shards or (), checkpoints, strict=True):
         facts.append({"shard": shard.id, "open": shard.is_open, **_checkpoint_facts(known, now)})
         if peek and problem is None:
             oldest, problem = tried(partial(_uncovered, session, plan, stream, shard.id, known))
@@ -180,27 +178,13 @@ def _uncovered(session: Session, plan: Plan, stream: str, shard: str, known: Che
     return None
 
 
-def _checkpoints(session: Session, shards: list[str]) -> dict[str, Checkpoint | None]:
-    """The checkpoint of each shard's latest book; None for one that cannot be read."""
-    found: dict[str, Checkpoint | None] = {}
-    books = {shard: shard for shard in shards}
-    for _ in range(_MOST_BOOKS):
-        keys = {shard: checkpoint_key(shard_digest(book)) for shard, book in books.items()}
-        items = get_items(session.table, keys.values(), consistent=True)
-        held = {shard: items.get((key[PK]["S"], key[SK]["S"])) for shard, key in keys.items()}
-        reached = {shard: _readable(item) for shard, item in held.items() if item is not None}
-        found |= reached
-        books = {shard: f"{shard}{BOOK}{one.successor}" for shard, one in reached.items() if one and one.successor}
-        if not books:
-            break
-    return found
-
-
-def _readable(item: Mapping[str, Any]) -> Checkpoint | None:
+def _checkpoint(session: Session, shard: str) -> Checkpoint | None:
+    """The checkpoint of a shard's latest book; None for one that cannot be read."""
     try:
-        return Checkpoint.of(item)
+        known = [one for _, one in islice(books(session.table, shard), _MOST_BOOKS) if one != Checkpoint()]
     except ValueError:
         return None
+    return known[-1] if known else None
 
 
 def _checkpoint_facts(known: Checkpoint | None, now: float) -> Facts:
