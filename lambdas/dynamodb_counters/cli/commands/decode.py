@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Iterator
-from typing import Any, Final, TextIO
+from typing import Any, TextIO
 
 import click
 
 from dynamodb_counters._commit.checkpoint_items import checkpoint_key
+from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._quarantine.quarantine_items import UNREADABLE
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.item_words import Decoded, decoded
 from dynamodb_counters.errors import CountersError
-
-_KINDS: Final[dict[str, Any]] = {
-    **dict.fromkeys(("S", "N", "B"), str),
-    **dict.fromkeys(("BOOL", "NULL"), bool),
-    **dict.fromkeys(("SS", "NS", "BS", "L"), list),
-    "M": dict,
-}
 
 
 @click.command()
@@ -53,43 +46,32 @@ def _items(document: Any) -> Iterator[dict[str, Any]]:
     if isinstance(document, list):
         for one in document:
             yield from _items(one)
-    elif not isinstance(document, dict):
-        raise ValueError("expected a JSON object")
-    elif isinstance(document.get("Items"), list):
-        yield from _items(document["Items"])
-    elif isinstance(document.get("Item"), dict) and not _is_typed(document["Item"]):
-        yield from _items(document["Item"])
-    elif not document or not all(map(_is_typed, document.values())):
-        raise ValueError('expected attributes such as {"pk": {"S": "…"}}')
+        return
+    if not isinstance(document, dict) or not document:
+        raise ValueError("expected a JSON object of attributes")
+    held = document.get("Items", document.get("Item"))
+    if PK not in document and isinstance(held, list | dict):
+        yield from _items(held)
     else:
-        yield {name: _with_bytes(value) for name, value in document.items()}
+        yield {name: _value(value) for name, value in document.items()}
 
 
-def _is_typed(value: Any) -> bool:
-    if not isinstance(value, dict) or len(value) != 1:
-        return False
-    [(kind, content)] = value.items()
-    if kind not in _KINDS or not isinstance(content, _KINDS[kind]):
-        return False
-    if kind in ("L", "M"):
-        return all(map(_is_typed, content if kind == "L" else content.values()))
-    return not kind.endswith("S") or all(isinstance(part, str) for part in content)
-
-
-def _with_bytes(value: Any) -> Any:
-    [(kind, content)] = value.items()
-    if kind in ("B", "BS"):
-        parts = [content] if kind == "B" else content
-        try:
-            found = [base64.b64decode(part, validate=True) for part in parts]
-        except (binascii.Error, TypeError) as error:
-            raise ValueError(f"not base64: {error}") from None
-        return {kind: found[0] if kind == "B" else found}
-    if kind == "L":
-        return {kind: [_with_bytes(part) for part in content]}
-    if kind == "M":
-        return {kind: {name: _with_bytes(part) for name, part in content.items()}}
-    return value
+def _value(value: Any) -> Any:
+    """A value with its bytes; ValueError for one that DynamoDB does not have."""
+    match list(value.items()) if isinstance(value, dict) else None:
+        case [("L", [*parts])]:
+            return {"L": [_value(part) for part in parts]}
+        case [("M", dict(parts))]:
+            return {"M": {name: _value(part) for name, part in parts.items()}}
+        case [("B", str(text))]:
+            return {"B": base64.b64decode(text, validate=True)}
+        case [("BS", [*texts])]:
+            return {"BS": [_value({"B": text})["B"] for text in texts]}
+        case [("SS" | "NS", [*texts])] if all(isinstance(text, str) for text in texts):
+            return value
+        case [("S" | "N", str()) | ("BOOL" | "NULL", bool())]:
+            return value
+    raise ValueError('expected attributes such as {"pk": {"S": "…"}}')
 
 
 def _named(session: Session, found: Decoded) -> Decoded:
