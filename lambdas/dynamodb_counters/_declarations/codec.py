@@ -32,7 +32,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 _PLAIN_CHARACTERS: Final = 1000
 """Longest text that stays readable: a function has up to three variables of such text."""
 
-_COMPRESSED: Final = base64.b85encode(b"BZh9").decode()
+COMPRESSED: Final = base64.b85encode(b"BZh9").decode()
 """The beginning of compressed text, as no JSON begins."""
 
 _KINDS: Final = (
@@ -83,7 +83,7 @@ def shortened(document: Any) -> str:
 
 def restored(text: str) -> Any:
     """The document that `shortened` wrote."""
-    return json.loads(bz2.decompress(base64.b85decode(text)) if text.startswith(_COMPRESSED) else text)
+    return json.loads(bz2.decompress(base64.b85decode(text)) if text.startswith(COMPRESSED) else text)
 
 
 def _plain(value: Any, attributes: bool) -> Any:

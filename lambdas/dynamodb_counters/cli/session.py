@@ -21,13 +21,13 @@ from rich.console import RenderableType
 from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window
-from dynamodb_counters._declarations.codec import decode
+from dynamodb_counters._declarations.codec import COMPRESSED, decode
 from dynamodb_counters._declarations.kinds import TIMED, read_by
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.cli.show.console import SafeConsole, make_console, visible
 from dynamodb_counters.cli.show.progress import progress_on
-from dynamodb_counters.errors import CountersError, InvalidArgumentError
+from dynamodb_counters.errors import CountersError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Declared = TypeVar("Declared", Aggregate, Window, Event, Items)
@@ -80,17 +80,8 @@ class Session:
     def declarations(self) -> tuple[Declaration, ...]:
         """The declarations: as given, or else as the table's last deployment has it."""
         if self.declared is not None:
-            path = Path(self.declared)
-            is_text = self.declared.startswith("[") or len(self.declared) > 255  # noqa: PLR2004 - longest name of a file
-            if not is_text and path.is_file():
-                return decode(path.read_text(encoding="utf-8").strip())
-            try:
-                return decode(self.declared)
-            except InvalidArgumentError:
-                if is_text:
-                    raise
-                expected = "a file, or encoded declarations"
-                raise click.UsageError(f"invalid --declarations {self.declared!r}: expected {expected}") from None
+            is_text = self.declared.startswith(("[", COMPRESSED))
+            return decode(self.declared if is_text else Path(self.declared).read_text(encoding="utf-8").strip())
         return last_declarations(self.table, UnknownDeclarationsError)
 
     @cached_property

@@ -77,7 +77,7 @@ def test_options_stand_before_the_command_or_after_it_or_in_the_environment(
         (("fetch",), "No such command 'fetch'."),
         (("get", "shops", "--tabel", "sales"), "No such option '--tabel'. (Did you mean one of: '--help', '--table'?)"),
         (("get", "shops", "--endpoint-url", "localhost"), "'localhost' is no URL: expected http://… or https://…"),
-        (("get", "shops", "--table", "sales", "--declarations", "nonsense"), "expected a file, or encoded"),
+        (("get", "shops", "--table", "sales", "--declarations", "nonsense"), "No such file or directory: 'nonsense'"),
         (("get", "shops", "--table", "nothing"), "GetItem found nothing of that name in this region"),
     ],
 )
