@@ -14,23 +14,11 @@ from dynamodb_counters.cli.show.formats import number, span
 
 @dataclass(slots=True)
 class _Phase:
+    task: TaskID
     began: float
     first: int
-    unit: str
-    task: TaskID
-    done: int = 0
-    total: int = 0
-
-    def far(self, *, is_over: bool = False) -> str:
-        done = number(self.total or self.done if is_over else self.done)
-        of = f" of {number(self.total)}" if self.total and not is_over else ""
-        return f"{done}{of} {self.unit}".rstrip()
-
-    def line(self, now: float, consumed: float) -> str:
-        """The progress so far, the time left at this rate if that is known, and the units taken."""
-        rate = (self.done - self.first) / (now - self.began) if now > self.began else 0.0
-        left = f"{span((self.total - self.done) / rate)} left" if rate > 0 and self.done < self.total else ""
-        return ", ".join(filter(None, (self.far(), left, f"{consumed:,.0f} units" if consumed else "")))
+    over: str = ""
+    """How far it is in the end."""
 
 
 @contextmanager
@@ -49,18 +37,22 @@ def progress_on(
             now, is_new = clock(), name not in known
             if is_new:
                 finish()
-                known[name] = _Phase(now, done, unit, bars.add_task(name, far=""))
+                known[name] = _Phase(bars.add_task(name, far=""), now, done)
             phase = known[name]
-            phase.done, phase.total = done, total
-            if now >= told_at + pause or (is_new and (is_live or not is_brief)):
-                told_at, line = now, phase.line(now, consumed)
-                if not is_live:
-                    console.print(f"{name}: {line}", soft_wrap=True)
-                bars.update(phase.task, completed=done, total=total or None, far=line, refresh=True)
+            phase.over = f"{number(total or done)} {unit}"
+            if now < told_at + pause and not (is_new and (is_live or not is_brief)):
+                return
+            rate = (done - phase.first) / (now - phase.began) if now > phase.began else 0.0
+            far = f"{number(done)}{f' of {number(total)}' if total else ''} {unit}".rstrip()
+            left = f"{span((total - done) / rate)} left" if rate > 0 and done < total else ""
+            told_at, line = now, ", ".join(filter(None, (far, left, f"{consumed:,.0f} units" if consumed else "")))
+            if not is_live:
+                console.print(f"{name}: {line}", soft_wrap=True)
+            bars.update(phase.task, completed=done, total=total or None, far=line, refresh=True)
 
         def finish() -> None:
             for phase in known.values():
-                bars.update(phase.task, completed=1, total=1, far=phase.far(is_over=True))
+                bars.update(phase.task, completed=1, total=1, far=phase.over)
 
         yield show
         finish()
