@@ -49,8 +49,6 @@ class Progress:
 @click.option("--number", "numbers", multiple=True, metavar="COLUMN", help="A column of a CSV that holds numbers.")
 @click.option("--rate", type=ABOVE_0, help="At most so many events per second.")
 @click.option("--batch", type=click.IntRange(1, 100_000), default=1000, help="Events at a time.")
-@click.option("--rejects", type=click.Path(dir_okay=False, path_type=Path), help="Default: FILE.rejects.jsonl.")
-@click.option("--progress", "kept", type=click.Path(dir_okay=False, path_type=Path), help="Default: FILE.progress.")
 @click.option("--restart", is_flag=True, help="Begin at the first record.")
 @click.option("--dry-run", is_flag=True, help="Read the file and write nothing.")
 @shared
@@ -61,8 +59,6 @@ def replay(
     name: str,
     rate: float | None,
     batch: int,
-    rejects: Path | None,
-    kept: Path | None,
     restart: bool,
     dry_run: bool,
     **source: Any,
@@ -72,14 +68,13 @@ def replay(
     An access log has the columns client, time, method, url, status, bytes, user, referer and agent.
 
     Killed, run it again: it goes on after the last batch, and what it repeats are duplicates. Exit code 1: some were
-    rejected, and are in the file of rejects.
+    rejected, and are in FILE.rejects.jsonl.
     """
     event = session.find(Event, name)
     renamed, fixed = _pairs(source["map"], "--map"), _pairs(source["set"], "--set")
     kind, numbers = source["kind"] or format_of(file), source["numbers"]
     read = partial(_renamed, renamed=renamed, fixed=typed(event, fixed), texts_of=event if kind == "csv" else None)
-    kept = kept or file.with_name(f"{file.name}.progress")
-    rejects = rejects or file.with_name(f"{file.name}.rejects.jsonl")
+    kept, rejects = (file.with_name(f"{file.name}.{end}") for end in ("progress", "rejects.jsonl"))
     how = {"kind": kind, "map": renamed, "set": fixed, "numbers": sorted(numbers)}
     progress = Progress({"table": session.table.name, "event": name, "bytes": file.stat().st_size, **how})
     if not restart and not dry_run:
@@ -168,8 +163,7 @@ def _continued(fresh: Progress, kept: Path) -> Progress:
         is_same = known.of == fresh.of and known.found.keys() == fresh.found.keys()
         if is_same and all(type(count) is int and count >= 0 for count in counts):
             return known
-    hint = "--restart starts over, --progress names another"
-    raise click.UsageError(f"{str(kept)!r} is of another replay or damaged: {hint}")
+    raise click.UsageError(f"{str(kept)!r} is of another replay or damaged: --restart starts over")
 
 
 def _keep(progress: Progress, kept: Path) -> None:
