@@ -67,11 +67,9 @@ def work_off(session: Session, runner: Runner, again: str) -> Worked:
                 if step.phase != COMPLETE:
                     unit = _COUNTED.get(step.phase, "")
                     show(step.phase, step.done, step.total, unit=unit, consumed=step.units)
-    except BackfillError:
-        # It is void, or never began.
-        raise
-    except BaseException:
-        if worked.run:
+    except BaseException as error:
+        # After a BackfillError it is void, or never began.
+        if worked.run and not isinstance(error, BackfillError):
             session.tell(f"run {worked.run} is not complete; go on with it: counters {again} --run {worked.run}")
         raise
     worked.seconds = session.clock() - began

@@ -20,7 +20,7 @@ from dynamodb_counters._items.item_sizes import READ_UNIT_BYTES
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.runs import Worked, runner_of, with_manner, work_off
 from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.formats import moment_text, number, span
+from dynamodb_counters.cli.show.formats import counted, moment_text, number, span
 from dynamodb_counters.errors import BackfillError
 
 _UNITS_PER_ITEM: Final = 0.03
@@ -85,18 +85,15 @@ def _work(session: Session, names: Collection[str], **manner: Any) -> int:
 def _told(worked: Worked, filled: list[str], whole: dict[str, float], work: Backfill) -> list[str]:
     if worked.was_complete:
         return [f"run {worked.run} was complete: {', '.join(filled) or 'its counts have been replaced since'}"]
-    entries = [f"{_entries(work.settled)} settled"] if work.settled else []
-    if (lacking := work.withheld) > 0:
-        wait = "waits: it" if lacking == 1 else "wait: they"
-        entries.append(f"{_entries(lacking)} {wait} could not be counted")
+    one, many = "entry of the quarantine", "entries of the quarantine"
+    entries = [f"{counted(work.settled, one, many)} settled"] if work.settled else []
+    if work.withheld > 0:
+        lacking = counted(work.withheld, f"{one} waits: it", f"{many} wait: they")
+        entries.append(f"{lacking} could not be counted")
     lines = [f"{', '.join(filled)}: counted all there is, in {span(worked.seconds)}"]
     lines[0] += f"; {number(worked.items)} items scanned, {number(round(worked.units))} units"
     lines += [f"{name}: whole back to {moment_text(at)}; earlier events may have expired" for name, at in whole.items()]
     return [*lines, *entries, "Readers use these counts within a minute."]
-
-
-def _entries(count: int) -> str:
-    return f"{number(count)} {'entry' if count == 1 else 'entries'} of the quarantine"
 
 
 def _planned(session: Session, names: Collection[str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dynamodb_counters._backfill.wiring import ServiceTime
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.runs import with_pace
 from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.formats import number
+from dynamodb_counters.cli.show.formats import counted, number
 
 
 @click.command()
@@ -36,7 +36,7 @@ def drop(session: Session, *, dry_run: bool, yes: bool, **manner: Any) -> int:
             show(scanned)
     found = dict(sorted(dropping.dropped.items()))
     verb = "would delete" if dry_run else "deleted"
-    lines = [f"{name}: {verb} {number(count)} item{'s' * (count != 1)}" for name, count in found.items()]
+    lines = [f"{name}: {verb} {counted(count, 'item')}" for name, count in found.items()]
     lines = lines or ["nothing is left over"]
     lines.append(f"{number(dropping.scanned)} items scanned, {number(round(dropping.pace.consumed))} units")
     session.emit({"dropped": found, "scanned": dropping.scanned, "units": dropping.pace.consumed}, lines)

@@ -23,7 +23,7 @@ from dynamodb_counters.cli.arguments import duration
 from dynamodb_counters.cli.entries import Entry, Wanted, find, words
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.session import Session, options, shared
-from dynamodb_counters.cli.show.formats import QUIET, grid, moment_text, number, reason_text, span
+from dynamodb_counters.cli.show.formats import QUIET, counted, grid, moment_text, reason_text, span
 from dynamodb_counters.errors import InvalidArgumentError
 
 _TYPED: Final = re.compile(r'\{\s+("[A-Z]+": [^\s{}\[\]][^\n]*)\s+\}')
@@ -77,7 +77,7 @@ def list_entries(session: Session, wanted: Wanted, *, state: str, limit: int) ->
         about = (", ".join(entry.names) or "all", entry.item_key, reason_text(entry.kept.reason))
         shown.add_row(entry.id, age, *([entry.state] if said else []), *about)
     rest = f", {len(found) - limit:,} more than shown" if len(found) > limit else ""
-    total = Text(f"{number(len(found))} {'entry' if len(found) == 1 else 'entries'}{rest}", QUIET)
+    total = Text(f"{counted(len(found), 'entry', 'entries')}{rest}", QUIET)
     session.emit({"entries": [entry.document() for entry in found]}, Lines(shown, total) if found else total)
 
 

@@ -16,7 +16,7 @@ from dynamodb_counters.cli.commands.backfill import require_kind
 from dynamodb_counters.cli.failures import DONE, FOUND, UNKNOWN
 from dynamodb_counters.cli.runs import Worked, runner_of, with_manner, work_off
 from dynamodb_counters.cli.session import Session, options, shared
-from dynamodb_counters.cli.show.formats import BAD, GOOD, QUIET, WARNING, grid, group_text, number, span
+from dynamodb_counters.cli.show.formats import BAD, GOOD, QUIET, WARNING, counted, grid, group_text, number, span
 from dynamodb_counters.errors import BackfillError
 
 _MOST_ROWS: Final = 100
@@ -79,23 +79,18 @@ def compare(
         return found
     if not session.as_json or not yes:
         session.err.print(_shown(worked, verification))
-    if drifted and not session.confirm(f"Add what is missing to {_groups(drifted)}?", yes=yes):
-        if session.as_json:
-            session.emit(done(None), "")
+    if drifted and not session.confirm(f"Add what is missing to {counted(drifted, 'group')}?", yes=yes):
+        session.emit(done(None), "nothing repaired")
         return FOUND
     whose = "it to what its" if expired == 1 else "them to what their"
-    question = f"{_groups(expired)} may count what has expired. Set {whose} sources show, too?"
+    question = f"{counted(expired, 'group')} may count what has expired. Set {whose} sources show, too?"
     unknown = bool(expired) and (unknown or (not yes and session.confirm(question, yes=False)))
     repaired, refused = verification.repair(unknown=unknown)
-    told = f"{_groups(repaired)} repaired"
-    told += f"; {_groups(refused)} left: repaired by another run meanwhile, verify again" if refused else ""
+    told = f"{counted(repaired, 'group')} repaired"
+    told += f"; {counted(refused, 'group')} left: repaired by another run meanwhile, verify again" if refused else ""
     session.emit(done((repaired, refused)), told)
     left = verification.groups("unknown") - (expired if unknown else 0) + verification.groups("waiting")
     return FOUND if refused else UNKNOWN if left else DONE
-
-
-def _groups(count: int) -> str:
-    return f"{number(count)} {'group' if count == 1 else 'groups'}"
 
 
 def _shown(worked: Worked, verification: Verification) -> RenderableType:
@@ -104,7 +99,7 @@ def _shown(worked: Worked, verification: Verification) -> RenderableType:
     waiting = verification.groups("waiting")
     cannot = f", {number(unknown)} of {number(verification.compared)} cannot be verified"
     total = Text.assemble(
-        f"{_groups(verification.compared)} compared: ",
+        f"{counted(verification.compared, 'group')} compared: ",
         (f"{number(drifted)} drifted", BAD) if drifted else ("none drifted", GOOD),
         (cannot if unknown else "", WARNING),
         (f", {number(waiting)} wait for the quarantine" if waiting else "", WARNING),

@@ -40,6 +40,10 @@ def number(value: Any) -> str:
     return f"{rounded:,f}".rstrip("0").rstrip(".") if rounded % 1 else f"{int(rounded):,}"
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    return f"{number(count)} {one if count == 1 else many or f'{one}s'}"
+
+
 def distribution_rows(found: Distribution) -> dict[str, str | Text]:
     names = {share: "max" if share == SHARES[-1] else f"p{float(share) * 100:g}" for share in SHARES}
     return {"count": number(found.count), **{names[share]: number(found.p(float(share))) for share in SHARES}}
