@@ -12,7 +12,6 @@ from dynamodb_counters._changes.words import words_of
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint
 from dynamodb_counters._control.deployment_items import AGGREGATOR, read_deployment, read_history
 from dynamodb_counters._control.predecessors import read_predecessors
-from dynamodb_counters._control.run_items import ROWS, unpack_log, unpack_scanned
 from dynamodb_counters._control.statuses import read_statuses
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._fold.item_layout import group_items, group_of_item
@@ -258,19 +257,9 @@ def _run(item: Image) -> Iterator[str]:
     yield f"it looks at {item['names']['S']}"
 
 
-def _log(item: Image) -> Iterator[str]:
-    first, last = (text.lstrip("0") for text in item[SK]["S"].split("#"))
-    changes = f"{len(unpack_log(item[ROWS]['B']))} changes among the records {first} to {last}"
-    yield f"the log of the run {_identity(item)}: {changes} of {item['shard']['S']}"
-
-
-def _scan(item: Image) -> Iterator[str]:
-    items = f"{item['items']['N']} items, {len(unpack_scanned(item[ROWS]['B']))} of which contribute"
-    yield f"page {int(item[SK]['S'])} of a segment that the run {_identity(item)} has scanned: {items}"
-
-
-def _cut(item: Image) -> Iterator[str]:
-    yield f"the run {_identity(item)} counts {item['shard']['S']} from {item['cut']['S'].lstrip('0')} on"
+def _of_run(kind: str) -> tuple[str, Callable[[Image], Iterable[str]]]:
+    """A kind of items in which a run keeps how far it is."""
+    return kind, lambda item: [f"a {kind} of the run {_identity(item)}"]
 
 
 def _closed(item: Image) -> Iterator[str]:
@@ -293,10 +282,10 @@ _BOOKKEEPING: Final[dict[str, tuple[str, Callable[[Image], Iterable[str]]]]] = {
     "EXPIRED": ("expired", _expired),
     "RESTORE": ("restore", _restore),
     "RUN": ("run", _run),
-    "log": ("log page", _log),
-    "scan": ("scan page", _scan),
-    "beat": ("heartbeat", lambda item: [f"a heartbeat of the run {_identity(item)}: idle shards log it"]),
-    "CUT": ("cut", _cut),
+    "log": _of_run("log page"),
+    "scan": _of_run("scan page"),
+    "beat": _of_run("heartbeat"),
+    "CUT": _of_run("cut"),
     CLOSED: ("closed period", _closed),
 }
 """By the part of an item's key that names its kind."""
