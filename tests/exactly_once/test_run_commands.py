@@ -98,7 +98,7 @@ def test_backfill_counts_what_the_table_held(changed: Counters) -> None:
     again = changed("backfill", "--yes")
     assert (again.code, lines(again.out)) == (
         0,
-        ["Nothing to backfill: every declaration counts all there is, as declared."],
+        ["Nothing to backfill: all count all there is, as declared."],
     )
 
 

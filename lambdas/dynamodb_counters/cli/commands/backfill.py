@@ -45,15 +45,12 @@ def backfill(session: Session, names: tuple[str, ...], *, run: str, dry_run: boo
         require_kind(run, "backfill")
         return _work(session, (), run=run, **manner)
     planned = _planned(session, names)
-    if not planned["names"]:
-        session.emit(planned, "Nothing to backfill: every declaration counts all there is, as declared.")
-        return DONE
     listed, size = ", ".join(planned["names"]), f"{number(planned['items'])} items, {decimal(planned['bytes'])}"
-    if dry_run:
-        session.emit(planned, f"would backfill {listed}: {size}; about {number(planned['units'])} units")
+    if dry_run or not listed:
+        would = f"would backfill {listed}: {size}; about {number(planned['units'])} units"
+        session.emit(planned, would if listed else "Nothing to backfill: all count all there is, as declared.")
         return DONE
-    question = f"Backfill {listed}: scan {size}?"
-    if not session.confirm(question, yes=yes):
+    if not session.confirm(f"Backfill {listed}: scan {size}?", yes=yes):
         return FOUND
     return _work(session, names, run=run, **manner)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, wraps
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import click
 from rich.console import Group as Lines
@@ -30,15 +30,16 @@ _TYPED: Final = re.compile(r'\{\s+("[A-Z]+": [^\s{}\[\]][^\n]*)\s+\}')
 _MOST_TOLD: Final = 10
 _DOUBT: Final = "may have been counted"
 
-_Work: TypeAlias = Callable[[Table, Quarantined], bool]
-_Action: TypeAlias = tuple[str, _Work, str]
-"""The verb of what is done to entries, the work on each, and the question before it; "" for none."""
-
 _WANTED: Final = options(
     click.option("--reason", metavar="TEXT", help="Entries whose reason contains this."),
     click.option("--declaration", metavar="NAME", help="Entries that this declaration could not count."),
     click.option("--older", type=duration, help="Records created so long ago, such as 7d."),
     click.option("--newer", type=duration, help="Records created within so long, such as 2h."),
+)
+_ACTING: Final = options(
+    click.option("--all", "everything", is_flag=True, help="All entries."),
+    click.option("--dry-run", is_flag=True, help="Write nothing."),
+    click.option("--yes", is_flag=True, help="Do not ask."),
 )
 
 
@@ -99,71 +100,73 @@ def show(session: Session, entry_id: str) -> None:
     session.emit(entry.document(), lines)
 
 
-def _acting(*states: str) -> Callable[[Callable[[Table, Sequence[Entry]], _Action]], Callable[..., Any]]:
-    """Make a command of a function that returns the action on entries of these states."""
-
-    def decorate(function: Callable[[Table, Sequence[Entry]], _Action]) -> Callable[..., Any]:
-        @wraps(function)
-        def command(session: Session, wanted: Wanted, *, everything: bool, dry_run: bool, yes: bool) -> int:
-            if not everything and wanted == Wanted():
-                raise click.UsageError("which entries? give ids, --reason, --declaration, --older or --newer, or --all")
-            found = find(session.table, replace(wanted, states=states))
-            ids = [entry.id for entry in found]
-            done, work, question = function(session.table, found)
-            if dry_run or not found:
-                session.emit({f"would be {done}": ids}, f"{len(found):,} entries would be {done}")
-                return DONE
-            if question and not session.confirm(question, yes=yes):
-                return FOUND
-            return _act(session, found, done, work)
-
-        added = options(
-            click.option("--all", "everything", is_flag=True, help=f"All entries that are {' or '.join(states)}."),
-            click.option("--dry-run", is_flag=True, help="Write nothing."),
-            click.option("--yes", is_flag=True, help="Do not ask."),
-        )
-        return quarantine.command()(_filtered(added(command)))
-
-    return decorate
-
-
-@_acting("waiting")
+@quarantine.command()
 @click.argument("ids", nargs=-1, metavar="[ID]…")
-def redrive(_: Table, found: Sequence[Entry]) -> _Action:
+@_filtered
+@_ACTING
+def redrive(session: Session, wanted: Wanted, *, everything: bool, **how: bool) -> int:
     """Send entries back through the stream, to be counted once.
 
     Deploy what repairs their cause first. Asks only about records that may have been counted already.
     """
+    found = _chosen(session, wanted, "waiting", everything=everything)
     doubtful = sum(_DOUBT in entry.kept.reason for entry in found)
     question = f"{doubtful:,} of {len(found):,} records {_DOUBT} already. Redrive them, too?" if doubtful else ""
-    return "redriven", redrive_entries.redrive, question
+    return _act(session, found, "redriven", redrive_entries.redrive, question, **how)
 
 
-@_acting("waiting")
+@quarantine.command()
 @click.argument("ids", nargs=-1, metavar="[ID]…")
-def discard(table: Table, found: Sequence[Entry]) -> _Action:
+@_filtered
+@_ACTING
+def discard(session: Session, wanted: Wanted, *, everything: bool, **how: bool) -> int:
     """Give entries up: they are never counted, nor taken back, also if their records come again.
 
     They can be shown until they expire. Refused is what only a redrive makes right.
     """
-    made = cache(lambda: Discards(table))  # Not before the user has said yes.
+    found = _chosen(session, wanted, "waiting", everything=everything)
+    made = cache(Discards)  # Not before the user has said yes.
     question = f"Discard {len(found):,} entries? The counts will lack them for good."
-    return "discarded", lambda _, entry: made().discard(entry), question
+    return _act(session, found, "discarded", lambda table, entry: made(table).discard(entry), question, **how)
 
 
-@_acting("waiting", "discarded")
-def purge(_: Table, found: Sequence[Entry]) -> _Action:
+@quarantine.command()
+@_filtered
+@_ACTING
+def purge(session: Session, wanted: Wanted, *, everything: bool, **how: bool) -> int:
     """Delete entries that wait or were discarded, with what they hold.
 
     A record that comes again, from the stream or the on-failure bucket, comes back as an entry. Those redriven stay:
     they keep such a record from being counted twice.
     """
+    found = _chosen(session, wanted, "waiting", "discarded", everything=everything)
     waiting = sum(entry.state == "waiting" for entry in found)
     question = f"Delete {len(found):,} entries? The counts will lack the {waiting:,} that wait."
-    return "purged", redrive_entries.purge, question
+    return _act(session, found, "purged", redrive_entries.purge, question, **how)
 
 
-def _act(session: Session, found: Sequence[Entry], done: str, work: _Work) -> int:
+def _chosen(session: Session, wanted: Wanted, *states: str, everything: bool) -> list[Entry]:
+    if not everything and wanted == Wanted():
+        raise click.UsageError("which entries? give ids, --reason, --declaration, --older or --newer, or --all")
+    return find(session.table, replace(wanted, states=states))
+
+
+def _act(
+    session: Session,
+    found: Sequence[Entry],
+    done: str,
+    work: Callable[[Table, Quarantined], bool],
+    question: str,
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> int:
+    """Do the work on each entry, after the question, if there is one."""
+    if dry_run or not found:
+        session.emit({f"would be {done}": [entry.id for entry in found]}, f"{len(found):,} entries would be {done}")
+        return DONE
+    if question and not session.confirm(question, yes=yes):
+        return FOUND
     left, refused = list[str](), dict[str, str]()
     with session.progress(done, len(found)) as show:
         for place, entry in enumerate(found, 1):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any, Final
 
 from rich.console import Group, RenderableType
@@ -63,9 +62,11 @@ def shown(load: Workload, prices: PriceList, found: Sequence[Bill], paged: _Page
     figures = ("units", *_COLUMNS, "total")
     designs = grid("dollars per month", "exact", "at most/s", *figures, numbers=("at most/s", *figures))
     for bill in found:
+        ceiling = bill.ceiling()
+        most = number(ceiling and round(ceiling.events_per_second, 0 if ceiling.events_per_second > 1 else 4))
         units = f"{sum(each.writes for each in bill.units.values()):.4f}"
         exact = "yes" if bill.exact else "no"
-        designs.add_row(bill.title, exact, _most(bill.ceiling()), units, *_sums(_COLUMNS, bill.dollars))
+        designs.add_row(bill.title, exact, most, units, *_sums(_COLUMNS, bill.dollars))
     stages = grid(f"units per event, {found[0].title}", "write", "read", numbers=("write", "read"))
     for name, stage in found[0].units.items():
         stages.add_row(name, f"{stage.writes:.6f}", f"{stage.reads:.6f}")
@@ -107,12 +108,6 @@ def idle_shown(prices: PriceList, fixed: Mapping[str, Mapping[str, float]]) -> R
 def _sums(columns: _Columns, dollars: Mapping[str, float]) -> Iterable[str]:
     sums = [sum(dollars.get(name, 0.0) for name in names) for names in columns.values()]
     return map(_dollars, [*sums, sum(sums)])
-
-
-def _most(found: Ceiling | None) -> str:
-    if found is None:
-        return "-"
-    return number(round(Decimal(found.events_per_second), 0 if found.events_per_second > 1 else 4))
 
 
 def limited(found: Ceiling | None, rate: float) -> str:
