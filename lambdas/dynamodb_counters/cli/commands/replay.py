@@ -49,7 +49,6 @@ class Progress:
 @click.option("--number", "numbers", multiple=True, metavar="COLUMN", help="A column of a CSV that holds numbers.")
 @click.option("--rate", type=ABOVE_0, help="At most so many events per second.")
 @click.option("--batch", type=click.IntRange(1, 100_000), default=1000, help="Events at a time.")
-@click.option("--restart", is_flag=True, help="Begin at the first record.")
 @click.option("--dry-run", is_flag=True, help="Read the file and write nothing.")
 @shared
 def replay(
@@ -59,7 +58,6 @@ def replay(
     name: str,
     rate: float | None,
     batch: int,
-    restart: bool,
     dry_run: bool,
     **source: Any,
 ) -> int:
@@ -77,8 +75,7 @@ def replay(
     kept, rejects = (file.with_name(f"{file.name}.{end}") for end in ("progress", "rejects.jsonl"))
     how = {"kind": kind, "map": renamed, "set": fixed, "numbers": sorted(numbers)}
     progress = Progress({"table": session.table.name, "event": name, "bytes": file.stat().st_size, **how})
-    if not restart and not dry_run:
-        progress = _continued(progress, kept)
+    progress = progress if dry_run else _continued(progress, kept)
     with file.open("rb") as opened:
         found = (read(row) for row in rows(opened, kind, numbers) if row.number > progress.records)
         if dry_run:
@@ -163,7 +160,7 @@ def _continued(fresh: Progress, kept: Path) -> Progress:
         is_same = known.of == fresh.of and known.found.keys() == fresh.found.keys()
         if is_same and all(type(count) is int and count >= 0 for count in counts):
             return known
-    raise click.UsageError(f"{str(kept)!r} is of another replay or damaged: --restart starts over")
+    raise click.UsageError(f"{str(kept)!r} is of another replay or damaged: delete it to start over")
 
 
 def _keep(progress: Progress, kept: Path) -> None:

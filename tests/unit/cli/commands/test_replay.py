@@ -198,7 +198,8 @@ def test_another_file_or_event_is_refused(world: World, tmp_path: Path) -> None:
         kept.write_text(content)
         refused = world.replay(file)
         assert (refused.code, "is of another replay" in refused.err) == (2, True)
-    assert world.replay(file, "--restart").code == 0
+    kept.unlink()
+    assert world.replay(file).code == 0
     unknown = run("replay", str(file), "--event", "hits", "--declarations", encode((PAGES,)), client=world.bench.table)
     assert (unknown.code, "no event 'hits' is declared; there is: hit" in unknown.err) == (2, True)
     gone = world.replay(tmp_path / "none.jsonl")
@@ -239,7 +240,7 @@ def test_damaged_progress_is_refused_before_an_event_is_accepted(
 
     refused = world.replay(file)
 
-    assert (refused.code, "--restart starts over" in refused.err) == (2, True)
+    assert (refused.code, "delete it to start over" in refused.err) == (2, True)
     assert world.counts("/0") == (1, 0)
     assert world.bench.counters.get(PAGES, {"url": "/1"}).measures["hits"] == 0
 
