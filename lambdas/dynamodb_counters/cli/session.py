@@ -113,8 +113,9 @@ class Session:
         known = {one.name: one for one in declared if fits(one)}
         if name in known:
             return known[name]
-        others = [type(one).__name__.lower() for one in declared if one.name == name]
-        other = f", but it is of the kind {others[0]}" if others else ""
+        other = next(
+            (f", but it is of the kind {type(one).__name__.lower()}" for one in declared if one.name == name), ""
+        )
         there = ", ".join(sorted(known)) or f"no {what}"
         raise click.UsageError(f"no {what} {name!r} is declared{other}; there is: {there}")
 
@@ -170,6 +171,12 @@ def with_sources(declarations: Iterable[Declaration]) -> Iterator[Declaration | 
 
 def options(*added: Callable[[Command], Command]) -> Callable[[Command], Command]:
     return lambda function: reduce(lambda made, add: add(made), reversed(added), function)
+
+
+with_dry_run: Final = options(
+    click.option("--dry-run", is_flag=True, help="Show what would be done, and write nothing."),
+    click.option("--yes", is_flag=True, help="Do not ask."),
+)
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:

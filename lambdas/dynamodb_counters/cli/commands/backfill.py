@@ -19,7 +19,7 @@ from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._items.item_sizes import READ_UNIT_BYTES
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.runs import Worked, runner_of, with_manner, work_off
-from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.session import Session, shared, with_dry_run
 from dynamodb_counters.cli.show.formats import counted, moment_text, number, span
 from dynamodb_counters.errors import BackfillError
 
@@ -30,8 +30,7 @@ _UNITS_PER_ITEM: Final = 0.03
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]…")
 @with_manner
-@click.option("--dry-run", is_flag=True, help="Show what would be backfilled, and write nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_dry_run
 @shared
 def backfill(session: Session, names: tuple[str, ...], *, run: str, dry_run: bool, yes: bool, **manner: Any) -> int:
     """Count what the table holds already, while the stream goes on.

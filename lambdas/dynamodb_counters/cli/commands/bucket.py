@@ -10,7 +10,7 @@ import click
 from dynamodb_counters._recovery.given_up import OnFailureBucket
 from dynamodb_counters._recovery.redrive_bucket import RedrivenBatch, redrive_bucket
 from dynamodb_counters.cli.failures import DONE, FOUND
-from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.session import Session, shared, with_dry_run
 
 
 @click.group()
@@ -21,8 +21,7 @@ def bucket() -> None:
 @bucket.command()
 @click.argument("bucket")
 @click.option("--keep", is_flag=True, help="Delete no object: counted again, it counts nothing.")
-@click.option("--dry-run", is_flag=True, help="Write nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_dry_run
 @shared
 def redrive(session: Session, bucket: str, *, keep: bool, dry_run: bool, yes: bool) -> int:
     """Count what Lambda gave up on and left in the on-failure BUCKET, each record once.

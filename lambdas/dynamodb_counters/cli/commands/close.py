@@ -18,7 +18,7 @@ from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._timeline.calendars import NAMED_PERIODS, Period
 from dynamodb_counters.cli.arguments import fields_of
 from dynamodb_counters.cli.commands.window import count_document
-from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.session import Session, shared, with_dry_run
 from dynamodb_counters.cli.show.console import visible
 from dynamodb_counters.cli.show.formats import grid, number
 
@@ -32,8 +32,7 @@ _TIMES: Final = ("start", "end", "closed_at")
 @click.option("--tz", default="UTC", help="Time zone, such as Europe/Berlin.")
 @click.option("--anchor", type=int, default=1, help="Day on which months begin.")
 @click.option("--export", type=click.Choice(["csv", "jsonl"]), help="Print a line per group, for other programs.")
-@click.option("--dry-run", is_flag=True, help="Show the numbers as they are now, and close nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_dry_run
 @shared
 def close(
     session: Session,

@@ -10,15 +10,14 @@ from dynamodb_counters._backfill.dropping import Dropping
 from dynamodb_counters._backfill.wiring import ServiceTime
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.runs import with_pace
-from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.session import Session, shared, with_dry_run
 from dynamodb_counters.cli.show.formats import counted, number
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]…")
 @with_pace
-@click.option("--dry-run", is_flag=True, help="Count what would be deleted, and write nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_dry_run
 @shared
 def drop(session: Session, *, dry_run: bool, yes: bool, **manner: Any) -> int:
     """Delete items of counts that a backfill has replaced two days ago, or earlier.

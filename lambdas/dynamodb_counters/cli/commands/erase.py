@@ -13,7 +13,7 @@ from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._erase.eraser import Erased, Eraser
 from dynamodb_counters.cli.arguments import fields_of
 from dynamodb_counters.cli.failures import DONE, FOUND
-from dynamodb_counters.cli.session import Session, shared, with_sources
+from dynamodb_counters.cli.session import Session, shared, with_dry_run, with_sources
 from dynamodb_counters.cli.show.formats import grid, number
 from dynamodb_counters.errors import EraseError
 
@@ -40,8 +40,7 @@ _PLACES: Final = {
 @click.option(
     "--uncounted", type=click.Choice(["refuse", "drop"]), default="refuse", help="Copies that wait for counting."
 )
-@click.option("--dry-run", is_flag=True, help="Write nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_dry_run
 @shared
 def erase(session: Session, name: str, fields: Sequence[str], *, dry_run: bool, yes: bool, **how: Any) -> int:
     """Erase the events NAME with these values of their key, wherever copies of them lie.

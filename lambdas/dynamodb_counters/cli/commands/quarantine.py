@@ -22,7 +22,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters.cli.arguments import duration
 from dynamodb_counters.cli.entries import Entry, Wanted, find, words
 from dynamodb_counters.cli.failures import DONE, FOUND
-from dynamodb_counters.cli.session import Session, options, shared
+from dynamodb_counters.cli.session import Session, options, shared, with_dry_run
 from dynamodb_counters.cli.show.formats import QUIET, counted, grid, moment_text, reason_text, span
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -38,8 +38,7 @@ _WANTED: Final = options(
 )
 _ACTING: Final = options(
     click.option("--all", "everything", is_flag=True, help="All entries."),
-    click.option("--dry-run", is_flag=True, help="Write nothing."),
-    click.option("--yes", is_flag=True, help="Do not ask."),
+    with_dry_run,
 )
 
 

@@ -23,7 +23,7 @@ from dynamodb_counters.cli.commands.backfill import scanned
 from dynamodb_counters.cli.commands.diff import from_templates
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.runs import runner_of, with_manner, work_off
-from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.session import Session, shared, with_dry_run
 from dynamodb_counters.cli.show.formats import grid, group_text, number, span
 
 _COLUMNS: Final = ("declaration", "values", "attribute", "counted", "rehearsed", "difference", "percent")
@@ -34,8 +34,7 @@ _COLUMNS: Final = ("declaration", "values", "attribute", "counted", "rehearsed",
 @click.option("--since", type=moment, help="Groups by time that begin from here on. ISO 8601; without an offset, UTC.")
 @click.option("--limit", "most", type=click.IntRange(1), default=20, help="The largest so many differences.")
 @with_manner
-@click.option("--dry-run", is_flag=True, help="Show what would be scanned, and scan nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_dry_run
 @shared
 def rehearse(session: Session, new: Path, *, since: datetime | None, dry_run: bool, yes: bool, **manner: Any) -> int:
     """Compare what is counted with what the declarations in NEW would have counted, group by group.

@@ -15,7 +15,7 @@ from dynamodb_counters.cli.arguments import Within
 from dynamodb_counters.cli.commands.backfill import require_kind
 from dynamodb_counters.cli.failures import DONE, FOUND, UNKNOWN
 from dynamodb_counters.cli.runs import Worked, runner_of, with_manner, work_off
-from dynamodb_counters.cli.session import Session, options, shared
+from dynamodb_counters.cli.session import Session, options, shared, with_dry_run
 from dynamodb_counters.cli.show.formats import BAD, GOOD, QUIET, WARNING, counted, grid, group_text, number, span
 from dynamodb_counters.errors import BackfillError
 
@@ -42,8 +42,7 @@ def verify(session: Session, **options: Any) -> int:
 
 @click.command()
 @verifying
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Write nothing: the same as verify.")
+@with_dry_run
 @click.option("--unknown", is_flag=True, help="Repair also groups that may count what has expired: they lose that.")
 @shared
 def repair(session: Session, *, dry_run: bool, unknown: bool, **options: Any) -> int:
