@@ -22,7 +22,7 @@ _SECTIONS: Final = {
     "Repair": ("verify", "repair", "quarantine", "bucket", "restore"),
     "Operate": ("describe", "thresholds", "close", "backfill", "drop", "handover", "dev", "diff", "cost", "decode"),
 }
-_BESIDE: Final = {"top": "get", "retract": "accept", "limit": "thresholds", "repair": "verify"}
+_BESIDE: Final = {"top": "get", "trace": "explain", "retract": "accept", "limit": "thresholds", "repair": "verify"}
 """Commands in another one's module; each other one has its own."""
 
 

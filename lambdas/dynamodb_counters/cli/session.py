@@ -113,9 +113,8 @@ class Session:
         known = {one.name: one for one in declared if fits(one)}
         if name in known:
             return known[name]
-        other = next(
-            (f", but it is of the kind {type(one).__name__.lower()}" for one in declared if one.name == name), ""
-        )
+        kinds = {one.name: type(one).__name__.lower() for one in declared}
+        other = f", but it is of the kind {kinds[name]}" if name in kinds else ""
         there = ", ".join(sorted(known)) or f"no {what}"
         raise click.UsageError(f"no {what} {name!r} is declared{other}; there is: {there}")
 

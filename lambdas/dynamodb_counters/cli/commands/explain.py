@@ -1,8 +1,9 @@
-"""``counters explain``: the events that make a number, adding up to it; also as a file that others can check."""
+"""``counters explain`` and ``counters trace``: the events that make a number, and the numbers that an event makes."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,28 @@ from typing import Any
 import click
 from rich.console import Group as Lines
 
+from dynamodb_counters._backfill.positions import applied_by, books
 from dynamodb_counters._backfill.wiring import feeds_of
+from dynamodb_counters._control.control import read_control
+from dynamodb_counters._control.run_logs import Held, folded_alone, sums_of
+from dynamodb_counters._declarations import Aggregate, Event
+from dynamodb_counters._declarations.generations import base_name, read_name
+from dynamodb_counters._explain.asked import Asked, reach_of
 from dynamodb_counters._explain.explainer import make_explainer
+from dynamodb_counters._explain.image_lines import ImageLines
 from dynamodb_counters._explain.lines import Explanation
+from dynamodb_counters._fold.origins import ONE_TABLE
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import created_of, sequence_number
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.decimals import format_number
+from dynamodb_counters._items.discard_marks import is_discarded, stored_marks
+from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._price_file import PRICES
 from dynamodb_counters.cli.arguments import fields_of, span_of, with_span
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.formats import grid, group_text, number
+from dynamodb_counters.cli.show.formats import grid, group_text, number, stamp
 
 
 @click.command()
@@ -72,3 +87,73 @@ def _shown(found: Explanation, listed: list[Any]) -> Lines:
     position = ", ".join(f"{shard} {at}" for shard, at in found.position.items())
     summary = f"{group_text(found.numbers) or 0}: {parts or 'nothing'}{rest}"
     return Lines(shown, summary, f"at {position or 'the beginning'}")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("key", nargs=-1, required=True, metavar="FIELD=VALUE…")
+@click.option("--position", is_flag=True, help="Search the stream's last 24 hours for its records.")
+@shared
+def trace(session: Session, name: str, key: tuple[str, ...], *, position: bool) -> int:
+    """Show in which groups, buckets and thresholds the event NAME with this key counts, or why it does not.
+
+    Groups that count these groups are not shown: `counters explain` shows what those count. Exit code 1: there is no
+    such event.
+    """
+    event = session.find(Event, name)
+    asked = Asked(Aggregate("trace", event, by=event.fields), fields_of(key, event.fields))
+    item, row = _found(session, asked)
+    counts = list(_counts(session, event, row)) if row is not None else []
+    records = list(_records(session, item)) if position and item else []
+    shown = grid("declaration", "group", "adds", "thresholds", "not counted, because")
+    for one in counts:
+        shown.add_row(one["name"], group_text(one["group"]), group_text(one["adds"]), one["thresholds"], one["reason"])
+    told = [f"record {each['sequence']} of {each['shard']}, {each['at']}: {each['state']}" for each in records]
+    session.emit({"event": name, "found": row is not None, "counts": counts, "records": records}, shown)
+    if row is None:
+        told.append("there is no such event: it never came, was retracted, or expired")
+    for line in told:
+        session.tell(line)
+    return DONE if row is not None else FOUND
+
+
+def _found(session: Session, asked: Asked) -> tuple[Image | None, Image | None]:
+    """The item that holds the event, and the event; None if it was taken back."""
+    of = ImageLines(asked, ONE_TABLE, session.clock())
+    found: tuple[Image | None, Image | None] = None, None
+    for item in reach_of(asked, session.table, None).items():
+        for row, sign in of.rows(item):
+            if of.lines(row, {PK: item[PK], SK: item[SK]}, None):
+                found = item, row if sign == "+" else None
+    return found
+
+
+def _counts(session: Session, event: Event, row: Image) -> Iterator[dict[str, Any]]:
+    plan, reads = Plan(session.folded), read_control(session.table).reads
+    read = {read_name(base_name(one.name), reads) for one in session.folded if one.source.name == event.name}
+    for name in sorted(read & plan.programs.keys()):
+        layout = plan.programs[name].layout
+        armed = ", ".join(one.name for one in getattr(layout.declaration, "_thresholds", ()))
+        folded = folded_alone(plan, frozenset((name,)), row, session.clock(), Held({}, None, ""))
+        sums = {group: numbers for (counts, group), numbers in sums_of(folded).items() if counts == name}
+        reason = "; ".join(each.reason for each in folded.unfoldable) or ("it is late by now" if folded.late else "")
+        if is_discarded(name, row, stored_marks(row)):
+            reason = "it was discarded from the quarantine"
+        common = {"name": base_name(name), "thresholds": armed}
+        for group, numbers in sums.items():
+            adds = {each: format_number(number) for each, number in numbers.items()}
+            yield {**common, "group": layout.values(group), "adds": adds, "reason": ""}
+        if not sums:
+            yield {**common, "group": {}, "adds": {}, "reason": reason or "`where` leaves it out, or it adds 0"}
+
+
+def _records(session: Session, item: Image) -> Iterator[dict[str, Any]]:
+    """The records of an item, and whether every group has applied each."""
+    stream = feeds_of(session.table, session.client("dynamodbstreams")).stream
+    for shard in stream.shards():
+        applied = applied_by([], {shard.id: list(books(session.table, shard.id))})[shard.id]
+        for record in stream.records(shard.id):
+            if record["dynamodb"]["Keys"] == {PK: item[PK], SK: item[SK]}:
+                sequence, at = sequence_number(record), stamp(created_of(record))
+                state = "counted" if sequence <= applied else "perhaps not counted in every group yet"
+                yield {"shard": shard.id, "sequence": sequence.lstrip("0"), "at": at, "state": state}

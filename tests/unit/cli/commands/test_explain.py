@@ -12,7 +12,6 @@ import pytest
 from dynamodb_counters import Aggregate, Attr, Count, Event, Packed, Sum, Threshold, Window
 from dynamodb_counters._backfill.wiring import Feeds
 from dynamodb_counters.cli.commands import explain as explaining
-from dynamodb_counters.cli.commands import trace as tracing
 from dynamodb_counters.testing import CountersInMemory, counters_in_memory
 from tests.unit.cli.in_process import Done, run
 
@@ -40,8 +39,7 @@ def counters(monkeypatch: pytest.MonkeyPatch) -> Iterator[CountersInMemory]:
             found: Feeds = counters._feeds(None)
             return found
 
-        for module in (explaining, tracing):
-            monkeypatch.setattr(module, "feeds_of", feeds)
+        monkeypatch.setattr(explaining, "feeds_of", feeds)
         yield counters
 
 
