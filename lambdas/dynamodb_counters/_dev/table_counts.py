@@ -71,16 +71,12 @@ class TableCounts:
             declared = self._declaration(item)
             if not isinstance(declared, Window) or TOTAL not in item:
                 continue
-            # Each event is in a bucket of every tier.
-            coarsest = f"WINDOW#{item[TYPE]['S']}#{declared._kept_tiers[-1].letter}#"
-            try:
-                values = declared._pk_template.parse(item[PK]["S"])
-            except UnparsableKeyError:
-                continue
-            if coarsest in item[SK]["S"]:
-                group = declared.name, tuple(values.items())
-                before = totals.get(group, {TOTAL: 0})[TOTAL]
-                totals[group] = {TOTAL: whole(before + parse_number(item[TOTAL]["N"]))}
+            # Each event is in a bucket of every tier: the coarsest ones hold it once.
+            if f"WINDOW#{item[TYPE]['S']}#{declared._kept_tiers[-1].letter}#" in item[SK]["S"]:
+                with suppress(UnparsableKeyError):
+                    group = declared.name, tuple(declared._pk_template.parse(item[PK]["S"]).items())
+                    before = totals.get(group, {TOTAL: 0})[TOTAL]
+                    totals[group] = {TOTAL: whole(before + parse_number(item[TOTAL]["N"]))}
         return totals
 
     def _declaration(self, item: Mapping[str, Any]) -> Declaration | None:

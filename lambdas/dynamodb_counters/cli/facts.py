@@ -124,8 +124,6 @@ def of_mappings(session: Session, stream: str | None) -> Facts:
     if stream is None or session.endpoint_url is not None:  # An emulator has no Lambda.
         return {"mappings": [], "mapping_problems": []}
     found, problem = tried(lambda: list(_mappings(session.client("lambda"), stream, session.table.name)))
-    if found is None:
-        return {"mappings": [], "mapping_problems": [problem]}
     return {
         "mappings": [
             {
@@ -135,9 +133,9 @@ def of_mappings(session: Session, stream: str | None) -> Facts:
                 "state": one["State"],
                 "starts": one.get("StartingPosition"),
             }
-            for one in found
+            for one in found or ()
         ],
-        "mapping_problems": list(_problems(found, stream)),
+        "mapping_problems": [problem] if problem else list(_problems(found, stream)),
     }
 
 

@@ -62,7 +62,8 @@ def dev(
     files = SourceFiles(directory)
     with Emulator.start(max_seconds=DAY, port=port, is_alone=True) as emulator:
         cdk.bootstrap(emulator, directory)
-        work = Workbench(session, emulator, made, stacks, session.tell if verbose else None)
+        logs = FunctionLogs(emulator.client("logs"))
+        work = Workbench(session, emulator, made, logs, stacks, session.tell if verbose else None)
         work.deploy()
         files.deployed(emulator.directory)
         if command:
@@ -85,14 +86,11 @@ class Workbench:
     session: Session
     emulator: Emulator
     app: cdk.App
+    logs: FunctionLogs
     stacks: Sequence[str]
     progress: Callable[[str], None] | None = None
     _found: Deployed = field(default_factory=Deployed)
     _counts: dict[str, TableCounts] = field(default_factory=dict)
-    _logs: FunctionLogs = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._logs = FunctionLogs(self.emulator.client("logs"))
 
     def deploy(self) -> None:
         """Deploy the app, and show what is there if that is new."""
@@ -126,7 +124,7 @@ class Workbench:
             except CountersError as error:
                 files.deployed(None)  # A file may be missing that nothing has read.
                 self.session.tell(f"error: {error}; the app deployed before still runs")
-        for line in self._logs.new(self._found.functions):
+        for line in self.logs.new(self._found.functions):
             self.session.tell(line)
         for counts in self._counts.values():
             was_too_large = counts.is_too_large

@@ -76,12 +76,11 @@ def explain(
 
 
 def _shown(found: Explanation, listed: list[Any]) -> Lines:
-    shown, kinds = grid("what", "key", "time", "adds", "why", keep=("what", "adds")), Counter[str]()
+    shown = grid("what", "key", "time", "adds", "why", keep=("what", "adds"))
     for line in listed:
         key = group_text({**line.key, **line.group}) or line.source
         shown.add_row(line.kind, key, line.time, group_text(line.adds), line.reason)
-    for line in found.lines():
-        kinds[line.kind] += 1
+    kinds = Counter(line.kind for line in found.lines())
     parts = ", ".join(f"{number(count)} {kind}" for kind, count in kinds.items())
     rest = f"; {number(len(listed))} of {number(kinds.total())} lines shown" if len(listed) < kinds.total() else ""
     position = ", ".join(f"{shard} {at}" for shard, at in found.position.items())
