@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
-from itertools import chain
+from pkgutil import iter_modules
 from typing import Final
 
 import click
@@ -22,8 +22,6 @@ _SECTIONS: Final = {
     "Repair": ("verify", "repair", "quarantine", "bucket", "restore"),
     "Operate": ("describe", "thresholds", "close", "backfill", "drop", "handover", "dev", "diff", "cost", "decode"),
 }
-_BESIDE: Final = {"top": "get", "trace": "explain", "retract": "accept", "limit": "thresholds", "repair": "verify"}
-"""Commands in another one's module; each other one has its own."""
 
 
 class _InSections(click.Group):
@@ -48,9 +46,11 @@ def counters() -> None:
     """
 
 
-for _name in chain.from_iterable(_SECTIONS.values()):
-    _module = import_module(f"{commands.__name__}.{_BESIDE.get(_name, _name)}")
-    counters.add_command(getattr(_module, _name))
+for _found in iter_modules(commands.__path__):
+    for _made in vars(import_module(f"{commands.__name__}.{_found.name}")).values():
+        # A group's own commands are in none of the sections.
+        if isinstance(_made, click.Command) and any(_made.name in names for names in _SECTIONS.values()):
+            counters.add_command(_made)
 
 
 def main(arguments: Sequence[str] | None = None, session: Session | None = None) -> int:

@@ -1,1 +1,1 @@
-"""The commands of ``counters``: a module each, named as it is typed, or beside the command it belongs to."""
+"""The commands of ``counters``: a module each, or one for a few that belong together."""

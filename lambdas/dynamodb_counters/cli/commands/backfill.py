@@ -1,4 +1,4 @@
-"""``counters backfill``: count what the table held before a declaration was deployed or changed."""
+"""``counters backfill`` and ``counters drop``: count what the table held before; delete counts that were replaced."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import click
 from rich.filesize import decimal
 
 from dynamodb_counters._backfill.backfill import Backfill
+from dynamodb_counters._backfill.dropping import Dropping
 from dynamodb_counters._backfill.opening import opening, wanted
+from dynamodb_counters._backfill.wiring import ServiceTime
 from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._control.run_items import generation_of
@@ -18,7 +20,7 @@ from dynamodb_counters._declarations import Aggregate, Declaration, Event
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._items.item_sizes import READ_UNIT_BYTES
 from dynamodb_counters.cli.failures import DONE, FOUND
-from dynamodb_counters.cli.runs import Worked, runner_of, with_manner, work_off
+from dynamodb_counters.cli.runs import Worked, runner_of, with_manner, with_pace, work_off
 from dynamodb_counters.cli.session import Session, shared, with_dry_run
 from dynamodb_counters.cli.show.formats import counted, moment_text, number, span
 from dynamodb_counters.errors import BackfillError
@@ -121,3 +123,31 @@ def _kept(declaration: Declaration) -> list[timedelta]:
     if isinstance(declaration, Aggregate) and declaration.retention is not None:
         below.append(declaration.retention)
     return below
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]…")
+@with_pace
+@with_dry_run
+@shared
+def drop(session: Session, *, dry_run: bool, yes: bool, **manner: Any) -> int:
+    """Delete items of counts that a backfill has replaced two days ago, or earlier.
+
+    With NAME also those of a declaration that was removed then. It scans the table; run it again if it breaks off.
+    """
+    described = session.table.client.describe_table(TableName=session.table.name)["Table"]
+    items = described.get("ItemCount", 0)
+    if not dry_run and not session.confirm(f"Scan {number(items)} items, and delete those that are unused?", yes=yes):
+        return FOUND
+    now = session.service_time or ServiceTime(session.table)
+    dropping = Dropping(table=session.table, now=now, dry_run=dry_run, **manner)
+    with session.progress("scanned", items) as show:
+        for scanned in dropping.steps():
+            show(scanned)
+    found = dict(sorted(dropping.dropped.items()))
+    verb = "would delete" if dry_run else "deleted"
+    lines = [f"{name}: {verb} {counted(count, 'item')}" for name, count in found.items()]
+    lines = lines or ["nothing is left over"]
+    lines.append(f"{number(dropping.scanned)} items scanned, {number(round(dropping.pace.consumed))} units")
+    session.emit({"dropped": found, "scanned": dropping.scanned, "units": dropping.pace.consumed}, lines)
+    return DONE
