@@ -61,16 +61,13 @@ class App:
 
 
 def find_cli(directory: Path, which: Callable[[str], str | None] = shutil.which) -> tuple[str, ...]:
-    """The command of the CLI: the project's own, the one on the PATH, or npx; CdkError without any."""
+    """The command of the CLI: the project's own, or the one on the PATH; CdkError without any."""
     for place in (directory, *directory.parents):
         if (place / _CLI).exists():
             return (str(place / _CLI),)
     if found := which("cdk"):
         return (found,)
-    if found := which("npx"):
-        # Not what is tagged latest, which may be another major version.
-        return (found, "--yes", "aws-cdk@2")
-    raise CdkError("the CDK CLI is missing, and so is npx: install Node 20 or newer, then `npm install aws-cdk@2`")
+    raise CdkError("the CDK CLI is missing: install Node 20 or newer, then `npm install aws-cdk@2`")
 
 
 def bootstrap(emulator: Emulator, directory: Path) -> None:

@@ -40,11 +40,6 @@ _MISSING: Final = (
     "NoSuchBucket",
 )
 
-_HINTS: Final[dict[type[BaseException], str]] = {
-    aws.NoCredentialsError: "name a profile with --profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    aws.NoRegionError: "name one with --region",
-}
-
 
 def told(error: BaseException) -> tuple[int, str]:
     if isinstance(error, click.Abort) and isinstance(error.__cause__, KeyboardInterrupt):
@@ -68,8 +63,7 @@ def _line(error: BaseException, code: int) -> str:
         return error.format_message()
     if isinstance(error, click.Abort | KeyboardInterrupt):
         return "interrupted" if code == INTERRUPTED else "no answer"
-    hints = [hint for kind, hint in _HINTS.items() if isinstance(error, kind)]
-    return "; ".join([str(error).rstrip("."), *hints])
+    return str(error).rstrip(".")
 
 
 def _is_missing(error: BaseException) -> bool:

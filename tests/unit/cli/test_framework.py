@@ -147,9 +147,9 @@ _INTERRUPTED.__cause__ = KeyboardInterrupt()
     ("error", "code", "said"),
     [
         (_CLIENT_ERROR, 3, "AWS refused GetItem: AccessDeniedException: not you at all"),
-        (aws.NoCredentialsError(), 3, "Unable to locate credentials; name a profile with --profile"),
+        (aws.NoCredentialsError(), 3, "Unable to locate credentials"),
         (aws.EndpointConnectionError(endpoint_url="http://x"), 3, 'Could not connect to the endpoint URL: "http://x"'),
-        (aws.NoRegionError(), 2, "You must specify a region; name one with --region"),
+        (aws.NoRegionError(), 2, "You must specify a region"),
         (aws.ProfileNotFound(profile="p"), 2, "The config profile (p) could not be found"),
         (CommitError([ValueError("x")]), 3, "1 item(s) not committed"),
         (InvalidArgumentError("x", 1, "2"), 2, "invalid x=1: expected 2"),
