@@ -201,7 +201,7 @@ def test_drift_comes_before_what_is_unknown(expired: Site) -> None:
 def test_repair_asks_about_groups_that_may_count_what_has_expired(expired: Site) -> None:
     counters, person = commands(expired), Person()
     assert counters("repair", answer=person).code == 4
-    question = "1 group may count what has expired. Set it to what its sources show, too?"
+    question = "1 group may count what has expired. Set each to what its sources show, too?"
     assert person.asked == [question]
     assert counters("repair", "--yes").code == 4
     assert expired.bench.counters.get(VIEWS, {"url": "/"}).measures["views"] == 7

@@ -61,7 +61,7 @@ def get(session: Session, name: str, group: tuple[str, ...], *, limit: int | Non
         _emit_extremes(session, aggregate, values, limit, *ends, consistent=consistent)
     elif values.keys() == set(aggregate.fields):
         found = session.counters.get(aggregate, values, consistent=consistent)
-        session.emit(group_json(name, found), pairs_of(found))
+        session.emit(group_json(name, found), _pairs_of(found))
     else:
         groups = session.counters.scan(aggregate, values, consistent=consistent)
         listed = [one for _, one in islice(groups, limit + 1)]
@@ -125,7 +125,7 @@ def _emit_extremes(
     session.emit({"extremes": aggregate.name, "values": values, **told}, shown)
 
 
-def pairs_of(found: Group) -> RenderableType:
+def _pairs_of(found: Group) -> RenderableType:
     plain = {name: number(value) for name, value in found.measures.items() if not isinstance(value, Mapping)}
     parts: list[RenderableType] = [pairs(plain, numbers=True)] if plain else []
     for name, bins in found.measures.items():

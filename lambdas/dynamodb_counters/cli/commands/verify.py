@@ -21,7 +21,7 @@ from dynamodb_counters.errors import BackfillError
 
 _MOST_ROWS: Final = 100
 
-verifying: Final = options(
+_verifying: Final = options(
     click.argument("names", nargs=-1, metavar="[NAME]…"),
     with_manner,
     click.option("--sample", type=Within(0, 1, min_open=True), default=1.0, help="Share of the groups to compare."),
@@ -29,7 +29,7 @@ verifying: Final = options(
 
 
 @click.command()
-@verifying
+@_verifying
 @shared
 def verify(session: Session, **options: Any) -> int:
     """Recompute counts from their source items while traffic flows, and show where they differ.
@@ -37,11 +37,11 @@ def verify(session: Session, **options: Any) -> int:
     By default all declarations that count everything there is. Exit code 1: counts have drifted. Exit code 4: none
     has for certain, but some are unknown from the source items.
     """
-    return compare(session, "verify", repairs=False, **options)
+    return _compare(session, "verify", repairs=False, **options)
 
 
 @click.command()
-@verifying
+@_verifying
 @with_dry_run
 @click.option("--unknown", is_flag=True, help="Repair also groups that may count what has expired: they lose that.")
 @shared
@@ -51,10 +51,10 @@ def repair(session: Session, *, dry_run: bool, unknown: bool, **options: Any) ->
     Exit code 1: counts have drifted, and not all of them were repaired. Exit code 4: all were, and groups are left
     that are unknown from the source items.
     """
-    return compare(session, "repair", repairs=not dry_run, unknown=unknown, **options)
+    return _compare(session, "repair", repairs=not dry_run, unknown=unknown, **options)
 
 
-def compare(
+def _compare(
     session: Session, said: str, *, repairs: bool, yes: bool = False, unknown: bool = False, **manner: Any
 ) -> int:
     """Verify, show the differences, repair if asked to; the exit code."""
@@ -81,8 +81,7 @@ def compare(
     if drifted and not session.confirm(f"Add what is missing to {counted(drifted, 'group')}?", yes=yes):
         session.emit(done(None), "nothing repaired")
         return FOUND
-    whose = "it to what its" if expired == 1 else "them to what their"
-    question = f"{counted(expired, 'group')} may count what has expired. Set {whose} sources show, too?"
+    question = f"{counted(expired, 'group')} may count what has expired. Set each to what its sources show, too?"
     unknown = bool(expired) and (unknown or (not yes and session.confirm(question, yes=False)))
     repaired, refused = verification.repair(unknown=unknown)
     told = f"{counted(repaired, 'group')} repaired"
