@@ -6,13 +6,11 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from typing import Final
 
-from dynamodb_counters._declarations.aggregates import GAP, Aggregate, OnChange, OnExpiry
+from dynamodb_counters._declarations.aggregates import GAP, Aggregate
 from dynamodb_counters._declarations.checks import require_attribute, require_precision
 from dynamodb_counters._declarations.composites import MEMBERS, Grouped
-from dynamodb_counters._declarations.default_keys import Fields, named_key
+from dynamodb_counters._declarations.default_keys import named_key
 from dynamodb_counters._declarations.measures import Count
-from dynamodb_counters._declarations.sources import Event, Items
-from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters.errors import InvalidArgumentError
 
 ACTIVE: Final = "active"
@@ -51,6 +49,7 @@ class ActiveMembers(Grouped):
 
     Examples
     --------
+    >>> from dynamodb_counters import Event
     >>> view = Event("view", key=("url", "time", "client"))
     >>> users = ActiveMembers("users", view, by="url", member="client", time="time", longest=timedelta(days=90))
     >>> users.fields
@@ -59,21 +58,15 @@ class ActiveMembers(Grouped):
     Source of the idea: S. Muthukrishnan, "Efficient algorithms for document retrieval problems", SODA 2002.
     """
 
-    name: str
-    source: Event | Items
     _: KW_ONLY
-    by: Fields = ()
     member: str
     time: str
     precision: timedelta = timedelta(days=1)
     longest: timedelta | None = None
-    where: Condition | None = None
-    on_expiry: OnExpiry = "keep"
     max_groups: int = 1000
-    on_change: OnChange = "backfill"
 
     def __post_init__(self) -> None:
-        self._require_group()
+        Grouped.__post_init__(self)
         require_attribute("member", self.member)
         require_attribute("time", self.time)
         require_precision(self.precision)

@@ -34,11 +34,13 @@ class Composite:
     name: Any
     source: Any
     pages: Any
+    _counted: Any
+    """The aggregate of a declaration that is made of one."""
 
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
         """The aggregates, each after its source."""
-        raise NotImplementedError
+        return (self._counted,)
 
     def _part(self, name: str, **more: Any) -> Aggregate:
         """An aggregate of its source's items."""
@@ -50,15 +52,19 @@ class Composite:
         return self.pages and bool(key_template(sk, MAX_SK_BYTES, "sk").fields)
 
 
+@dataclass(frozen=True, slots=True)
 class Grouped(Composite):
     """A composite by fields of its source's items, which may have a unit of time."""
 
-    __slots__ = ()
-    by: Any
-    time: Any
-    precision: Any
+    name: str
+    source: Event | Items
+    _: KW_ONLY
+    by: Fields = ()
+    where: Condition | None = None
+    on_expiry: OnExpiry = "keep"
+    on_change: OnChange = "backfill"
 
-    def _require_group(self) -> None:
+    def __post_init__(self) -> None:
         require_name(self.name)
         if not isinstance(self.source, Event | Items):
             raise InvalidArgumentError("source", self.source, "an Event or Items")
@@ -71,7 +77,9 @@ class Grouped(Composite):
 
     @property
     def _unit_field(self) -> str:
-        return f"{self.time}:{require_precision(self.precision).name}"
+        """The unit of its `time`, where it has one."""
+        timed: Any = self
+        return f"{timed.time}:{require_precision(timed.precision).name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
 
-from dynamodb_counters._declarations.aggregates import Aggregate, OnChange, OnExpiry, Only
+from dynamodb_counters._declarations.aggregates import Aggregate, Only
 from dynamodb_counters._declarations.checks import require_attribute, require_choice
 from dynamodb_counters._declarations.composites import Grouped
 from dynamodb_counters._declarations.default_keys import Fields, field_names, named_key
 from dynamodb_counters._declarations.frozen import shown
 from dynamodb_counters._declarations.measures import Count
-from dynamodb_counters._declarations.sources import Event, Items
-from dynamodb_counters._items.conditions import Condition
+from dynamodb_counters._declarations.sources import Event
 from dynamodb_counters._items.derived_fields import ORDER
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -47,22 +46,16 @@ class Extremes(Grouped):
     ('client',)
     """
 
-    name: str
-    source: Event | Items
     _: KW_ONLY
-    by: Fields = ()
     attribute: str
     show: Fields = ()
     only: Only | None = None
-    where: Condition | None = None
-    on_expiry: OnExpiry = "keep"
-    on_change: OnChange = "backfill"
     retention: timedelta | None = field(default=None, repr=False)
 
     __repr__ = shown
 
     def __post_init__(self) -> None:
-        self._require_group()
+        Grouped.__post_init__(self)
         object.__setattr__(self, "show", field_names("show", self.show))
         require_attribute("attribute", self.attribute)
         if self.only is not None:
@@ -78,7 +71,3 @@ class Extremes(Grouped):
         value = f"{self.attribute}:{ORDER}"
         pk, sk = named_key(self.name, self.fields), named_key(self.name, (value, *self.show))
         return self._part(self.name, pk=pk, sk=sk, items=Count(), _only=self.only)
-
-    @property
-    def _parts(self) -> tuple[Aggregate, ...]:
-        return (self._counted,)

@@ -7,14 +7,12 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Final
 
-from dynamodb_counters._declarations.aggregates import Aggregate, OnChange, OnExpiry
+from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.checks import require_attribute, require_precision
 from dynamodb_counters._declarations.composites import Grouped
-from dynamodb_counters._declarations.default_keys import Fields, named_key
+from dynamodb_counters._declarations.default_keys import named_key
 from dynamodb_counters._declarations.frozen import shown
 from dynamodb_counters._declarations.measures import Count
-from dynamodb_counters._declarations.sources import Event, Items
-from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.decimals import format_number
 from dynamodb_counters._items.derived_fields import LOG
 from dynamodb_counters._items.log_bins import LEAST_ERROR, MOST_ERROR
@@ -50,30 +48,25 @@ class Percentiles(Grouped):
 
     Examples
     --------
+    >>> from dynamodb_counters import Event
     >>> request = Event("request", key="id")
     >>> latency = Percentiles("latency", request, by="route", attribute="ms", error=0.02, time="at")
     >>> latency.fields
     ('route',)
     """
 
-    name: str
-    source: Event | Items
     _: KW_ONLY
-    by: Fields = ()
     attribute: str
     error: float | Decimal = 0.01
     time: str | None = None
     precision: timedelta = timedelta(hours=1)
-    where: Condition | None = None
-    on_expiry: OnExpiry = "keep"
     max_groups: int = 1000
-    on_change: OnChange = "backfill"
     retention: timedelta | None = field(default=None, repr=False)
 
     __repr__ = shown
 
     def __post_init__(self) -> None:
-        self._require_group()
+        Grouped.__post_init__(self)
         require_attribute("attribute", self.attribute)
         is_number = isinstance(self.error, float | int | Decimal) and not isinstance(self.error, bool)
         if not is_number or not LEAST_ERROR <= Decimal(str(self.error)) <= MOST_ERROR:
@@ -92,7 +85,3 @@ class Percentiles(Grouped):
         in_bin = f"{self.attribute}:{LOG}{format_number(Decimal(str(self.error)))}"
         pk, sk = named_key(self.name, self.fields), named_key(self.name, (*shelved, in_bin))
         return self._part(self.name, pk=pk, sk=sk, measures={IN_BIN: Count()}, pages=True, _shelved=len(shelved))
-
-    @property
-    def _parts(self) -> tuple[Aggregate, ...]:
-        return (self._counted,)
