@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from aws_cdk import Duration, RemovalPolicy, Stack, Token, Tokenization
@@ -26,8 +26,8 @@ from cdk_dynamodb_counters._observed import Observed, path_as_deployed
 from cdk_dynamodb_counters._registry import Registration
 from cdk_dynamodb_counters._synth import late_number, late_text, late_value
 from dynamodb_counters._assumptions import GIVEN_UP_AFTER
-from dynamodb_counters._changes.summary import summarized
-from dynamodb_counters._declarations import Event
+from dynamodb_counters._changes.summary import Words, aspects, event_words
+from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import encode
 
 _FEWEST_DAYS: Final = 7
@@ -150,6 +150,15 @@ def summarize(function: lambda_.Function, registration: Registration) -> None:
     assert isinstance(resource, lambda_.CfnFunction)
     words = late_value(lambda: summarized((*registration.events, *registration.declarations)))
     resource.add_metadata("Declarations", words)
+
+
+def summarized(parts: Iterable[Declaration | Event]) -> dict[str, Words]:
+    """Put declarations, and the events they count, in words, by name."""
+    given = tuple(parts)
+    sources = (part.source for part in given if not isinstance(part, Event))
+    words = {each.name: event_words(each) for each in (*given, *sources) if isinstance(each, Event)}
+    words |= {part.name: aspects(part) for part in given if not isinstance(part, Event)}
+    return dict(sorted(words.items()))
 
 
 def _arn_of(table: dynamodb.ITable) -> str:

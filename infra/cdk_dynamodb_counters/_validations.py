@@ -15,7 +15,6 @@ from cdk_dynamodb_counters._registry import Registration
 from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
 from cdk_dynamodb_counters._table_schemas import table_schema
 from dynamodb_counters._declarations import Aggregate, Event, Items, flatten, require_consistent
-from dynamodb_counters._declarations.codec import MAX_ENVIRONMENT_BYTES
 from dynamodb_counters._declarations.kinds import read_by
 from dynamodb_counters._declarations.table_keys import OURS
 from dynamodb_counters._items.derived_fields import tier_of
@@ -27,6 +26,10 @@ MAX_BATCH_SIZE: Final = 1000
 
 _PAYLOAD_BYTES: Final = 6_000_000
 """Payload of an invocation. https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
+
+_ENVIRONMENT_BYTES: Final = 4096
+"""Most that all variables of a function take together.
+https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
 _UNKNOWN: Final = "x" * 255
 """Stands for a value known only at deployment: as long as the longest table name."""
@@ -179,11 +182,11 @@ def oversized_environment(function: lambda_.Function) -> str | None:
     known = {name: value if isinstance(value, str) else _UNKNOWN for name, value in environment.items()}
     # Lambda measures the variables as JSON, which escapes the quotes of a schema.
     size = len(json.dumps(known))
-    if size <= MAX_ENVIRONMENT_BYTES:
+    if size <= _ENVIRONMENT_BYTES:
         return None
     most, name = max((len(json.dumps(value)), name) for name, value in known.items())
     problem = (
         f"the function's environment takes {size} bytes as JSON, {most} of them for {name}, "
-        f"but Lambda allows {MAX_ENVIRONMENT_BYTES}"
+        f"but Lambda allows {_ENVIRONMENT_BYTES}"
     )
     return f"{problem}: declare less, shorten names, keys or the schema, or move some declarations to another table"

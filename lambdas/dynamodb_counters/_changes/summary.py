@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
@@ -17,19 +16,6 @@ Words: TypeAlias = dict[str, Any]
 """Texts by aspect; what is kept has one text a measure."""
 
 _EXPIRED: Final = {"keep": "stay counted", "subtract": "are taken back", "tally": "move into the tally"}
-
-
-def summarized(parts: Iterable[Declaration | Event]) -> dict[str, Words]:
-    """Declarations, and the events they count, by name."""
-    found: dict[str, Words] = {}
-    for part in parts:
-        if isinstance(part, Event):
-            found[part.name] = event_words(part)
-            continue
-        found[part.name] = aspects(part)
-        if isinstance(part.source, Event):
-            found[part.source.name] = event_words(part.source)
-    return dict(sorted(found.items()))
 
 
 def aspects(declaration: Declaration) -> Words:

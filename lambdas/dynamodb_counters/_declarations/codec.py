@@ -25,10 +25,6 @@ from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters.errors import InvalidArgumentError
 
-MAX_ENVIRONMENT_BYTES: Final = 4096
-"""Lambda's limit for all environment variables of a function together.
-https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
-
 _PLAIN_CHARACTERS: Final = 1000
 """Longest text that stays readable: a function has up to three variables of such text."""
 

@@ -31,7 +31,7 @@ from dynamodb_counters import (
 )
 from dynamodb_counters._changes.change_words import advice, differences, event_differences, told
 from dynamodb_counters._changes.effective import merged
-from dynamodb_counters._changes.summary import aspects, summarized
+from dynamodb_counters._changes.summary import aspects, event_words
 from dynamodb_counters._changes.words import condition_words, length_words, words_of
 from dynamodb_counters._declarations import Declarable, Declaration, flatten
 
@@ -64,7 +64,7 @@ def test_a_declaration_in_words_by_line_and_by_aspect() -> None:
     both = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", views=Count(), b=Sum("n"))
     assert words_of(both) == "event view by url: views (count), b (sum of n)"
     assert condition_words(Attr("status").eq("paid") & ~Attr("test").exists()) == "status = 'paid' and no test"
-    assert summarized([_VIEWS])["views"] == {
+    assert aspects(_VIEWS) == {
         "counts": "event view",
         "where": "all",
         "keeps": {"views": "count"},
@@ -235,13 +235,9 @@ def test_events_that_differ_read_differently() -> None:
             )
         ),
     ]
-    read = [repr(summarized([event])) for event in events]
+    read = [repr(event_words(event)) for event in events]
 
     assert len(set(read)) == len(read)
-
-
-def test_the_order_of_declarations_does_not_show() -> None:
-    assert list(summarized([_VIEWS, _RECENT])) == list(summarized([_RECENT, _VIEWS])) == ["recent", "view", "views"]
 
 
 def test_a_difference_names_aspect_before_and_after() -> None:

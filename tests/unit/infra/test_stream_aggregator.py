@@ -13,7 +13,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Annotations, Match
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
-from dynamodb_counters._changes.summary import summarized
+from cdk_dynamodb_counters._aggregator_parts import summarized
 from dynamodb_counters._declarations import Aggregate, Packed, Window
 from tests.unit.infra.support import (
     HITS,
@@ -40,6 +40,10 @@ def test_a_diff_of_the_template_shows_what_is_declared_in_words() -> None:
 
     assert function["Metadata"]["Declarations"] == summarized([VIEWS, SITE, ROLLING, PACKED])
     assert function["Metadata"]["Declarations"]["rolling"]["kept for"] == "25 hours"
+
+
+def test_the_order_of_declarations_does_not_show() -> None:
+    assert list(summarized([VIEWS, ROLLING])) == list(summarized([ROLLING, VIEWS])) == ["rolling", "view", "views"]
 
 
 def test_given_bucket_is_used_and_none_created(stack: Stack) -> None:
