@@ -151,15 +151,11 @@ class LayoutError(CountersError):
 
 
 class CommitError(CountersError):
-    """Some items of a batch could not be written, so the batch must be delivered again; the others are committed.
-
-    `failures` holds one cause per item that was not written.
-    """
+    """Some items of a batch could not be written, so the batch must be delivered again; the others are committed."""
 
     def __init__(self, failures: list[Exception]) -> None:
         first = f"{type(failures[0]).__name__}: {failures[0]}" if failures else "none"
         super().__init__(f"{len(failures)} item(s) not committed; first cause: {first}")
-        self.failures = failures
 
 
 class IncompleteError(CountersError):

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._fold.page_layout import Page
-from dynamodb_counters._items.decimals import Number, typed_number, typed_numbers
+from dynamodb_counters._items.decimals import Number, typed_number
 from dynamodb_counters._items.item_sizes import WRITE_UNIT_BYTES
 from dynamodb_counters._items.table_schema import LEVEL, PK, SCORE, SK, VERSION
 
@@ -64,7 +64,7 @@ class Update:
 
     def __init__(self, layout: ItemLayout, group: GroupKey, measures: Mapping[str, Number], source_shard: str) -> None:
         self.key = layout.key(group, source_shard)
-        self._added = typed_numbers(measures)
+        self._added = {name: typed_number(number) for name, number in measures.items() if number}
         self._set: dict[str, Mapping[str, Any]] = layout.attributes(group, self.key)
         self._below: dict[str, Mapping[str, Any]] = {}
         self.requests = 1.0

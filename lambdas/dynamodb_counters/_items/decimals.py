@@ -89,11 +89,6 @@ def typed_number(value: Number) -> dict[str, str]:
     return {"N": format_number(value)}
 
 
-def typed_numbers(numbers: Mapping[str, Number]) -> dict[str, dict[str, str]]:
-    """Attributes of all numbers that are not 0."""
-    return {name: typed_number(number) for name, number in numbers.items() if number}
-
-
 def read_number(item: Mapping[str, Any], name: str) -> Number:
     """A number attribute of a typed item; 0 if it is missing."""
     return whole(parse_number(item[name]["N"])) if name in item else 0

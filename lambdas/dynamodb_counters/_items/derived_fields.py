@@ -84,7 +84,7 @@ def derivation(name: str) -> Derivation | None:
     if name in BY_NAME:
         return _of_time(BY_NAME[name])
     if (stretch := _STRETCH.fullmatch(name)) is not None:
-        return _of_stretch(int(stretch[1]), _STRETCHED[stretch[2]])
+        return _of_time(_STRETCHED[stretch[2]], int(stretch[1]))
     if name == ORDER:
         return Derivation(ordered_text, is_ordered_text, "a text in the order of numbers or times, such as 'p13112'")
     if name == "class":
@@ -105,15 +105,11 @@ def _of_bounds(name: str) -> Derivation | None:
     return _of_number(bounds, [f"..{edges[0]}", *map("..".join, pairwise(edges)), f"{edges[-1]}.."])
 
 
-def _of_time(tier: Tier) -> Derivation:
-    def text(value: Mapping[str, Any]) -> str:
-        return tier.text(tier.locate(event_seconds(value))[0])
-
-    return Derivation(text, tier.has, f"a UTC {tier.name} such as {'2026-11-20T00:00'[: len(tier.text(0))]!r}")
-
-
-def _of_stretch(units: int, tier: Tier) -> Derivation:
+def _of_time(tier: Tier, units: int = 1) -> Derivation:
     """So many units of time, counted from 1970 on; named like the unit that it begins with."""
+    start, words = tier.text(0), f"the start of {units} UTC {tier.name}s"
+    if units == 1:
+        start, words = "2026-11-20T00:00"[: len(start)], f"a UTC {tier.name}"
 
     def text(value: Mapping[str, Any]) -> str:
         return tier.text(tier.locate(event_seconds(value))[0] // units * units)
@@ -121,7 +117,7 @@ def _of_stretch(units: int, tier: Tier) -> Derivation:
     def makes(text: str) -> bool:
         return tier.has(text) and tier.parse(text) % units == 0
 
-    return Derivation(text, makes, f"the start of {units} UTC {tier.name}s such as {tier.text(0)!r}")
+    return Derivation(text, makes, f"{words} such as {start!r}")
 
 
 def _of_bins(error: str) -> Derivation | None:

@@ -11,7 +11,6 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import takewhile
 from string import Formatter
@@ -36,7 +35,6 @@ _FORMS: Final = (
 _UNFIT: Final = re.compile(r"[%\x00-\x1f\x7f\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
 class KeyTemplate:
     """A key layout: literal text with ``{field}`` placeholders, which renders up to `max_bytes` of UTF-8.
 
@@ -49,27 +47,16 @@ class KeyTemplate:
     {'time': '10:30', 'clientId': 'a#b'}
     """
 
-    text: str
-    max_bytes: int
-    argument: str = field(default="template", compare=False)
-    fields: tuple[str, ...] = field(init=False, compare=False)
-    _literals: tuple[str, ...] = field(init=False, compare=False, repr=False)
-    _format: str = field(init=False, compare=False, repr=False)
-    _pattern: re.Pattern[str] = field(init=False, compare=False, repr=False)
-    _segments: tuple[tuple[str, bool], ...] = field(init=False, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        literals, fields = _split(self.argument, self.text)
-        if len(self.text.encode()) > self.max_bytes - len(HASH_MARKER) - _HASH_CHARACTERS:
-            raise InvalidArgumentError(self.argument, self.text, f"well under {self.max_bytes} bytes")
-        pattern = "".join(f"{re.escape(literal)}([^#]*)" for literal in literals[:-1]) + re.escape(literals[-1])
-        object.__setattr__(self, "fields", fields)
-        object.__setattr__(self, "_literals", literals)
-        object.__setattr__(self, "_format", "%s".join(literals))  # No literal holds a "%".
-        object.__setattr__(self, "_pattern", re.compile(pattern, re.DOTALL))
+    def __init__(self, text: str, max_bytes: int, argument: str = "template") -> None:
+        self._literals, self.fields = _split(argument, text)
+        if len(text.encode()) > max_bytes - len(HASH_MARKER) - _HASH_CHARACTERS:
+            raise InvalidArgumentError(argument, text, f"well under {max_bytes} bytes")
+        self.text, self.max_bytes = text, max_bytes
+        self._format = "%s".join(self._literals)  # No literal holds a "%".
+        self._pattern = re.compile("([^#]*)".join(map(re.escape, self._literals)), re.DOTALL)
         # Values hold no "#", so keys are equal only segment by segment; \0 stands for a value.
-        segments = "\0".join(literals).split("#")
-        object.__setattr__(self, "_segments", tuple((one.removesuffix("\0"), one.endswith("\0")) for one in segments))
+        segments = "\0".join(self._literals).split("#")
+        self._segments = [(one.removesuffix("\0"), one.endswith("\0")) for one in segments]
 
     def render(self, values: Mapping[str, object]) -> str:
         """The key of some values: a str, int or Decimal per field; other values are ignored."""

@@ -61,11 +61,8 @@ class CostEstimate:
     read_units: float
 
 
-def estimate_cost(tiers: tuple[Tier, ...], longest: float, shards: int = 1) -> CostEstimate:
-    """The cost of windows of up to `longest` seconds.
-
-    Each of the stream `shards` that feed a group at a time leaves a watermark in every bucket it touches; there is 1
-    where a group's events share a partition key.
+def estimate_cost(tiers: tuple[Tier, ...], longest: float) -> CostEstimate:
+    """The cost of windows of up to `longest` seconds whose groups one stream shard at a time feeds.
 
     >>> estimate_cost(choose_tiers(60, 86_400), 86_400)
     CostEstimate(tiers=('hour',), updates=1, write_units=1, queries=1, items_read=25, read_units=2.0)
@@ -74,10 +71,10 @@ def estimate_cost(tiers: tuple[Tier, ...], longest: float, shards: int = 1) -> C
     return CostEstimate(
         tuple(tier.name for tier in tiers),
         len(tiers),
-        sum(math.ceil(bucket_bytes(tier, shards) / _WRITE_BYTES) for tier in tiers),
+        sum(math.ceil(bucket_bytes(tier) / _WRITE_BYTES) for tier in tiers),
         len(reads),
         sum(buckets for _, buckets in reads),
-        sum(read_units(tier, buckets, shards) for tier, buckets in reads),
+        sum(read_units(tier, buckets) for tier, buckets in reads),
     )
 
 
@@ -97,14 +94,14 @@ def choose_tiers(precision: float, longest: float) -> tuple[Tier, ...]:
     )
 
 
-def read_units(tier: Tier, buckets: int, shards: int = 1) -> float:
+def read_units(tier: Tier, buckets: int) -> float:
     """Read units of one Query over full buckets, eventually consistent: half of the started 4 KB."""
-    return math.ceil(buckets * bucket_bytes(tier, shards) / _READ_BYTES) / 2
+    return math.ceil(buckets * bucket_bytes(tier) / _READ_BYTES) / 2
 
 
-def bucket_bytes(tier: Tier, shards: int = 1) -> int:
+def bucket_bytes(tier: Tier) -> int:
     watermarks = min(_MOST_WATERMARKS, math.ceil(tier.seconds / _SHARD_SECONDS) + (tier.seconds >= HOUR))
-    return _BASE_BYTES + len(tier.slots) * _SLOT_BYTES + watermarks * shards * _WATERMARK_BYTES
+    return _BASE_BYTES + len(tier.slots) * _SLOT_BYTES + watermarks * _WATERMARK_BYTES
 
 
 def _worst_queries(tiers: tuple[Tier, ...], seconds: float, loose_ends: int) -> list[tuple[Tier, int]]:

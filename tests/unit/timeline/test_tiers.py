@@ -12,7 +12,7 @@ import pytest
 from dynamodb_counters import Event, InvalidArgumentError, Window
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._reads.window_counts import add_up
-from dynamodb_counters._timeline.cost_estimate import MAX_BUCKETS_PER_QUERY, QUERY_OVERHEAD, estimate_cost
+from dynamodb_counters._timeline.cost_estimate import MAX_BUCKETS_PER_QUERY, QUERY_OVERHEAD
 from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries, read_cost
 from dynamodb_counters._timeline.tiers import BY_LETTER, DAYS, HOURS, MINUTES, MONTHS, TIERS, Tier
 from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND
@@ -59,12 +59,6 @@ def test_a_month_to_the_hour_and_a_year_to_the_day_are_one_query(precision: time
 
     assert (cost.updates, cost.queries) == (1, 1)
     assert cost.read_units <= 3
-
-
-def test_every_shard_that_feeds_a_group_makes_its_buckets_larger() -> None:
-    costs = [estimate_cost(_JOBS._kept_tiers, 86_400, shards).read_units for shards in (1, 2, 4)]
-
-    assert costs == sorted(set(costs))
 
 
 @pytest.mark.parametrize("precision", [_SECOND, _MINUTE, _HOUR, _DAY])
