@@ -181,23 +181,11 @@ def _event_advice(old: Event, new: Event) -> Advice:
     return _KEPT_LONGER if new.packed is None else _PACKED_LONGER
 
 
-_PHRASES: Final[dict[Kind, str]] = {
-    "refused": "cannot take over because of {names}",
-    "new": "adds {names}",
-    "removed": "removes {names}",
-    "needed": "removes {names}, still counted for what waits for a backfill",
-    "adjusted": "changes limits or thresholds of {names}",
-    "keep": "changes {names} in place, whose numbers are a mix from now on",
-    "waits": "changes {names}, counted by the old definition until a backfill",
-    "filling": "leaves the backfill of {names} open",
-}
-
-
 def told(merged: Merged) -> str:
     """Changes by a takeover, in one line of the log."""
-    names = {kind: [name for name, change in merged.changes.items() if change.kind == kind] for kind in _PHRASES}
-    told = (_PHRASES[kind].format(names=", ".join(found)) for kind, found in names.items() if found)
-    return "; ".join(told) or "changes nothing"
+    names = {kind: [name for name, change in merged.changes.items() if change.kind == kind] for kind in _ADVICE}
+    told = (f"{_ADVICE[kind].title}: {', '.join(names[kind])}" for kind in names if names[kind] and kind != "unchanged")
+    return "; ".join(told) or "nothing changes"
 
 
 def _rekeyed(change: Change) -> str:

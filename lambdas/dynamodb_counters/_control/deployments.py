@@ -336,7 +336,7 @@ class Deployments:
         known = self._load(before.last.deployment)
         if known is None:
             return f"{said}; the declarations before it, {before.last.deployment}, cannot be read"
-        return f"{said}; it {changes_told(new)}"
+        return f"{said}; {changes_told(new)}"
 
     def _load(self, deployment: str) -> tuple[Declaration, ...] | None:
         if deployment not in self._declarations:

@@ -287,10 +287,10 @@ def test_the_log_of_a_takeover_is_one_line_as_in_the_docs() -> None:
     found = merged((replace(total, where=Attr("bytes").gt(1)), fees), (total,))
     docs = (Path(__file__).parents[3] / "docs" / "changing-declarations.md").read_text()
 
-    assert told(found) == "adds fees; changes total, counted by the old definition until a backfill"
-    assert "it " + told(found) in " ".join(docs.split())
-    assert told(merged((total,), (total,))) == "changes nothing"
-    assert told(merged((fees,), (total, _RECENT))) == "adds fees; removes recent, total"
+    assert told(found) == "new: fees; changed, waits for a backfill: total"
+    assert "; " + told(found) in " ".join(docs.split())
+    assert told(merged((total,), (total,))) == "nothing changes"
+    assert told(merged((fees,), (total, _RECENT))) == "new: fees; removed: recent, total"
 
 
 @pytest.mark.parametrize("old", [_VIEWS, _RECENT], ids=["aggregate", "window"])
@@ -301,7 +301,7 @@ def test_advice_for_a_new_name_has_the_one_that_would_keep_the_counts(old: Decla
         "counts new records from the deployment on, none from before; "
         f"named {old.name}, which is removed, it would go on with those counts"
     )
-    assert told(found) == f"adds seen; removes {old.name}"
+    assert told(found) == f"new: seen; removed: {old.name}"
     assert "which is removed" not in advice(merged((replace(_VIEWS, name="seen", pk="SEEN"),), (_RECENT,)), "seen").does
 
 
@@ -323,12 +323,12 @@ def test_every_kind_of_change_is_in_words() -> None:
     big = replace(_VIEWS, where=Attr("bytes").gt(1))
     over = Aggregate("over", _VIEWS, pk="OVER", sk="ALL", measures={"n": Count()})
     cases: dict[str, tuple[tuple[Declaration, ...], tuple[Declaration, ...]]] = {
-        "changes views in place": ((replace(big, on_change="keep"),), (_VIEWS,)),
-        "cannot take over because of views": ((replace(big, on_change="fail"),), (_VIEWS,)),
-        "changes limits or thresholds of views": ((replace(_VIEWS, max_groups=5),), (_VIEWS,)),
-        "removes recent": ((_VIEWS,), (_VIEWS, _RECENT)),
-        "adds seen; removes views": ((replace(_VIEWS, name="seen"),), (_VIEWS,)),
-        "removes views, still counted": ((replace(over, source=_VIEW),), (_VIEWS, over)),
+        "changed, in place: views": ((replace(big, on_change="keep"),), (_VIEWS,)),
+        "refused: views": ((replace(big, on_change="fail"),), (_VIEWS,)),
+        "other limits or thresholds: views": ((replace(_VIEWS, max_groups=5),), (_VIEWS,)),
+        "removed: recent": ((_VIEWS,), (_VIEWS, _RECENT)),
+        "new: seen; removed: views": ((replace(_VIEWS, name="seen"),), (_VIEWS,)),
+        "removed, still needed: views": ((replace(over, source=_VIEW),), (_VIEWS, over)),
     }
     for phrase, (declared, folded) in cases.items():
         assert phrase in told(merged(declared, folded))
