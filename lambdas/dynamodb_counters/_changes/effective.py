@@ -146,9 +146,7 @@ class _Merge:
             self._options[name, read] = (wanted, held[read])
         elif policy == "fail":
             self._kinds[name] = "refused"
-            self._reasons[name] = (
-                "its definition has changed, and its on_change is 'fail', neither 'backfill' nor 'keep'"
-            )
+            self._reasons[name] = "its definition has changed, and its on_change is 'fail'"
         else:
             self._kinds[name] = "waits"
         self._options.setdefault((name, read), (held[read],))
@@ -221,7 +219,6 @@ class _Merge:
         if not looks_on and not self._stays(seen):
             raise InvalidArgumentError("source", source.name, "an aggregate that is counted")
         found = self._build(seen)
-        assert isinstance(found, Aggregate | Window)
         if isinstance(found, Window):
             raise InvalidArgumentError("source", base, "an aggregate, not a window")
         return found

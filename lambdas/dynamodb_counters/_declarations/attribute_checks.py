@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Literal, TypeAlias
 
@@ -27,15 +28,14 @@ _TYPES: Final[dict[Kind, tuple[type, ...]]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class KnownAttributes:
     """The attributes of one event, by which declarations over it are checked; without any, all is allowed."""
 
-    # No event lacks those that are `always` there, required or not.
-
-    def __init__(self, event: str, attributes: Mapping[str, Attribute] | None, always: Collection[str | None]) -> None:
-        self._event = event
-        self._attributes = attributes
-        self._always = always
+    event: str
+    attributes: Mapping[str, Attribute] | None
+    always: Collection[str | None]
+    """Those that no event lacks, required or not."""
 
     def require_key(self, argument: str, names: Iterable[str], where: Condition | None = None) -> None:
         """Refuse fields of a key that are no attributes, have no text, or may be missing."""
@@ -104,10 +104,10 @@ class KnownAttributes:
     def _find(self, argument: str, name: str, path: str) -> tuple[Attribute, list[str]]:
         """The attribute at a path, and the parts of the path that an event may lack, from the outermost on."""
         optional = list[str]()
-        if self._attributes is None:
+        if self.attributes is None:
             return _ANY, optional
-        known: Mapping[str, Attribute] | None = self._attributes
-        found, owner, walked = _ANY, self._event, ""
+        known: Mapping[str, Attribute] | None = self.attributes
+        found, owner, walked = _ANY, self.event, ""
         for marked in path.split("."):
             part = marked.removesuffix(LIST_MARK)
             if known is None and found.type in (dict, object):
@@ -118,7 +118,7 @@ class KnownAttributes:
                 raise InvalidArgumentError(argument, name, f"attributes of {owner!r}: {', '.join(known) or 'none'}")
             found, owner = known[part], part
             walked = f"{walked}.{marked}" if walked else marked
-            if not found.required and path not in self._always:
+            if not found.required and path not in self.always:
                 optional.append(walked)
             if part != marked:
                 if found.type not in (list, object):

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from dynamodb_counters._declarations.aggregates import PARTITION_MARK, Aggregate
 from dynamodb_counters._declarations.checks import require_name
 from dynamodb_counters._declarations.composites import Composite
+from dynamodb_counters._declarations.default_keys import named_key
 from dynamodb_counters._declarations.generations import generation_number
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.thresholds import Threshold, armed
@@ -23,10 +24,7 @@ _RESERVED: Final = tuple(
         f"{schema.QUARANTINE_PREFIX}{{number}}",
         f"{schema.CHECKPOINT_PREFIX}{{number}}",
         f"{schema.CROSSING_PREFIX}{{name}}#{{number}}",
-        *(
-            schema.LEASES_PREFIX + "#".join(["{name}", "{a}", "{b}", "{c}"][: 1 + n])
-            for n in range(1 + schema.MAX_LEASE_FIELDS)
-        ),
+        *(schema.LEASES_PREFIX + named_key("{name}", "abc"[:count]) for count in range(1 + schema.MAX_LEASE_FIELDS)),
     )
 )
 

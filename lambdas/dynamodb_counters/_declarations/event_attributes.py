@@ -9,10 +9,9 @@ from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from dynamodb_counters._declarations.attribute_types import described, fields_of
-from dynamodb_counters._declarations.checks import require_bool, require_choice, require_count
+from dynamodb_counters._declarations.checks import require_attribute, require_bool, require_choice, require_count
 from dynamodb_counters._declarations.frozen import Frozen
 from dynamodb_counters._items.decimals import Number, require_storable
-from dynamodb_counters._items.table_schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
 Format: TypeAlias = Literal["date", "date-time", "email", "ipv4", "ipv6", "uri", "uuid"]
@@ -151,8 +150,7 @@ def attributes_of(declared: AttributeTypes) -> Frozen[str, Attribute]:
             raise InvalidArgumentError("attributes", declared, allowed)
         found = {name: Attribute(**each) for name, each in fields.items()}
     for name in found:
-        if not isinstance(name, str) or not name or is_reserved(name):
-            raise InvalidArgumentError("attributes", name, "names that are not reserved (pk, sk, ttl, _…)")
+        require_attribute("attributes", name)
     return Frozen({name: as_attribute(each) for name, each in found.items()})
 
 

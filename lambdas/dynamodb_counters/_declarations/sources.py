@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from dynamodb_counters._declarations.attribute_checks import KnownAttributes
 from dynamodb_counters._declarations.checks import (
+    require_attribute,
     require_bool,
     require_duration,
     require_key,
@@ -23,7 +24,7 @@ from dynamodb_counters._declarations.packed import Packed
 from dynamodb_counters._declarations.table_keys import OURS, TableKeys
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
-from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, TYPE, is_reserved
+from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, TYPE
 from dynamodb_counters.errors import InvalidArgumentError
 
 
@@ -89,8 +90,8 @@ class Event:
         require_key("pk", self.pk, plain=True)
         require_key("sk", self.sk, plain=True)
         require_duration("retention", self.retention)
-        if self.version is not None and (not isinstance(self.version, str) or is_reserved(self.version)):
-            raise InvalidArgumentError("version", self.version, "an attribute that is not reserved, or None")
+        if self.version is not None:
+            require_attribute("version", self.version)
         require_bool("append_only", self.append_only)
         if self.append_only and self.version is not None:
             raise InvalidArgumentError("version", self.version, "None for an event that is append_only")
@@ -118,9 +119,8 @@ class Event:
         >>> Event("view", key=("url", "time")).json_schema["required"]
         ['url', 'time']
         """
-        if self._declared_attributes is not None:
-            return json_schema(self._declared_attributes)
-        return {"type": "object", "required": list(self.fields), "properties": {name: {} for name in self.fields}}
+        known = self._declared_attributes
+        return json_schema(dict.fromkeys(self.fields, Attribute(object)) if known is None else known)
 
     @property
     def _known(self) -> KnownAttributes:

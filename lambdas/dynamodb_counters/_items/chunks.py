@@ -91,11 +91,7 @@ def chunk_key(event_name: str, part: str, start: int, number: int, path: str = "
 
 
 def chunk_bucket(sk: str) -> str:
-    """When the bucket of a chunk begins.
-
-    >>> chunk_bucket('2015-05-17T10:00:00Z~01#000012')
-    '2015-05-17T10:00:00Z'
-    """
+    """When the bucket of a chunk begins."""
     return sk.partition("#")[0].partition(_SPLIT)[0]
 
 

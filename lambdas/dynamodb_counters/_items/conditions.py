@@ -169,18 +169,16 @@ def compile_condition(condition: Condition, *, literal: bool = False) -> Predica
     name, attribute = condition.operator, condition.attribute
     if name in ("and", "or"):
         parts = [compile_condition(part, literal=literal) for part in condition.operands]
-        every = name == "and"
-        return lambda image: all(p(image) for p in parts) if every else any(p(image) for p in parts)
+        combine = all if name == "and" else any
+        return lambda image: combine(part(image) for part in parts)
     if name == "not":
         part = compile_condition(condition.operands[0], literal=literal)
         return lambda image: not part(image)
-    if attribute is None:
+    if attribute is None or name not in ("exists", *_COMPARISONS):
         raise InvalidArgumentError("operator", name, "a known operator with its attribute")
     find = reader(attribute, literal=literal)
     if name == "exists":
         return lambda image: not is_absent(find(image))
-    if name not in _COMPARISONS:
-        raise InvalidArgumentError("operator", name, "a known operator")
     return _comparison(find, name, condition.operands[0])
 
 

@@ -18,11 +18,7 @@ _CONTAINER_BYTES: Final = 3
 
 
 def write_units(size: float) -> float:
-    """Write units of an item of that many bytes.
-
-    >>> write_units(1024), write_units(1025)
-    (1.0, 2.0)
-    """
+    """Write units of an item of that many bytes."""
     return float(max(1, math.ceil(size / WRITE_UNIT_BYTES)))
 
 
@@ -32,11 +28,7 @@ def read_units(items: Iterable[Mapping[str, Mapping[str, Any]]], *, consistent: 
 
 
 def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
-    """Bytes of names and values.
-
-    >>> item_bytes({"pk": {"S": "URL#é"}, "views": {"N": "1234"}})
-    16
-    """
+    """Bytes of names and values."""
     return sum(len(name.encode()) + _value_bytes(value) for name, value in item.items())
 
 

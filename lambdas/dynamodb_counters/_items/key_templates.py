@@ -104,11 +104,7 @@ class KeyTemplate:
         return self.prefix + "".join(escape(texts[name]) + literal for name, literal in known)
 
     def overlaps(self, other: KeyTemplate) -> bool:
-        """Whether some values could render the same key from both templates.
-
-        >>> KeyTemplate("A#{x}", 1024).overlaps(KeyTemplate("A#TOTAL", 1024))
-        True
-        """
+        """Whether some values could render the same key from both templates."""
         ours, theirs = self._segments, other._segments
         return len(ours) == len(theirs) and all(map(_segments_overlap, ours, theirs))
 

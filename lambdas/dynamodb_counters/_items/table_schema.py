@@ -135,9 +135,5 @@ SEQUENCE_DIGITS: Final = 40
 
 
 def is_reserved(attribute: str) -> bool:
-    """Whether an attribute name belongs to the table itself.
-
-    >>> is_reserved("ttl"), is_reserved("_w42"), is_reserved("url")
-    (True, True, False)
-    """
+    """Whether an attribute name belongs to the table itself."""
     return attribute in (PK, SK, TTL) or attribute.startswith(RESERVED_PREFIX)

@@ -176,7 +176,7 @@ WRONG_DECLARATIONS: dict[str, tuple[Callable[[], object], str]] = {
     "an unknown type": (lambda: Attribute(complex), "type=<class 'complex'>: expected str, int"),
     "a type of two kinds": (lambda: Attribute(int | str), "type=int | str: expected str, int"),
     "no mapping": (lambda: Event("e", pk="E", sk="E", attributes=_any(["id"])), "attributes=['id']: expected a mapping"),
-    "a reserved name": (lambda: Event("e", pk="E", sk="E", attributes={"ttl": int}), "attributes='ttl': expected names that are not reserved"),
+    "a reserved name": (lambda: Event("e", pk="E", sk="E", attributes={"ttl": int}), "attributes='ttl': expected an attribute name that is not reserved"),
     "a limit of text": (lambda: Attribute(str, minimum=1), "minimum=1: expected None for str, not int or Decimal"),
     "a choice of another type": (lambda: Attribute(str, one_of=["a", 1]), "one_of=1: expected values of the type str"),
     "a text as choices": (lambda: Attribute(str, one_of="ab"), "one_of='ab': expected a sequence of values"),
