@@ -27,15 +27,21 @@ _SHARED: Final = ("where", "on_expiry", "max_groups", "on_change", "retention")
 """Arguments of a composite that are those of its parts, as far as it has them."""
 
 
+@dataclass(frozen=True, slots=True)
 class Composite:
     """A declaration that is made of aggregates, or of one that users do not see."""
 
-    __slots__ = ()
-    name: Any
-    source: Any
-    pages: Any
-    _counted: Any
-    """The aggregate of a declaration that is made of one."""
+    name: str
+    source: Event | Items | Aggregate
+    _: KW_ONLY
+    where: Condition | None = None
+    on_expiry: OnExpiry = "keep"
+    on_change: OnChange = "backfill"
+
+    @property
+    def _counted(self) -> Aggregate:
+        """The aggregate of a declaration that is made of one."""
+        raise NotImplementedError
 
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
@@ -47,22 +53,14 @@ class Composite:
         shared = {each: getattr(self, each) for each in _SHARED if hasattr(self, each)}
         return Aggregate(name, self.source, **shared, **more)
 
-    def _paged(self, sk: str) -> bool:
-        """Whether groups by a sort key are in pages: not if there is one group."""
-        return self.pages and bool(key_template(sk, MAX_SK_BYTES, "sk").fields)
-
 
 @dataclass(frozen=True, slots=True)
 class Grouped(Composite):
     """A composite by fields of its source's items, which may have a unit of time."""
 
-    name: str
     source: Event | Items
     _: KW_ONLY
     by: Fields = ()
-    where: Condition | None = None
-    on_expiry: OnExpiry = "keep"
-    on_change: OnChange = "backfill"
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -117,17 +115,12 @@ class Distinct(Composite):
     >>> daily = Distinct("daily", view, by=("url", "time:day"), member="clientId", retention=timedelta(days=31))
     """
 
-    name: str
-    source: Event | Items | Aggregate
     _: KW_ONLY
     by: InitVar[Fields | None] = None
     pk: str = ""
     sk: str = ""
     member: str
-    where: Condition | None = None
-    on_expiry: OnExpiry = "keep"
     max_groups: int = MAX_GROUPS
-    on_change: OnChange = "backfill"
     # Few have them, so the repr shows them only where they are set.
     retention: timedelta | None = field(default=None, repr=False)
     pages: bool = field(default=False, repr=False)
@@ -159,7 +152,7 @@ class Distinct(Composite):
     @property
     def total(self) -> Aggregate:
         """The aggregate that counts members, in the measure ``distinct``."""
-        pk, sk, pages = self.pk, self.sk, self._paged(self.sk)
+        pk, sk, pages = self.pk, self.sk, _paged(self.pages, self.sk)
         where, on_change = Attr("items").ge(1), self.on_change
         return Aggregate(
             self.name, self._members, pk=pk, sk=sk, distinct=Count(), where=where, on_change=on_change, pages=pages
@@ -200,16 +193,11 @@ class Hierarchy(Composite):
     ('region', 'desk')
     """
 
-    name: str
-    source: Event | Items | Aggregate
     _: KW_ONLY
     pk: str = ""
     levels: Mapping[str, str] | tuple[str, ...] = ()
     measures: Mapping[str, Measure]
-    where: Condition | None = None
-    on_expiry: OnExpiry = "keep"
     max_groups: int = MAX_GROUPS
-    on_change: OnChange = "backfill"
     pages: bool = False
 
     def __init__(
@@ -276,9 +264,14 @@ class Hierarchy(Composite):
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
         return tuple(
-            self._part(f"{self.name}-{level}", pk=self.pk, sk=sk, measures=self.measures, pages=self._paged(sk))
+            self._part(f"{self.name}-{level}", pk=self.pk, sk=sk, measures=self.measures, pages=_paged(self.pages, sk))
             for level, sk in self._templates.items()
         )
+
+
+def _paged(pages: bool, sk: str) -> bool:
+    """Whether groups by a sort key are in pages: not if there is one group."""
+    return pages and bool(key_template(sk, MAX_SK_BYTES, "sk").fields)
 
 
 def with_parts(names: Iterable[str], declared: Collection[Aggregate | Window]) -> set[str]:
