@@ -36,15 +36,20 @@ def require_name(name: object, *, generations: bool = False) -> None:
 
 
 def require_key(argument: str, text: object, *, plain: bool = False) -> None:
-    """Refuse a key template that is invalid or has reserved fields; if `plain`, others than an event's key may have."""
+    """Refuse a key template that is invalid, or has a field that `require_field` refuses."""
     if not isinstance(text, str):
         raise InvalidArgumentError(argument, text, "a template such as 'URL#{url}'")
     for name in key_template(text, MAX_SK_BYTES if argument == "sk" else MAX_PK_BYTES, argument).fields:
-        if is_reserved(name):
-            raise InvalidArgumentError(argument, text, f"fields that are not reserved ({name!r} is)")
-        if plain and not is_plain(name):
-            allowed = "fields that are plain attributes, not parts of maps, list members or derived fields"
-            raise InvalidArgumentError(argument, text, allowed)
+        require_field(argument, text, name, plain=plain)
+
+
+def require_field(argument: str, given: str, name: str, *, plain: bool) -> None:
+    """Refuse a reserved field; if `plain`, others than an event's key may have."""
+    if is_reserved(name):
+        raise InvalidArgumentError(argument, given, "fields that are not reserved (pk, sk, ttl, _…)")
+    if plain and not is_plain(name):
+        allowed = "fields that are plain attributes, not parts of maps, list members or derived fields"
+        raise InvalidArgumentError(argument, given, allowed)
 
 
 def require_attribute(argument: str, name: object) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from dynamodb_counters._items.attributes import is_plain
+from dynamodb_counters._declarations.checks import require_field
 from dynamodb_counters._items.key_templates import KeyTemplate, is_field, key_template
-from dynamodb_counters._items.table_schema import MAX_SK_BYTES, is_reserved
+from dynamodb_counters._items.table_schema import MAX_SK_BYTES
 from dynamodb_counters.errors import InvalidArgumentError
 
 Fields: TypeAlias = str | Sequence[str]
@@ -31,11 +31,7 @@ def field_names(argument: str, given: object, *, plain: bool = False) -> tuple[s
     for name in names:
         if not isinstance(name, str) or not is_field(name):
             raise InvalidArgumentError(argument, name, _PLAIN if plain else _ANY)
-        if is_reserved(name):
-            raise InvalidArgumentError(argument, name, "fields that are not reserved (pk, sk, ttl, _…)")
-        if plain and not is_plain(name):
-            allowed = "plain attributes, not parts of maps, list members or derived fields"
-            raise InvalidArgumentError(argument, name, allowed)
+        require_field(argument, name, name, plain=plain)
     return tuple(names)
 
 

@@ -172,12 +172,10 @@ def _schema(attribute: Attribute, *, openapi: bool) -> dict[str, Any]:
         # Binary cannot be sent as JSON; what is read back is base64.
         kind = "string" if attribute.type is bytes else _JSON_TYPES.get(attribute.type)
         schema = {} if kind is None else {"type": kind}
-    given = {name: getattr(attribute, name) for name in _JSON_LIMITS}
-    schema |= {name: _plain(value) for name, value in given.items() if value is not None}
     unit = "Items" if attribute.type is list else "Length"
-    for word, length in (("min", attribute.min_length), ("max", attribute.max_length)):
-        if length is not None:
-            schema[f"{word}{unit}"] = length
+    given = {name: getattr(attribute, name) for name in _JSON_LIMITS}
+    given |= {f"min{unit}": attribute.min_length, f"max{unit}": attribute.max_length}
+    schema |= {name: _plain(value) for name, value in given.items() if value is not None}
     if attribute.one_of:
         schema["enum"] = list(map(_plain, attribute.one_of))
     if attribute.type is list:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, Final, Literal
 
 from dynamodb_counters._declarations.active_members import ActiveMembers
@@ -109,7 +110,7 @@ def armed(declarations: Sequence[Any], thresholds: Sequence[Threshold]) -> tuple
     """The declarations with the thresholds that watch them, which change nothing about what they count."""
     found: dict[str, list[Threshold]] = {}
     names = [threshold.name for threshold in thresholds]
-    for threshold in thresholds:
+    for threshold in sorted(thresholds, key=attrgetter("name")):
         if names.count(threshold.name) > 1:
             raise InvalidArgumentError("name", threshold.name, "one threshold per name")
         target = watched(threshold.aggregate)
@@ -118,18 +119,13 @@ def armed(declarations: Sequence[Any], thresholds: Sequence[Threshold]) -> tuple
             raise InvalidArgumentError("aggregate", target.name, allowed)
         found.setdefault(target.name, []).append(replace(threshold, aggregate=None))
     return tuple(
-        replace(each, _thresholds=tuple(sorted(found[each.name], key=lambda one: one.name)))
-        if each.name in found
-        else each
-        for each in declarations
+        replace(each, _thresholds=tuple(found[each.name])) if each.name in found else each for each in declarations
     )
 
 
 def watched(aggregate: object) -> Aggregate:
     """The aggregate whose groups a threshold watches."""
-    found: Any = aggregate
-    if isinstance(aggregate, Distinct):
-        found = aggregate.total
+    found: Any = aggregate.total if isinstance(aggregate, Distinct) else aggregate
     if type(found) in _REASONS:
         raise InvalidArgumentError("aggregate", found.name, f"an Aggregate or Distinct; {_REASONS[type(found)]}")
     if not isinstance(found, Aggregate) or read_by(found) != "get":

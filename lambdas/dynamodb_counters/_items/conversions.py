@@ -21,13 +21,7 @@ _FLOAT_DIGITS: Final = 15
 
 
 def converted(name: str, value: Any) -> Any:
-    """The value itself, or what stands for it; `name` is the attribute, for errors.
-
-    >>> converted("at", datetime(2026, 11, 20, 10, tzinfo=UTC)), converted("day", date(2026, 11, 20))
-    ('2026-11-20T10:00:00Z', '2026-11-20')
-    >>> converted("price", 9.99), converted("amount", 3.0)
-    (Decimal('9.99'), 3)
-    """
+    """The value itself, or what stands for it; `name` is the attribute, for errors."""
     if isinstance(value, Enum):
         return converted(name, value.value)
     if isinstance(value, datetime):

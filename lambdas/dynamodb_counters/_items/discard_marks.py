@@ -17,7 +17,6 @@ from dynamodb_counters._items.table_schema import ERASED, NOT_IN, TTL
 _ALL: Final = "*"
 _BYTES: Final = 12
 _UNSEEN: Final = frozenset((NOT_IN, ERASED, TTL))
-_NO_MARKS: Final = frozenset[str]()
 _SETS: Final = frozenset(("SS", "NS", "BS"))
 
 
@@ -35,7 +34,7 @@ def is_discarded(name: str, image: Image, marks: Iterable[str]) -> bool:
 
 def stored_marks(*images: Image | None) -> frozenset[str]:
     """The marks on images of an item; an image that is malformed has none."""
-    found = _NO_MARKS
+    found = frozenset[str]()
     for image in images:
         # Every record passes here, and hardly any has marks.
         if isinstance(image, dict) and NOT_IN in image:

@@ -83,7 +83,7 @@ WRONG = [
     Wrong("a key of checkpoints and deployments", _together(_aggregate(pk="CHECKPOINT#{player}")), "pk", "'CHECKPOINT#{player}'", "a key that cannot match the reserved 'CHECKPOINT#{number}'"),
     Wrong("a name of the runtime", _a(name="quarantine"), "name", "'quarantine'", "a letter, then up to 63 letters, digits, '-' or '_'; not 'quarantine'"),
     Wrong("a name as generations have it", _together(_aggregate(name="a~1")), "name", "'a~1'", "a letter, then up to 63 letters, digits, '-' or '_'; not 'quarantine'"),
-    Wrong("a group by a reserved attribute", _a(pk="A#{ttl}"), "pk", "'A#{ttl}'", "fields that are not reserved ('ttl' is)"),
+    Wrong("a group by a reserved attribute", _a(pk="A#{ttl}"), "pk", "'A#{ttl}'", "fields that are not reserved (pk, sk, ttl, _…)"),
     Wrong("a measure of a reserved name", _a(measures={"ttl": Count()}), "measures", "'ttl'", "names of letters, digits, '-' and '_' that are not reserved"),
     Wrong("a sum of bookkeeping", lambda: Sum("_w:123"), "attribute", "'_w:123'", "an attribute name that is not reserved (pk, sk, ttl, _…)"),
     Wrong("a filter on bookkeeping", _a(where=Attr("_type").eq("path")), "where", "'_type'", "attribute names that do not start with '_'"),
