@@ -29,11 +29,7 @@ def bookkeeping_item(key: Mapping[str, Any], values: Mapping[str, Any], expires:
 
 
 def typed_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes that hold texts, numbers, truth values and binaries.
-
-    >>> typed_values({"shard": "a", "moved": True, "since": 5})
-    {'shard': {'S': 'a'}, 'moved': {'BOOL': True}, 'since': {'N': '5'}}
-    """
+    """Attributes that hold texts, numbers, truth values and binaries."""
     kinds = {name: _KINDS[type(value).__name__][0] for name, value in values.items()}
     return {name: {kind: str(values[name]) if kind == "N" else values[name]} for name, kind in kinds.items()}
 

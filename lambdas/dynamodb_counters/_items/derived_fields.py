@@ -66,11 +66,7 @@ def tier_of(field: str) -> Tier | None:
 
 
 def expected_text(field: str, text: str) -> str | None:
-    """The texts that a derived field can be, in words, if this is none of them; else None, as for other fields.
-
-    >>> expected_text("at:day", "2026-11-20"), expected_text("ms:5,50", "7")
-    (None, "one of '..05', '05..50', '50..'")
-    """
+    """The texts that a derived field can be, in words, if this is none of them; else None, as for other fields."""
     _, derived, default = parts_of(field)
     found = derivation(derived)
     if found is None or text == default or found.makes(text):

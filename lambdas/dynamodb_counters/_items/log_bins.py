@@ -68,9 +68,5 @@ def log_bins(error: Decimal) -> LogBins:
 
 
 def is_bin(name: str) -> bool:
-    """Whether a bin may have this name.
-
-    >>> is_bin("277"), is_bin("n-3"), is_bin("0277")
-    (True, True, False)
-    """
+    """Whether a bin may have this name."""
     return _NAME.fullmatch(name) is not None

@@ -62,11 +62,7 @@ class CostEstimate:
 
 
 def estimate_cost(tiers: tuple[Tier, ...], longest: float) -> CostEstimate:
-    """The cost of windows of up to `longest` seconds whose groups one stream shard at a time feeds.
-
-    >>> estimate_cost(choose_tiers(60, 86_400), 86_400)
-    CostEstimate(tiers=('hour',), updates=1, write_units=1, queries=1, items_read=25, read_units=2.0)
-    """
+    """The cost of windows of up to `longest` seconds whose groups one stream shard at a time feeds."""
     reads = _worst_queries(tiers, longest, 2)
     return CostEstimate(
         tuple(tier.name for tier in tiers),
@@ -80,13 +76,8 @@ def estimate_cost(tiers: tuple[Tier, ...], longest: float) -> CostEstimate:
 
 @lru_cache(maxsize=256)
 def choose_tiers(precision: float, longest: float) -> tuple[Tier, ...]:
-    """The tiers of a window, finest first: no Query over too many buckets, then fewest writes, then fewest read units.
-
-    Writes count before reads: one costs five times a read, and every event makes one. Both arguments are seconds.
-
-    >>> [tier.name for tier in choose_tiers(60, 30 * 86_400)]
-    ['hour', 'day']
-    """
+    """The tiers of a window, finest first: no Query over too many buckets, then fewest writes, then fewest read units."""
+    # Writes count before reads: one costs five times a read, and every event makes one. Both arguments are seconds.
     finest, *coarser = (tier for tier in TIERS if tier.slot_seconds >= precision)
     return min(
         ((finest, *more) for number in range(len(coarser) + 1) for more in combinations(coarser, number)),
