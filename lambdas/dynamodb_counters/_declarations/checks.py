@@ -120,11 +120,8 @@ def member_list(fields: Iterable[str], measured: Iterable[str]) -> str | None:
         return None
     for argument, each in paths.items():
         for path in each:
-            if (
-                path.endswith(LIST_MARK)
-                or LIST_MARK in (of_member(path) or "")
-                or path.partition(_INTO)[0] not in (path, lists[0])
-            ):
+            head, _, member = path.partition(_INTO)
+            if path.endswith(LIST_MARK) or LIST_MARK in member or head not in (path, lists[0]):
                 raise InvalidArgumentError(argument, path, f"no other list next to the members of {lists[0]!r}")
     return lists[0]
 

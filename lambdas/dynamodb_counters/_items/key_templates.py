@@ -51,7 +51,7 @@ class KeyTemplate:
         self._literals, self.fields = _split(argument, text)
         if len(text.encode()) > max_bytes - len(HASH_MARKER) - _HASH_CHARACTERS:
             raise InvalidArgumentError(argument, text, f"well under {max_bytes} bytes")
-        self.text, self.max_bytes = text, max_bytes
+        self.text, self.max_bytes, self.prefix = text, max_bytes, self._literals[0]
         self._format = "%s".join(self._literals)  # No literal holds a "%".
         self._pattern = re.compile("([^#]*)".join(map(re.escape, self._literals)), re.DOTALL)
         # Values hold no "#", so keys are equal only segment by segment; \0 stands for a value.
@@ -68,7 +68,7 @@ class KeyTemplate:
     def render_texts(self, texts: list[str]) -> str:
         """The key of unescaped texts, one per field in the order of `fields`."""
         if not texts:
-            return self._literals[0]
+            return self.prefix
         if UNSAFE.search("".join(texts)) or "" in texts:
             texts = [escape(text) for text in texts]
         return _shorten(self._format % tuple(texts), self.max_bytes)
@@ -93,10 +93,6 @@ class KeyTemplate:
         """
         found = self._pattern.fullmatch(key)
         return None if found is None else dict(zip(self.fields, found.groups(), strict=True))
-
-    @property
-    def prefix(self) -> str:
-        return self._literals[0]
 
     def begin(self, texts: Mapping[str, str]) -> str:
         """How keys begin whose first fields have these texts."""

@@ -76,7 +76,7 @@ def estimate_cost(tiers: tuple[Tier, ...], longest: float) -> CostEstimate:
 
 @lru_cache(maxsize=256)
 def choose_tiers(precision: float, longest: float) -> tuple[Tier, ...]:
-    """The tiers of a window, finest first: no Query over too many buckets, then fewest writes, then fewest read units."""
+    """The tiers of a window, finest first: no Query over too many buckets, then fewest writes, then read units."""
     # Writes count before reads: one costs five times a read, and every event makes one. Both arguments are seconds.
     finest, *coarser = (tier for tier in TIERS if tier.slot_seconds >= precision)
     return min(
