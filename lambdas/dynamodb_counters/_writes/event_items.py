@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal, DecimalException
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Set as AbstractSet
+from decimal import Decimal
+from typing import Any, Final
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.attribute_values import require_attributes
@@ -14,10 +14,6 @@ from dynamodb_counters._items.decimals import require_storable
 from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS, PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from boto3.dynamodb.types import TypeSerializer
-
 
 _MOST_LEVELS: Final = 32
 """https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
@@ -64,14 +60,6 @@ def key_item(event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: _typed(name, values[name]) for name in event.fields}, **key}
 
 
-@cache
-def _serializer() -> TypeSerializer:
-    # Imported here: the aggregator accepts nothing, so its cold start need not wait for boto3.
-    from boto3.dynamodb.types import TypeSerializer  # noqa: PLC0415
-
-    return TypeSerializer()
-
-
 def _typed(name: str, value: Any) -> dict[str, Any]:
     if type(value) is str and type(name) is str and value.isascii() and name.isascii() and len(name) <= _NAME_BYTES:
         return {"S": value}  # Nearly every attribute is one.
@@ -80,7 +68,7 @@ def _typed(name: str, value: Any) -> dict[str, Any]:
 
 
 def _typed_value(name: str, value: Any, levels: int) -> dict[str, Any]:  # noqa: PLR0911
-    """Values that JSON holds; boto3's serializer takes several times as long, so it gets only what is left."""
+    """Values that JSON holds, by their exact types, which is fast; what is left takes longer."""
     if not levels:
         raise InvalidArgumentError(name, type(value), f"a value of at most {_MOST_LEVELS} nested levels")
     kind = type(value)
@@ -110,40 +98,32 @@ def _is_plain(value: Decimal) -> bool:
 
 
 def _converted(name: str, value: Any, levels: int) -> dict[str, Any]:
-    if (plain := converted(name, value)) is not value:
+    plain = converted(name, value)
+    if isinstance(value, list | tuple | Mapping):
+        plain = dict(value) if isinstance(value, Mapping) else list(value)
+    if plain is not value:
         return _typed_value(name, plain, levels)
-    if isinstance(value, list | tuple):
-        return _typed_value(name, list(value), levels)
-    if isinstance(value, Mapping):
-        return _typed_value(name, dict(value), levels)
-    if isinstance(value, set | frozenset):
-        members = [(member, converted(name, member)) for member in value]
-        value = {plain for _, plain in members} if any(plain is not member for member, plain in members) else value
-    return _serialized(name, value)
-
-
-def _serialized(name: str, value: Any) -> dict[str, Any]:
-    _require_storable(name, value)
-    try:
-        return dict(_serializer().serialize(value))
-    except DecimalException:
-        raise InvalidArgumentError(name, value, f"a number of at most {MAX_NUMBER_DIGITS} digits") from None
-    except Exception as error:  # noqa: BLE001
-        # The serializer raises errors of many kinds: its own, the decimal module's, Unicode errors.
-        raise InvalidArgumentError(name, value, f"a value DynamoDB can store ({error!s:.200})") from None
-
-
-def _require_storable(name: str, value: Any) -> None:
-    """Refuse what the serializer takes and DynamoDB does not: for a value in a chunk, nothing else would."""
+    if isinstance(value, int | Decimal):
+        return {"N": str(Decimal(require_storable(name, value)))}
     if isinstance(value, str):
         _require_unicode(name, value)
-    elif isinstance(value, Decimal):
-        require_storable(name, value)
-    elif isinstance(value, set | frozenset):
-        if not value:
-            raise InvalidArgumentError(name, value, "a set that is not empty")
-        for member in value:
-            _require_storable(name, member)
+        return {"S": value}
+    if isinstance(value, AbstractSet):
+        return _typed_set(name, value, levels)
+    # boto3 reads binaries as objects with a `value`.
+    binary = getattr(value, "value", value)
+    if isinstance(binary, bytes | bytearray):
+        return {"B": bytes(binary)}
+    raise InvalidArgumentError(name, value, "a value DynamoDB can store")
+
+
+def _typed_set(name: str, value: AbstractSet[Any], levels: int) -> dict[str, Any]:
+    # Different values may stand for the same one, which a set holds once.
+    members = [_typed_value(name, one, levels) for one in dict.fromkeys(converted(name, each) for each in value)]
+    for kind in ("S", "N", "B"):
+        if members and all(kind in member for member in members):
+            return {f"{kind}S": [member[kind] for member in members]}
+    raise InvalidArgumentError(name, value, "a set of strings, numbers or binaries that is not empty")
 
 
 def _require_name(argument: str, name: Any) -> None:

@@ -32,24 +32,22 @@ _VALUES = st.recursive(
 )
 
 
+class _Serializer(TypeSerializer):
+    """The serializer takes numbers that DynamoDB does not, and refuses zeros beyond 38 digits, which DynamoDB trims."""
+
+    def _serialize_n(self, value: Any) -> str:
+        return str(Decimal(require_storable("a", value)))
+
+
 @given(_VALUES)
 def test_values_are_typed_as_by_the_serializer(value: Any) -> None:
     try:
-        expected = TypeSerializer().serialize(value)
-        _require_in_range(value)
+        expected = _Serializer().serialize(value)
     except Exception:  # noqa: BLE001
         with pytest.raises(InvalidArgumentError):
             typed_item(None, {"a": value})
     else:
         assert typed_item(None, {"a": value}) == {"a": expected}
-
-
-def _require_in_range(value: Any) -> None:
-    """The serializer takes numbers that DynamoDB does not."""
-    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list | set) else ():
-        _require_in_range(part)
-    if isinstance(value, Decimal):
-        require_storable("a", value)
 
 
 @pytest.mark.parametrize("wrap", [lambda value: [value], lambda value: {"a": value}, lambda value: (value,)])
