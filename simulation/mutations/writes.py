@@ -70,8 +70,8 @@ WRITES: Final = r"""
 + is_mine = log.look(consistent=True) is not None
 ? test_packed.py::test_rows_that_others_have_put_meanwhile_are_decided_again
 * the retraction of what is not known is answered from the cache
-- return [Row("0" if entry.retracts else "+", entry.values)], False
-+ return [] if entry.retracts else [Row("+", entry.values)], False
+- return [Row("0" if entry.retracts else "+", entry.values)]
++ return [] if entry.retracts else [Row("+", entry.values)]
 ? test_packed.py::test_a_retraction_by_a_process_with_an_old_cache_finds_the_event
 * the caller says what is taken back
 - before.rows[-1].values if before is not None else log.values(digest)

@@ -54,7 +54,6 @@ class _Write:
 
     entry: Entry
     rows: list[Row]
-    was_live: bool = False
     repetitions: list[Entry] = field(default_factory=list)
 
     @property
@@ -66,7 +65,7 @@ class _Write:
         for entry in self.repetitions:
             is_accepted_again = not entry.retracts and last.sign == "+"
             entry.outcome = repetition(event, entry.values, last.values) if is_accepted_again else DUPLICATE
-        self.entry.outcome, self.entry.was_live = ACCEPTED, self.was_live
+        self.entry.outcome, self.entry.was_live = ACCEPTED, self.rows[0].sign == "-"
 
 
 def write_entries(
@@ -174,8 +173,18 @@ class _Writing:
         (count, blob), number = self._next, log.next
         done = self._writes[:count]
         most = _MAX_EVENT_BYTES if [row.sign for row in done[0].rows] == ["+"] else MAX_ITEM_BYTES
-        if item_bytes(log.item(blob)) > most or number % (MAX_NUMBER + 1) == MAX_NUMBER:
-            self._refuse(done[0], number)
+        refusal = None
+        if number % (MAX_NUMBER + 1) == MAX_NUMBER:
+            refusal = Outcome(OutcomeStatus.FAILED, f"its bucket has {MAX_NUMBER:,} chunks already")
+        elif item_bytes(log.item(blob)) > most:
+            allowed = f"{_MAX_EVENT_BYTES // 1024} KB"
+            refusal = Outcome(OutcomeStatus.REJECTED, f"expected an event of at most {allowed}, compressed")
+        if refusal is not None:
+            for entry in done[0].entries:
+                entry.outcome = refusal
+            # Later writes may build on it.
+            self._writes.remove(done[0])
+            self._decide_anew()
             return True
         if log.put(blob):
             log.append([(write.entry.digest, row) for write in done for row in write.rows])
@@ -194,17 +203,6 @@ class _Writing:
         self._writes = self._writes[len(done) :]
         self._next = None
 
-    def _refuse(self, write: _Write, number: int) -> None:
-        outcome = Outcome(OutcomeStatus.FAILED, f"its bucket has {MAX_NUMBER:,} chunks already")
-        if number % (MAX_NUMBER + 1) != MAX_NUMBER:
-            most = f"{_MAX_EVENT_BYTES // 1024} KB"
-            outcome = Outcome(OutcomeStatus.REJECTED, f"expected an event of at most {most}, compressed")
-        for entry in write.entries:
-            entry.outcome = outcome
-        # Later writes may build on it.
-        self._writes.remove(write)
-        self._decide_anew()
-
     def _decide_anew(self) -> None:
         self._undecided = [entry for write in self._writes for entry in write.entries]
         self._writes, self._next = [], None
@@ -216,11 +214,11 @@ class _Writing:
         for entry in self._undecided:
             before = staged.get(entry.digest)
             try:
-                rows, was_live = self._rows(entry, before)
+                rows = self._rows(entry, before)
             except EventErasedError:
-                rows, was_live = [], False
+                rows = []
             if rows:
-                staged[entry.digest] = write = _Write(entry, rows, was_live)
+                staged[entry.digest] = write = _Write(entry, rows)
                 writes.append(write)
             elif before is not None:
                 before.repetitions.append(entry)
@@ -228,29 +226,29 @@ class _Writing:
                 entry.outcome = DUPLICATE
         self._writes, self._undecided = writes, []
 
-    def _rows(self, entry: Entry, before: _Write | None) -> tuple[list[Row], bool]:
-        """Rows to write for an entry, and whether the event was there; without rows it is a repetition."""
+    def _rows(self, entry: Entry, before: _Write | None) -> list[Row]:
+        """Rows to write for an entry, the first of which takes back what is there; without rows it is a repetition."""
         log, digest = self._log, entry.digest
         place = log.places.get(digest)
         if before is None and place is None:
-            return [Row("0" if entry.retracts else "+", entry.values)], False
+            return [Row("0" if entry.retracts else "+", entry.values)]
         is_live = before.rows[-1].sign == "+" if before is not None else place != GONE
         if not is_live:
-            return [], False
+            return []
 
         def held() -> Image:
             return before.rows[-1].values if before is not None else log.values(digest)
 
         if entry.retracts:
-            return [Row("-", held())], True
+            return [Row("-", held())]
         version = log.event.version
         if version is None:
-            return [], True
+            return []
         # An event that was accepted before versions were declared has none, and stands.
         known = before.rows[-1].values.get(version) if before is not None else log.versions.get(digest)
         if known is None or not is_newer(entry.values[version], known):
-            return [], True
-        return [Row("-", held()), Row("+", entry.values)], True
+            return []
+        return [Row("-", held()), Row("+", entry.values)]
 
     def _fitted(self) -> tuple[int, bytes]:
         """How many writes fit the next chunk, found by trying, and the chunk; one always does."""
