@@ -64,10 +64,7 @@ def _ranks(groups: int) -> list[tuple[float, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """The batches of one shard: events in each, seconds from one to the next, how many in the shard's life.
-
-    A backlog's follow each other at once: 0 seconds.
-    """
+    """The batches of one shard: events in each, seconds from one to the next (0 in a backlog), how many in its life."""
 
     events: float
     seconds: float = 0.0

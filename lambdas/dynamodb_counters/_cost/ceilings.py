@@ -50,10 +50,7 @@ class Ceiling:
 
 
 def ceiling(used: Callable[[float], Mapping[Limit, float]]) -> Ceiling | None:
-    """The highest rate at which no limit is exceeded; None if there is none.
-
-    `used` has the share of each limit that so many events per second take.
-    """
+    """The highest rate at which the share `used` of each limit is at most 1; None if there is none."""
 
     def worst(rate: float) -> tuple[float, Limit]:
         return max(((share, limit) for limit, share in used(rate).items()), key=lambda pair: pair[0])

@@ -23,10 +23,8 @@ class Invocations(NamedTuple):
         return sum(self)
 
     def looks(self, shards: int) -> float:
-        """Looks at a shard's checkpoint and at the deployments: a process relies on them for a while.
-
-        An echo that comes to the batch's own shard finds what that batch has read.
-        """
+        """Looks at a shard's checkpoint and at the deployments: a process relies on them for a while."""
+        # An echo that comes to the batch's own shard finds what that batch has read.
         each = (self.events + self.echoes - self.events / shards) / shards
         return shards * each / (1 + each * FRESH)
 

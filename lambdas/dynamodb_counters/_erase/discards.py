@@ -40,10 +40,7 @@ class Discards:
         self._done: set[tuple[str, str]] = set()
 
     def discard(self, entry: Quarantined) -> bool:
-        """Discard an entry; False if it, or its item, has changed meanwhile.
-
-        It stays: a record that comes again finds it. `InvalidArgumentError` says what to do instead.
-        """
+        """Discard an entry, which stays for a record that comes again; False if it or its item has changed."""
         if entry.key in self._done:
             return True
         if "numbers" in entry.content:

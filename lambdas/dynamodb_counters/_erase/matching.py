@@ -69,10 +69,6 @@ class Wanted:
         return any(re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text) for value in self.texts.values())
 
 
-def type_of(image: Mapping[str, Any]) -> str:
-    return str(image.get(TYPE, {}).get("S", ""))
-
-
 def reduced(record: Record, wanted: Wanted) -> tuple[int, Record | None]:
     """How many of the events a record holds, and the record without them; None if nothing is left."""
     change = record["dynamodb"]
@@ -96,9 +92,10 @@ def reduced(record: Record, wanted: Wanted) -> tuple[int, Record | None]:
 def _reduced_image(image: Mapping[str, Any], wanted: Wanted) -> tuple[int, Mapping[str, Any] | None]:
     if wanted.is_event(image):
         return 1, None
-    if type_of(image) == wanted.chunk_type and CHUNK in image:
+    kind = image.get(TYPE, {}).get("S")
+    if kind == wanted.chunk_type and CHUNK in image:
         return _reduced_chunk(image, wanted)
-    if type_of(image) == QUARANTINE and RECORD in image:
+    if kind == QUARANTINE and RECORD in image:
         # An entry that could not be read when it was redriven is kept in an entry of its own.
         found, left = reduced(unpack(image[RECORD]), wanted)
         return found, None if left is None else {**image, RECORD: pack(left)}

@@ -42,10 +42,7 @@ class EventItems:
         self._table.client.delete_item(TableName=self._table.name, Key={PK: item[PK], SK: item[SK]})
 
     def _expire(self, item: Mapping[str, Any]) -> None:
-        """Mark an event and let its time run out, then delete it: its counts stay, and move into the tally.
-
-        A newer version that comes in between has its own time, which runs out likewise.
-        """
+        """Mark an event and let its time run out, then delete it: its counts stay, and move into the tally."""
         over = {"N": str(int(self._table.clock() - _LONG_OVER))}
         request: Any = {
             "Key": {PK: item[PK], SK: item[SK]},
@@ -56,6 +53,7 @@ class EventItems:
         for _ in self._table.tries():
             if not self._table.write("update_item", **request, **marks, ConditionExpression=f"attribute_exists({PK})"):
                 return
+            # A newer version may come in between, whose own time runs out likewise.
             if self._table.write("delete_item", **request, ConditionExpression="#ttl = :over AND #erased = :erased"):
                 return
         raise CountersError("an event that is to be erased changes all the time")

@@ -50,12 +50,10 @@ class QuarantineCopies:
         return dropped
 
     def sweep(self, *, writes: bool, drops: bool = False) -> tuple[int, int, int]:
-        """Take out the events, but of entries that wait; if those are dropped, they wait for other people's alone.
-
-        Return how many events its entries hold, how many of these wait to be counted, and how many stay for that.
-        """
+        """Take out the events; return how many there were, how many of them wait to be counted, how many stay."""
         events = waiting = staying = 0
         for item, found, left in self._found():
+            # Dropped entries wait on only for events of others.
             is_left = self._waits(item) and not (drops and left is not None)
             events += found
             waiting += found * (_state(item) == WAITING)

@@ -39,10 +39,7 @@ def accept_many(
     refusal: Callable[[Mapping[str, Any]], str | None] | None = None,
     conflicts: Conflicts = "free",
 ) -> list[Outcome]:
-    """Outcomes in the order of the events; a repetition within the call is a duplicate of its first occurrence.
-
-    `refusal` says why the event of a typed item is to be rejected, or None.
-    """
+    """Outcomes in the order of the events; `refusal` has the reason to reject a typed item, or None."""
     require_declaration(event, Event)
     require_choice("conflicts", conflicts, get_args(Conflicts))
     if isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable):
@@ -52,14 +49,12 @@ def accept_many(
     for index, values in enumerate(events):
         try:
             item = typed_item(event, values)
-            reason = None if refusal is None else refusal(item)
+            if refusal is None or (reason := refusal(item)) is None:
+                items[index] = item
+            else:
+                outcomes[index] = Outcome(OutcomeStatus.REJECTED, reason)
         except InvalidArgumentError as error:
             outcomes[index] = rejected(error)
-            continue
-        if reason is None:
-            items[index] = item
-        else:
-            outcomes[index] = Outcome(OutcomeStatus.REJECTED, reason)
     if event.packed is not None and items:
         packed, plain = accept_packed(table, event, items, compares=conflicts == "read")
         outcomes |= packed

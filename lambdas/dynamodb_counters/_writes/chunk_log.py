@@ -9,6 +9,7 @@ digest.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
@@ -118,10 +119,7 @@ class ChunkLog:
         return self._rows + rows >= self.most_events
 
     def look(self, *, consistent: bool) -> dict[int, str]:
-        """Read a page on from the last chunk known; return who wrote which of those found.
-
-        `BucketHoleError` if a chunk is missing before others. Only a strongly consistent read shows that.
-        """
+        """Read a page on from the last chunk known; return who wrote which of those found."""
         found: dict[int, str] = {}
         if self.is_split:
             return found
@@ -130,6 +128,7 @@ class ChunkLog:
         for item in page["Items"]:
             place, expected = self.next, self.key.chunk(self.next)[1]
             if item[SK]["S"] != expected:
+                # Only a strongly consistent read shows that a chunk is missing before others.
                 if consistent:
                     raise BucketHoleError(f"chunk {expected} has expired, but later ones have not")
                 return found | self.look(consistent=True)
@@ -179,12 +178,10 @@ class ChunkLog:
         self.next += 1
 
     def values(self, digest: bytes) -> Image:
-        """The values of an event as the log holds them: those are taken back, never a caller's.
-
-        `EventErasedError` if they are gone. A later chunk says so to all.
-        """
+        """The values of an event as the log holds them: those are taken back, never a caller's."""
         found = self.held(self.places[digest]).get(digest)
         if found is None:
+            # A later chunk says so to all.
             self.places[digest] = GONE
             raise EventErasedError("the event was erased")
         return found
@@ -226,7 +223,7 @@ class ChunkLogs(Remembered):
         super().__init__(table)
         self.most_events_of_a_log = MOST_EVENTS
         self._lock = Lock()
-        self._logs: dict[LogKey, ChunkLog] = {}
+        self._logs = OrderedDict[LogKey, ChunkLog]()
         self._used = set[LogKey]()
         self._sizes: dict[LogKey, int] = {}
         self._total = 0
@@ -245,22 +242,16 @@ class ChunkLogs(Remembered):
     def forget(self) -> None:
         """Drop the logs used longest ago until the rest is small enough, now that those used have grown."""
         with self._lock:
-            for key in self._used:
-                if key in self._logs:
-                    self._resize(key, len(self._logs[key].places) + _EMPTY_LOG)
+            for key in self._used & self._logs.keys():
+                size = len(self._logs[key].places) + _EMPTY_LOG
+                self._total += size - self._sizes.get(key, 0)
+                self._sizes[key] = size
             self._used.clear()
-            for key in list(self._logs) if self._total > self.MOST_EVENTS else ():
-                if self._total <= self.MOST_EVENTS or len(self._logs) == 1:
-                    break
-                del self._logs[key]
-                self._resize(key, 0)
+            while self._total > self.MOST_EVENTS and len(self._logs) > 1:
+                oldest, _ = self._logs.popitem(last=False)
+                self._total -= self._sizes.pop(oldest, 0)
 
     def _remember(self, log: ChunkLog) -> ChunkLog:
         self._logs[log.key] = log
         self._used.add(log.key)
         return log
-
-    def _resize(self, key: LogKey, size: int) -> None:
-        self._total += size - self._sizes.pop(key, 0)
-        if size:
-            self._sizes[key] = size

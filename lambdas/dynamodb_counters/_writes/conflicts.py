@@ -15,11 +15,9 @@ _MOST_NAMES = 10
 
 
 def repetition(event: Event, image: Image, stored: Image) -> Outcome:
-    """Outcome of an event whose key is taken by `stored`: a conflict, unless the payloads are equal.
-
-    An older version of the event is a repetition: it is what came late of a source that corrects itself.
-    """
+    """Outcome of an event whose key is taken by `stored`: a conflict, unless the payloads are equal."""
     version = event.version
+    # An older version is a repetition: it is what came late of a source that corrects itself.
     if version is not None and not (version in stored and is_same(image[version], stored[version])):
         return DUPLICATE
     different = differing(event, image, stored)

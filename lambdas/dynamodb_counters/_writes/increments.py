@@ -126,10 +126,7 @@ def read_place(
 def open_group(
     table: Table, declared: Aggregate, values: Mapping[str, object]
 ) -> tuple[Aggregate, ItemLayout, GroupKey]:
-    """The group to change, of the generation that readers use.
-
-    One whose retention is over is refused: what looks at it has counted it for good.
-    """
+    """The group to change, of the generation that readers use."""
     aggregate = Statuses.of_table(table).counted(declared)
     require_fields(declared.name, [(one, one.fields) for one in (declared, aggregate)], values)
     layout, group = ItemLayout(aggregate), group_key(aggregate, values)
@@ -141,6 +138,7 @@ def open_group(
     except ValueError:
         raise InvalidArgumentError("values", dict(values), "a time as the key has it, such as 2026-11-20") from None
     if not is_open:
+        # All that looks at it has counted it for good.
         raise InvalidArgumentError("values", dict(values), f"a group of {layout.name!r} whose retention is not over")
     watch_for_lost_answers(table)
     return aggregate, layout, group

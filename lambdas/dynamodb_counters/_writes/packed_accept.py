@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -50,10 +49,7 @@ class Placed:
 def accept_packed(
     table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], *, compares: bool = False
 ) -> tuple[dict[int, Outcome], list[int]]:
-    """Accept typed items by their index; return outcomes, and the indexes of those that are to be plain items.
-
-    `compares` finds conflicts with what earlier calls have written too, by reading the chunks that hold it.
-    """
+    """Accept typed items by their index; return outcomes, and the indexes of those that are to be plain items."""
     try:
         placed = _placed(table, event, items, retracts=False)
     except (ClientError, BotoCoreError) as error:
@@ -163,9 +159,8 @@ def _write(table: Table, event: Event, placed: Placed, *, compares: bool = False
 
 def _in_turn(keys: Iterable[LogKey]) -> list[LogKey]:
     """A log of each part and tenant, then another of each: none waits for all the buckets of another one."""
-    begun = Counter[str]()
-    turns: list[tuple[int, LogKey]] = []
+    begun, turns = Counter[str](), dict[LogKey, int]()
     for key in keys:
-        turns.append((begun[key.part], key))
+        turns[key] = begun[key.part]
         begun[key.part] += 1
-    return [key for _, key in sorted(turns, key=itemgetter(0))]
+    return sorted(turns, key=turns.__getitem__)

@@ -50,20 +50,23 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
     folded = fold(Plan(declared), changes_of([inserted(item, table.clock())]))
     if folded.unfoldable:
         return Outcome(OutcomeStatus.REJECTED, folded.unfoldable[0].reason)
+    item[TYPE] = {"S": event.name + ONCE_SUFFIX}
+    if declared:
+        # A later correction or deletion takes back exactly what has counted it.
+        item[COUNTED_IN] = {"SS": [each.name for each in declared]}
     put = {
         "TableName": table.name,
-        "Item": {**item, **_counted(event, declared)},
+        "Item": item,
         "ConditionExpression": f"attribute_not_exists({PK})",
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
     # Any shard will do: it only spreads the writes of write-sharded groups.
     shard = str(table.jitter())
-    writes, names = [{"Put": put}], [""]
+    writes, names = [{"Put": put}], ["", *(delta.layout.name for delta in folded.deltas)]
     for delta in folded.deltas:
         update = Update(delta.layout, delta.group, delta.measures, shard).request(table.name)
         own = only_own(update, delta.layout.name)
         writes.append({"Update": {**own, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}})
-        names.append(delta.layout.name)
     return _transact(table, event, writes, names)
 
 
@@ -77,12 +80,6 @@ def _require_countable(event: Event, declared: tuple[Declaration, ...]) -> None:
     if len(declared) > MAX_COUNTED or any(declaration.source != event for declaration in declared):
         names = [declaration.name for declaration in declared]
         raise InvalidArgumentError("declarations", names, f"up to {MAX_COUNTED} declarations over {event.name!r}")
-
-
-def _counted(event: Event, declared: tuple[Declaration, ...]) -> dict[str, Any]:
-    """Record what has counted the event, so that a later correction or deletion takes back exactly that."""
-    names = [declaration.name for declaration in declared]
-    return {TYPE: {"S": event.name + ONCE_SUFFIX}, **({COUNTED_IN: {"SS": names}} if names else {})}
 
 
 def _transact(table: Table, event: Event, writes: list[Any], names: list[str]) -> Outcome:
