@@ -31,11 +31,12 @@ from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SC
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, paginator
+from dynamodb_counters.testing._dynamodb.memory_client import paginator
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.hostile.costly import SCHEMA
 from simulation.hostile.declarations import DECLARATIONS, HIT, SERVED, VIEW
 from simulation.hostile.limits import beyond_dynamodb
+from simulation.memory_table import MemoryTable
 
 NOW: Final = 1_790_000_000.0
 MAX_ANSWER_BYTES: Final = 6_000_000

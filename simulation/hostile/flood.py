@@ -16,9 +16,9 @@ from typing import Any, Final
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Event, Packed
 from dynamodb_counters._items.table_schema import CHUNK
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient
+from simulation.memory_table import MemoryTable
 
 _PACKED: Final = Packed("at", bucket=timedelta(days=1))
 _SHARED: Final = Event("view", pk="CUSTOMER#{customer}", sk="T#{at}#ID#{id}", packed=_PACKED)

@@ -12,9 +12,9 @@ from dynamodb_counters._recovery.catch_up import CatchUp
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.testing._counting import one_by_one
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.faults.disorder import in_disorder
+from simulation.memory_table import MemoryTable
 from simulation.oracle.eras import HISTORY_KEY
 from simulation.oracle.specs import declarations
 from simulation.pairs import features

@@ -13,8 +13,8 @@ from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.composites import MEMBERS
 from dynamodb_counters._table import Table
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.faults.faulty_client import FaultPlan
+from simulation.memory_table import MemoryTable
 from simulation.pairs import features
 from simulation.pairs.calls import Caller, Runner, Work
 from simulation.pairs.declared import Deployments

@@ -160,5 +160,5 @@ def test_a_page_of_150_active_units_takes_one_write_unit() -> None:
     ]
     with counters_in_memory([_users(VIEW, longest=30 * DAY)], now=START + 400 * DAY) as counters:
         counters.accept_many(VIEW, events).raise_for_rejected()
-        [page] = [item for item in counters._memory.items() if item["sk"]["S"].startswith("PAGE#users-members#")]
+        [page] = [item for item in counters._tables[0].items() if item["sk"]["S"].startswith("PAGE#users-members#")]
     assert write_units(item_bytes(page)) == 1

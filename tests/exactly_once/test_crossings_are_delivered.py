@@ -50,7 +50,7 @@ def _check(seed: int) -> None:
         counters.clock.advance(_OUTAGE)
         assert any(not mapping.deliver() for _ in range(_MOST_TRIES)), seed
         records = [record for shard in stream.shards() for record in stream.read(shard.id, None, 10**9).records]
-        outbox = [item for item in counters._memory.items() if item["_type"] == {"S": "_crossing"}]
+        outbox = [item for item in counters._tables[0].items() if item["_type"] == {"S": "_crossing"}]
     assert {each["id"] for each in bus.taken} == {item["id"]["S"] for item in outbox}, seed
     for customer in ("a", "b"):
         taken = [each for each in bus.taken if each["group"]["customer"] == customer]

@@ -15,9 +15,9 @@ from botocore.exceptions import ReadTimeoutError
 from dynamodb_counters import Aggregate, Attr, Count, Counters, Event, Packed, Sum
 from dynamodb_counters._writes import chunk_log
 from dynamodb_counters.errors import LayoutError
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient, once
+from simulation.memory_table import MemoryTable
 from simulation.oracle.chunks import rows_of
 from simulation.workbench import Workbench
 

@@ -16,9 +16,9 @@ import pytest
 
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.quota_calls import Lease, QuotaCalls
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.engines.dynamodb_local import DynamoDBLocal
+from simulation.memory_table import MemoryTable
 from simulation.pairs import __main__ as pairs_main
 from simulation.pairs import features, runs, seldom
 from simulation.pairs.declared import FAMILIES

@@ -19,9 +19,9 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._writes.holdings import Holding
 from dynamodb_counters._writes.quota_calls import QuotaCalls
 from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient
+from simulation.memory_table import MemoryTable
 from simulation.quotas import quota_caller, quota_schedule
 from simulation.quotas.quota_schedule import MixedSchedule, QuotaSchedule
 from simulation.workbench import Workbench

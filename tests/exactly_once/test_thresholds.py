@@ -66,7 +66,7 @@ def _due(counters: CountersInMemory, thresholds: Iterable[Threshold]) -> list[Cr
 
 
 def _outbox(counters: CountersInMemory) -> list[dict[str, Any]]:
-    return [item for item in counters._memory.items() if item["_type"]["S"] == "_crossing"]
+    return [item for item in counters._tables[0].items() if item["_type"]["S"] == "_crossing"]
 
 
 def _change(counters: CountersInMemory, rng: random.Random, known: dict[str, int], number: int) -> None:

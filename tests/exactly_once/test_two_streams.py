@@ -11,8 +11,8 @@ from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import StreamUnknownError
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
+from simulation.memory_table import MemoryTable
 from tests.unit.fold.streams import record
 
 ORDER = Items("order", pk="ORDER#{order}", keys=TableKeys("id", ttl="expiresAt"))

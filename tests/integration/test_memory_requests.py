@@ -10,9 +10,9 @@ import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 
 from dynamodb_counters.testing._dynamodb import request_checks
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.engines.tables import create_table
+from simulation.memory_table import MemoryTable
 
 SEEDS = range(8)
 REQUESTS = 150

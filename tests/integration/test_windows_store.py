@@ -11,8 +11,8 @@ import pytest
 
 from dynamodb_counters import Event, Sum, Window
 from dynamodb_counters._items.item_sizes import item_bytes
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.engines import Engine
+from simulation.memory_table import MemoryTable
 from tests.integration.stores import Store
 from tests.unit.fold.streams import image, record
 

@@ -29,7 +29,7 @@ from dynamodb_counters._declarations import (
     flatten,
 )
 from dynamodb_counters._table import Table
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from simulation.memory_table import MemoryTable
 from tests.site.blocks import Block
 from tests.unit.infra.support import new_stack, synthesized
 

@@ -59,7 +59,7 @@ _ROOMS = {
     """,
     "simulation": """
         __init__
-        clock recorded_stream
+        clock recorded_stream memory_table
         metered_table
         aws
         engines

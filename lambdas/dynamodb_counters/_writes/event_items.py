@@ -104,7 +104,10 @@ def _converted(name: str, value: Any, levels: int) -> dict[str, Any]:
     if plain is not value:
         return _typed_value(name, plain, levels)
     if isinstance(value, int | Decimal):
-        return {"N": str(Decimal(require_storable(name, value)))}
+        number = Decimal(require_storable(name, value))
+        if len(number.as_tuple().digits) > MAX_NUMBER_DIGITS:
+            raise InvalidArgumentError(name, value, f"a number of at most {MAX_NUMBER_DIGITS} digits")
+        return {"N": str(number)}
     if isinstance(value, str):
         _require_unicode(name, value)
         return {"S": value}

@@ -12,7 +12,7 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.origins import table_of
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryDynamoDB
 from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream, Record
 from dynamodb_counters.testing._faults import Faults
 
@@ -49,7 +49,7 @@ class Counting:
 
     def __init__(
         self,
-        memory: MemoryTable,
+        memory: MemoryDynamoDB,
         declarations: tuple[Declaration, ...],
         clock: Callable[[], float],
         rng: random.Random,
@@ -60,6 +60,7 @@ class Counting:
         self._streams = [table.stream for table in memory.tables.values()]
         self._source_table = table_of(self._streams[-1].arn) if len(self._streams) > 1 else None
         self._counted: dict[tuple[str, str], str | None] = {}
+        self._name, *_ = memory.tables
         self._aggregator = self._cold_start()
         self._aggregator.handle({})
 
@@ -121,7 +122,7 @@ class Counting:
     def _cold_start(self, client: Any = None, *, waited: float = 0.0) -> Aggregator:
         reached: Any = client or self._memory
         return Aggregator(
-            one_by_one(Table(self._memory.name, reached, clock=lambda: self._clock() + waited, sleep=lambda _: None)),
+            one_by_one(Table(self._name, reached, clock=lambda: self._clock() + waited, sleep=lambda _: None)),
             self._declarations,
             quarantine_retention_seconds=14 * DAY,
             source_table=self._source_table,
@@ -129,7 +130,7 @@ class Counting:
 
 
 class _Mortal:
-    def __init__(self, memory: MemoryTable, calls: int, *, after: bool) -> None:
+    def __init__(self, memory: MemoryDynamoDB, calls: int, *, after: bool) -> None:
         self._memory, self._left, self._after = memory, calls, after
         self.exceptions, self.meta = memory.exceptions, memory.meta
 

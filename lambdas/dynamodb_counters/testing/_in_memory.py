@@ -18,14 +18,14 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declarable, Declaration, Items, flatten
 from dynamodb_counters._fold.crossing_events import event_entry
 from dynamodb_counters._fold.origins import table_of
-from dynamodb_counters._items.table_schema import CROSSING, LEADERBOARD, QUARANTINE, RANKING_INDEX, SCORE, TYPE
+from dynamodb_counters._items.table_schema import CROSSING, LEADERBOARD, PK, QUARANTINE, RANKING_INDEX, SCORE, SK, TYPE
 from dynamodb_counters._quarantine.quarantine_items import STATE, WAITING, Quarantined, read_quarantine_item
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
 from dynamodb_counters.testing._counting import Counting, one_by_one
 from dynamodb_counters.testing._dynamodb import request_checks
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, paginator
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryDynamoDB, paginator
 from dynamodb_counters.testing._faults import Faults
 from dynamodb_counters.testing._own_items import OwnItems
 from dynamodb_counters.testing._test_clock import TestClock
@@ -38,6 +38,7 @@ _SHARDS: Final = 3
 _LATEST_EXPIRY: Final = 2 * DAY
 """https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTimeToLive.html"""
 
+_COUNTERS: Final = "counters"
 _SOURCE: Final = "source"
 _WRITES: Final = {"put_item", "update_item", "delete_item", "transact_write_items", "batch_execute_statement"}
 _TOLD: Final = 5
@@ -63,8 +64,9 @@ class CountersInMemory(Counters):
         rng = random.Random(seed)
         shards = _SHARDS if faults else 1
         self._clock = TestClock(now, self._expire_until)
-        indexes = {RANKING_INDEX: (LEADERBOARD, SCORE)}
-        self._memory = MemoryTable(self._clock, rng.getrandbits(32), shards, indexes=indexes)
+        self._memory = MemoryDynamoDB(self._clock)
+        counted = self._memory.create(_COUNTERS, PK, SK, seed=rng.getrandbits(32), shards=shards)
+        counted.indexes[RANKING_INDEX] = (LEADERBOARD, SCORE)
         sources = [declared.source for declared in declarations]
         keys = next((one.keys for one in sources if isinstance(one, Items) and one.keys is not None), None)
         if keys is not None:
@@ -77,7 +79,7 @@ class CountersInMemory(Counters):
         self._lock = threading.RLock()
         self._lost: list[Quarantined] = []
         self._client = _CountedClient(self._memory, self)
-        super().__init__(self._memory.name, client=self.client, clock=self._clock)
+        super().__init__(_COUNTERS, client=self.client, clock=self._clock)
         one_by_one(self._table)
         self._counting = Counting(self._memory, declarations, self._clock, rng, faults)
 
@@ -100,7 +102,7 @@ class CountersInMemory(Counters):
     @property
     def table_name(self) -> str:
         """The name of the table of the counts, for the requests of `client`."""
-        return self._memory.name
+        return _COUNTERS
 
     @property
     def clock(self) -> TestClock:
@@ -154,7 +156,7 @@ class CountersInMemory(Counters):
 class _CountedClient:
     """A client; what it writes is counted before the call returns, also if it fails."""
 
-    def __init__(self, memory: MemoryTable, counters: CountersInMemory) -> None:
+    def __init__(self, memory: MemoryDynamoDB, counters: CountersInMemory) -> None:
         self._memory, self._counters = memory, counters
         self.exceptions, self.meta = memory.exceptions, memory.meta
 

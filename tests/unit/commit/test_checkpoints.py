@@ -12,8 +12,8 @@ from dynamodb_counters._commit.checkpoint_items import Checkpoint, checkpoint_it
 from dynamodb_counters._commit.checkpoints import Checkpoints
 from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._table import Table
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
+from simulation.memory_table import MemoryTable
 
 _SHARD = "shardId-00000000001414576573621-f55eea83"
 _sequences = st.integers(1, 9).map("{:040}".format)

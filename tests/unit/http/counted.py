@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from simulation.memory_table import MemoryTable
 from tests.unit.http.functions import Function
 from tests.unit.http.handlers import NOW, VIEW
 

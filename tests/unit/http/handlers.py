@@ -34,8 +34,8 @@ from dynamodb_counters._http.json_schema import compile_schema
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters.handlers import api, ingest_http
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.handler_process import LAMBDA_CONTEXT
+from simulation.memory_table import MemoryTable
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
 VIEWS = Aggregate(

@@ -20,8 +20,8 @@ from dynamodb_counters._http.parameters import Position
 from dynamodb_counters._http.problems import ProblemError
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.handlers import api
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.handler_process import LAMBDA_CONTEXT
+from simulation.memory_table import MemoryTable
 from tests.unit.http.handlers import (
     HIT,
     NOW,

@@ -28,7 +28,7 @@ from cdk_dynamodb_counters import (
     WindowedCounter,
 )
 from dynamodb_counters.handlers import _metering
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from simulation.memory_table import MemoryTable
 from tests.unit.handlers.test_notifier import BUSY, Bus, crossed
 from tests.unit.http.functions import Function, Pipeline, message
 from tests.unit.http.handlers import NOW, Queue, request

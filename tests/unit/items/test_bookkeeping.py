@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key, put_as_seen, read_fields
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
+from simulation.memory_table import MemoryTable
 
 
 @dataclass

@@ -18,8 +18,8 @@ from dynamodb_counters._items.conversions import converted
 from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
+from simulation.memory_table import MemoryTable
 
 
 class _Color(Enum):

@@ -15,7 +15,7 @@ from dynamodb_counters._http.parameters import Position
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, LAYOUT
 from dynamodb_counters._reads.statements import closed_periods
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from simulation.memory_table import MemoryTable
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -11,8 +11,8 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Counters, Event, InvalidArgumentError, Packed
 from dynamodb_counters._writes.conflicts import differing
 from dynamodb_counters._writes.event_items import typed_item
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
+from simulation.memory_table import MemoryTable
 from tests.unit.writes.clients import FaultyClient
 
 _ORDER = Event("order", pk="SHOP#{shop}", sk="ORDER#{id}", retention=timedelta(days=1))

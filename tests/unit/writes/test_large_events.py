@@ -9,8 +9,8 @@ import pytest
 
 from dynamodb_counters import Counters, Event, Packed
 from dynamodb_counters._items.chunks import decode_chunk
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
+from simulation.memory_table import MemoryTable
 
 _SALE = Event("sale", pk="SALE#{id}", sk="T#{at}", version="n", packed=Packed("at"))
 _NOISE = random.Random(1).randbytes(250_000).hex()

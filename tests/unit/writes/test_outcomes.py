@@ -22,8 +22,8 @@ from dynamodb_counters import (
     UnavailableError,
 )
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
+from simulation.memory_table import MemoryTable
 from tests.unit.writes.clients import ScriptedClient, failure
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Counters, Event, InvalidArgumentError, Packed, RejectedEventError
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
+from simulation.memory_table import MemoryTable
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{at}#N#{n}", packed=Packed("at"))
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from dynamodb_counters import Counters, Event, Packed
 from dynamodb_counters._items.chunks import decode_chunk
 from dynamodb_counters._writes.chunk_log import MOST_EVENTS, ChunkLogs
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
+from simulation.memory_table import MemoryTable
 
 _PACKED = Packed("at", timedelta(minutes=10), parts=3, partition_by="shop", chunk_bytes=1024)
 _SALE = Event("sale", pk="SHOP#{shop}", sk="T#{at}#{till}", version="n", packed=_PACKED)

@@ -18,9 +18,9 @@ from dynamodb_counters._items.table_schema import LAYOUT
 from dynamodb_counters._layouts import Layouts
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import LayoutError
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import EPOCH, VirtualClock
 from simulation.faults.hooked_client import HookedClient, once
+from simulation.memory_table import MemoryTable
 
 _HOUR: Final = 3600
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dynamodb_counters import Counters, Event, Packed
 from dynamodb_counters.errors import LayoutError
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
+from simulation.memory_table import MemoryTable
 
 _HOUR: Final = 3600
 _DAY: Final = 24 * _HOUR
