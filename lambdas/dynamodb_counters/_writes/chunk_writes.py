@@ -44,6 +44,7 @@ class Entry:
     digest: bytes
     values: Image
     retracts: bool
+    expires_at: int | None = None
     outcome: Outcome | None = None
     was_live: bool = False
 

@@ -71,7 +71,7 @@ def _insert_chunk(table: Table, event: Event, items: Sequence[dict[str, Any]]) -
     for _ in table.tries() if pending else ():
         try:
             tried = [statements[index] for index in pending]
-            answers = table.client.batch_execute_statement(Statements=tried)["Responses"]
+            answers: Any = table.client.batch_execute_statement(Statements=tried)["Responses"]
         except (ClientError, BotoCoreError) as error:
             if not isinstance(error, ClientError) or error.response["Error"]["Code"] not in _REFUSED:
                 for index in pending:
@@ -82,15 +82,13 @@ def _insert_chunk(table: Table, event: Event, items: Sequence[dict[str, Any]]) -
                 outcomes[index] = insert(table, event, items[index])
             break
         for index, answer in zip(pending, answers, strict=True):
-            outcomes[index] = _outcome_of(_error(answer["Error"])) if "Error" in answer else ACCEPTED
+            outcomes[index] = (
+                _outcome_of(ClientError(answer, "BatchExecuteStatement")) if "Error" in answer else ACCEPTED
+            )
         pending = [index for index in pending if outcomes[index].is_failed]
         if not pending:
             break
     return outcomes
-
-
-def _error(answer: Any) -> ClientError:
-    return ClientError({"Error": answer}, "BatchExecuteStatement")
 
 
 def _statement(table_name: str, item: dict[str, Any]) -> BatchStatementRequestTypeDef:

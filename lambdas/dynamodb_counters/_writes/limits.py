@@ -12,7 +12,7 @@ from dynamodb_counters._items.decimals import Number, require_storable, typed_nu
 from dynamodb_counters._items.table_schema import LIMIT
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.increments import open_group, read_place
-from dynamodb_counters._writes.update_conditions import item_of, only_own, require_own
+from dynamodb_counters._writes.update_conditions import only_own
 from dynamodb_counters.errors import InvalidArgumentError, UnavailableError
 
 
@@ -30,12 +30,7 @@ def set_limit(
             return
         update = place.update({})
         update.set(place.name_of(LIMIT), typed_number(number))
-        request = only_own(update.request(table.name), layout.name)
-        try:
-            table.client.update_item(**request, ReturnValuesOnConditionCheckFailure="ALL_OLD")
-        except table.client.exceptions.ConditionalCheckFailedException as refusal:
-            require_own(item_of(refusal), layout.name)
-        else:
+        if table.write("update_item", **only_own(update.request(table.name), layout.name)):
             return
     raise UnavailableError("the page of the group splits all the time: set the limit again")
 

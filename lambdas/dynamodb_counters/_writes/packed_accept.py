@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -27,15 +27,6 @@ from dynamodb_counters._writes.outcomes import Outcome, OutcomeStatus
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, UnavailableError
 
 
-class _Place(NamedTuple):
-    """Where a chunk holds an event, and until when."""
-
-    key: LogKey
-    digest: bytes
-    values: dict[str, Any]
-    expires_at: int | None
-
-
 @dataclass(slots=True)
 class Placed:
     """Entries by log, the outcomes of those that have none, and the indexes of events that are to be plain items."""
@@ -43,7 +34,6 @@ class Placed:
     entries: dict[LogKey, list[Entry]] = field(default_factory=dict)
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     plain: list[int] = field(default_factory=list)
-    expires_at: dict[LogKey, int | None] = field(default_factory=dict)
 
 
 def accept_packed(
@@ -76,15 +66,14 @@ def retract_packed(table: Table, event: Event, values: Mapping[str, Any]) -> boo
 def _placed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], *, retracts: bool) -> Placed:
     placed, agreed, now = Placed(), Layouts.of_table(table).of(event), table.clock()
     for index, item in items.items():
-        place = _place(event, agreed, item, now)
+        place = _place(event, agreed, item, now, index, retracts=retracts)
         if place is None:
             placed.plain.append(index)
         elif isinstance(place, Outcome):
             placed.outcomes[index] = place
         else:
-            entry = Entry(index, item[PK]["S"], place.digest, place.values, retracts)
-            placed.entries.setdefault(place.key, []).append(entry)
-            placed.expires_at[place.key] = place.expires_at
+            key, entry = place
+            placed.entries.setdefault(key, []).append(entry)
     return placed
 
 
@@ -94,8 +83,10 @@ def refusal(event: Event, item: Mapping[str, Any], now: float | None) -> Outcome
     return place if isinstance(place, Outcome) else None
 
 
-def _place(event: Event, agreed: Agreed, item: Mapping[str, Any], now: float | None) -> _Place | Outcome | None:
-    """Where an event belongs; None if it is to be a plain item."""
+def _place(
+    event: Event, agreed: Agreed, item: Mapping[str, Any], now: float | None, index: int = 0, *, retracts: bool = False
+) -> tuple[LogKey, Entry] | Outcome | None:
+    """An event's log and its entry there; None if it is to be a plain item."""
     values = {name: value for name, value in item.items() if name not in (PK, SK, TYPE)}
     try:
         found = layout_of(agreed.layouts, values)
@@ -109,8 +100,11 @@ def _place(event: Event, agreed: Agreed, item: Mapping[str, Any], now: float | N
         return Outcome(OutcomeStatus.REJECTED, str(error), error=_malformed(event, values, error))
     retention = agreed.retention(start)
     refused = None if now is None else _refused(event, layout, retention, seconds, now)
+    if refused is not None:
+        return refused
     over = start + layout.bucket + retention
-    return refused or _Place(key, digest, values, int(over + KEPT_LONGER) if math.isfinite(over) else None)
+    expires_at = int(over + KEPT_LONGER) if math.isfinite(over) else None
+    return key, Entry(index, item[PK]["S"], digest, values, retracts, expires_at)
 
 
 def _malformed(event: Event, values: Mapping[str, Any], error: MalformedImageError) -> InvalidArgumentError | None:
@@ -144,7 +138,7 @@ def _write(table: Table, event: Event, placed: Placed, *, compares: bool = False
             for entry in placed.entries[key]:
                 entry.outcome = Outcome(OutcomeStatus.FAILED, "no time was left for its log")
             return
-        log = logs.get(event, key, placed.expires_at[key])
+        log = logs.get(event, key, placed.entries[key][0].expires_at)
         write_entries(table, log, placed.entries[key], packed.chunk_bytes, logs.half, compares=compares)
         logs.forget()
 

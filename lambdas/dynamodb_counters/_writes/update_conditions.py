@@ -93,13 +93,11 @@ def once(request: Mapping[str, Any], nonce: str) -> dict[str, Any]:
 
 
 def met(error: ClientError, nonce: str, since: Mapping[str, Any] | None = None) -> tuple[Mapping[str, Any], bool]:
-    """The item that refused an update, and whether it had been done before; `CountersError` if unknown.
-
-    Changes of the item `since` it looked like this are known if a nonce of then is still kept.
-    """
+    """The item that refused an update, and whether it had been done before; `CountersError` if unknown."""
     item = item_of(error)
     kept = [item.get(name, _NONE) for name in _NONCES]
     done = {"S": nonce} in (*kept, item.get(LAST_RESET))
+    # Changes of the item since then are known if a nonce of then is still kept.
     known = since is not None and since.get(_NONCES[0], _NONE) in kept
     if not (done or known) and answer_was_lost(error):
         raise CountersError("an answer was lost, and too many updates followed to know whether it was done") from error

@@ -90,8 +90,6 @@ def _parts(operation: str, request: Mapping[str, Any]) -> Iterator[Mapping[str, 
 
 
 def _problem(operation: str, request: Mapping[str, Any]) -> str:
-    if problem := crowd_problem(request):
-        return problem
     keys = [sorted((name, *value.items()) for name, value in key.items()) for key in request.get("Keys", ())]
     if any(key in keys[:index] for index, key in enumerate(keys)):
         return "Provided list of item keys contains duplicates"
