@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from statistics import fmean, pstdev
 from typing import Final
 
@@ -88,9 +88,5 @@ class ChunkSizes:
         return low
 
     def _around(self, events: float) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-        if len(self.points) == 1:
-            return self.points[0], self.points[0]
-        return next(
-            ((low, high) for low, high in pairwise(self.points) if events <= high[0]),
-            (self.points[-2], self.points[-1]),
-        )
+        place = min(max(1, bisect_left(self.points, (events,))), len(self.points) - 1)
+        return self.points[place - 1], self.points[place]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import random
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from operator import itemgetter
 from typing import Any, Final, Literal, cast
 
@@ -75,7 +76,7 @@ class CountersInMemory(Counters):
         self._tables = list(self._memory.tables.values())
         if faults.late_expiry:
             for table in self._tables:
-                table.late = _lateness(rng.getrandbits(32), faults.late_expiry)
+                table.late = partial(_lateness, rng.getrandbits(32), faults.late_expiry)
         self._lock = threading.RLock()
         self._lost: list[Quarantined] = []
         self._client = _CountedClient(self._memory, self)
@@ -248,11 +249,7 @@ def counters_in_memory(
         counters.require_all_counted()
 
 
-def _lateness(seed: int, probability: float) -> Callable[[dict[str, Any]], float]:
+def _lateness(seed: int, probability: float, item: dict[str, Any]) -> float:
     """How long after it has expired an item is deleted: the same each time it is asked."""
-
-    def late(item: dict[str, Any]) -> float:
-        rng = random.Random(f"{seed} {sorted(item.items(), key=str)}")
-        return rng.uniform(0, _LATEST_EXPIRY) if rng.random() < probability else 0.0
-
-    return late
+    rng = random.Random(f"{seed} {sorted(item.items(), key=str)}")
+    return rng.uniform(0, _LATEST_EXPIRY) if rng.random() < probability else 0.0
