@@ -82,9 +82,7 @@ def _insert_chunk(table: Table, event: Event, items: Sequence[dict[str, Any]]) -
                 outcomes[index] = insert(table, event, items[index])
             break
         for index, answer in zip(pending, answers, strict=True):
-            outcomes[index] = (
-                _outcome_of(ClientError(answer, "BatchExecuteStatement")) if "Error" in answer else ACCEPTED
-            )
+            outcomes[index] = _outcome_of(ClientError(answer, "INSERT")) if "Error" in answer else ACCEPTED
         pending = [index for index in pending if outcomes[index].is_failed]
         if not pending:
             break
