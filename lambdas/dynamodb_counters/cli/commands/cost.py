@@ -16,13 +16,12 @@ from dynamodb_counters._cost.chunk_sizes import ChunkSizes
 from dynamodb_counters._cost.counted_items import Counted
 from dynamodb_counters._cost.dollars import idle
 from dynamodb_counters._cost.month_bill import bills, in_pages
-from dynamodb_counters._cost.price_list import PriceList
 from dynamodb_counters._cost.workload_settings import Door, Workload
 from dynamodb_counters._declarations.aggregates import MAX_WRITE_SHARDS
 from dynamodb_counters._declarations.packed import MAX_PARTS
 from dynamodb_counters._items.chunks import Row
 from dynamodb_counters._items.item_sizes import item_bytes
-from dynamodb_counters._price_file import PRICES
+from dynamodb_counters._price_file import PRICES, PriceList
 from dynamodb_counters._timeline.cost_estimate import choose_tiers
 from dynamodb_counters._timeline.tiers import TIERS, Tier
 from dynamodb_counters._writes.event_items import typed_item

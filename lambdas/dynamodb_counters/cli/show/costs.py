@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 
 from dynamodb_counters._cost.ceilings import Ceiling
 from dynamodb_counters._cost.month_bill import Bill
-from dynamodb_counters._cost.price_list import PriceList
 from dynamodb_counters._cost.workload_settings import Workload
+from dynamodb_counters._price_file import PriceList
 from dynamodb_counters.cli.show.formats import grid, number
 
 _Columns = Mapping[str, tuple[str, ...]]
