@@ -56,6 +56,14 @@ def compile_condition(text: str) -> Test:
     return _Parser(text).condition()
 
 
+def matcher(request: Mapping[str, Any], name: str) -> Callable[[Item], bool]:
+    """The test of items that one of a request's expressions is; all match if it has none."""
+    if name not in request:
+        return lambda _: True
+    test, given = compile_condition(request[name]), Placeholders.of(request)
+    return lambda item: test(item, given)
+
+
 @lru_cache(maxsize=4096)
 def compile_update(text: str) -> tuple[tuple[str, Operand], ...]:
     """The token of each changed attribute, and its new value (None: removed) by the old item."""

@@ -13,7 +13,7 @@ from botocore.paginate import Paginator
 
 from dynamodb_counters._items.item_sizes import item_bytes, read_units
 from dynamodb_counters.testing._dynamodb.client_errors import EXCEPTIONS, failure, raise_first
-from dynamodb_counters.testing._dynamodb.expressions import EXPRESSIONS, Placeholders, compile_condition, used
+from dynamodb_counters.testing._dynamodb.expressions import EXPRESSIONS, Placeholders, matcher, used
 from dynamodb_counters.testing._dynamodb.memory_partitions import Attempt, Key, Table, answer, attempt
 from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
 from dynamodb_counters.testing._dynamodb.request_checks import crowd_problem, service_model
@@ -103,8 +103,7 @@ class MemoryDynamoDB:
             table = self._table(operation, request)
             try:
                 items, more = (table.page if operation == "Query" else table.scanned)(request, self.page_items)
-                kept = _filtered(request, items)
-                found = _projected(request, kept)
+                found = _projected(request, list(filter(matcher(request, "FilterExpression"), items)))
             except InvalidValueError as error:
                 raise failure(operation, "ValidationException", str(error)) from None
             units = read_units(items, consistent=request.get("ConsistentRead", False))
@@ -189,10 +188,3 @@ def _projected(request: Mapping[str, Any], items: list[Item]) -> list[Item]:
     given = Placeholders.of(request)
     names = [given.name(token.strip()) for token in request["ProjectionExpression"].split(",")]
     return [{name: item[name] for name in names if name in item} for item in items]
-
-
-def _filtered(request: Mapping[str, Any], items: list[Item]) -> list[Item]:
-    if "FilterExpression" not in request:
-        return items
-    matches, given = compile_condition(request["FilterExpression"]), Placeholders.of(request)
-    return [item for item in items if matches(item, given)]

@@ -13,7 +13,7 @@ from dynamodb_counters._fold.records import MAX_TTL_AGE
 from dynamodb_counters._items.item_sizes import MAX_ITEM_BYTES, item_bytes, write_units
 from dynamodb_counters.testing._dynamodb import expressions
 from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.expressions import Placeholders, compile_condition
+from dynamodb_counters.testing._dynamodb.expressions import Placeholders, matcher
 from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
 from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, Item, comparable, stored
 
@@ -87,8 +87,8 @@ class Table:
         partition = self.partitions.get(given.value(parsed[1])["S"], {})
         forward = request.get("ScanIndexForward", True)
         start = request.get("ExclusiveStartKey", {}).get(self.keys[-1], {}).get("S")
-        matches = compile_condition(text)
-        keys = sorted((key for key, item in partition.items() if matches(item, given)), reverse=not forward)
+        matches = matcher(request, "KeyConditionExpression")
+        keys = sorted((key for key, item in partition.items() if matches(item)), reverse=not forward)
         if start is not None:
             keys = [key for key in keys if (key > start if forward else key < start)]
         return _one_page([partition[key] for key in keys], request, most)
@@ -110,8 +110,8 @@ class Table:
     def _of_index(self, request: Mapping[str, Any]) -> list[Item]:
         """Items that a query finds in an index that holds keys only, on one page."""
         partition, sort = self.indexes[request["IndexName"]]
-        matches, given = compile_condition(request["KeyConditionExpression"]), Placeholders.of(request)
-        found = [item for item in self.items() if sort in item and matches(item, given)]
+        matches = matcher(request, "KeyConditionExpression")
+        found = [item for item in self.items() if sort in item and matches(item)]
         found.sort(key=lambda item: comparable(item[sort]), reverse=not request.get("ScanIndexForward", True))
         names = (*self.keys, partition, sort)
         return [{name: item[name] for name in names} for item in found]
@@ -186,8 +186,7 @@ def attempt(kind: str, request: Mapping[str, Any], keys: tuple[str, ...], old: I
     try:
         if kind == "Update":
             expressions.require_update(request)
-        condition = request.get("ConditionExpression")
-        if condition and not compile_condition(condition)(old or {}, Placeholders.of(request)):
+        if not matcher(request, "ConditionExpression")(old or {}):
             reason: dict[str, Any] = {"Code": "ConditionalCheckFailed", "Message": "The conditional request failed"}
             if request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and old:
                 reason["Item"] = dict(old)
