@@ -1,7 +1,4 @@
-"""Which events are to be erased: those whose key fields have the given values, in whatever form a copy holds them.
-
-A record that something keeps is reduced to what is left without them.
-"""
+"""Which events are to be erased: those whose key fields have the given values, in whatever form a copy holds them."""
 
 from __future__ import annotations
 

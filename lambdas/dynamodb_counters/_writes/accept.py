@@ -88,10 +88,8 @@ def _compared(table: Table, event: Event, items: list[dict[str, Any]], outcomes:
     read = table.side_by_side(lambda index: table.read_item({name: items[index][name] for name in (PK, SK)}), places)
     compared = list(outcomes)
     for index, stored in read:
-        if isinstance(stored, Exception):
-            compared[index] = failed(stored)
-        else:
-            compared[index] = repetition(event, items[index], stored or items[index])
+        item = items[index]
+        compared[index] = failed(stored) if isinstance(stored, Exception) else repetition(event, item, stored or item)
     return compared
 
 

@@ -1,7 +1,4 @@
-"""Insert: put items unless their keys are taken, and what became of each.
-
-PartiQL puts 25 per call, at one write unit and 1/25 round trip each.
-"""
+"""Insert: put items unless their keys are taken, and what became of each; PartiQL puts 25 per call."""
 
 from __future__ import annotations
 

@@ -53,14 +53,13 @@ def retract_packed(table: Table, event: Event, values: Mapping[str, Any]) -> boo
     placed = _placed(table, event, {0: key_item(event, values)}, retracts=True)
     if placed.plain:
         return None
-    entries = [entry for of_log in placed.entries.values() for entry in of_log]
     _write(table, event, placed)
     outcome = placed.outcomes[0]
     if outcome.is_rejected:
         raise InvalidArgumentError("values", dict(values), f"an event that can be accepted ({outcome.reason})")
     if outcome.is_failed:
         raise UnavailableError(f"the event may not be retracted: {outcome.reason}; retract it again")
-    return any(entry.was_live for entry in entries)
+    return any(entry.was_live for entries in placed.entries.values() for entry in entries)
 
 
 def _placed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], *, retracts: bool) -> Placed:
