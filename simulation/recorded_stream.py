@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from dynamodb_counters._streams import Shard
-from dynamodb_counters.testing._dynamodb.memory_stream import LABEL, MemoryStream, Page, Record
+from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream, Page, Record
 
 
 class RecordedStream(MemoryStream):
@@ -22,10 +22,12 @@ class RecordedStream(MemoryStream):
     """By how many seconds the time of a record is wrong."""
 
     def __init__(
-        self, seed: int, shards: int, clock: Callable[[], float], table: str = "counters", label: str = LABEL
+        self, seed: int, shards: int, clock: Callable[[], float], table: str = "counters", label: str = ""
     ) -> None:
         self._trimmed: dict[str, int] = {}
-        super().__init__(seed, shards, lambda: clock() + self.disorder(), table, label)
+        super().__init__(seed, shards, lambda: clock() + self.disorder(), table)
+        if label:
+            self.arn = f"{self.arn.rpartition('/')[0]}/{label}"
 
     def shards(self) -> list[Shard]:
         return [shard for shard in super().shards() if not self._is_forgotten(shard.id)]

@@ -133,17 +133,14 @@ class Holding:
 
 def reservation(table: Table, quota: Quota, key: Mapping[str, Any], period: QuotaPeriod, units: int) -> dict[str, Any]:
     """An update of a period's item: add to what is reserved, within the limit, or subtract."""
-    request: dict[str, Any] = {"TableName": table.name, "Key": key}
     names, values = {"#reserved": RESERVED}, {":units": {"N": str(abs(units))}}
     if units < 0:
-        request["UpdateExpression"] = "SET #reserved = #reserved - :units"
-        request["ConditionExpression"] = "#reserved >= :units"
+        update, condition = "SET #reserved = #reserved - :units", "#reserved >= :units"
     else:
-        request["UpdateExpression"] = (
-            "SET #reserved = if_not_exists(#reserved, :zero) + :units, #type = :type, #ttl = :ttl"
-        )
-        request["ConditionExpression"] = "(attribute_not_exists(#reserved) OR #reserved <= :room)"
+        update = "SET #reserved = if_not_exists(#reserved, :zero) + :units, #type = :type, #ttl = :ttl"
+        condition = "(attribute_not_exists(#reserved) OR #reserved <= :room)"
         names |= {"#type": TYPE, "#ttl": TTL}
         values |= {":zero": {"N": "0"}, ":room": {"N": str(quota.limit - units)}}
         values |= {":type": {"S": QUOTA}, ":ttl": {"N": str(period.end + KEPT_LONGER)}}
+    request = {"TableName": table.name, "Key": key, "UpdateExpression": update, "ConditionExpression": condition}
     return {**request, "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}

@@ -146,12 +146,9 @@ def open_group(
 
 def _by_measure(aggregate: Aggregate, amount: Amount) -> dict[str, Number]:
     measures = [name for name, measure in aggregate.measures.items() if isinstance(measure, Count | Sum)]
-    if not isinstance(amount, Mapping):
-        if len(measures) != 1:
-            raise InvalidArgumentError(
-                "amount", amount, f"a mapping of measures to numbers, of {aggregate.name!r}: {', '.join(measures)}"
-            )
+    if not isinstance(amount, Mapping) and len(measures) == 1:
         amount = {measures[0]: amount}
-    if not amount or not set(amount) <= set(measures):
-        raise InvalidArgumentError("amount", dict(amount), f"numbers for measures among {measures}")
+    if not isinstance(amount, Mapping) or not amount or not set(amount) <= set(measures):
+        allowed = f"a mapping of measures to numbers, of {aggregate.name!r}: {', '.join(measures)}"
+        raise InvalidArgumentError("amount", amount, allowed)
     return {name: require_storable("amount", converted("amount", number)) for name, number in amount.items()}

@@ -117,8 +117,7 @@ class MemoryDynamoDB:
         """Description that a run asks for: how many items there are about, how large they are, and the stream."""
         table = self._table("DescribeTable", request)
         sizes = [item_bytes(item) for item in table.items()]
-        described = {"ItemCount": len(sizes), "TableSizeBytes": sum(sizes), "LatestStreamArn": table.stream.arn}
-        return {"Table": described}
+        return {"Table": {"ItemCount": len(sizes), "TableSizeBytes": sum(sizes), "LatestStreamArn": table.stream.arn}}
 
     def get_paginator(self, operation: str) -> Any:
         return paginator({"query": self.query, "scan": self.scan}[operation])

@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from dynamodb_counters._streams import Shard
 from dynamodb_counters.testing._dynamodb.typed_values import Item
 
-LABEL: Final = "2026-11-20T00:00:00.000"
 TTL_IDENTITY: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 
 Record: TypeAlias = dict[str, Any]
@@ -44,10 +43,8 @@ class _Shard:
 class MemoryStream:
     """The stream of one table; the seed decides shard ids and sequence numbers."""
 
-    def __init__(
-        self, seed: int, shards: int, clock: Callable[[], float], table: str = "counters", label: str = LABEL
-    ) -> None:
-        self.arn = f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}/stream/{label}"
+    def __init__(self, seed: int, shards: int, clock: Callable[[], float], table: str = "counters") -> None:
+        self.arn = f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}/stream/2026-11-20T00:00:00.000"
         self._table = table
         self._random = random.Random(seed)
         self._clock = clock
