@@ -21,8 +21,8 @@ class KnownDesign:
     """A known design: what an event takes when it comes, and what each counter it belongs to takes then or later.
 
     `event_writes` are writes of an item per event, of which `small` ones hold no event; `counter_writes` are those of
-    each counter. A `transaction` doubles all. From the `stream`, one that `coalesces` writes a counter once per batch.
-    `keeps` says whether the event is stored, `exact` whether counts survive redelivery.
+    each counter. A `transaction` doubles all, and alone makes counts survive redelivery. From the `stream`, one that
+    `coalesces` writes a counter once per batch.
     """
 
     name: str
@@ -33,8 +33,6 @@ class KnownDesign:
     transaction: bool = False
     stream: bool = False
     coalesces: bool = False
-    keeps: bool = False
-    exact: bool = False
 
     def units(self, event_bytes: float, counted: Sequence[Counted], batches: Batches, shards: int) -> dict[str, Stage]:
         factor = 2 if self.transaction and not self.coalesces else 1
@@ -60,13 +58,11 @@ class KnownDesign:
 
 KNOWN: Final = (
     KnownDesign("naive_increment", "naive increment"),
-    KnownDesign(
-        "transaction_marker", "transaction: marker + counter", event_writes=1, transaction=True, keeps=True, exact=True
-    ),
-    KnownDesign("put_then_increment", "put, then increment", event_writes=1, keeps=True),
-    KnownDesign("powertools_idempotency", "Powertools idempotency + ADD", small_writes=2, keeps=True),
-    KnownDesign("hour_minute_keys", "hour and minute keys", event_writes=1, counter_writes=2, stream=True, keeps=True),
-    KnownDesign("coalescing", "coalescing stream aggregator", event_writes=1, stream=True, coalesces=True, keeps=True),
+    KnownDesign("transaction_marker", "transaction: marker + counter", event_writes=1, transaction=True),
+    KnownDesign("put_then_increment", "put, then increment", event_writes=1),
+    KnownDesign("powertools_idempotency", "Powertools idempotency + ADD", small_writes=2),
+    KnownDesign("hour_minute_keys", "hour and minute keys", event_writes=1, counter_writes=2, stream=True),
+    KnownDesign("coalescing", "coalescing stream aggregator", event_writes=1, stream=True, coalesces=True),
     KnownDesign(
         "checkpoint_transaction",
         "checkpoint in a transaction",
@@ -74,7 +70,5 @@ KNOWN: Final = (
         transaction=True,
         stream=True,
         coalesces=True,
-        keeps=True,
-        exact=True,
     ),
 )

@@ -110,15 +110,17 @@ def _known(load: Workload, known: KnownDesign, price: Price) -> Bill:
         cpu = batches.events * functions.CPU_PER_RECORD + per_run * functions.CPU_PER_UPDATE
         echoes = invocations(load.unpacked()).echoes if known.coalesces else 0.0
         used.append([Function(shards / batches.seconds, cpu, functions.rounds(per_run)), Function(echoes, 0.0, 0)])
-    again = 1 + (load.duplicates if not known.keeps else 0.0)
+    # Without an item that shows it, an event that comes again is counted again.
+    keeps = known.event_writes + known.small_writes > 0
+    again = 1 + (load.duplicates if not keeps else 0.0)
     writes = load.rate * again * sum(one.writes for one in units.values())
     reads = load.rate * sum(one.reads for one in units.values())
     item = _MARKER_BYTES if known.small_writes else load.event_bytes
-    kept = known.keeps * load.rate * load.retention_days * DAY * (item + _STORED_BYTES)
+    kept = keeps * load.rate * load.retention_days * DAY * (item + _STORED_BYTES)
     kept += sum(one.groups for one in load.counted) * known.counter_writes * (GROUP_BYTES + _STORED_BYTES)
     running = (function_dollars(one, price, tracing=load.tracing) for one in used)
     dollars = added([dynamodb(writes, reads, kept, price), *running, doors(load, price)])
-    return Bill(known.title, known.exact, partial(ceiling_of, load.unpacked(), known), units, dollars)
+    return Bill(known.title, known.transaction, partial(ceiling_of, load.unpacked(), known), units, dollars)
 
 
 def _behind_queue(load: Workload, cpu: float, requests: float, *, one_by_one: bool) -> list[list[Function]]:
