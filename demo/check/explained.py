@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from demo.terminal import printable
 from dynamodb_counters import Counters
-from dynamodb_counters._backfill.wiring import feeds_of
+from dynamodb_counters._backfill.feeds import feeds_of
 from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._declarations import Declaration, Window
 from dynamodb_counters._declarations.generations import base_name, read_name

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dynamodb_counters._backfill.wiring import Feeds, feeds_of
+from dynamodb_counters._backfill.feeds import Feeds, feeds_of
 from dynamodb_counters._clients import make_service_client
 from dynamodb_counters._declarations import (
     ActiveMembers,

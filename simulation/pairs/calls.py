@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._backfill import runner
+from dynamodb_counters._backfill.feeds import Feeds
+from dynamodb_counters._streams import Shard
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes import update_conditions
 from dynamodb_counters.errors import CountersError
@@ -74,6 +76,20 @@ class Caller(Process):
         self.call.pause(_SLEEP)
 
 
+class BackendStream:
+    """The stream of a backend, as one reads it who explains."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def shards(self) -> list[Shard]:
+        return self._backend.described()
+
+    def records(self, shard: str, after: str | None = None) -> Iterable[Mapping[str, Any]]:
+        found = self._backend.stream.read(shard, None, 10**9).records
+        return [one for one in found if one["dynamodb"]["SequenceNumber"].zfill(40) > (after or "").zfill(40)]
+
+
 class Runner(Caller):
     """A process with a backfill, verification or rehearsal; killed at any step, left behind, doubled, resumed."""
 
@@ -93,7 +109,7 @@ class Runner(Caller):
         self._make = partial(
             kind,
             table=self.table,
-            shards=backend.described,
+            feeds=Feeds(cast("Any", BackendStream(backend))),
             now=lambda: float(int(clock())),
             names=names,
             run=run,

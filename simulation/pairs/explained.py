@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from decimal import Decimal
 from functools import partial
 from typing import Any, Final, cast
 
-from dynamodb_counters._backfill.wiring import Feeds
+from dynamodb_counters._backfill.feeds import Feeds
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._explain import explainer as explained
 from dynamodb_counters._explain.explainer import Explainer, make_explainer
 from dynamodb_counters._explain.lines import Explanation
 from dynamodb_counters._items.table_schema import SCORE
-from dynamodb_counters._streams import Shard
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import utc
 from simulation.pairs import features
+from simulation.pairs.calls import BackendStream
 from simulation.pairs.engine import Act, Engine
 from simulation.pairs.subjects import Group, Parts
 from simulation.pairs.truth import Truth, nonzero
-from simulation.schedules.backend import Backend
 
 _HOUR: Final = 3600
 UNSURE: Final = "explanation that a direct count, a deletion, a repair or a redrive made unsure"
@@ -33,20 +32,6 @@ _UNSURE: Final = (
 )
 SURE: Final = "group explained"
 SHOWN: Final = "difference explained"
-
-
-class BackendStream:
-    """The stream of a backend, as one reads it who explains."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-
-    def shards(self) -> list[Shard]:
-        return self._backend.described()
-
-    def records(self, shard: str, after: str | None = None) -> Iterable[Mapping[str, Any]]:
-        found = self._backend.stream.read(shard, None, 10**9).records
-        return [one for one in found if one["dynamodb"]["SequenceNumber"].zfill(40) > (after or "").zfill(40)]
 
 
 class Explaining:

@@ -7,17 +7,15 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import partial
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 from dynamodb_counters._backfill.rehearsal import Rehearsal
 from dynamodb_counters._declarations import Declaration, Window
 from dynamodb_counters._declarations.generations import base_name
-from dynamodb_counters._streams import StreamReader
 from dynamodb_counters._timeline.tiers import TOTAL
 from simulation.pairs import features
 from simulation.pairs.calls import Runner
 from simulation.pairs.engine import Act, Engine
-from simulation.pairs.explained import BackendStream
 from simulation.pairs.runs import Changes
 from simulation.pairs.subjects import signature
 from simulation.pairs.truth import Truth
@@ -51,8 +49,7 @@ class Rehearsing:
         self._start(self._engine.deployments.others(self._rng))
 
     def _start(self, declared: Iterable[Declaration]) -> Runner:
-        stream = cast("StreamReader", BackendStream(self._engine.backend))
-        kind = partial(Rehearsal, declared=tuple(declared), stream=stream, most=_EVERY)
+        kind = partial(Rehearsal, declared=tuple(declared), most=_EVERY)
         return self._changes.start(kind)
 
     def compare(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters._backfill.wiring import EMULATOR_HEADER
+from dynamodb_counters._backfill.feeds import EMULATOR_HEADER
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._dev import server
 from simulation.workbench import QUARANTINE_SECONDS, Workbench

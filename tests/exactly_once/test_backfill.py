@@ -10,15 +10,16 @@ import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Counters, Event, Items, Sum, Window
 from dynamodb_counters._backfill.backfill import Backfill
+from dynamodb_counters._backfill.feeds import Feeds
 from dynamodb_counters._backfill.state import SCANNING, WAITING, Progress, State
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._declarations.groups import group_key
 from dynamodb_counters._fold.item_layout import ItemLayout
-from dynamodb_counters._streams import Shard
+from dynamodb_counters._streams import StreamReader
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR
 from dynamodb_counters.errors import BackfillError
-from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream, Record
+from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.workbench import Workbench
 
 ORDER = Items("order", where=Attr("customer").exists())
@@ -63,12 +64,9 @@ class Stream:
         return new
 
 
-def described(bench: Workbench) -> list[Shard]:
-    return described_shards(bench.table.stream)
-
-
-def described_shards(stream: MemoryStream) -> list[Shard]:
-    return stream.shards()
+def feeds(bench: Workbench) -> Feeds:
+    streams: Any = bench.table.stream
+    return Feeds(StreamReader(streams, streams.arn, sleep=lambda _: None))
 
 
 def backfill(bench: Workbench, stream: Stream, **options: Any) -> Backfill:
@@ -78,13 +76,11 @@ def backfill(bench: Workbench, stream: Stream, **options: Any) -> Backfill:
 
     client: Any = bench.table
     table = Table(bench.table.name, client, clock=bench.clock, sleep=sleep)
-    return Backfill(table=table, shards=lambda: described(bench), now=bench.clock, **options)
+    return Backfill(table=table, feeds=feeds(bench), now=bench.clock, **options)
 
 
 def verification(bench: Workbench, stream: Stream, **options: Any) -> Verification:
-    return Verification(
-        table=backfill(bench, stream).table, shards=lambda: described(bench), now=bench.clock, **options
-    )
+    return Verification(table=backfill(bench, stream).table, feeds=feeds(bench), now=bench.clock, **options)
 
 
 def fill(bench: Workbench, stream: Stream, **options: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Distinct, Items, Sum, TableKeys
 from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._backfill.source_table import SourceTable
+from dynamodb_counters._backfill.feeds import Feeds, SourceTable
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration, flatten
@@ -17,7 +17,6 @@ from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.metered_table import Metered
 from simulation.recorded_stream import RecordedStream
-from tests.exactly_once.test_backfill import described_shards
 
 ORDER = Items("order", pk="CUSTOMER#{customer}", sk="ORDER#{order}", keys=TableKeys("PK", "SK", ttl="goneAt"))
 SPENT = Aggregate(
@@ -76,10 +75,11 @@ class Shop:
         client: Any = self.client
         self.stream.page_records = 3
         streams: Any = self.stream
+        counts: Any = self.counts.stream
         reader = StreamReader(streams, self.orders.stream.arn, sleep=lambda _: None)
         source = SourceTable(Table(ARN, client), ARN, ("PK", "SK"), reader)
-        shards = described_shards(self.counts.stream)
-        return {"table": self.table, "shards": lambda: shards, "now": self.clock, "source": source}
+        own = StreamReader(counts, counts.arn, sleep=lambda _: None)
+        return {"table": self.table, "feeds": Feeds(own, source), "now": self.clock}
 
     def read(self) -> tuple[Any, Any, bool]:
         client: Any = self.client

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -40,12 +40,11 @@ from dynamodb_counters._fold.item_layout import group_items, group_of_item
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import Number, parse_number
 from dynamodb_counters._items.table_schema import TYPE
-from dynamodb_counters._streams import StreamReader
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR
 from dynamodb_counters.errors import BackfillError
 from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill import Stream, described, fill
+from tests.exactly_once.test_backfill import Stream, feeds, fill
 from tests.exactly_once.test_backfill_source import BUYERS as BUYERS_OF_SHOP
 from tests.exactly_once.test_backfill_source import SPENT, Shop
 
@@ -229,14 +228,12 @@ def settled(declared: Sequence[Declarable], times: int = 250) -> History:
 
 def rehearsal(history: History, declared: Sequence[Declarable], **options: Any) -> Recorded:
     bench = history.bench
-    client, streams = bench.table, bench.table.stream
-    sleep: Callable[[float], object] = bench.clock.advance
+    client: Any = bench.table
     return Recorded(
-        table=Table(bench.table.name, client, clock=bench.clock, sleep=sleep),  # type: ignore[arg-type]
-        shards=lambda: described(bench),
+        table=Table(bench.table.name, client, clock=bench.clock, sleep=bench.clock.advance),
+        feeds=feeds(bench),
         now=bench.clock,
         declared=flatten(declared),
-        stream=StreamReader(streams, bench.table.stream.arn, sleep=lambda _: None),  # type: ignore[arg-type]
         most=10**6,
         **options,
     )
@@ -399,10 +396,8 @@ def test_items_of_a_source_table_are_rehearsed_while_they_change() -> None:
         shop.put(number, number + 1, f"customer{number % 3}")
     shop.sleep(2)
     orders, done = [dict(item) for item in shop.orders.items()], replace(SPENT, where=Attr("cents").gt(9))
-    client: Any = shop.counts.stream
-    own = StreamReader(client, client.arn, sleep=lambda _: None)
     parts = flatten([done, BUYERS_OF_SHOP])
-    work = Recorded(**shop.runner(), declared=parts, stream=own, most=10**6, page_items=4)
+    work = Recorded(**shop.runner(), declared=parts, most=10**6, page_items=4)
     for step in work.steps():
         shop.put(step.done % 20, 100, "customer0")
         shop.put(1000 + step.done, 100, "bob")

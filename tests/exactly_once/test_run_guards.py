@@ -39,7 +39,7 @@ from tests.exactly_once.test_backfill import (
     before_the_end,
     bench,
     compared_and_ended,
-    described,
+    feeds,
     fill,
     put,
     read,
@@ -218,7 +218,7 @@ def test_records_before_the_cut_are_counted_before_a_heartbeat_acknowledges_it()
 
     client: Any = bench.table
     table = Table(bench.table.name, client, clock=bench.clock, sleep=sleep)
-    verifying = Verification(table=table, shards=lambda: described(bench), now=bench.clock)
+    verifying = Verification(table=table, feeds=feeds(bench), now=bench.clock)
     for step in verifying.steps():
         if step.phase == "waiting" and not is_broken:
             put(bench, 2, 5)

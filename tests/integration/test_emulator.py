@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from dynamodb_counters._backfill.source_table import SourceTable
+from dynamodb_counters._backfill.feeds import SourceTable
 from dynamodb_counters._dev.emulator import Emulator, EmulatorError
 from simulation.engines.tables import create_table
 from tests.integration.waiting import eventually, runs

@@ -14,6 +14,7 @@ from decimal import Decimal
 from fnmatch import fnmatchcase
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -37,6 +38,7 @@ from dynamodb_counters import (
     Window,
 )
 from dynamodb_counters._backfill.backfill import Backfill
+from dynamodb_counters._backfill.feeds import Feeds
 from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._erase.discards import Discards
@@ -384,8 +386,9 @@ class World:
         table = Table("counters", client, clock=self._store.clock, sleep=sleep)
         numbers = (f"{number:016x}" for number in count(1))
         with patch("secrets.token_hex", lambda _: next(numbers)):
-            shards = [Shard(SHARD, "", is_open=True)]
-            run = Backfill(table=table, shards=lambda: shards, now=table.clock, names=[name], segments=1, page_items=20)
+            stream: Any = SimpleNamespace(shards=lambda: [Shard(SHARD, "", is_open=True)])
+            how: Any = {"names": [name], "segments": 1, "page_items": 20}
+            run = Backfill(table=table, feeds=Feeds(stream), now=table.clock, **how)
             for progress in run.steps():
                 if progress.phase == "scanning":
                     self.counters.record_once(JOB, {"id": 2, "customer": "7"}, [CUSTOMERS])

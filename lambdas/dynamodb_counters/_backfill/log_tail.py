@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dynamodb_counters._assumptions import CLOCKS
+from dynamodb_counters._backfill.feeds import Feeds
 from dynamodb_counters._backfill.pace import Pace
-from dynamodb_counters._backfill.source_table import SourceTable
 from dynamodb_counters._control.run_items import Run, beat_key, log_key, run_item
 from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._table import Table
@@ -24,26 +23,22 @@ class LogTail:
 
     run: Run
     table: Table
-    source: SourceTable | None
+    feeds: Feeds
     now: Callable[[], float]
     pace: Pace
-    clocks: float = CLOCKS
 
     def has_passed(self, ended_at: float, shard: str) -> bool:
         """Whether the last page of a shard's log is from after the scan, or the shard has nothing else."""
-        if self.source is not None and self.source.has(shard) and self.now() > ended_at + self.clocks:
+        source, end = self.feeds.source, ended_at + self.feeds.clocks
+        if source is not None and source.has(shard) and self.now() > end:
             logged = [page["last"]["S"] for page in self._pages(shard, _LAST_PAGES)]
-            return not self.source.has_more(shard, max(logged, default=""), self.run.since, ended_at + self.clocks)
-        return any(
-            float(page["created"]["N"]) > ended_at + self.clocks or page["beats"]["N"] != "0"
-            for page in self._pages(shard, 1)
-        )
+            return not source.has_more(shard, max(logged, default=""), self.run.since, end)
+        return any(float(page["created"]["N"]) > end or page["beats"]["N"] != "0" for page in self._pages(shard, 1))
 
     def has_passed_in_own_table(self, moment: float, shard: str) -> bool:
         """Whether a shard has logged a record from then on, if it is of the table of the counts."""
-        if self.source is not None and self.source.has(shard):
-            return True
-        return any(float(page["created"]["N"]) >= moment for page in self._pages(shard, 1))
+        is_foreign = self.feeds.is_foreign(shard)
+        return is_foreign or any(float(page["created"]["N"]) >= moment for page in self._pages(shard, 1))
 
     def beat(self, count: int) -> None:
         """Change items of random keys."""

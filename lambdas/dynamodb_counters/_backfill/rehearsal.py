@@ -24,9 +24,7 @@ from dynamodb_counters._backfill.baseline import Totals, baselines, withheld
 from dynamodb_counters._backfill.opening import opening
 from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.scan import page_values
-from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
-from dynamodb_counters._backfill.verification import COMPARING
-from dynamodb_counters._backfill.wiring import Feeds
+from dynamodb_counters._backfill.state import COMPARING, COMPLETE, DRAINING, Progress, State
 from dynamodb_counters._changes.meaning import same_meaning
 from dynamodb_counters._control.control import Control, read_control
 from dynamodb_counters._control.deployment_items import deployment_id
@@ -43,7 +41,6 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine
-from dynamodb_counters._streams import StreamReader
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import TOTAL
 from dynamodb_counters.errors import BackfillError
@@ -67,7 +64,6 @@ class Rehearsal(Runner):
     """
 
     declared: tuple[Declaration, ...]
-    stream: StreamReader
     begin: float = -math.inf
     most: int = 20
     open_after: float = 0.0
@@ -120,13 +116,12 @@ class Rehearsal(Runner):
                 past.add(shard)
             if shard in past or shard in closed or shard not in parents:
                 return shard in past
-            is_foreign = None if self.source is None else self.source.has(shard)
-            records = iter(Feeds(self.stream, self.source).records(shard, read.get(shard)))
+            is_foreign, records = self.feeds.is_foreign(shard), iter(self.feeds.records(shard, read.get(shard)))
             while part := [Change(record, is_foreign=is_foreign) for record in islice(records, _AT_A_TIME)]:
                 cut = logs.cut(state.run.id, state.run.since, shard, part)
                 logs.write(state.run, self._by, shard, part, cut, quarantine=quarantine)
                 read[shard] = part[-1].record["dynamodb"]["SequenceNumber"]
-                if (part[-1].created or 0.0) > state.ended_at + self.clocks:
+                if (part[-1].created or 0.0) > state.ended_at + self.feeds.clocks:
                     past.add(shard)
                     return True
             past.update([shard] if has_passed(shard) else ())
@@ -161,7 +156,7 @@ class Rehearsal(Runner):
 
     def _derived(self, state: State, sums: Totals, names: frozenset[str]) -> Iterator[ScannedItem]:
         """Contributions of groups as if they were items of the table."""
-        held = Held({}, None if self.source is None else False, self.table.name)
+        held = Held({}, self.feeds.is_foreign(""), self.table.name)
         for _, refs in groupby(sorted(sums, key=self._page), self._page):
             image: dict[str, Any] = {}
             for ref in refs:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Final
 
-from dynamodb_counters._assumptions import CLOCKS, LINEAGE_KEPT, RUN_OPEN_AFTER, SETTLED_AFTER
+from dynamodb_counters._assumptions import RUN_OPEN_AFTER, SETTLED_AFTER
 from dynamodb_counters._backfill.baseline import Pages
+from dynamodb_counters._backfill.feeds import Feeds
 from dynamodb_counters._backfill.log_tail import LogTail
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.positions import books
-from dynamodb_counters._backfill.scan import Scan, Source
-from dynamodb_counters._backfill.source_table import SourceTable, sources_of
+from dynamodb_counters._backfill.scan import Scan
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, OPENING, SCANNING, VOID, WAITING, Progress, State
 from dynamodb_counters._control.control import Control, read_control, read_declarations, write_control
 from dynamodb_counters._control.deployment_items import History
@@ -27,11 +27,9 @@ from dynamodb_counters._control.run_items import ONLY_SHARD, Run, run_item, run_
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import without_attributes
 from dynamodb_counters._fold.item_layout import GroupRef, ItemLayout
-from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.bookkeeping import put_as_seen, typed_values
 from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine
-from dynamodb_counters._streams import Shard
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import BackfillError
@@ -49,23 +47,19 @@ class Runner(ABC):
     """Works on one run of a table, by DynamoDB's time, `now`; goes on with `run` if another process began it."""
 
     table: Table
-    shards: Callable[[], Iterable[Shard]]
+    feeds: Feeds
     now: Callable[[], float]
     names: Collection[str] = ()
     run: str = ""
     segments: int = 4
     units_per_second: float | None = None
-    source: SourceTable | None = None
     page_items: int = 2000
-    clocks: float = CLOCKS
     open_after: float = RUN_OPEN_AFTER
     _pace: Pace = field(init=False)
     _by: Plan = field(init=False)
     """The declarations of what is compared."""
 
     _dropped: ClassVar[str] = "run {} is void: a deployment or another backfill has dropped what it looks at"
-    _needs_lineage: ClassVar[tuple[str, ...]] = (SCANNING, DRAINING)
-    """Phases in which a run must know all shards of its time."""
 
     def __post_init__(self) -> None:
         self._pace = Pace(self.table, self.units_per_second)
@@ -123,9 +117,8 @@ class Runner(ABC):
         if not item:
             raise BackfillError(f"invalid run={self.run!r}: expected the id of a run of the last 30 days")
         state = State.of(self.run, item)
-        rested = self.now() - state.described_at > LINEAGE_KEPT and state.phase in self._needs_lineage
         # An opening whose process died landed at an unknown time.
-        if rested or state.phase == OPENING:
+        if state.has_rested(self.now()) or state.phase == OPENING:
             self._void(state)
         if state.phase == VOID:
             raise BackfillError(f"run {self.run} is void: begin another one")
@@ -137,7 +130,7 @@ class Runner(ABC):
             state = self._try_to_open(read_control(self.table), opened)
             if state is None:
                 continue
-            if self.now() <= opened + self.clocks:
+            if self.now() <= opened + self.feeds.clocks:
                 self._enter(state, OPENING, WAITING)
                 return state
             self._void(state)
@@ -145,11 +138,8 @@ class Runner(ABC):
 
     def _state(self, run: Run, opened: float) -> State:
         state = State(run, OPENING, self.segments, opened)
-        state.lineage.meet(self._all_shards())
+        state.lineage.meet(self.feeds.shards())
         return state
-
-    def _all_shards(self) -> list[Shard]:
-        return [*self.shards(), *(self.source.shards() if self.source is not None else ())]
 
     def _since(self, opened: float) -> int:
         return math.ceil(opened + self.open_after)
@@ -167,7 +157,7 @@ class Runner(ABC):
 
     def _wait(self, state: State) -> Iterator[Progress]:
         begun = self.now()
-        until = state.run.since + self.clocks
+        until = state.run.since + self.feeds.clocks
         while state.phase == WAITING and (now := self.now()) < until:
             yield self._progress(state, now - begun, until - begun)
             self.table.sleep(min(_POLL, until - now))
@@ -175,7 +165,7 @@ class Runner(ABC):
     def _same_shards(self, state: State) -> bool:
         """Whether no shard began near the cut, where the clocks of two shards could disagree about it."""
         known = set(state.lineage.parents)
-        state.lineage.meet(self._all_shards())
+        state.lineage.meet(self.feeds.shards())
         return set(state.lineage.parents) == known
 
     # Scanning and draining
@@ -188,8 +178,9 @@ class Runner(ABC):
         return Plan(folded)
 
     def _scan(self, state: State) -> Iterator[Progress]:
-        sources, plan = self._sources(), self._plan(state)
-        ttl_of = self._origins().ttl_of([program.layout.declaration for program in plan.programs.values()])
+        sources, plan = self.feeds.tables(self.table), self._plan(state)
+        declared = [program.layout.declaration for program in plan.programs.values()]
+        quarantine = Quarantine(self.table, RETENTION, self.feeds.origins(self.table).ttl_of(declared))
         scan = Scan(
             table=self.table,
             sources=sources,
@@ -198,7 +189,7 @@ class Runner(ABC):
             segments=state.segments,
             pace=self._pace,
             page_items=self.page_items,
-            quarantine=Quarantine(self.table, RETENTION, ttl_of),
+            quarantine=quarantine,
         )
         described = [self.table.client.describe_table(TableName=source.table.name)["Table"] for source in sources]
         total = sum(table.get("ItemCount", 0) for table in described)
@@ -227,10 +218,9 @@ class Runner(ABC):
                 if not acknowledged.get(shard):
                     acknowledged[shard] = has_passed(shard)
             waiting = state.lineage.waiting(acknowledged)
-            if self.source is not None:
-                # A child without more records says nothing of its parent.
-                known = filter(self.source.has, state.lineage.parents)
-                waiting += [shard for shard in known if not acknowledged[shard] and shard not in waiting]
+            # A child without more records says nothing of its parent.
+            foreign = filter(self.feeds.is_foreign, state.lineage.parents)
+            waiting += [shard for shard in foreign if not acknowledged[shard] and shard not in waiting]
             if not waiting:
                 return
             count = len(state.lineage.parents)
@@ -247,16 +237,10 @@ class Runner(ABC):
         return self._by.programs[ref[0]].layout
 
     def _log(self, state: State) -> LogTail:
-        return LogTail(state.run, self.table, self.source, self.now, self._pace, self.clocks)
+        return LogTail(state.run, self.table, self.feeds, self.now, self._pace)
 
     def _pages(self, state: State) -> Pages:
-        return Pages(self.table, state.run, state.segments * len(self._sources()), state.lineage)
-
-    def _origins(self) -> Origins:
-        return Origins(self.table.name, None if self.source is None else self.source.arn)
-
-    def _sources(self) -> tuple[Source, ...]:
-        return sources_of(self.table, self.source)
+        return Pages(self.table, state.run, state.segments * len(self.feeds.tables(self.table)), state.lineage)
 
     def _require_no_gap(self, state: State) -> None:
         """Refuse a log that lacks records: Lambda may have given up on some where a later book was opened."""
@@ -289,7 +273,7 @@ class Runner(ABC):
             self._reload(state)
 
     def _describe(self, state: State) -> None:
-        state.lineage.meet(self._all_shards())
+        state.lineage.meet(self.feeds.shards())
         state.described_at = self.now()
         if not self._write(state, state.phase):
             self._reload(state)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
+from dynamodb_counters._assumptions import LINEAGE_KEPT
 from dynamodb_counters._control.run_items import ONLY_SHARD, Run
 from dynamodb_counters._items.bookkeeping import read_fields
 from dynamodb_counters._streams import Shard, depth_of
@@ -15,6 +16,7 @@ OPENING: Final = "opening"
 WAITING: Final = "waiting"
 SCANNING: Final = "scanning"
 DRAINING: Final = "draining"
+COMPARING: Final = "comparing"
 COMPLETE: Final = "complete"
 VOID: Final = "void"
 
@@ -69,6 +71,10 @@ class State:
     parts: int = 1
     withheld: int = 0
     """Entries of the quarantine with what could not be folded."""
+
+    def has_rested(self, now: float) -> bool:
+        """Whether shards may be forgotten by now that it must know in its phase."""
+        return now > self.described_at + LINEAGE_KEPT and self.phase in (SCANNING, DRAINING, COMPARING)
 
     def values(self) -> dict[str, Any]:
         names = (each.name for each in fields(self) if each.name not in ("run", "lineage"))

@@ -13,13 +13,13 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import localcontext
 from functools import partial
-from typing import ClassVar, Final
+from typing import Final
 
 from dynamodb_counters._backfill.baseline import Pages, Totals, baselines, part_of
 from dynamodb_counters._backfill.positions import ReadGroup, applied_by, read_after_books
 from dynamodb_counters._backfill.repair import Difference, quarantined_groups, repaired
 from dynamodb_counters._backfill.runner import ROUNDS, SPLITTING, Runner
-from dynamodb_counters._backfill.state import COMPLETE, DRAINING, SCANNING, Progress, State
+from dynamodb_counters._backfill.state import COMPARING, COMPLETE, DRAINING, Progress, State
 from dynamodb_counters._backfill.verdicts import WAITS, Judged, Verdict, counted, counts_gone, judge, shown
 from dynamodb_counters._commit.expired_items import read_expired
 from dynamodb_counters._control.control import Control
@@ -34,8 +34,6 @@ from dynamodb_counters._items.table_schema import PK, REPAIRED, SK
 from dynamodb_counters._reads.extreme_reads import value_items
 from dynamodb_counters._reads.page_reads import read_items
 from dynamodb_counters.errors import BackfillError
-
-COMPARING: Final = "comparing"
 
 COUNTED_MEANWHILE: Final = "a transaction counted in it meanwhile"
 GONE_MEANWHILE: Final = "it is gone, and what it had applied is unknown"
@@ -57,8 +55,6 @@ class Verification(Runner):
     _best: dict[tuple[str, str], str | None] = field(default_factory=dict)
     _expired: Mapping[str, float] = field(default_factory=dict)
     _begun: State = field(init=False)
-
-    _needs_lineage: ClassVar[tuple[str, ...]] = (SCANNING, DRAINING, COMPARING)
 
     def _try_to_open(self, seen: Control, opened: float) -> State | None:
         history = self._known(seen)
@@ -108,7 +104,7 @@ class Verification(Runner):
         return {ref: sums[ref] for ref in sums if most >= _SAMPLE or part_of(f"sample{ref!r}", _SAMPLE) < most}
 
     def _compare(self, pages: Pages, sums: Totals) -> Iterator[Progress]:
-        left = sorted(sums)
+        left, origins = sorted(sums), self.feeds.origins(self.table)
         for again in range(_AGAIN):
             held = yield from self._hold(left, self.compared + len(sums))
             found, unsettled = self._differing(pages, sums, held)
@@ -117,7 +113,7 @@ class Verification(Runner):
                 found, unsettled = self._differing(pages, sums, held)
             left = sorted(found.keys() & unsettled.keys()) if again < _AGAIN - 1 else []
             told = sorted(found.keys() - set(left))
-            waits = quarantined_groups(self.table, self._origins(), self._by, self._begun.run) if told else Counter()
+            waits = quarantined_groups(self.table, origins, self._by, self._begun.run) if told else Counter()
             for ref in told:
                 layout = self._layout(ref)
                 until, is_gone = self._expired.get(ref[0]), not held[ref].items
@@ -148,7 +144,7 @@ class Verification(Runner):
 
     def _await_transactions(self, state: State, total: int) -> Iterator[Progress]:
         """Wait until the log holds all transactions so far: they count before the stream brings their records."""
-        moment = self.now() + self.clocks
+        moment = self.now() + self.feeds.clocks
         while self.now() < moment:
             # A heartbeat sent before that moment would prove nothing.
             yield self._progress(state, self.compared, total)

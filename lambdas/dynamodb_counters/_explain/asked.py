@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._backfill.scan import Source
-from dynamodb_counters._backfill.source_table import SourceTable, sources_of
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._declarations.aggregates import WRITE_SHARD_FIELD
 from dynamodb_counters._declarations.generations import base_name
@@ -154,8 +153,8 @@ class Reach:
                 yield from page["Items"]
 
 
-def reach_of(asked: Asked, table: Table, source_table: SourceTable | None) -> Reach:
-    source, (scanned, *others) = asked.declaration.source, sources_of(table, source_table)
+def reach_of(asked: Asked, scanned: Source, *others: Source) -> Reach:
+    source = asked.declaration.source
     plain = {name: text for name, text in asked.texts.items() if parts_of(name) == (name, "", None)}
     ranges: list[_Range] | None = None
     if isinstance(source, Aggregate):
@@ -163,7 +162,7 @@ def reach_of(asked: Asked, table: Table, source_table: SourceTable | None) -> Re
     elif isinstance(source, Event):
         ranges = _in_partition(plain, source._pk_template, source._sk_template)
         if source.packed is not None:
-            ranges = _in_chunks(source, asked, table, plain, ranges)
+            ranges = _in_chunks(source, asked, scanned.table, plain, ranges)
     elif others:
         [scanned] = others
     elif source.pk is not None:

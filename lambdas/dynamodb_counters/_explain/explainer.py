@@ -14,9 +14,9 @@ from decimal import localcontext
 from typing import Any, Final
 
 from dynamodb_counters._assumptions import SKEW
+from dynamodb_counters._backfill.feeds import Feeds
 from dynamodb_counters._backfill.positions import Books, applied_by, read_after_books
 from dynamodb_counters._backfill.verdicts import counted, judge, shown, tally_of
-from dynamodb_counters._backfill.wiring import Feeds
 from dynamodb_counters._commit.checkpoint_items import BOOK, LAST_SEQUENCE, Checkpoint
 from dynamodb_counters._commit.expired_items import read_expired
 from dynamodb_counters._control.control import read_control, read_declarations
@@ -29,7 +29,6 @@ from dynamodb_counters._explain.asked import Asked, Reach, reach_of
 from dynamodb_counters._explain.image_lines import ImageLines
 from dynamodb_counters._explain.lines import Explanation, Line, LineStore, added
 from dynamodb_counters._fold.item_layout import GroupKey, late_parts
-from dynamodb_counters._fold.origins import ONE_TABLE, Origins
 from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._fold.records import NEW, OLD, Record, counted_in, created_of, sequence_number
 from dynamodb_counters._items.attributes import Image
@@ -116,8 +115,7 @@ class Explainer:
         shards = [shard.id for shard in self.feeds.shards()]
         self._books, self._items = read_after_books(table, shards, lambda: asked.read(table), table.clock)
         self._store, self._applied, self._unsure, self._cuts = LineStore(), {}, {}, {}
-        origins = Origins(table.name, self.feeds.source.arn) if self.feeds.source else ONE_TABLE
-        self._of = ImageLines(asked, origins, table.clock())
+        self._of = ImageLines(asked, self.feeds.origins(table), table.clock())
         for item in asked.bounded(self.reach.items()):
             keys = {name: item[name] for name in self.reach.source.key_names}
             for (one, group), line in self._of.lines(item, keys, self.reach.source.is_foreign).items():
@@ -151,7 +149,7 @@ class Explainer:
     def _take(self, shard: str, record: Record, rank: str) -> None:
         """Take the first change of an item after a group's position: what it had contributed before."""
         images, sequence = record["dynamodb"], sequence_number(record)
-        is_foreign = "@" in shard if self.feeds.source else None
+        is_foreign = self.feeds.is_foreign(shard)
         old, new = images.get(OLD), images.get(NEW)
         marks = () if is_foreign else stored_marks(old, new)
         before, after = (
@@ -307,7 +305,7 @@ def make_explainer(
     require_fields(base, [(kept, kept.fields)], values)
     texts = {name: key_text(name, value) for name, value in values.items()}
     asked = Asked(kept, texts, _interval(kept, *ends), most)
-    reach, whole = reach_of(asked, table, feeds.source), control.statuses.get(base, Status()).whole
+    reach, whole = reach_of(asked, *feeds.tables(table)), control.statuses.get(base, Status()).whole
     return Explainer(table=table, feeds=feeds, asked=asked, reach=reach, whole=whole)
 
 

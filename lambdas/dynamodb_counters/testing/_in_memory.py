@@ -13,8 +13,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, Final, Literal, cast
 
-from dynamodb_counters._backfill.source_table import SourceTable
-from dynamodb_counters._backfill.wiring import Feeds
+from dynamodb_counters._backfill.feeds import Feeds, SourceTable
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declarable, Declaration, Items, flatten
 from dynamodb_counters._fold.crossing_events import event_entry

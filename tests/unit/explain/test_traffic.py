@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Sum
-from dynamodb_counters._backfill.wiring import Feeds
+from dynamodb_counters._backfill.feeds import Feeds
 from dynamodb_counters._commit.checkpoint_items import BOOK, LAST_SEQUENCE, checkpoint_key
 from dynamodb_counters._explain.explainer import REDRIVEN_MEANWHILE, REPAIRED_MEANWHILE, Explainer, make_explainer
 from dynamodb_counters._fold.page_layout import is_split

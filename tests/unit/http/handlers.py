@@ -26,7 +26,7 @@ from dynamodb_counters import (
     Sum,
     Window,
 )
-from dynamodb_counters._backfill.wiring import Feeds
+from dynamodb_counters._backfill.feeds import Feeds
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.event_requests import EventCheck

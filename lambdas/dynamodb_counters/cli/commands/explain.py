@@ -11,8 +11,9 @@ from typing import Any
 import click
 from rich.console import Group as Lines
 
+from dynamodb_counters._backfill.feeds import feeds_of
 from dynamodb_counters._backfill.positions import applied_by, books
-from dynamodb_counters._backfill.wiring import feeds_of
+from dynamodb_counters._backfill.scan import Source
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._control.run_logs import Held, folded_alone, sums_of
 from dynamodb_counters._declarations import Aggregate, Event
@@ -120,7 +121,7 @@ def _found(session: Session, asked: Asked) -> tuple[Image | None, Image | None]:
     """The item that holds the event, and the event; None if it was taken back."""
     of = ImageLines(asked, ONE_TABLE, session.clock())
     found: tuple[Image | None, Image | None] = None, None
-    for item in reach_of(asked, session.table, None).items():
+    for item in reach_of(asked, Source(session.table, (PK, SK))).items():
         for row, sign in of.rows(item):
             if of.lines(row, {PK: item[PK], SK: item[SK]}, None):
                 found = item, row if sign == "+" else None

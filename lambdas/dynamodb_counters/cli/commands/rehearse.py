@@ -17,7 +17,6 @@ from dynamodb_counters._backfill.rehearsal import Rehearsal
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._declarations import Aggregate, Composite, Declaration, Window, flatten
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._streams import StreamReader
 from dynamodb_counters.cli.arguments import moment
 from dynamodb_counters.cli.commands.backfill import scanned
 from dynamodb_counters.cli.commands.diff import from_templates
@@ -42,9 +41,7 @@ def rehearse(session: Session, new: Path, *, since: datetime | None, dry_run: bo
     NEW is a Python file with declarations, a template that `cdk synth` wrote or a folder of them, or encoded
     declarations. Nothing is deployed. Exit code 1: groups differ.
     """
-    described = session.table.client.describe_table(TableName=session.table.name)["Table"]
-    stream = StreamReader(session.client("dynamodbstreams"), described.get("LatestStreamArn", ""), session.sleep)
-    work = runner_of(session, Rehearsal, declared=_declared(session, new), stream=stream, **manner)
+    work = runner_of(session, Rehearsal, declared=_declared(session, new), **manner)
     work.begin = work.begin if since is None else since.timestamp()
     price = scanned(session)
     size = f"{number(price['items'])} items, {decimal(price['bytes'])}; about {number(price['units'])} units"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Packed, Sum, Threshold, Window
-from dynamodb_counters._backfill.wiring import Feeds
+from dynamodb_counters._backfill.feeds import Feeds
 from dynamodb_counters.cli.commands import explain as explaining
 from dynamodb_counters.testing import CountersInMemory, counters_in_memory
 from tests.unit.cli.in_process import Done, run

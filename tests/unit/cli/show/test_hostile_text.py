@@ -21,8 +21,8 @@ from demo.cli_examples.beside import BUCKET, put_beside
 from demo.cli_examples.blog import DECLARED, VIEW, Blog
 from demo.cli_examples.shards import RESTORED
 from dynamodb_counters import Aggregate, Attr, Count
+from dynamodb_counters._backfill.feeds import Feeds, feeds_of
 from dynamodb_counters._backfill.repair import Difference
-from dynamodb_counters._backfill.wiring import feeds_of
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._dev import cdk
 from dynamodb_counters._dev.deployed import Deployed, Function
@@ -196,7 +196,12 @@ def _rehearsal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _stream(monkeypatch: pytest.MonkeyPatch) -> None:
     """For `counters explain`: nothing is on its way to the stream."""
-    monkeypatch.setattr(explaining, "feeds_of", lambda *given: feeds_of(*given)._replace(clocks=0.0))
+
+    def at_rest(*given: Any) -> Feeds:
+        found = feeds_of(*given)
+        return found._replace(clocks=0.0, stream=replace(found.stream, sleep=lambda _: None))
+
+    monkeypatch.setattr(explaining, "feeds_of", at_rest)
 
 
 def perform(blog: Blog, name: str, *options: str, terminal: bool = False) -> Done:
