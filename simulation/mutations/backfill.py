@@ -79,9 +79,9 @@ BACKFILL: Final = r"""
 -  - _number(item, TALLY_PREFIX + name)
 ? test_tally.py::test_verification_knows_of_erased_events_whose_counts_are_kept
 
-== _backfill/log_tail.py
+== _backfill/runner.py
 * any page of a shard's log says that it is past the scan
-- float(page["created"]["N"]) > ended_at + self.clocks or page["beats"]["N"] != "0"
+- float(page["created"]["N"]) > end or page["beats"]["N"] != "0"
 + float(page["created"]["N"]) > 0
 ? test_run_guards.py::test_a_backfill_waits_until_the_log_is_past_its_scan
 
@@ -215,8 +215,8 @@ BACKFILL: Final = r"""
 + pass
 ? test_verified_transactions.py::test_counts_of_a_transaction_just_now_are_no_drift
 * a verification does not wait for long enough until transactions are logged
-- moment = self.now() + self.clocks
-+ moment = self.now() - self.clocks
+- moment = self.now() + self.feeds.clocks
++ moment = self.now() - self.feeds.clocks
 ? test_verified_transactions.py::test_counts_of_a_transaction_just_now_are_no_drift
 * a verification waits for the log of a run that another process has ended
 -         if state.phase != COMPARING:
@@ -237,7 +237,7 @@ BACKFILL: Final = r"""
 + if False:
 ? test_expiring_members.py::test_a_verification_takes_nothing_that_is_over_for_drift
 
-== _backfill/wiring.py
+== _backfill/feeds.py
 * a run begins at once on AWS, too
 - is_emulated = EMULATOR_HEADER in described.get("ResponseMetadata", {}).get("HTTPHeaders", {})
 + is_emulated = True

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters._backfill.scheduled import LONGEST, ScheduledVerifier
+from dynamodb_counters._backfill.scheduled import LONGEST, work_on_schedule
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._backfill.wiring import make_runner
 from dynamodb_counters._control.control import read_control
@@ -28,11 +28,11 @@ class Invocations:
         client: Any = bench.table
         self.table = Table(bench.table.name, client, clock=bench.clock, sleep=self._sleep)
         make = partial(make_runner, Verification, self.table, bench.table.stream, now=bench.clock, segments=1)
-        self.verifier = ScheduledVerifier(self.table, lambda run: make(run=run), bench.clock)
+        self.work = partial(work_on_schedule, self.table, make, bench.clock)
 
     def __call__(self, *, begins: bool = False) -> Verification | None:
         ends = self.bench.clock() + 100
-        return self.verifier.work(begins=begins, time_left=lambda: ends - self.bench.clock())
+        return self.work(begins=begins, time_left=lambda: ends - self.bench.clock())
 
     @property
     def open_runs(self) -> list[str]:

@@ -167,7 +167,7 @@ class Backfill(Runner):
             # Times of records are whole seconds.
             moment = math.ceil(self.now())
             self.table.sleep(moment - self.now())
-            for step in self._wait_for_log(state, partial(self._log(state).has_passed_in_own_table, moment)):
+            for step in self._wait_for_log(state, partial(self._has_passed_in_own_table, state, moment)):
                 yield step
                 if self.now() > moment + _SETTLING:
                     break

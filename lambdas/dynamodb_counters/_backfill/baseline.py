@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import localcontext
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._backfill.state import Lineage
 from dynamodb_counters._control.run_items import (
@@ -63,6 +63,10 @@ class Pages:
             for page in self.table.partition(log_key(self.run.id, shard)[PK]["S"]):
                 for change in unpack_log(page[ROWS]["B"]):
                     yield shard, change
+
+    def last_logged(self, shard: str, most: int) -> list[Any]:
+        """The last pages that a shard has put into the log, without their rows."""
+        return list(self.table.last_of(log_key(self.run.id, shard)[PK]["S"], most, ("created", "beats", "last")))
 
     def added(self) -> Iterator[tuple[str, LoggedChange]]:
         """Each change that a verification has logged, once; batches are delivered, and logged, again."""

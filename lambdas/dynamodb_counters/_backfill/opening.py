@@ -24,8 +24,14 @@ class Opening:
 def wanted(
     names: Collection[str], seen: Control, declared: Collection[Declaration], folded: Collection[Declaration]
 ) -> set[str]:
-    """Names to backfill: those given, or all unfinished ones; and their sources, as far as these are unfinished."""
-    left = _unfinished(seen, declared, folded)
+    """Names to backfill: those given, or all that do not count everything; and such sources of them."""
+    known = {declaration.name: declaration for declaration in folded}
+    unfinished = {name for name, status in seen.statuses.items() if not status.whole}
+    for declaration in declared:
+        held = known.get(read_name(declaration.name, seen.reads))
+        if held is None or not same_meaning(declaration, held):
+            unfinished.add(declaration.name)
+    left = unfinished & {declaration.name for declaration in declared}
     found = with_parts(names, declared) or left
     for declaration in declared:
         over = declaration
@@ -33,17 +39,6 @@ def wanted(
             over = over.source
             found |= {over.name} & left
     return found
-
-
-def _unfinished(seen: Control, declared: Collection[Declaration], folded: Collection[Declaration]) -> set[str]:
-    """Names that do not count everything there is, or count as they were declared before."""
-    known = {declaration.name: declaration for declaration in folded}
-    unfinished = {name for name, status in seen.statuses.items() if not status.whole}
-    for declaration in declared:
-        held = known.get(read_name(declaration.name, seen.reads))
-        if held is None or not same_meaning(declaration, held):
-            unfinished.add(declaration.name)
-    return unfinished & {declaration.name for declaration in declared}
 
 
 def opening(

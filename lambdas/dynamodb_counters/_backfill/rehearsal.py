@@ -2,9 +2,7 @@
 
 Each side is what a backfill of it would fill: a generation with the tally of the one that is read. Both fold the same
 images, so no group is read, and lag is no difference. No aggregator knows what is not deployed, so none logs for the
-run: it reads the stream itself after the scan, and logs what items had contributed before their first record since the
-cut. Idle shards get heartbeats, as for any run, so that each is read beyond the scan. Aggregates over
-others count groups as they come to at the cut. Pages lie in the table, and sums are worked off in parts.
+run: it reads the stream itself after the scan. Aggregates over others count groups as they come to at the cut.
 """
 
 from __future__ import annotations

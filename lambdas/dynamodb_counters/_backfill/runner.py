@@ -7,6 +7,7 @@ one goes on; two that work on the same run do not disturb each other.
 from __future__ import annotations
 
 import math
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
@@ -16,14 +17,13 @@ from typing import Any, ClassVar, Final
 from dynamodb_counters._assumptions import RUN_OPEN_AFTER, SETTLED_AFTER
 from dynamodb_counters._backfill.baseline import Pages
 from dynamodb_counters._backfill.feeds import Feeds
-from dynamodb_counters._backfill.log_tail import LogTail
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.positions import books
 from dynamodb_counters._backfill.scan import Scan
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, OPENING, SCANNING, VOID, WAITING, Progress, State
 from dynamodb_counters._control.control import Control, read_control, read_declarations, write_control
 from dynamodb_counters._control.deployment_items import History
-from dynamodb_counters._control.run_items import ONLY_SHARD, Run, run_item, run_key
+from dynamodb_counters._control.run_items import ONLY_SHARD, Run, beat_key, run_item, run_key
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import without_attributes
 from dynamodb_counters._fold.item_layout import GroupRef, ItemLayout
@@ -40,6 +40,8 @@ ROUNDS: Final = 5
 SPLITTING: Final = "the table's stream is splitting its shards all the time: try again later"
 
 _POLL: Final = 2.0
+_LAST_PAGES: Final = 25
+"""A batch that is delivered again in parts may have written the last ones."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,7 +84,7 @@ class Runner(ABC):
         if state.phase == SCANNING:
             yield from self._scan(state)
         if state.phase == DRAINING:
-            yield from self._wait_for_log(state, partial(self._log(state).has_passed, state.ended_at))
+            yield from self._wait_for_log(state, partial(self._has_passed, state))
         yield from self._finish(state)
         yield self._progress(state, 1, 1)
 
@@ -227,17 +229,35 @@ class Runner(ABC):
             yield self._progress(state, count - len(waiting), count)
             if self.now() > beats_at + 10 * _POLL:
                 beats_at = self.now()
-                self._log(state).beat(2 * len(waiting))
+                self._beat(state, 2 * len(waiting))
             self.table.sleep(_POLL)
+
+    def _has_passed(self, state: State, shard: str) -> bool:
+        """Whether the last page of a shard's log is from after the scan, or the shard has nothing else."""
+        pages, source, end = self._pages(state), self.feeds.source, state.ended_at + self.feeds.clocks
+        if source is not None and source.has(shard) and self.now() > end:
+            logged = [page["last"]["S"] for page in pages.last_logged(shard, _LAST_PAGES)]
+            return not source.has_more(shard, max(logged, default=""), state.run.since, end)
+        last = pages.last_logged(shard, 1)
+        return any(float(page["created"]["N"]) > end or page["beats"]["N"] != "0" for page in last)
+
+    def _has_passed_in_own_table(self, state: State, moment: float, shard: str) -> bool:
+        """Whether a shard has logged a record from then on, if it is of the table of the counts."""
+        last = self._pages(state).last_logged(shard, 1)
+        return bool(self.feeds.is_foreign(shard)) or any(float(page["created"]["N"]) >= moment for page in last)
+
+    def _beat(self, state: State, count: int) -> None:
+        """Change items of random keys: idle shards get something to log."""
+        for _ in range(count):
+            item = run_item(beat_key(state.run.id, secrets.token_hex(8)), {}, self.table.clock())
+            self.table.client.put_item(TableName=self.table.name, Item=item)
+            self._pace.spend(1.0)
 
     def _is_logged(self, state: State) -> bool:
         return state.run in read_control(self.table).runs
 
     def _layout(self, ref: GroupRef) -> ItemLayout:
         return self._by.programs[ref[0]].layout
-
-    def _log(self, state: State) -> LogTail:
-        return LogTail(state.run, self.table, self.feeds, self.now, self._pace)
 
     def _pages(self, state: State) -> Pages:
         return Pages(self.table, state.run, state.segments * len(self.feeds.tables(self.table)), state.lineage)

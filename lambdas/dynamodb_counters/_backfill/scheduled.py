@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from dynamodb_counters._assumptions import CLOCKS, RUN_OPEN_AFTER
@@ -21,30 +20,29 @@ LONGEST: Final = 20 * HOUR
 """A verification that has not come to its end by then is given up: while it is open, every batch is logged."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduledVerifier:
-    """Verifies a table; `make` makes what works on the run with an id, on a new one for ""."""
-
-    table: Table
-    make: Callable[[str], Verification]
-    now: Callable[[], float]
-
-    def work(self, *, begins: bool, time_left: Callable[[], float]) -> Verification | None:
-        """Go on with what is open, or begin if it is time to; return what is complete now."""
-        runs = [run for run in read_control(self.table).runs if run.kind == "verify"]
-        if not runs and not begins:
-            return None
-        first = min(runs, key=lambda run: run.since, default=None)
-        if first is not None and self.now() < first.since - RUN_OPEN_AFTER + CLOCKS:
-            # Another process is opening it right now.
-            return None
-        verification = self.make(first.id if first is not None else "")
-        if first is not None and self.now() > first.since + LONGEST:
-            verification.give_up()
-            raise BackfillError(f"run {first.id} was given up: it has not ended in {LONGEST / HOUR:.0f} hours")
-        for step in verification.steps():
-            if step.phase == COMPLETE:
-                return verification
-            if time_left() < ENOUGH:
-                return None
+def work_on_schedule(
+    table: Table,
+    make: Callable[..., Verification],
+    now: Callable[[], float],
+    *,
+    begins: bool,
+    time_left: Callable[[], float],
+) -> Verification | None:
+    """Go on with the run that is open, or begin if it is time to; return what is complete now."""
+    runs = [run for run in read_control(table).runs if run.kind == "verify"]
+    if not runs and not begins:
         return None
+    first = min(runs, key=lambda run: run.since, default=None)
+    if first is not None and now() < first.since - RUN_OPEN_AFTER + CLOCKS:
+        # Another process is opening it right now.
+        return None
+    verification = make(run=first.id if first is not None else "")
+    if first is not None and now() > first.since + LONGEST:
+        verification.give_up()
+        raise BackfillError(f"run {first.id} was given up: it has not ended in {LONGEST / HOUR:.0f} hours")
+    for step in verification.steps():
+        if step.phase == COMPLETE:
+            return verification
+        if time_left() < ENOUGH:
+            break
+    return None

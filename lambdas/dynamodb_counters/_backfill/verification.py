@@ -138,7 +138,21 @@ class Verification(Runner):
         """Numbers that differing groups lack; and the groups whose numbers are uncertain so far, and why."""
         # After the items: all that the stream has brought them is logged by now.
         pages.lineage = self._begun.lineage
-        expected, unsettled = self._expected(pages, sums, held)
+        expected, unsettled = {ref: dict(sums[ref]) for ref in held}, dict[GroupRef, str]()
+        with localcontext(EXACT):
+            for shard, change in pages.added():
+                for ref, measures in change.added.items():
+                    if ref not in held:
+                        continue
+                    if change.is_direct:
+                        unsettled[ref] = COUNTED_MEANWHILE
+                    elif change.sequence > held[ref].applied.get(shard, ""):
+                        if not held[ref].items:
+                            unsettled[ref] = GONE_MEANWHILE
+                        continue
+                    numbers = expected[ref]
+                    for name, number in measures.items():
+                        numbers[name] = numbers.get(name, 0) + number
         found = {ref: self._missing(ref, expected[ref], held[ref]) for ref in held}
         return {ref: missing for ref, missing in found.items() if missing}, unsettled
 
@@ -151,7 +165,7 @@ class Verification(Runner):
             self.table.sleep(_PAUSE)
         if state.phase != COMPARING:
             raise BackfillError(_ENDED.format(state.run.id))
-        for _ in self._wait_for_log(state, partial(self._log(state).has_passed_in_own_table, moment)):
+        for _ in self._wait_for_log(state, partial(self._has_passed_in_own_table, state, moment)):
             yield self._progress(state, self.compared, total)
 
     def _hold(self, refs: list[GroupRef], total: int) -> Generator[Progress, None, dict[GroupRef, ReadGroup]]:
@@ -173,28 +187,6 @@ class Verification(Runner):
         read = partial(read_items, self.table, wanted, consistent=True)
         books, found = read_after_books(self.table, self._begun.lineage.parents, read, self.now)
         return {ref: ReadGroup(items, applied_by(items, books)) for ref, items in zip(refs, found, strict=True)}
-
-    def _expected(
-        self, pages: Pages, sums: Totals, held: dict[GroupRef, ReadGroup]
-    ) -> tuple[Totals, dict[GroupRef, str]]:
-        """Numbers that each group must have counted; and the groups whose numbers are uncertain so far, and why."""
-        expected = {ref: dict(sums[ref]) for ref in held}
-        unsettled: dict[GroupRef, str] = {}
-        with localcontext(EXACT):
-            for shard, change in pages.added():
-                for ref, measures in change.added.items():
-                    if ref not in held:
-                        continue
-                    if change.is_direct:
-                        unsettled[ref] = COUNTED_MEANWHILE
-                    elif change.sequence > held[ref].applied.get(shard, ""):
-                        if not held[ref].items:
-                            unsettled[ref] = GONE_MEANWHILE
-                        continue
-                    numbers = expected[ref]
-                    for name, number in measures.items():
-                        numbers[name] = numbers.get(name, 0) + number
-        return expected, unsettled
 
     def _missing(self, ref: GroupRef, expected: Mapping[str, Number], held: ReadGroup) -> dict[str, Number]:
         layout = self._layout(ref)

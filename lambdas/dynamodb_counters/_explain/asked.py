@@ -197,12 +197,11 @@ def _in_chunks(
 ) -> list[_Range] | None:
     """Where chunks lie, and items from `before` the event was packed; None where a tenant is unknown."""
     layouts = Layouts.of_table(table).held(event)
-    ranges = list(before or ()) if layouts[-1].since > -math.inf else []
-    if layouts[-1].since > -math.inf and before is None:
+    is_packed_since = layouts[-1].since > -math.inf
+    if (is_packed_since and before is None) or any(one.tenant not in (None, *plain) for one in layouts):
         return None
+    ranges = list(before or ()) if is_packed_since else []
     for layout in layouts:
-        if layout.tenant is not None and layout.tenant not in plain:
-            return None
         span, parts = asked.span(layout.time), parts_of_wanted(event, layout, plain)
         ranges += [chunk_range(event.name, part, layout.bucket, span) for part in parts]
     return ranges

@@ -320,7 +320,5 @@ def _interval(declared: Aggregate | Window, start: datetime | None, end: datetim
     if isinstance(declared, Window):
         return Interval.around(begin, until, declared._unit)
     if not any(map(tier_of, declared.fields)):
-        raise InvalidArgumentError(
-            "start", start, f"no span, as the groups of {base_name(declared.name)!r} have no time"
-        )
+        raise InvalidArgumentError("start", start, f"no span: groups of {base_name(declared.name)!r} have no time")
     return Interval.around(begin, until, 1)

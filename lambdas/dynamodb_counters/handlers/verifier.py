@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from dynamodb_counters import _clients
-from dynamodb_counters._backfill.scheduled import ScheduledVerifier
+from dynamodb_counters._backfill.scheduled import work_on_schedule
 from dynamodb_counters._backfill.verdicts import Verdict
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._backfill.wiring import ServiceTime, make_runner
@@ -23,12 +24,12 @@ metrics = Metrics()
 
 
 @cache
-def verifier() -> ScheduledVerifier:
+def verifier() -> Callable[..., Verification | None]:
     """Create the verifier that the environment describes, once per process."""
     table, streams = Table(os.environ["TABLE_NAME"]), _clients.make_service_client("dynamodbstreams")
     # One segment: there is no hurry.
     make = partial(make_runner, Verification, table, streams, segments=1, sample=float(os.environ["SAMPLE"]))
-    return ScheduledVerifier(table, lambda run: make(run=run), ServiceTime(table))
+    return partial(work_on_schedule, table, make, ServiceTime(table))
 
 
 @logger.inject_lambda_context
@@ -36,7 +37,7 @@ def verifier() -> ScheduledVerifier:
 def handler(event: dict[str, Any], context: Any) -> None:
     """Begin a verification if the event says so, and go on with one that is open."""
     try:
-        done = verifier().work(
+        done = verifier()(
             begins=bool(event.get("begin")), time_left=lambda: context.get_remaining_time_in_millis() / 1000
         )
     except BackfillError as error:

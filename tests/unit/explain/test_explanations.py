@@ -331,7 +331,7 @@ def test_groups_that_begin_in_an_interval_are_explained_to_their_end() -> None:
     ("declared", "start", "end", "message"),
     [
         (SHOPS, NOW, None, "invalid end=None: expected both ends of a span, or neither"),
-        (SHOPS, NOW, NOW + HOUR, "expected no span, as the groups of 'shops' have no time"),
+        (SHOPS, NOW, NOW + HOUR, "expected no span: groups of 'shops' have no time"),
         (RECENT, None, None, "invalid start=None: expected a start and an end, as 'recent' counts over time"),
         (RECENT, NOW, NOW, "expected a moment after start"),
         (RECENT, NOW.replace(tzinfo=None), NOW, "expected a datetime with a time zone"),

@@ -46,7 +46,7 @@ def test_drift_is_metered_when_the_verification_is_complete(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     invocations = Invocations(bench)
-    monkeypatch.setattr(module, "verifier", lambda: invocations.verifier)
+    monkeypatch.setattr(module, "verifier", lambda: invocations.work)
     spoil(bench, REVENUE, "total", 5, customer="ann")
 
     module.handler({"begin": False}, CONTEXT)
@@ -73,7 +73,7 @@ def test_groups_that_cannot_be_verified_are_metered(
     site.view(1)
     invocations = Invocations(site.bench)
     invocations.stream = site.stream
-    monkeypatch.setattr(module, "verifier", lambda: invocations.verifier)
+    monkeypatch.setattr(module, "verifier", lambda: invocations.work)
     module.handler({"begin": True}, CONTEXT)
     assert metered(capsys.readouterr().out) == {"Drift": 0, "GroupsUnknown": 1, "GroupsVerified": 1}
     [said] = caplog.records
@@ -84,7 +84,7 @@ def test_a_verification_that_cannot_be_says_why(
     module: ModuleType, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     empty = Invocations(Workbench([REVENUE]))
-    monkeypatch.setattr(module, "verifier", lambda: empty.verifier)
+    monkeypatch.setattr(module, "verifier", lambda: empty.work)
     module.handler({"begin": True}, CONTEXT)
     [said] = caplog.messages
     assert said.startswith("no aggregator has run on the table")
@@ -100,7 +100,7 @@ def test_a_verifier_without_permission_fails(
         raise failure("GetItem", "AccessDeniedException")
 
     monkeypatch.setattr(invocations.bench.table, "get_item", refuse)
-    monkeypatch.setattr(module, "verifier", lambda: invocations.verifier)
+    monkeypatch.setattr(module, "verifier", lambda: invocations.work)
     for event in ({"begin": True}, {"begin": False}):
         with pytest.raises(ClientError, match="AccessDenied"):
             module.handler(event, LAMBDA_CONTEXT)
