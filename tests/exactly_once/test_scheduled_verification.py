@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters._backfill.scheduled import LONGEST, work_on_schedule
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._backfill.wiring import make_runner
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._control.run_items import run_key
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
+from dynamodb_counters.handlers.verifier import LONGEST, work_on_schedule
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import REVENUE, Stream, bench, put, spoil
 
