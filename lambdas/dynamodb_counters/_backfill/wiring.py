@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
@@ -25,21 +26,17 @@ class ServiceTime:
     def __init__(self, table: Table, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._table = table
         self._monotonic = monotonic
-        self._told = 0.0
-        self._told_at: float | None = None
+        self._ahead = self._asked_at = -math.inf
 
     def __call__(self) -> float:
-        if self._told_at is None or self._monotonic() >= self._told_at + ASKED_EVERY:
+        if self._monotonic() >= self._asked_at + ASKED_EVERY:
             date = self._date()
             if date is None:
                 return self._table.clock()
             # The date is carried on from when it has come: from when it was asked for, it would run ahead.
-            at = self._monotonic()
-            self._told, self._told_at = max(date, self._carried_on(at)), at
-        return self._carried_on(self._monotonic())
-
-    def _carried_on(self, at: float) -> float:
-        return 0.0 if self._told_at is None else self._told + at - self._told_at
+            self._asked_at = self._monotonic()
+            self._ahead = max(self._ahead, date - self._asked_at)
+        return self._monotonic() + self._ahead
 
     def _date(self) -> float | None:
         answer = self._table.client.get_item(TableName=self._table.name, Key=history_key())
