@@ -169,11 +169,6 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         declarations : iterable of Aggregate and Window
             Declarations over this event that count it at once, at most 99 items; all others do as after `accept`.
 
-        Returns
-        -------
-        Outcome
-            As of `accept`.
-
         Raises
         ------
         RejectedEventError, UnavailableError
@@ -227,11 +222,6 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         quota : Quota
         values, **fields
             The group, as in `get`: a value per field of `by`.
-
-        Raises
-        ------
-        InvalidArgumentError
-            A field of the group lacks its value, or has none.
 
         Examples
         --------
@@ -309,11 +299,6 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
             A number above 0; None for no limit.
         values, **fields
             The group, as in `get`.
-
-        Raises
-        ------
-        InvalidArgumentError
-            The limit is no number above 0, or the group none of the aggregate.
 
         Examples
         --------
