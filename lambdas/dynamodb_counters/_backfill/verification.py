@@ -63,13 +63,11 @@ class Verification(Runner):
         reads = {base_name(declaration.name): 0 for declaration in folded} | seen.reads
         statuses = seen.statuses
         names = []
+        coming = [{each.name for each in self._folded(era.deployment)} for era in history.since(opened).eras]
         for name in sorted(with_parts(self.names, self._folded(seen.declared)) or reads):
             read = read_name(name, reads)
-            for era in history.eras:
-                if (era.valid_from > opened or era == history.at(opened)) and read not in {
-                    declaration.name for declaration in self._folded(era.deployment)
-                }:
-                    raise BackfillError(f"invalid name={name!r}: expected one of {', '.join(sorted(reads))}")
+            if not all(read in held for held in coming):
+                raise BackfillError(f"invalid name={name!r}: expected one of {', '.join(sorted(reads))}")
             if name not in statuses or statuses[name].whole:
                 names.append(read)
             elif self.names:

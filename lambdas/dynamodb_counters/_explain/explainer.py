@@ -102,9 +102,9 @@ class Explainer:
                 rest = self._read_tail()
             if COUNTED_MEANWHILE not in self._unsure.values() or not self._has_moved():
                 break
-        interval, named = self.asked.interval, {"values": dict(self.asked.texts)}
-        span = {} if interval is None else {"span": [utc(one).isoformat() for one in (interval.start, interval.end)]}
-        about = {"explains": base_name(self.asked.declaration.name), **named, **span}
+        about: dict[str, Any] = {"explains": base_name(self.asked.declaration.name), "values": dict(self.asked.texts)}
+        if (interval := self.asked.interval) is not None:
+            about["span"] = [utc(one).isoformat() for one in (interval.start, interval.end)]
         with localcontext(EXACT):
             numbers = added(self.asked.counted(group, self._number(group)) for group in self._items)
         return Explanation(about, numbers, self._position(), rest, self._store)
