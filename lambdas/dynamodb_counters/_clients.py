@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from http import HTTPStatus
+from typing import Any
 
 from botocore.config import Config
 from botocore.exceptions import ClientError, HTTPClientError
@@ -10,8 +11,6 @@ from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.session import get_session
 
 from dynamodb_counters._assumptions import LONGEST_REQUEST, LONGEST_TRY, PASSING
-
-_SERVER_ERROR: Final = 500
 
 
 def may_pass(error: Exception) -> bool:
@@ -23,7 +22,7 @@ def may_pass(error: Exception) -> bool:
         reasons = {reason.get("Code", "None") for reason in response.get("CancellationReasons", ())} - {"None"}
         return bool(reasons) and reasons <= PASSING
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return response["Error"]["Code"] in PASSING or status >= _SERVER_ERROR
+    return response["Error"]["Code"] in PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def make_service_client(service: str, seconds: float = LONGEST_REQUEST, **settings: Any) -> Any:

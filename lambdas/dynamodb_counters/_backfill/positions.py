@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from dynamodb_counters._assumptions import READ_TOGETHER
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint, checkpoint_key
@@ -21,8 +20,7 @@ T = TypeVar("T")
 _AGAIN: Final = 5
 
 
-@dataclass(slots=True)
-class ReadGroup:
+class ReadGroup(NamedTuple):
     """A group as its items were read, and what of the log they have applied for certain."""
 
     items: list[Image]

@@ -295,8 +295,7 @@ class Runner(ABC):
     def _describe(self, state: State) -> None:
         state.lineage.meet(self.feeds.shards())
         state.described_at = self.now()
-        if not self._write(state, state.phase):
-            self._reload(state)
+        self._enter(state, state.phase, state.phase)
 
     def _reload(self, state: State) -> None:
         known = State.of(state.run.id, self.table.read_item(run_key(state.run.id)))

@@ -54,9 +54,9 @@ class Source:
     is_foreign: bool | None = None
 
 
-def page_values(number: int, rows: bytes, before: int = 0, items: int = 0) -> dict[str, Any]:
-    """A page of a segment with so many items, and so many before it; its last one unless it says where that ends."""
-    return {"page": number, "before": before, _ITEMS: items, ROWS: rows}
+def page_values(number: int, rows: bytes, items: int = 0) -> dict[str, Any]:
+    """A page of a segment, with the number of items up to it; its last one unless it says where that ends."""
+    return {"page": number, _ITEMS: items, ROWS: rows}
 
 
 @dataclass(slots=True)
@@ -87,12 +87,12 @@ class Scan:
     def _resume(self, segment: _Segment) -> None:
         """Go on after the last page that stands."""
         pk = scan_key(self.run.id, segment.number, 0)[PK]["S"]
-        for last in self.table.last_of(pk, 1, ("page", _END, _ITEMS, "before")):
+        for last in self.table.last_of(pk, 1, ("page", _END, _ITEMS)):
             self._adopt(segment, last)
 
     def _adopt(self, segment: _Segment, page: Image) -> None:
         segment.page = int(page["page"]["N"]) + 1
-        segment.items = int(page["before"]["N"]) + int(page[_ITEMS]["N"])
+        segment.items = int(page[_ITEMS]["N"])
         segment.start = dict(page[_END]["M"]) if _END in page else None
         segment.is_done = _END not in page
 
@@ -126,7 +126,7 @@ class Scan:
             # Before the page that names them.
             self.quarantine.keep_one(found_by(self.run.id), image, PROVISIONAL)
             self.pace.spend(1.0)
-        values = page_values(segment.page, rows, segment.items, len(answer["Items"]))
+        values = page_values(segment.page, rows, segment.items + len(answer["Items"]))
         item = run_item(scan_key(self.run.id, segment.number, segment.page), values, self.table.clock())
         if "LastEvaluatedKey" in answer:
             item[_END] = {"M": answer["LastEvaluatedKey"]}
