@@ -77,10 +77,6 @@ class Pages:
                 through[shard] = change.sequence
 
 
-class TooManyError(Exception):
-    """A part does not fit into memory."""
-
-
 def first_changes(pages: Pages, part: int, parts: int) -> dict[str, tuple[str, LoggedChange]]:
     """The first change after the cut of each item that changed, and its shard, by the item's digest."""
     found: dict[str, tuple[tuple[int, str], str, LoggedChange]] = {}
@@ -131,7 +127,8 @@ def _item_parts(pages: Pages) -> int:
     return 1 + sum(1 for _ in pages.logged()) // MOST_HELD
 
 
-def sum_up(contributed: Iterable[Sums], part: int, parts: int, place: Callable[[GroupRef], str] = repr) -> Totals:
+def sum_up(contributed: Iterable[Sums], part: int, parts: int, place: Callable[[GroupRef], str]) -> Totals | None:
+    """The sums of a part's groups; None if they do not fit into memory."""
     sums: Totals = {}
     with localcontext(EXACT):
         for each in contributed:
@@ -140,7 +137,7 @@ def sum_up(contributed: Iterable[Sums], part: int, parts: int, place: Callable[[
                     continue
                 known = sums.setdefault(ref, {})
                 if len(sums) > MOST_HELD:
-                    raise TooManyError
+                    return None
                 for name, number in measures.items():
                     known[name] = known.get(name, 0) + number
     return sums
@@ -160,10 +157,9 @@ def baselines(
     part = done
     while part < parts:
         every = (each for number in range(items) for each in contributions(pages, number, items))
-        try:
-            sums = sum_up(every, part, parts, place)
-        except TooManyError:
+        sums = sum_up(every, part, parts, place)
+        if sums is None:
             part, parts = part * _MORE, parts * _MORE
-            continue
-        yield part, parts, sums
-        part += 1
+        else:
+            yield part, parts, sums
+            part += 1
