@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._backfill.wiring import make_runner
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._control.run_items import run_key
 from dynamodb_counters._table import Table
@@ -27,7 +26,7 @@ class Invocations:
         self.bench, self.stream = bench, Stream(bench)
         client: Any = bench.table
         self.table = Table(bench.table.name, client, clock=bench.clock, sleep=self._sleep)
-        make = partial(make_runner, Verification, self.table, bench.table.stream, now=bench.clock, segments=1)
+        make = partial(Verification.of_table, self.table, bench.table.stream, now=bench.clock, segments=1)
         self.work = partial(work_on_schedule, self.table, make, bench.clock)
 
     def __call__(self, *, begins: bool = False) -> Verification | None:

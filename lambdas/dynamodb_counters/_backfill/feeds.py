@@ -1,14 +1,21 @@
-"""The streams that feed the counts: the table's own, and that of a source table, which is read and never written."""
+"""The streams that feed the counts, and the time of their records.
+
+They are the table's own, and that of a source table, which is read and never written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any, Final, NamedTuple
 
 from dynamodb_counters._assumptions import CLOCKS, ONE_CLOCK
 from dynamodb_counters._backfill.scan import Source
 from dynamodb_counters._control.control import read_control
+from dynamodb_counters._control.deployment_items import history_key
 from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.records import Record, created_of
 from dynamodb_counters._items.table_schema import PK, SK
@@ -18,6 +25,9 @@ from dynamodb_counters.errors import BackfillError
 
 EMULATOR_HEADER: Final = "x-counters-dev"
 """In each answer of an emulator that alone runs what counts its tables; AWS sends none."""
+
+ASKED_EVERY: Final = 5.0
+"""Seconds; a monotonic clock measures the time in between."""
 
 _QUIET_PAGES: Final = 10
 _QUICK: Final = 3.0
@@ -117,3 +127,30 @@ def feeds_of(table: Table, streams: Any, *, quick: bool = False) -> Feeds:
     arn = read_control(table).source
     source = SourceTable.described(table.client, streams, arn) if arn else None
     return Feeds(StreamReader(streams, stream, table.sleep), source, ONE_CLOCK if is_emulated else CLOCKS)
+
+
+class ServiceTime:
+    """The time in the headers of DynamoDB's answers, by which records are created; the local time if they have none."""
+
+    def __init__(self, table: Table, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._table = table
+        self._monotonic = monotonic
+        self._ahead = self._asked_at = -math.inf
+
+    def __call__(self) -> float:
+        if self._monotonic() >= self._asked_at + ASKED_EVERY:
+            date = self._date()
+            if date is None:
+                return self._table.clock()
+            # The date is carried on from when it has come: from when it was asked for, it would run ahead.
+            self._asked_at = self._monotonic()
+            self._ahead = max(self._ahead, date - self._asked_at)
+        return self._monotonic() + self._ahead
+
+    def _date(self) -> float | None:
+        answer = self._table.client.get_item(TableName=self._table.name, Key=history_key())
+        header = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+        try:
+            return parsedate_to_datetime(header).timestamp() if header else None
+        except ValueError:
+            return None

@@ -12,11 +12,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
-from dynamodb_counters._assumptions import RUN_OPEN_AFTER, SETTLED_AFTER
+from dynamodb_counters._assumptions import KNOWN_AT_ONCE, ONE_CLOCK, RUN_OPEN_AFTER, SETTLED_AFTER
 from dynamodb_counters._backfill.baseline import Pages
-from dynamodb_counters._backfill.feeds import Feeds
+from dynamodb_counters._backfill.feeds import Feeds, ServiceTime, feeds_of
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.positions import books
 from dynamodb_counters._backfill.scan import Scan
@@ -65,6 +65,14 @@ class Runner(ABC):
 
     def __post_init__(self) -> None:
         self._pace = Pace(self.table, self.units_per_second)
+
+    @classmethod
+    def of_table(cls, table: Table, streams: Any, now: Callable[[], float] | None = None, **options: Any) -> Self:
+        """Make what works on a run with what its table says; `now` is DynamoDB's time if not its own."""
+        feeds = feeds_of(table, streams)
+        if feeds.clocks == ONE_CLOCK:
+            options["open_after"] = KNOWN_AT_ONCE
+        return cls(table=table, feeds=feeds, now=now or ServiceTime(table), **options)
 
     def steps(self) -> Iterator[Progress]:
         """Work on the run; yield after each step where it is."""

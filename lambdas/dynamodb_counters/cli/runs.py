@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 
 from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.state import COMPLETE
-from dynamodb_counters._backfill.wiring import Kind, make_runner
 from dynamodb_counters.cli.arguments import ABOVE_0
 from dynamodb_counters.cli.session import Session, options
 from dynamodb_counters.cli.show.progress import progress_on
 from dynamodb_counters.errors import BackfillError
+
+Kind = TypeVar("Kind", bound=Runner)
 
 _COUNTED: Final = {
     "waiting": "s",
@@ -37,7 +38,7 @@ with_manner: Final = options(
 
 
 def runner_of(session: Session, kind: type[Kind], **how: Any) -> Kind:
-    return make_runner(kind, session.table, session.client("dynamodbstreams"), now=session.service_time, **how)
+    return kind.of_table(session.table, session.client("dynamodbstreams"), now=session.service_time, **how)
 
 
 @dataclass(slots=True)

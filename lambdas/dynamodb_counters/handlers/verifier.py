@@ -13,10 +13,10 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from dynamodb_counters import _clients
 from dynamodb_counters._assumptions import CLOCKS, RUN_OPEN_AFTER
+from dynamodb_counters._backfill.feeds import ServiceTime
 from dynamodb_counters._backfill.state import COMPLETE
 from dynamodb_counters._backfill.verdicts import Verdict
 from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._backfill.wiring import ServiceTime, make_runner
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR, MINUTE
@@ -65,7 +65,7 @@ def verifier() -> Callable[..., Verification | None]:
     """Create the verifier that the environment describes, once per process."""
     table, streams = Table(os.environ["TABLE_NAME"]), _clients.make_service_client("dynamodbstreams")
     # One segment: there is no hurry.
-    make = partial(make_runner, Verification, table, streams, segments=1, sample=float(os.environ["SAMPLE"]))
+    make = partial(Verification.of_table, table, streams, segments=1, sample=float(os.environ["SAMPLE"]))
     return partial(work_on_schedule, table, make, ServiceTime(table))
 
 

@@ -6,7 +6,7 @@ from email.utils import formatdate
 from types import SimpleNamespace
 from typing import Any
 
-from dynamodb_counters._backfill.wiring import ASKED_EVERY, ServiceTime
+from dynamodb_counters._backfill.feeds import ASKED_EVERY, ServiceTime
 from dynamodb_counters._table import Table
 
 

@@ -11,8 +11,8 @@ from rich.filesize import decimal
 
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.dropping import Dropping
+from dynamodb_counters._backfill.feeds import ServiceTime
 from dynamodb_counters._backfill.opening import opening, wanted
-from dynamodb_counters._backfill.wiring import ServiceTime
 from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._control.run_items import generation_of
