@@ -26,7 +26,7 @@ from dynamodb_counters._control.deployment_items import Era, History, deployment
 from dynamodb_counters._control.run_items import Run, found_by
 from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Aggregate, Declaration, require_consistent
-from dynamodb_counters._declarations.generations import base_name, generation_number, read_name
+from dynamodb_counters._declarations.generations import base_name, generation_number, read_name, with_below
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
@@ -253,10 +253,8 @@ def _with(folded: Collection[Declaration], new: Opening) -> tuple[Declaration, .
 
 def _with_sources(folded: Collection[Declaration], names: set[str]) -> tuple[Declaration, ...]:
     for declaration in folded:
-        source = declaration.source
-        while declaration.name in names and isinstance(source, Aggregate):
-            names.add(source.name)
-            source = source.source
+        if declaration.name in names:
+            names.update(each.name for each in with_below(declaration))
     return tuple(declaration for declaration in folded if declaration.name in names)
 
 

@@ -9,7 +9,7 @@ from dynamodb_counters._changes.meaning import same_meaning
 from dynamodb_counters._control.control import Control
 from dynamodb_counters._declarations import Aggregate, Declaration
 from dynamodb_counters._declarations.composites import with_parts
-from dynamodb_counters._declarations.generations import generation, read_name
+from dynamodb_counters._declarations.generations import generation, read_name, with_below
 from dynamodb_counters.errors import BackfillError
 
 
@@ -34,10 +34,8 @@ def wanted(
     left = unfinished & {declaration.name for declaration in declared}
     found = with_parts(names, declared) or left
     for declaration in declared:
-        over = declaration
-        while declaration.name in found and isinstance(over.source, Aggregate):
-            over = over.source
-            found |= {over.name} & left
+        if declaration.name in found:
+            found |= {each.name for each in with_below(declaration)} & left
     return found
 
 

@@ -6,7 +6,7 @@ never empty, so no value of another declaration renders such a key. A window has
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -32,6 +32,13 @@ def read_name(name: str, reads: Mapping[str, int]) -> str:
     """The name of the generation that readers use."""
     number = reads.get(base_name(name), 0)
     return f"{name}~{number}" if number else name
+
+
+def with_below(declaration: Aggregate | Window) -> Iterator[Aggregate | Window]:
+    """A declaration, the aggregate whose groups it counts, and so on down."""
+    yield declaration
+    if isinstance(declaration.source, Aggregate):
+        yield from with_below(declaration.source)
 
 
 def root_of(declaration: Aggregate | Window) -> Event | Items:

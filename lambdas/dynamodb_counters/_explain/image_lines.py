@@ -11,7 +11,7 @@ from dynamodb_counters._backfill.repair import awaited
 from dynamodb_counters._control.run_items import Sums, item_digest
 from dynamodb_counters._control.run_logs import Held, folded_alone, sums_of
 from dynamodb_counters._declarations import Aggregate, Count, Declaration, Event, Window
-from dynamodb_counters._declarations.generations import base_name
+from dynamodb_counters._declarations.generations import base_name, with_below
 from dynamodb_counters._explain.asked import Asked
 from dynamodb_counters._explain.lines import Line, canonical
 from dynamodb_counters._fold.contributions import UNFOLDABLE
@@ -43,10 +43,11 @@ class ImageLines:
         self.asked, self._origins, self._now, declared = asked, origins, now, asked.declaration
         self._names = frozenset((declared.name,))
         # An early event waits in the quarantine; nothing shows a late one.
-        self._plan = _plan(_timeless(declared))
-        self._probes = [(_NOTHING, _plan(_counting(declared)))]
+        self._plan = Plan(tuple(with_below(_timeless(declared))))
+        counting = _counting(declared)
+        self._probes = [(_NOTHING, Plan(tuple(with_below(counting))))]
         if declared.where is not None:
-            self._probes.append((_FILTERED, _plan(replace(_counting(declared), where=None))))
+            self._probes.append((_FILTERED, Plan(tuple(with_below(replace(counting, where=None))))))
         self._source: Any = declared.source
         over = self._source if isinstance(self._source, Aggregate) else None
         self.pages = ItemLayout(over).pages if over is not None and not over._longest else None
@@ -138,14 +139,6 @@ class ImageLines:
             return "" if value is None else utc(event_seconds(value)).isoformat()
         except UNFOLDABLE:
             return ""
-
-
-def _plan(declared: Any) -> Plan:
-    """A plan of one declaration, and of the aggregates that it counts the groups of."""
-    every = [declared]
-    while isinstance(every[-1].source, Aggregate):
-        every.append(every[-1].source)
-    return Plan(tuple(every))
 
 
 def _timeless(declared: Declaration) -> Any:
