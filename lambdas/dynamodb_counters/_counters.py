@@ -348,13 +348,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         return feeds_of(self._table, streams or make_service_client("dynamodbstreams"), quick=quick)
 
     def limit(self, aggregate: Aggregate | Distinct, values: Given = None, /, **fields: object) -> Number | None:
-        """Return a group's limit, None if it has none; strongly consistent.
-
-        Parameters
-        ----------
-        aggregate : Aggregate or Distinct
-        values, **fields
-            The group, as in `get`.
+        """Return the limit of a group, named as in `get`; None if it has none; strongly consistent.
 
         Examples
         --------
