@@ -113,8 +113,8 @@ BACKFILL: Final = r"""
 
 == _backfill/repair.py
 * a repair is done twice
-- condition = "attribute_not_exists(#repaired)"
-+ condition = "(attribute_not_exists(#repaired) OR attribute_exists(#repaired))"
+- condition, values = "attribute_not_exists(#repaired)", {}
++ condition, values = "(attribute_not_exists(#repaired) OR attribute_exists(#repaired))", {}
 ? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
 * a repair goes no further than a page that has split
 - elsewhere += item.deltas
@@ -229,12 +229,11 @@ BACKFILL: Final = r"""
 + if not self._ended(state, COMPLETE) and False:
 ? test_run_guards.py::test_a_verification_that_another_process_has_ended_reports_nothing
 * a verification compares members whose retention is over
-- layout.closing_time(group) <= self._begun.run.since:
-+ False:
+- is_late or is_gone or
++ is_gone or
 ? test_expiring_members.py::test_a_verification_takes_nothing_that_is_over_for_drift
 * a verification compares numbers whose members are gone
-- if counts_gone(layout.declaration, group, self.now()):
-+ if False:
+-  or counts_gone(layout.declaration, group, now)
 ? test_expiring_members.py::test_a_verification_takes_nothing_that_is_over_for_drift
 
 == _backfill/feeds.py

@@ -57,6 +57,7 @@ def opening(
             raise BackfillError(f"invalid name={name!r}: expected a declaration of the deployed stack: {known}")
     read = {declaration.name: declaration for declaration in folded}
     incremented = {declaration.name: declaration for declaration in coming} | read
+    opened = [name for name, declaration in by_name.items() if _is_over(declaration, names, by_name)]
     built: dict[str, Declaration] = {}
 
     def build(name: str) -> Declaration:
@@ -64,8 +65,7 @@ def opening(
         if name not in built:
             source = declaration.source
             if isinstance(source, Aggregate):
-                own = _is_over(by_name[source.name], names, by_name) if source.name in by_name else False
-                below = build(source.name) if own else read.get(read_name(source.name, control.reads))
+                below = build(source.name) if source.name in opened else read.get(read_name(source.name, control.reads))
                 if not isinstance(below, Aggregate):
                     raise BackfillError(f"{name!r} counts {source.name!r}, which nothing counts: backfill that, too")
                 source = below
@@ -74,9 +74,8 @@ def opening(
             built[name] = generation(declaration, number, source, carries)
         return built[name]
 
-    for name, declaration in by_name.items():
-        if _is_over(declaration, names, by_name):
-            build(name)
+    for name in opened:
+        build(name)
     filled = {declaration.name for declaration in built.values()}
     scanned = [
         declaration.name

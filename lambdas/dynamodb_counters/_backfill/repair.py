@@ -26,6 +26,7 @@ from dynamodb_counters._pages import PageLevels
 from dynamodb_counters._quarantine.quarantine_items import STATE, UNREADABLE, WAITING, changed_at
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
 from dynamodb_counters._table import Table
+from dynamodb_counters._writes.update_conditions import conditional, item_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +95,12 @@ def _refusal(table: Table, run: str, item: ItemDelta, seen: Mapping[str, Any] | 
         item.deltas[0].measures.setdefault(SCORE, 0)
     update = item.update("")
     update.set(REPAIRED, {"S": run})
-    request = update.request(table.name)
-    request["ExpressionAttributeNames"]["#repaired"] = REPAIRED
-    condition = "attribute_not_exists(#repaired)"
+    condition, values = "attribute_not_exists(#repaired)", {}
     if seen is not None:
-        condition = "#repaired = :seen"
-        request["ExpressionAttributeValues"][":seen"] = seen
-    request["ConditionExpression"] = " AND ".join([*filter(None, [request.get("ConditionExpression")]), condition])
+        condition, values = "#repaired = :seen", {":seen": seen}
+    request = conditional(update.request(table.name), condition, {"#repaired": REPAIRED}, values)
     try:
         table.client.update_item(**request, ReturnValuesOnConditionCheckFailure="ALL_OLD")
     except table.client.exceptions.ConditionalCheckFailedException as error:
-        refused: dict[str, Any] = dict(error.response)
-        return refused.get("Item") or {}
+        return item_of(error)
     return None

@@ -70,7 +70,6 @@ class State:
     parts_done: int = 0
     parts: int = 1
     withheld: int = 0
-    """Entries of the quarantine with what could not be folded."""
 
     def has_rested(self, now: float) -> bool:
         """Whether shards may be forgotten by now that it must know in its phase."""

@@ -213,13 +213,11 @@ class Verification(Runner):
 
     def _is_beyond(self, layout: ItemLayout, group: GroupKey) -> bool:
         """Whether it is unknown by now what a group must hold, as its retention is over, or that of its source."""
-        if layout.closing_time is not None and layout.closing_time(group) <= self._begun.run.since:
-            # The scan took for late what had been counted in time.
-            return True
-        if counts_gone(layout.declaration, group, self.now()):
-            return True
-        expires_at = layout.expires_at(group)
-        return expires_at is not None and expires_at <= self.now()
+        now, expires_at = self.now(), layout.expires_at(group)
+        # The scan took for late what had been counted in time.
+        is_late = layout.closing_time is not None and layout.closing_time(group) <= self._begun.run.since
+        is_gone = expires_at is not None and expires_at <= now
+        return is_late or is_gone or counts_gone(layout.declaration, group, now)
 
     def _note(self, layout: ItemLayout, ref: GroupRef, held: ReadGroup, judged: Iterable[Judged]) -> None:
         key = identity(typed_key(layout.key(ref[1], "")))

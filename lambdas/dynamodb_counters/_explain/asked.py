@@ -76,9 +76,10 @@ class Asked:
         texts = zip(self.declaration.fields, group, strict=False)
         if any(self.texts.get(name, text) != text for name, text in texts):
             return False
-        begin = begin_of(self.declaration, group) if self.interval and not self.spans else None
-        is_timely = begin is None or self.interval is None or self.interval.start <= begin < self.interval.end
-        return group[-2:] in self.spans if self.spans else is_timely
+        if self.spans or self.interval is None:
+            return not self.spans or group[-2:] in self.spans
+        begin = begin_of(self.declaration, group)
+        return begin is None or self.interval.start <= begin < self.interval.end
 
     def counted(self, group: GroupKey, numbers: Mapping[str, Number]) -> dict[str, Number]:
         """The part of a group's numbers that is asked for."""
