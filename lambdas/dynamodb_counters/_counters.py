@@ -360,12 +360,8 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
     def reset(self, aggregate: Aggregate, values: Given = None, /, **fields: object) -> dict[str, Any]:
         """Set the measures of a group to 0; redelivered records that were counted before count nothing.
 
-        1 write unit and a strongly consistent read per item; what it returns is not lost with an answer.
-
-        Parameters
-        ----------
-        aggregate, values, **fields
-            As in `increment`.
+        1 write unit and a strongly consistent read per item; what it returns is not lost with an answer. The group is
+        named as in `increment`.
 
         Returns
         -------
