@@ -137,13 +137,11 @@ class Runner(ABC):
     def _opened(self) -> State:
         for _ in self.table.tries():
             opened = self.now()
-            state = self._try_to_open(read_control(self.table), opened)
-            if state is None:
-                continue
-            if self.now() <= opened + self.feeds.clocks:
-                self._enter(state, OPENING, WAITING)
-                return state
-            self._void(state)
+            if (state := self._try_to_open(read_control(self.table), opened)) is not None:
+                if self.now() <= opened + self.feeds.clocks:
+                    self._enter(state, OPENING, WAITING)
+                    return state
+                self._void(state)
         raise BackfillError("the table's deployments change all the time: try again later")
 
     def _state(self, run: Run, opened: float) -> State:

@@ -152,9 +152,7 @@ class Explainer:
         is_foreign = self.feeds.is_foreign(shard)
         old, new = images.get(OLD), images.get(NEW)
         marks = () if is_foreign else stored_marks(old, new)
-        before, after = (
-            {} if one is None else self._of.lines(one, images["Keys"], is_foreign, marks) for one in (old, new)
-        )
+        before, after = (self._of.lines(one, images["Keys"], is_foreign, marks) for one in (old, new))
         is_direct = old is None and self.asked.declaration.name in counted_in(new)
         is_moved = self._of.pages is not None and is_split(old, new)
         if self._of.pages is not None and VERSION in (old or new):

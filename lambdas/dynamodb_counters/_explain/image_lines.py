@@ -56,10 +56,10 @@ class ImageLines:
         time = None if over is not None else asked.time or (packed and packed.time)
         self._find_time = reader(time) if time else lambda _: None
 
-    def lines(self, image: Image, keys: Image, is_foreign: bool | None, marks: Iterable[str] = ()) -> Found:
-        """Lines of an item; `marks` are those that a change puts on it."""
+    def lines(self, image: Image | None, keys: Image, is_foreign: bool | None, marks: Iterable[str] = ()) -> Found:
+        """Lines of an item, if there is one; `marks` are those that a change puts on it."""
         found: Found = {}
-        if not self._plan.sources(image, is_foreign=is_foreign):
+        if image is None or not self._plan.sources(image, is_foreign=is_foreign):
             return found
         seen: Counter[str] = Counter()
         is_out = is_discarded(self.asked.declaration.name, image, {*stored_marks(image), *marks})
