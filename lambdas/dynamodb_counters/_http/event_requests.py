@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._http.gateway_requests import parse_body, refusal
+from dynamodb_counters._http.gateway_requests import parse_body, require_own
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._items.attributes import Image
@@ -29,6 +29,13 @@ MAX_EVENTS: Final = 500
 MAX_MESSAGE_BYTES: Final = 200_000
 _MAX_ERRORS: Final = 20
 _MAX_REASON: Final = 500
+
+_FAULTS: Final = {
+    HTTPStatus.FORBIDDEN: "are not the caller's own",
+    HTTPStatus.BAD_REQUEST: "are invalid",
+    HTTPStatus.CONFLICT: "contradict others of the same key",
+}
+"""By status, what is wrong with events; of several statuses, the first one is the request's."""
 
 
 def parse_events(text: str) -> list[Any]:
@@ -54,67 +61,54 @@ class EventCheck:
             raise bad_request("the array contains no events")
         if len(events) > MAX_EVENTS:
             raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{len(events)} events; limit: {MAX_EVENTS}")
-        left, texts = dict(enumerate(events)), dict[int, str]()
-        faults, refused = dict[str, HTTPStatus](), dict[int, str]()
-        for status, fault, reasons in self._judged(left, texts, bound, now):
-            if found := {index: reason for index, reason in reasons.items() if reason is not None}:
-                faults[fault] = status
-                refused |= found
-                for index in found if singly else [*left]:
-                    del left[index]
-        taken = [texts[index] for index in left]
+        texts, refused, first = list[str](), dict[int, ProblemError](), dict[tuple[str, ...], tuple[int, Image]]()
+        for index, values in enumerate(events):
+            try:
+                text, item = self._checked(values, bound, now)
+                self._require_alike(index, item, first)
+                texts.append(text)
+            except ProblemError as error:
+                refused[index] = error
+            except (InvalidArgumentError, MalformedImageError) as error:
+                refused[index] = bad_request(str(error))
         if not refused:
-            return taken, None
+            return texts, None
+        taken = texts if singly else []
+        found = {problem.status for problem in refused.values()}
+        faults = {status: fault for status, fault in _FAULTS.items() if status in found}
         others = "the others were accepted" if taken else "none was accepted"
-        detail = f"{len(refused)} of {len(events)} events {' or '.join(faults)}; {others}"
-        errors = [{"index": index, "detail": _cut(refused[index])} for index in sorted(refused)]
+        detail = f"{len(refused)} of {len(events)} events {' or '.join(faults.values())}; {others}"
+        errors = [{"index": index, "detail": f"{problem!s:.{_MAX_REASON}}"} for index, problem in refused.items()]
         # Where others are taken, the sender must know of each.
-        return taken, ProblemError(next(iter(faults.values())), detail, errors if singly else errors[:_MAX_ERRORS])
+        return taken, ProblemError(next(iter(faults)), detail, errors if singly else errors[:_MAX_ERRORS])
 
-    def _judged(
-        self, left: Mapping[int, object], texts: dict[int, str], bound: Mapping[str, str], now: float
-    ) -> Iterator[tuple[HTTPStatus, str, dict[int, str | None]]]:
-        """By fault, why events that are left are refused; `texts` gets the events as JSON."""
-        foreign = {index: refusal(values, bound) for index, values in left.items()}
-        yield HTTPStatus.FORBIDDEN, "are not the caller's own", foreign
-        items = dict[int, Image]()
-        reasons = {index: self._reason(index, values, texts, items, now) for index, values in left.items()}
-        yield HTTPStatus.BAD_REQUEST, "are invalid", reasons
-        conflicts = self._conflicts({index: items[index] for index in left})
-        yield HTTPStatus.CONFLICT, "contradict others of the same key", conflicts
-
-    def _conflicts(self, items: Mapping[int, Image]) -> dict[int, str | None]:
-        """Why events contradict an earlier one of the request; what the table has of their keys is not known here."""
-        first: dict[tuple[str, ...], tuple[int, Image]] = {}
-        found: dict[int, str | None] = {}
-        for index, item in items.items():
-            version = "" if self.event.version is None else str(item[self.event.version])
-            place, earlier = first.setdefault((item[PK]["S"], item[SK]["S"], version), (index, item))
-            different = differing(self.event, item, earlier)
-            found[index] = f"event {place} has the same key and differs in {listed(different)}" if different else None
-        return found
-
-    def _reason(
-        self, index: int, values: object, texts: dict[int, str], items: dict[int, Image], now: float
-    ) -> str | None:
-        """Why an event is refused, by the cheapest check first; one that can be stored is added to `items`."""
+    def _checked(self, values: object, bound: Mapping[str, str], now: float) -> tuple[str, Image]:
+        """An event as JSON and as it is stored; a refusal by the cheapest check first."""
+        require_own(values, bound)
         if isinstance(values, InvalidArgumentError):
-            return str(values)
+            raise values
         if not isinstance(values, Mapping):
-            return "expected a JSON object"
-        texts[index] = text = write_json(values)
+            raise bad_request("expected a JSON object")
+        text = write_json(values)
         if len(text) > MAX_MESSAGE_BYTES - 2:
-            return f"expected at most {MAX_MESSAGE_BYTES} bytes of JSON"
-        try:
-            items[index] = item = typed_item(self.event, values)
-            if self.event.packed is not None:
-                event_seconds(item[self.event.packed.time])
-        except (InvalidArgumentError, MalformedImageError) as error:
-            return str(error)
+            raise bad_request(f"expected at most {MAX_MESSAGE_BYTES} bytes of JSON")
+        item = typed_item(self.event, values)
+        if self.event.packed is not None:
+            event_seconds(item[self.event.packed.time])
         # A schema sees the numbers that JSON Schema knows: 0.1 is its minimum of 0.1, and a multiple of 0.01.
         if self.schema is not None and (violation := self.schema(json.loads(text))) is not None:
-            return violation
-        return None if self.admission is None else self.admission.refusal(item, now)
+            raise bad_request(violation)
+        if self.admission is not None and (reason := self.admission.refusal(item, now)) is not None:
+            raise bad_request(reason)
+        return text, item
+
+    def _require_alike(self, index: int, item: Image, first: dict[tuple[str, ...], tuple[int, Image]]) -> None:
+        """Refuse what contradicts an earlier event of the request; what the table has of its key is not known here."""
+        version = "" if self.event.version is None else str(item[self.event.version])
+        place, earlier = first.setdefault((item[PK]["S"], item[SK]["S"], version), (index, item))
+        if different := differing(self.event, item, earlier):
+            detail = f"event {place} has the same key and differs in {listed(different)}"
+            raise ProblemError(HTTPStatus.CONFLICT, detail)
 
 
 def queue_messages(texts: Iterable[str]) -> list[str]:
@@ -129,7 +123,3 @@ def queue_messages(texts: Iterable[str]) -> list[str]:
         messages[-1].append(text)
         length += size
     return [f"[{','.join(packed)}]" for packed in messages]
-
-
-def _cut(reason: str) -> str:
-    return reason if len(reason) <= _MAX_REASON else f"{reason[:_MAX_REASON]}…"

@@ -90,21 +90,18 @@ def bound_values(tenant: Mapping[str, str], event: Mapping[str, Any]) -> dict[st
     return bound
 
 
-def refusal(values: object, bound: Mapping[str, str]) -> str | None:
-    """Why values are not the caller's own, None if they are; what is no mapping is left to other checks."""
-    if not isinstance(values, Mapping):
-        return None
+def require_own(values: object, bound: Mapping[str, str]) -> None:
+    """Refuse values that are not the caller's own, by status 403; what is no mapping is left to other checks."""
     for field, own in bound.items():
-        if _claimed(field, values.get(field)) != own:
-            return f"invalid {field}: expected the value that the caller's claim holds"
-    return None
+        if isinstance(values, Mapping) and _claimed(field, values.get(field)) != own:
+            detail = f"invalid {field}: expected the value that the caller's claim holds"
+            raise ProblemError(HTTPStatus.FORBIDDEN, detail)
 
 
 def filled_in(values: Mapping[str, Any], bound: Mapping[str, str]) -> dict[str, Any]:
-    """The values with the caller's own where they leave one out; a problem of status 403 if they name another's."""
+    """The values with the caller's own where they leave one out."""
     filled = {**bound, **values}
-    if (reason := refusal(filled, bound)) is not None:
-        raise ProblemError(HTTPStatus.FORBIDDEN, reason)
+    require_own(filled, bound)
     return filled
 
 
