@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from itertools import accumulate, islice
@@ -139,8 +140,7 @@ class CountResources:
     def top(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         aggregate, parameters, values = self._asked("top", name, query_string, bound)
         ranked = self._counters.top(aggregate, values, count=parameters.count())
-        entries = [{"values": dict(one.values), "score": one.score, **_standing(one)} for one in ranked]
-        return {"aggregate": name, "ranked": _fitting(entries)}
+        return {"aggregate": name, "ranked": _fitting([*map(document_of, ranked)])}
 
     def window(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         window, parameters, _ = self._asked("window", name, query_string, bound)
@@ -151,7 +151,7 @@ class CountResources:
         """The statements of a group's last closed periods, in order."""
         window, parameters, values = self._asked("closed", name, query_string, bound)
         closed = closed_periods(self._table, window, values, last=parameters.count())
-        return {"window": name, "values": values, "closed": [statement_json(one) for one in closed]}
+        return {"window": name, "values": values, "closed": [*map(document_of, closed)]}
 
     def _windows(self, asked: Sequence[tuple[Window, QueryParameters]], *, consistent: bool) -> list[dict[str, Any]]:
         """Counts of spans, and statements of periods, each kind at once."""
@@ -167,7 +167,7 @@ class CountResources:
 
         statements = read_statements(self._table, spans[True], consistent=consistent, check=check)
         counts = count_intervals(self._table, spans[False], consistent=consistent)
-        found = {True: map(statement_json, statements), False: map(count_json, counts)}
+        found = {True: map(document_of, statements), False: map(document_of, counts)}
         return [
             {"window": window.name, "values": parameters.values(window.fields), **next(found[named])}
             for (window, parameters), named in zip(asked, is_period, strict=True)
@@ -185,12 +185,12 @@ class CountResources:
             raise bad_request(f"invalid step: expected at most {MAX_STEPS} steps, not {len(intervals)}")
         _require_cost(series_spans(window, intervals))
         counts = count_series(self._table, window, values, intervals, consistent=False)
-        return {"window": name, "values": values, "series": [count_json(count) for count in counts]}
+        return {"window": name, "values": values, "series": [*map(document_of, counts)]}
 
     def active(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         aggregate, parameters, values = self._asked("active", name, query_string, bound)
         found = self._between(ActiveReader(self._table, aggregate, values), aggregate, parameters)
-        return {"active": name, "values": values, **count_json(found)}
+        return {"active": name, "values": values, **document_of(found)}
 
     def distributions(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         aggregate, parameters, values = self._asked("distributions", name, query_string, bound)
@@ -207,17 +207,16 @@ class CountResources:
         order, count = parameters.order(aggregate._only or ORDERS[0]), parameters.count()
         asked = {"consistent": parameters.consistent(), "forward": order == "smallest"}
         found = read_extremes(self._table, aggregate, values, 1 if aggregate._only else count, **asked)
-        return {"extremes": name, "values": values, order: _fitting([*map(extreme_json, found)])}
+        return {"extremes": name, "values": values, order: _fitting([*map(document_of, found)])}
 
     def _asked(self, resource: str, name: str, query_string: str, bound: Bound) -> tuple[Any, QueryParameters, Values]:
         """The declaration that a request reads, its parameters, and the values that it names."""
         declared = self._declared(name, _section(resource))
-        fields = _FIELDS.get(resource, group_fields)(declared)
+        named = _FIELDS.get(resource, group_fields)(declared)
         if resource in ("distributions", "explain"):
             resource = explained_by(declared) if resource == "explain" else read_by(declared)
-        options = OPTIONS[resource]
-        parameters = QueryParameters.parse(query_string, fields, options, bound)
-        return declared, parameters, parameters.values(fields)
+        parameters = QueryParameters.parse(query_string, named, OPTIONS[resource], bound)
+        return declared, parameters, parameters.values(named)
 
     def _between(
         self, reader: SpanReader[Aggregate, _Counted], aggregate: Aggregate, parameters: QueryParameters
@@ -296,9 +295,8 @@ def _require_cost(spans: Sequence[Span]) -> None:
 
 
 def group_json(name: str, group: Group) -> dict[str, Any]:
-    measures = plain_measures(group.measures)
-    limited = {} if group.limit is None else {"limit": group.limit}
-    return {"aggregate": name, "values": dict(group.values), "measures": measures, **limited, **_standing(group)}
+    told = {key: value for key, value in document_of(group).items() if value is not None}
+    return {"aggregate": name, **told, "measures": plain_measures(group.measures)}
 
 
 def plain_measures(measures: Mapping[str, Any]) -> dict[str, Any]:
@@ -309,27 +307,15 @@ def plain_measures(measures: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def count_json(count: WindowCount | Statement) -> dict[str, Any]:
-    ends = {"start": count.start.isoformat(), "end": count.end.isoformat()}
-    return {"count": count.count, **ends, **_standing(count)}
-
-
-def statement_json(found: Statement) -> dict[str, Any]:
-    closed = {"closed_at": found.closed_at and found.closed_at.isoformat()}
-    return {**count_json(found), "adjustment": found.adjustment, "total": found.total, **closed}
-
-
 def distribution_json(found: Distribution, shares: Iterable[str]) -> dict[str, Any]:
     """The percentiles of a distribution; 1 is its maximum."""
-    told = {"count": found.count, "percentiles": {share: found.p(float(share)) for share in shares}}
-    ends = {name: end.isoformat() for name, end in (("start", found.start), ("end", found.end)) if end is not None}
-    return {**told, **ends, **_standing(found)}
+    told = {name: value for name, value in document_of(found).items() if name != "bins" and value is not None}
+    return {"count": found.count, "percentiles": {share: found.p(float(share)) for share in shares}, **told}
 
 
-def extreme_json(found: Extreme) -> dict[str, Any]:
-    value = found.value.isoformat() if isinstance(found.value, datetime) else found.value
-    return {"value": value, "items": found.items, "shown": dict(found.shown), **_standing(found)}
-
-
-def _standing(read: Group | Ranked | WindowCount | Statement | Distribution | Extreme) -> dict[str, Any]:
-    return {"complete": read.complete, "as_declared": read.as_declared}
+def document_of(read: Group | Ranked | WindowCount | Statement | Distribution | Extreme) -> dict[str, Any]:
+    """All that was read by its names, moments as texts; of a statement, the total too."""
+    found = {one.name: getattr(read, one.name) for one in fields(read)}
+    if isinstance(read, Statement):
+        found["total"] = read.total
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in found.items()}

@@ -17,7 +17,7 @@ from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import Group
 from dynamodb_counters._declarations.kinds import TIMED, group_fields, read_by
 from dynamodb_counters._http.parameters import ORDERS, leaderboard_fields
-from dynamodb_counters._http.resources import distribution_json, extreme_json, group_json
+from dynamodb_counters._http.resources import distribution_json, document_of, group_json
 from dynamodb_counters._reads.distributions import read_distribution
 from dynamodb_counters._reads.extreme_reads import read_extremes
 from dynamodb_counters.cli.arguments import fields_of, with_consistent
@@ -121,7 +121,7 @@ def _emit_extremes(
             value = moment_text(one.value) if isinstance(one.value, datetime) else number(one.value)
             shown.add_row(end if place == 1 else "", str(place), value, number(one.items), *one.shown.values())
     shown.columns[0].style = QUIET
-    told = {end: [extreme_json(one) for one in extremes] for end, extremes in found.items()}
+    told = {end: [*map(document_of, extremes)] for end, extremes in found.items()}
     session.emit({"extremes": aggregate.name, "values": values, **told}, shown)
 
 

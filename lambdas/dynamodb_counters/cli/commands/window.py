@@ -11,7 +11,7 @@ from rich.text import Text
 
 from dynamodb_counters._declarations import Aggregate, TimeWeighted, Window
 from dynamodb_counters._declarations.kinds import group_fields, read_by
-from dynamodb_counters._http.resources import count_json, distribution_json, statement_json
+from dynamodb_counters._http.resources import distribution_json, document_of
 from dynamodb_counters._reads.active_reads import ActiveReader
 from dynamodb_counters._reads.distributions import Distribution, DistributionReader
 from dynamodb_counters._reads.window_counts import Statement, WindowCount
@@ -95,7 +95,7 @@ def count_document(found: WindowCount | Statement | Distribution, shares: Sequen
     """A count with the interval it covers; its percentiles, or its adjustment, total and closing, if it has some."""
     if isinstance(found, Distribution):
         return distribution_json(found, shares)
-    document = statement_json(found) if isinstance(found, Statement) else count_json(found)
+    document = document_of(found)
     ends = {name: getattr(found, name) for name in ("start", "end", "closed_at") if document.get(name)}
     return document | {name: stamp(end.timestamp()) for name, end in ends.items()}
 
