@@ -34,7 +34,7 @@ def page_of(kind: str, entries: Entries, parameters: QueryParameters, clock: Clo
     """Entries after the page before, as many as a page holds, and the token of the page after it, if there is one."""
     after = last = parameters.after()
     found, size = list[Mapping[str, Any]](), 0
-    limit, deadline = parameters.limit(), clock() + MAX_PAGE_SECONDS
+    limit, deadline = parameters.integer("limit"), clock() + MAX_PAGE_SECONDS
     for position, values in entries:
         if values is None:
             if clock() >= deadline:

@@ -25,28 +25,25 @@ _NUMBER: Final = {"type": "number"}
 _NEXT: Final = {**_TEXT, "nullable": True}
 _TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
 _DURATION: Final = {"type": "string", "pattern": "^[1-9][0-9]{0,6}[mhd]$"}
-_FROM_ONE: Final = {"type": "integer", "minimum": 1}
+_INTEGERS: Final[dict[str, Json]] = {
+    name: {"type": "integer", "minimum": 1, "maximum": most, "default": default}
+    for name, (default, most) in limits.INTEGERS.items()
+}
 _OPTIONS: Final[dict[str, tuple[str, Json]]] = {
     "consistent": (
         "Strongly consistent read: sees every completed write, at twice the read units",
         {"type": "string", "enum": ["true", "false"], "default": "false"},
     ),
-    "count": (
-        "Maximum number of groups, values or closed periods",
-        {**_FROM_ONE, "maximum": limits.MAX_COUNT, "default": limits.DEFAULT_COUNT},
-    ),
+    "count": ("Maximum number of groups, values or closed periods", _INTEGERS["count"]),
     "start": ("First moment of the span, with a UTC offset", _TIME),
     "end": ("First moment after the span, with a UTC offset", _TIME),
     "period": ("A billing period instead of 'last'", {"type": "string", "enum": list(NAMED_PERIODS)}),
     "of": ("Which period: 2026-10-03, 2026-W40, 2026-10 or 2026; default: the current one", _TEXT),
     "tz": ("Time zone of the calendar, such as Europe/Berlin", {**_TEXT, "default": "UTC"}),
-    "anchor": (
-        "Day on which months begin; the last day of a shorter month",
-        {**_FROM_ONE, "maximum": 31, "default": 1},
-    ),
+    "anchor": ("Day on which months begin; the last day of a shorter month", _INTEGERS["anchor"]),
     "limit": (
         "Maximum number of events or groups; a page may have fewer, even none, before the last",
-        {**_FROM_ONE, "maximum": limits.MAX_LIMIT, "default": limits.DEFAULT_LIMIT},
+        _INTEGERS["limit"],
     ),
     "next": ("The 'next' of the page before", _TEXT),
     "last": ("Length of the trailing window in minutes, hours or days, at most {longest}", _DURATION),
@@ -111,12 +108,12 @@ def openapi(
     for declared in sorted(declarations, key=lambda declared: declared.name):
         if isinstance(declared, Event):
             paths |= _event_paths(declared)
-        else:
-            paths |= _aggregate_paths(declared) if isinstance(declared, Aggregate) else _window_paths(declared)
-            counted.append(declared)
-        if isinstance(declared, Aggregate) and declared.name in limited:
+            continue
+        counted.append(declared)
+        paths |= _aggregate_paths(declared) if isinstance(declared, Aggregate) else _window_paths(declared)
+        if declared.name in limited:
             paths |= _limit_path(declared)
-        if not isinstance(declared, Event) and declared.name in explained:
+        if declared.name in explained:
             fields = group_fields(declared)
             identity = {"explanation": _TEXT, "values": _values(fields)}
             paths |= _get(explained_by(declared), declared, fields, _object({**identity, **_EXPLAINED}))
@@ -163,7 +160,7 @@ def _aggregate_paths(aggregate: Aggregate) -> Json:
     return paths
 
 
-def _limit_path(aggregate: Aggregate) -> Json:
+def _limit_path(aggregate: Declaration) -> Json:
     name, values = aggregate.name, _values(aggregate.fields)
     limit = {**_NUMBER, "nullable": True, "description": "Above 0; null for none"}
     group = {"values": {**values, "additionalProperties": False}} if aggregate.fields else {}
@@ -247,7 +244,7 @@ def _values(fields: Iterable[str]) -> Json:
 
 def _measure(measure: Measure) -> Json:
     if isinstance(measure, Histogram):
-        return {"type": "object", "additionalProperties": _NUMBER}
+        return _NUMBERS
     return {**_NUMBER, "nullable": True} if isinstance(measure, Average) else _NUMBER
 
 
@@ -282,11 +279,10 @@ def _fields(names: Iterable[str], required: Container[str]) -> list[Json]:
 def _options(names: Iterable[str], longest: timedelta | None = None) -> list[Json]:
     """Parameters that are no fields; those of a span with the longest one, and their defaults."""
     longest, found = min(longest or limits.MAX_DURATION, limits.MAX_DURATION), []
-    defaults = {"last": limits.DEFAULT_LAST, "step": limits.DEFAULT_STEP}
     for name in names:
         text, schema = _OPTIONS[name]
-        if name in defaults:
-            default = _text(min(defaults[name], longest))
+        if name in limits.DEFAULTS:
+            default = _text(min(limits.DEFAULTS[name], longest))
             text, schema = text.format(longest=_text(longest)), {**schema, "default": default, "example": default}
         found.append({"name": name, "in": "query", "description": text, "schema": schema})
     return found

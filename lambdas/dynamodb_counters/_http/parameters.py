@@ -79,12 +79,11 @@ MAX_QUERY_BYTES: Final = 10_240
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html"""
 
 MAX_COUNT: Final = 100
-DEFAULT_COUNT: Final = 10
-MAX_LIMIT: Final = 1000
-DEFAULT_LIMIT: Final = 100
+INTEGERS: Final = {"count": (10, MAX_COUNT), "limit": (100, 1000), "anchor": (1, 31)}
+"""By whole number that a request may have: its default, and its maximum."""
+
 MAX_DURATION: Final = timedelta(days=366)
-DEFAULT_LAST: Final = timedelta(hours=24)
-DEFAULT_STEP: Final = timedelta(hours=1)
+DEFAULTS: Final = {"last": timedelta(hours=24), "step": timedelta(hours=1)}
 MAX_STEPS: Final = 200
 
 MAX_EXPLAINED: Final = 2_000_000
@@ -170,11 +169,12 @@ class QueryParameters:
             raise _invalid("consistent", text, "true or false")
         return text == "true"
 
-    def count(self) -> int:
-        return self._integer("count", DEFAULT_COUNT, MAX_COUNT)
-
-    def limit(self) -> int:
-        return self._integer("limit", DEFAULT_LIMIT, MAX_LIMIT)
+    def integer(self, name: str) -> int:
+        default, most = INTEGERS[name]
+        text = self.by_name.get(name, str(default))
+        if not _DIGITS.fullmatch(text) or not 1 <= int(text) <= most:
+            raise _invalid(name, text, f"an integer from 1 to {most}")
+        return int(text)
 
     def after(self) -> Position:
         """The position that the page before ended at, which `next` names."""
@@ -196,7 +196,7 @@ class QueryParameters:
     def last(self, declared: Declaration) -> timedelta:
         """The length of a window: no longer than the longest that is declared, which its tiers are chosen for."""
         longest = longest_of(declared) or MAX_DURATION
-        last = self._duration("last", min(DEFAULT_LAST, longest))
+        last = self._duration("last", longest)
         if last > longest:
             raise _invalid("last", self.by_name["last"], f"at most {longest}, the longest window of {declared.name!r}")
         return last
@@ -211,9 +211,8 @@ class QueryParameters:
             if spans and name in spans[0] and name not in given:
                 raise bad_request(f"missing parameter {name!r}")
         if "period" in given:
-            interval = billing_period(
-                declared, given["period"], given.get("of"), self.zone(), now, anchor=self.anchor()
-            )
+            anchor = self.integer("anchor")
+            interval = billing_period(declared, given["period"], given.get("of"), self.zone(), now, anchor=anchor)
         elif "start" in given:
             first, last = (self.moment(name).timestamp() for name in SPAN)
             if first >= last:
@@ -228,14 +227,11 @@ class QueryParameters:
     def zone(self) -> tzinfo:
         return time_zone(self.by_name.get("tz", "UTC"))
 
-    def anchor(self) -> int:
-        return self._integer("anchor", 1, 31)
-
     def step(self, interval: Interval) -> timedelta | str:
         text = self.by_name.get("step")
         if text in PERIODS:
             return text
-        return self._duration("step", min(DEFAULT_STEP, timedelta(seconds=interval.end - interval.start)))
+        return self._duration("step", timedelta(seconds=interval.end - interval.start))
 
     def moment(self, name: str) -> datetime:
         text = self.by_name[name]
@@ -247,16 +243,11 @@ class QueryParameters:
             raise _invalid(name, text, "an ISO 8601 time with a UTC offset, in the years 1970 to 9998")
         return moment
 
-    def _integer(self, name: str, default: int, most: int) -> int:
-        text = self.by_name.get(name, str(default))
-        if not _DIGITS.fullmatch(text) or not 1 <= int(text) <= most:
-            raise _invalid(name, text, f"an integer from 1 to {most}")
-        return int(text)
-
-    def _duration(self, name: str, default: timedelta) -> timedelta:
+    def _duration(self, name: str, span: timedelta) -> timedelta:
+        """A length of time; the default is no longer than a span."""
         text = self.by_name.get(name)
         if text is None:
-            return default
+            return min(DEFAULTS[name], span)
         match = _DURATION.fullmatch(text)
         duration = int(match[1]) * _UNITS[match[2]] if match else timedelta(0)
         if not timedelta(0) < duration <= MAX_DURATION:

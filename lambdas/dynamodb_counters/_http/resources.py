@@ -139,7 +139,7 @@ class CountResources:
 
     def top(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         aggregate, parameters, values = self._asked("top", name, query_string, bound)
-        ranked = self._counters.top(aggregate, values, count=parameters.count())
+        ranked = self._counters.top(aggregate, values, count=parameters.integer("count"))
         return {"aggregate": name, "ranked": _fitting([*map(document_of, ranked)])}
 
     def window(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class CountResources:
     def closed(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         """The statements of a group's last closed periods, in order."""
         window, parameters, values = self._asked("closed", name, query_string, bound)
-        closed = closed_periods(self._table, window, values, last=parameters.count())
+        closed = closed_periods(self._table, window, values, last=parameters.integer("count"))
         return {"window": name, "values": values, "closed": [*map(document_of, closed)]}
 
     def _windows(self, asked: Sequence[tuple[Window, QueryParameters]], *, consistent: bool) -> list[dict[str, Any]]:
@@ -176,7 +176,7 @@ class CountResources:
     def series(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         window, parameters, values = self._asked("series", name, query_string, bound)
         interval = parameters.interval(window, self._clock(), is_series=True)
-        step, zone, anchor = parameters.step(interval), parameters.zone(), parameters.anchor()
+        step, zone, anchor = parameters.step(interval), parameters.zone(), parameters.integer("anchor")
         length = timedelta(seconds=interval.end - interval.start)
         if isinstance(step, timedelta) and length % step:
             raise bad_request(f"invalid step: expected the span, {length}, to be a multiple of it")
@@ -204,7 +204,7 @@ class CountResources:
     def extremes(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         """The first values of a group, from either end; one, if only that is kept."""
         aggregate, parameters, values = self._asked("extremes", name, query_string, bound)
-        order, count = parameters.order(aggregate._only or ORDERS[0]), parameters.count()
+        order, count = parameters.order(aggregate._only or ORDERS[0]), parameters.integer("count")
         asked = {"consistent": parameters.consistent(), "forward": order == "smallest"}
         found = read_extremes(self._table, aggregate, values, 1 if aggregate._only else count, **asked)
         return {"extremes": name, "values": values, order: _fitting([*map(document_of, found)])}
@@ -241,8 +241,9 @@ class CountResources:
             units = explainer.reach.units
             raise bad_request(f"{name!r} is explained by a Scan, {units:,} read units: use `counters explain`")
         found = explainer.explained()
-        lines = [line.document() for line in islice(found.lines(), parameters.limit() + 1)]
-        shown = _fitting(lines[: parameters.limit()])
+        limit = parameters.integer("limit")
+        lines = [line.document() for line in islice(found.lines(), limit + 1)]
+        shown = _fitting(lines[:limit])
         told = {"numbers": found.numbers, "position": dict(found.position), "difference": found.difference}
         return {"explanation": name, "values": values, **told, "lines": shown, "more": len(shown) < len(lines)}
 

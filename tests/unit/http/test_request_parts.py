@@ -14,7 +14,7 @@ def test_a_token_names_the_position_it_was_made_of() -> None:
 
 
 def test_a_parameter_is_read_from_the_query() -> None:
-    assert QueryParameters.parse("url=%2Fa&limit=7", ["url"], ["limit"], {}).limit() == 7
+    assert QueryParameters.parse("url=%2Fa&limit=7", ["url"], ["limit"], {}).integer("limit") == 7
 
 
 def test_a_problem_has_the_title_of_its_status() -> None:
