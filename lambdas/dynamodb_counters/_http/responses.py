@@ -37,12 +37,12 @@ def json_response(body: Mapping[str, Any], status: HTTPStatus = HTTPStatus.OK) -
 
 
 def etag_response(
-    text: str, headers: Mapping[str, str], if_none_match: str | None, content_type: str = JSON
+    text: str, headers: Mapping[str, str], asked: Mapping[str, str], content_type: str = JSON
 ) -> Response[str]:
-    """Respond with an ``ETag``; 304 without a body if the request's ``If-None-Match`` lists it."""
+    """Respond with an ``ETag``; 304 without a body if ``If-None-Match`` of the request's headers lists it."""
     etag = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
     all_headers = {**headers, "ETag": etag}
-    if if_none_match is not None and etag in (tag.strip() for tag in if_none_match.split(",")):
+    if etag in (tag.strip() for tag in asked.get("if-none-match", "").split(",")):
         return Response(HTTPStatus.NOT_MODIFIED, content_type, "", all_headers)
     return Response(HTTPStatus.OK, content_type, text, all_headers)
 
@@ -54,7 +54,7 @@ def problem_response(error: ProblemError) -> Response[str]:
     return Response(error.status, PROBLEM_JSON, write_json(error.body), headers)
 
 
-def page_response(name: str, if_none_match: str | None) -> Response[str]:
+def page_response(name: str, asked: Mapping[str, str]) -> Response[str]:
     """Serve a file of the page; ``settings.json`` comes from the function's environment."""
     settings = os.environ.get("PAGE")
     if settings is None or name not in (*FILES, SETTINGS):
@@ -67,7 +67,7 @@ def page_response(name: str, if_none_match: str | None) -> Response[str]:
         "X-Content-Type-Options": "nosniff",
     }
     if name == SETTINGS:
-        return etag_response(json.dumps(json.loads(settings)), headers, if_none_match)
+        return etag_response(json.dumps(json.loads(settings)), headers, asked)
     file = DIRECTORY / name
     kind = f"text/{_KINDS[file.suffix]}; charset=utf-8"
-    return etag_response(file.read_text(encoding="utf-8"), headers, if_none_match, kind)
+    return etag_response(file.read_text(encoding="utf-8"), headers, asked, kind)

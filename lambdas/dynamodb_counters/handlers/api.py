@@ -38,12 +38,11 @@ app = APIGatewayHttpResolver()
 def resources() -> CountResources:
     """Create the resources of the environment's declarations once per process."""
     counters = Counters(os.environ["TABLE_NAME"])
-    return CountResources(counters, _served(), time.time, _names("LIMITS"), _names("EXPLAINED"))
+    return CountResources(counters, _served(), time.time, _setting("LIMITS"), _setting("EXPLAINED"))
 
 
-def _names(variable: str) -> list[str]:
-    names: list[str] = json.loads(os.environ.get(variable, "[]"))
-    return names
+def _setting(variable: str, default: str = "[]") -> Any:
+    return json.loads(os.environ.get(variable, default))
 
 
 def _served() -> tuple[Declaration | Event, ...]:
@@ -63,7 +62,7 @@ def _quotas() -> tuple[Quota, ...]:
 
 def _answered(answer: Callable[..., dict[str, Any]], *, is_kept: bool = False) -> Callable[..., Response[str]]:
     def respond(**path: str) -> Response[str]:
-        request, tenant = app.current_event.raw_event, _tenant()
+        request, tenant = app.current_event.raw_event, _setting("TENANT", "{}")
         bound = bound_values(tenant, request)
         is_read = request["requestContext"]["http"]["method"] == "GET"
         asked = request["rawQueryString"] if is_read else parse_body(body_text(request, MAX_BODY_BYTES))
@@ -85,18 +84,13 @@ app.post("/v1/quotas/<name>/give-back")(_answered(QuotaResources.give_back))
 
 @app.get("/openapi.json")
 def _get_openapi() -> Response[str]:
-    return _cached(openapi(_served(), _tenant(), _quotas(), _names("LIMITS"), _names("EXPLAINED")))
+    return _cached(openapi(_served(), _setting("TENANT", "{}"), _quotas(), _setting("LIMITS"), _setting("EXPLAINED")))
 
 
 @app.get("/")
 @app.get("/page/<name>")
 def _get_page(name: str = "index.html") -> Response[str]:
-    return page_response(name, _if_none_match())
-
-
-def _tenant() -> dict[str, str]:
-    tenant: dict[str, str] = json.loads(os.environ.get("TENANT", "{}"))
-    return tenant
+    return page_response(name, app.current_event.headers)
 
 
 def _cached(body: dict[str, Any], *, is_callers: bool = False) -> Response[str]:
@@ -106,12 +100,7 @@ def _cached(body: dict[str, Any], *, is_callers: bool = False) -> Response[str]:
         return json_response(body)
     if is_callers:
         headers = {"Cache-Control": headers["Cache-Control"].replace("public", "private"), "Vary": "Authorization"}
-    return etag_response(write_json(body), headers, _if_none_match())
-
-
-def _if_none_match() -> str | None:
-    etags: str | None = app.current_event.headers.get("if-none-match")
-    return etags
+    return etag_response(write_json(body), headers, app.current_event.headers)
 
 
 def _is_of_quota() -> bool:
