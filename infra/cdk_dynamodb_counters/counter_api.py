@@ -47,13 +47,7 @@ from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._declarations.generations import root_of
 from dynamodb_counters._declarations.kinds import group_fields, read_by
 from dynamodb_counters._declarations.thresholds import watched
-from dynamodb_counters._http.parameters import (
-    OPTIONS,
-    RESERVED,
-    RESERVED_OF_EVENTS,
-    RESERVED_OF_WINDOWS,
-    explained_by,
-)
+from dynamodb_counters._http.parameters import OPTIONS, SPAN, explained_by
 from dynamodb_counters.errors import InvalidArgumentError
 
 _GET: Final = apigateway.HttpMethod.GET
@@ -293,12 +287,12 @@ def _require_shown(
     return tuple(sorted(declarations, key=lambda declared: declared.name))
 
 
-def _reserved(declared: Declaration) -> frozenset[str]:
+def _reserved(declared: Declaration) -> set[str]:
     """The parameters of a declaration's reads."""
-    if isinstance(declared, Window):
-        return RESERVED_OF_WINDOWS
-    read = read_by(declared)
-    return RESERVED if read == "get" else frozenset(OPTIONS[read])
+    reads: tuple[str, ...] = ("window", "series", "closed")
+    if not isinstance(declared, Window):
+        reads = ("get", "groups", "top") if (read := read_by(declared)) == "get" else (read,)
+    return {name for each in reads for name in OPTIONS[each]}
 
 
 def _require_events(events: Sequence[Event], shown: Sequence[Declaration]) -> tuple[Event, ...]:
@@ -307,8 +301,8 @@ def _require_events(events: Sequence[Event], shown: Sequence[Declaration]) -> tu
         if event.name in names:
             raise InvalidArgumentError("events", event.name, "each name only once, those of `shown` included")
         names.append(event.name)
-        if taken := RESERVED_OF_EVENTS & {*event.fields}:
-            allowed = f"fields other than {', '.join(sorted(RESERVED_OF_EVENTS))}, which are request parameters"
+        if taken := (reserved := {*OPTIONS["events"], *SPAN}) & {*event.fields}:
+            allowed = f"fields other than {', '.join(sorted(reserved))}, which are request parameters"
             raise InvalidArgumentError("events", f"{event.name}.{min(taken)}", allowed)
     return tuple(sorted(events, key=lambda event: event.name))
 

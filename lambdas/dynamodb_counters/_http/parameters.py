@@ -65,15 +65,6 @@ OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Parameters that a request may leave out, by its resource; of a batch, those of each window."""
 
-RESERVED: Final = frozenset({*OPTIONS["groups"], *OPTIONS["top"]})
-"""Parameter names that no field of a group of an aggregate may have."""
-
-RESERVED_OF_WINDOWS: Final = frozenset({*OPTIONS["window"], *OPTIONS["series"], *OPTIONS["closed"]})
-"""Parameter names that no field of a group of a window may have."""
-
-RESERVED_OF_EVENTS: Final = frozenset({*OPTIONS["events"], *SPAN})
-"""Parameter names that no field of a readable event's key may have."""
-
 MAX_QUERY_BYTES: Final = 10_240
 """Bytes that API Gateway takes of a request's line and headers together.
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html"""

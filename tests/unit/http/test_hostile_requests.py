@@ -11,6 +11,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 from urllib.parse import quote, quote_plus, urlencode
 
@@ -19,13 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynamodb_counters._http.openapi import openapi
-from dynamodb_counters._http.parameters import (
-    OPTIONS,
-    RESERVED,
-    RESERVED_OF_EVENTS,
-    RESERVED_OF_WINDOWS,
-    Position,
-)
+from dynamodb_counters._http.parameters import OPTIONS, Position
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.handlers import api, ingest_queue
 from simulation.hostile.__main__ import attack
@@ -144,11 +139,7 @@ def api_requests(draw: st.DrawFn) -> dict[str, Any]:
         return event
     if kind <= 3:
         path, names = draw(st.sampled_from(DOCUMENTED))
-        chosen = [
-            name
-            for name in names
-            if name not in RESERVED | RESERVED_OF_EVENTS | RESERVED_OF_WINDOWS | {"p", "order"} or draw(st.booleans())
-        ]
+        chosen = [name for name in names if name not in {*chain(*OPTIONS.values())} or draw(st.booleans())]
         return request("GET", path, urlencode({name: draw(PARAMETERS[name]) for name in chosen}))
     path = draw(st.just(f"/v1/{draw(KINDS)}/{draw(NAMES)}{draw(TAILS)}") | TEXTS.map(lambda text: "/" + text))
     return request(draw(st.sampled_from(["GET", "GET", "GET", "POST", "PUT"])), path, draw(QUERIES))
