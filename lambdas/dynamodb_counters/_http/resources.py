@@ -130,8 +130,6 @@ class CountResources:
 
     def groups(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
         aggregate, parameters, values = self._asked("groups", name, query_string, bound)
-        if aggregate.write_shards > 1:
-            raise bad_request(f"{name!r} is sharded over several partitions; request one group at a time")
         consistent = parameters.consistent()
         groups = self._counters.scan(aggregate, values, after=parameters.after().sk, consistent=consistent)
         listed = ((Position(0, "", key), group_json(name, group)) for key, group in groups)

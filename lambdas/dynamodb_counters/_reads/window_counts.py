@@ -168,13 +168,7 @@ def add_moments(span: Span, buckets: Iterable[tuple[int, Mapping[str, Number]]])
 
 
 def add_up(span: Span, buckets: Iterable[tuple[int, Mapping[str, Number]]]) -> Number:
-    """The sum of what buckets hold of a span; each is a number of its tier and its item's total and slots.
-
-    >>> from dynamodb_counters._timeline.intervals import Interval
-    >>> from dynamodb_counters._timeline.tiers import HOURS
-    >>> add_up(Span(HOURS, Interval(3600, 7260)), [(1, {"total": 5}), (2, {"total": 3, "m00": 1, "m01": 2})])
-    6
-    """
+    """The sum of what buckets hold of a span; each is a number of its tier and its item's total and slots."""
     count: Number = 0
     tier, start, end = span.tier, span.interval.start, span.interval.end
     for bucket, numbers in buckets:

@@ -91,11 +91,7 @@ def _meter(report: Report) -> None:
     if report.takeover:
         logger.info(report.takeover)
     if report.quarantined:
-        logger.warning(
-            "records quarantined: %d; `counters quarantine list` shows why",
-            report.quarantined,
-            extra={"quarantined": report.quarantined},
-        )
+        logger.warning("records quarantined: %d; `counters quarantine list` shows why", report.quarantined)
 
 
 def _watch() -> None:

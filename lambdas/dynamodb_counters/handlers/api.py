@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from http import HTTPStatus
 from itertools import chain
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
@@ -29,6 +29,8 @@ from dynamodb_counters._http.responses import NO_STORE, etag_response, json_resp
 from dynamodb_counters._http.time_limits import time_limit
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError, InvalidArgumentError, UnavailableError, UncountedError
+
+_UNAVAILABLE: Final = "the table cannot be reached now; retry, with the same id if there is one"
 
 logger = Logger()
 app = APIGatewayHttpResolver()
@@ -66,8 +68,9 @@ def _answered(answer: Callable[..., dict[str, Any]], *, is_kept: bool = False) -
         bound = bound_values(tenant, request)
         is_read = request["requestContext"]["http"]["method"] == "GET"
         asked = request["rawQueryString"] if is_read else parse_body(body_text(request, MAX_BODY_BYTES))
-        with time_limit(app.lambda_context.get_remaining_time_in_millis() / 1000, _unavailable()):
-            body = answer(quotas() if _is_of_quota() else resources(), *path.values(), asked, bound)
+        with time_limit(app.lambda_context.get_remaining_time_in_millis() / 1000, _UNAVAILABLE):
+            is_of_quota = "/v1/quotas/" in request["rawPath"]
+            body = answer(quotas() if is_of_quota else resources(), *path.values(), asked, bound)
         return _cached(body, is_callers=bool(tenant)) if is_kept else json_response(body)
 
     return respond
@@ -103,19 +106,9 @@ def _cached(body: dict[str, Any], *, is_callers: bool = False) -> Response[str]:
     return etag_response(write_json(body), headers, app.current_event.headers)
 
 
-def _is_of_quota() -> bool:
-    return "/v1/quotas/" in app.current_event.raw_event["rawPath"]
-
-
-def _unavailable() -> str:
-    if _is_of_quota():
-        return "the quota cannot be reached now; retry, with the same id"
-    return "the counts cannot be reached now; retry"
-
-
 def _refused(error: Exception) -> Response[str]:
     logger.error("the table refused a request", exc_info=error)
-    return problem_response(ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, _unavailable()))
+    return problem_response(ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, _UNAVAILABLE))
 
 
 app.exception_handler(ProblemError)(problem_response)

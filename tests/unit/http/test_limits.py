@@ -144,7 +144,7 @@ def test_an_api_that_declares_no_limits_sets_none(counters: CountersInMemory, mo
     monkeypatch.setattr(api, "resources", lambda: CountResources(counters, DECLARATIONS, counters.clock))
     assert put("all", {"limit": 1})[1]["detail"] == "no limits of 'all' to set; available: none"
     monkeypatch.delenv("LIMITS")
-    assert api._names("LIMITS") == []
+    assert api._setting("LIMITS") == []
     assert "/v1/aggregates/all/limit" not in call_api(request("GET", "/openapi.json"))[1]["paths"]
 
 
@@ -166,7 +166,10 @@ def test_a_table_that_refuses_is_a_503_and_the_same_request_can_be_sent_again(
     with monkeypatch.context() as patch:
         patch.setattr(api, "resources", lambda: CountResources(throttled, DECLARATIONS, counters.clock, LIMITED))
         status, problem = put("all", {"limit": 5})
-    assert (status, problem["detail"]) == (503, "the counts cannot be reached now; retry")
+    assert (status, problem["detail"]) == (
+        503,
+        "the table cannot be reached now; retry, with the same id if there is one",
+    )
     assert [put("all", {"limit": 5})[0] for _ in range(2)] == [200, 200]
     assert counters.limit(ALL) == 5
 
@@ -180,7 +183,7 @@ def test_an_aggregate_that_no_deployment_counts_yet_is_a_503_as_for_reads(
     monkeypatch.setattr(api, "resources", lambda: resources)
     answers = [put("coming", {"limit": 1}), call_api(request("GET", "/v1/aggregates/coming"))]
     assert [(status, problem["detail"]) for status, problem in answers] == [
-        (503, "the counts cannot be reached now; retry")
+        (503, "the table cannot be reached now; retry, with the same id if there is one")
     ] * 2
 
 

@@ -227,7 +227,10 @@ def test_another_content_type_is_a_problem(service: Service) -> None:
 def test_a_table_that_refuses_is_a_503_that_says_how_to_retry(error: Exception, service: Service) -> None:
     service.through(failing(service.memory, "transact_write_items", error=error))
     status, problem = service.take(id="a")
-    assert (status, problem["detail"]) == (503, "the quota cannot be reached now; retry, with the same id")
+    assert (status, problem["detail"]) == (
+        503,
+        "the table cannot be reached now; retry, with the same id if there is one",
+    )
     service.reach(lambda _, send, __: send())
     assert service.take(id="a")[1]["granted"]
     service.through(failing(service.memory, "transact_write_items", error=error))
