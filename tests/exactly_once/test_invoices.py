@@ -158,7 +158,7 @@ def _invoice(billing: Billing, customer: str) -> tuple[int, int]:
         if statement.closed_at is not None:
             billing.keep(customer, month, statement)
         query = urlencode({"customer": customer, "period": "month", "of": month, "tz": tz, "anchor": anchor})
-        answer = api.window("usage", query)
+        answer = api.read("usage", query, resource="window")
         options = (f"customer={customer}", "--tz", tz, "--anchor", str(anchor), "--table", bench.table.name)
         commands = [
             ("window", "usage", "--period", "month", "--of", month, "--json"),
@@ -173,7 +173,7 @@ def _invoice(billing: Billing, customer: str) -> tuple[int, int]:
             at = one["closed_at"] or None
             assert (at and datetime.fromisoformat(at)) == statement.closed_at
         documents.append(answer)
-    listed = api.closed("usage", urlencode({"customer": customer}))["closed"]
+    listed = api.read("usage", urlencode({"customer": customer}), resource="closed")["closed"]
     assert listed == [{name: one[name] for name in listed[0]} for one in documents[: len(closed)]]
     return len(closed), sum(one.adjustment != 0 for one in billed)
 

@@ -48,10 +48,12 @@ def page_of(kind: str, entries: Entries, parameters: QueryParameters, clock: Clo
     return {kind: found, "next": None}
 
 
-def event_page(counters: Counters, event: Event, parameters: QueryParameters, clock: Clock) -> dict[str, Any]:
+def event_page(
+    counters: Counters, event: Event, wanted: Mapping[str, str], parameters: QueryParameters, clock: Clock
+) -> dict[str, Any]:
     """A page of the events that a request's parameters select: by time and key, or plain ones by sort key."""
     # Before anything is read, so that a span without events refuses them as well.
-    wanted, after = parameters.values(event.fields), parameters.after()
+    after = parameters.after()
     read = partial(counters.events, event, wanted, consistent=parameters.consistent())
     if event.packed is None:
         entries: Entries = ((_position(event, values), values) for values in read(after=after.sk))

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
-from dynamodb_counters._declarations.kinds import longest_of, read_by
+from dynamodb_counters._declarations.kinds import group_fields, longest_of, read_by
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
 from dynamodb_counters._http.gateway_requests import filled_in
 from dynamodb_counters._http.lossless_json import read_json
@@ -260,11 +260,18 @@ def body_values(where: str, values: object, fields: Collection[str], bound: Mapp
     return dict(values)
 
 
-def event_parameters(event: Event) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the parameters that a listing of events requires, and those that it also takes."""
-    if event.packed is None:
-        return event._pk_template.fields, OPTIONS["events"]
-    return (*SPAN, *event.packed._tenants), (*event.fields, *OPTIONS["events"])
+def asked_of(resource: str, declared: Declaration | Event) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The parameters that a request for a resource must have, and those that it may leave out."""
+    if isinstance(declared, Event):
+        if declared.packed is None:
+            return declared._pk_template.fields, OPTIONS["events"]
+        return (*SPAN, *declared.packed._tenants), (*declared.fields, *OPTIONS["events"])
+    fields, of = group_fields(declared), {"explain": explained_by(declared)}
+    if isinstance(declared, Aggregate):
+        of["distributions"] = read_by(declared)
+        if resource in ("groups", "top"):
+            fields = declared._listed_by if resource == "groups" else leaderboard_fields(declared)
+    return fields, OPTIONS[of.get(resource, resource)]
 
 
 def explained_by(declared: Declaration) -> str:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from itertools import accumulate, islice
-from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
 
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._declarations.groups import Group
-from dynamodb_counters._declarations.kinds import group_fields, longest_of, read_by
+from dynamodb_counters._declarations.kinds import longest_of, read_by
 from dynamodb_counters._explain.explainer import make_explainer
 from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES, Clock, event_page, page_of
 from dynamodb_counters._http.lossless_json import write_json
@@ -27,10 +26,9 @@ from dynamodb_counters._http.parameters import (
     PATHS,
     Position,
     QueryParameters,
+    asked_of,
     body_values,
-    event_parameters,
     explained_by,
-    leaderboard_fields,
 )
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._reads.active_reads import ActiveReader
@@ -47,7 +45,6 @@ from dynamodb_counters._timeline.times import utc
 
 Bound: TypeAlias = Mapping[str, str]
 Values: TypeAlias = dict[str, str]
-Fields: TypeAlias = tuple[str, ...]
 _NONE: Final[Bound] = MappingProxyType({})
 
 MAX_READ_UNITS: Final = 650
@@ -59,10 +56,9 @@ MAX_UNITS: Final = 1300
 _BATCH: Final = {"groups": ("aggregate", ()), "windows": ("window", OPTIONS["batch"])}
 """By the member of a batch: the member of an entry that names a declaration, and its options."""
 
-_FIELDS: Final[dict[str, Callable[[Any], Fields]]] = {"groups": attrgetter("_listed_by"), "top": leaderboard_fields}
-"""Fields that a request names, where these are not those of one group."""
-
 _Counted = TypeVar("_Counted")
+_Declared = TypeVar("_Declared")
+_Asked: TypeAlias = tuple[_Declared, Values, QueryParameters]
 
 
 class CountResources:
@@ -91,9 +87,15 @@ class CountResources:
             if one.name in explained:
                 self._served.setdefault("explanations", {})[one.name] = one
 
-    def get(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
-        aggregate, parameters, values = self._asked("get", name, query_string, bound)
-        return group_json(name, self._counters.get(aggregate, values, consistent=parameters.consistent()))
+    def read(self, name: str, query_string: str, bound: Bound = _NONE, *, resource: str) -> dict[str, Any]:
+        """The answer to a request for a resource of a declaration, by the method that is named after it."""
+        declared = self._declared(name, _section(resource))
+        parameters = QueryParameters.parse(query_string, *asked_of(resource, declared), bound)
+        answer: dict[str, Any] = getattr(self, f"_{resource}")(declared, parameters, parameters.values(declared.fields))
+        return answer
+
+    def _get(self, aggregate: Aggregate, parameters: QueryParameters, values: Values) -> dict[str, Any]:
+        return group_json(aggregate.name, self._counters.get(aggregate, values, consistent=parameters.consistent()))
 
     def set_limit(self, name: str, document: object, bound: Bound = _NONE) -> dict[str, Any]:
         """Store a group's limit; null takes it away."""
@@ -118,9 +120,9 @@ class CountResources:
             [self._requested(kind, index, entry, bound) for index, entry in enumerate(entries.get(kind, ()))]
             for kind in _BATCH
         )
-        counted = self._counters.get_many([(aggregate, parameters.by_name) for aggregate, parameters in groups])
+        counted = self._counters.get_many([(aggregate, values) for aggregate, values, _ in groups])
         found = {
-            "groups": [group_json(one.name, group) for (one, _), group in zip(groups, counted, strict=True)],
+            "groups": [group_json(one.name, group) for (one, *_), group in zip(groups, counted, strict=True)],
             "windows": self._windows(windows, consistent=False),
         }
         answers = [*found["groups"], *found["windows"]]
@@ -128,36 +130,31 @@ class CountResources:
             raise bad_request(f"the answer takes more than {MAX_PAGE_BYTES} bytes of JSON: request fewer")
         return {kind: found[kind] for kind in entries}
 
-    def groups(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
-        aggregate, parameters, values = self._asked("groups", name, query_string, bound)
+    def _groups(self, aggregate: Aggregate, parameters: QueryParameters, values: Values) -> dict[str, Any]:
         consistent = parameters.consistent()
         groups = self._counters.scan(aggregate, values, after=parameters.after().sk, consistent=consistent)
-        listed = ((Position(0, "", key), group_json(name, group)) for key, group in groups)
+        listed = ((Position(0, "", key), group_json(aggregate.name, group)) for key, group in groups)
         return page_of("groups", listed, parameters, self._clock)
 
-    def top(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
-        aggregate, parameters, values = self._asked("top", name, query_string, bound)
+    def _top(self, aggregate: Aggregate, parameters: QueryParameters, values: Values) -> dict[str, Any]:
         ranked = self._counters.top(aggregate, values, count=parameters.integer("count"))
-        return {"aggregate": name, "ranked": _fitting([*map(document_of, ranked)])}
+        return {"aggregate": aggregate.name, "ranked": _fitting([*map(document_of, ranked)])}
 
-    def window(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
-        window, parameters, _ = self._asked("window", name, query_string, bound)
-        [found] = self._windows([(window, parameters)], consistent=parameters.consistent())
+    def _window(self, window: Window, parameters: QueryParameters, values: Values) -> dict[str, Any]:
+        [found] = self._windows([(window, values, parameters)], consistent=parameters.consistent())
         return found
 
-    def closed(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
+    def _closed(self, window: Window, parameters: QueryParameters, values: Values) -> dict[str, Any]:
         """The statements of a group's last closed periods, in order."""
-        window, parameters, values = self._asked("closed", name, query_string, bound)
         closed = closed_periods(self._table, window, values, last=parameters.integer("count"))
-        return {"window": name, "values": values, "closed": [*map(document_of, closed)]}
+        return {"window": window.name, "values": values, "closed": [*map(document_of, closed)]}
 
-    def _windows(self, asked: Sequence[tuple[Window, QueryParameters]], *, consistent: bool) -> list[dict[str, Any]]:
+    def _windows(self, asked: Sequence[_Asked[Window]], *, consistent: bool) -> list[dict[str, Any]]:
         """Counts of spans, and statements of periods, each kind at once."""
-        now, is_period = self._clock(), ["period" in parameters.by_name for _, parameters in asked]
+        now, is_period = self._clock(), ["period" in parameters.by_name for *_, parameters in asked]
         spans: dict[bool, list[Asked]] = {True: [], False: []}
-        for (window, parameters), named in zip(asked, is_period, strict=True):
-            values, interval = parameters.values(window.fields), parameters.interval(window, now)
-            spans[named].append((window, values, interval))
+        for (window, values, parameters), named in zip(asked, is_period, strict=True):
+            spans[named].append((window, values, parameters.interval(window, now)))
         _require_affordable([*spans[True], *spans[False]])
 
         def check(both: Sequence[Asked]) -> None:
@@ -167,12 +164,11 @@ class CountResources:
         counts = count_intervals(self._table, spans[False], consistent=consistent)
         found = {True: map(document_of, statements), False: map(document_of, counts)}
         return [
-            {"window": window.name, "values": parameters.values(window.fields), **next(found[named])}
-            for (window, parameters), named in zip(asked, is_period, strict=True)
+            {"window": window.name, "values": values, **next(found[named])}
+            for (window, values, _), named in zip(asked, is_period, strict=True)
         ]
 
-    def series(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
-        window, parameters, values = self._asked("series", name, query_string, bound)
+    def _series(self, window: Window, parameters: QueryParameters, values: Values) -> dict[str, Any]:
         interval = parameters.interval(window, self._clock(), is_series=True)
         step, zone, anchor = parameters.step(interval), parameters.zone(), parameters.integer("anchor")
         length = timedelta(seconds=interval.end - interval.start)
@@ -183,38 +179,26 @@ class CountResources:
             raise bad_request(f"invalid step: expected at most {MAX_STEPS} steps, not {len(intervals)}")
         _require_cost(series_spans(window, intervals))
         counts = count_series(self._table, window, values, intervals, consistent=False)
-        return {"window": name, "values": values, "series": [*map(document_of, counts)]}
+        return {"window": window.name, "values": values, "series": [*map(document_of, counts)]}
 
-    def active(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
-        aggregate, parameters, values = self._asked("active", name, query_string, bound)
+    def _active(self, aggregate: Aggregate, parameters: QueryParameters, values: Values) -> dict[str, Any]:
         found = self._between(ActiveReader(self._table, aggregate, values), aggregate, parameters)
-        return {"active": name, "values": values, **document_of(found)}
+        return {"active": aggregate.name, "values": values, **document_of(found)}
 
-    def distributions(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
-        aggregate, parameters, values = self._asked("distributions", name, query_string, bound)
+    def _distributions(self, aggregate: Aggregate, parameters: QueryParameters, values: Values) -> dict[str, Any]:
         shares = parameters.shares()
         if aggregate._shelved:
             found = self._between(DistributionReader(self._table, aggregate, values), aggregate, parameters)
         else:
             found = read_distribution(self._table, aggregate, values, consistent=parameters.consistent())
-        return {"distribution": name, "values": values, **distribution_json(found, shares)}
+        return {"distribution": aggregate.name, "values": values, **distribution_json(found, shares)}
 
-    def extremes(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
+    def _extremes(self, aggregate: Aggregate, parameters: QueryParameters, values: Values) -> dict[str, Any]:
         """The first values of a group, from either end; one, if only that is kept."""
-        aggregate, parameters, values = self._asked("extremes", name, query_string, bound)
         order, count = parameters.order(aggregate._only or ORDERS[0]), parameters.integer("count")
         asked = {"consistent": parameters.consistent(), "forward": order == "smallest"}
         found = read_extremes(self._table, aggregate, values, 1 if aggregate._only else count, **asked)
-        return {"extremes": name, "values": values, order: _fitting([*map(document_of, found)])}
-
-    def _asked(self, resource: str, name: str, query_string: str, bound: Bound) -> tuple[Any, QueryParameters, Values]:
-        """The declaration that a request reads, its parameters, and the values that it names."""
-        declared = self._declared(name, _section(resource))
-        named = _FIELDS.get(resource, group_fields)(declared)
-        if resource in ("distributions", "explain"):
-            resource = explained_by(declared) if resource == "explain" else read_by(declared)
-        parameters = QueryParameters.parse(query_string, named, OPTIONS[resource], bound)
-        return declared, parameters, parameters.values(named)
+        return {"extremes": aggregate.name, "values": values, order: _fitting([*map(document_of, found)])}
 
     def _between(
         self, reader: SpanReader[Aggregate, _Counted], aggregate: Aggregate, parameters: QueryParameters
@@ -224,9 +208,8 @@ class CountResources:
             raise bad_request(f"invalid span: {aggregate.name!r} has {units} units in it, limit: {MAX_UNITS}")
         return reader.between(utc(span.start), utc(span.end), consistent=parameters.consistent())
 
-    def explain(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
+    def _explain(self, declared: Declaration, parameters: QueryParameters, values: Values) -> dict[str, Any]:
         """The first lines that add up to a group's number, if Queries reach them."""
-        declared, parameters, values = self._asked("explain", name, query_string, bound)
         ends: tuple[datetime | None, datetime | None] = None, None
         if explained_by(declared) == "explain":
             span = parameters.interval(declared, self._clock())
@@ -237,18 +220,16 @@ class CountResources:
         explainer = make_explainer(self._table, feeds, declared, values, ends, most=MAX_EXPLAINED)
         if not explainer.reach.ranges:
             units = explainer.reach.units
-            raise bad_request(f"{name!r} is explained by a Scan, {units:,} read units: use `counters explain`")
+            raise bad_request(f"{declared.name!r} is explained by a Scan, {units:,} read units: use `counters explain`")
         found = explainer.explained()
         limit = parameters.integer("limit")
         lines = [line.document() for line in islice(found.lines(), limit + 1)]
         shown = _fitting(lines[:limit])
         told = {"numbers": found.numbers, "position": dict(found.position), "difference": found.difference}
-        return {"explanation": name, "values": values, **told, "lines": shown, "more": len(shown) < len(lines)}
+        return {"explanation": declared.name, "values": values, **told, "lines": shown, "more": len(shown) < len(lines)}
 
-    def events(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
-        event = self._declared(name, "events")
-        parameters = QueryParameters.parse(query_string, *event_parameters(event), bound)
-        return {"event": name, **event_page(self._counters, event, parameters, self._clock)}
+    def _events(self, event: Event, parameters: QueryParameters, values: Values) -> dict[str, Any]:
+        return {"event": event.name, **event_page(self._counters, event, values, parameters, self._clock)}
 
     def _declared(self, name: str, section: str) -> Any:
         """The declaration of a name among those whose paths begin with a section."""
@@ -258,7 +239,7 @@ class CountResources:
             raise ProblemError(HTTPStatus.NOT_FOUND, detail)
         return known[name]
 
-    def _requested(self, kind: str, index: int, entry: object, bound: Bound) -> tuple[Any, QueryParameters]:
+    def _requested(self, kind: str, index: int, entry: object, bound: Bound) -> _Asked[Any]:
         """A declaration, and the values and options of an entry."""
         where, (member, options) = f"{kind}[{index}]", _BATCH[kind]
         if not isinstance(entry, Mapping) or not {member, "values"} <= entry.keys() <= {member, "values", *options}:
@@ -270,7 +251,7 @@ class CountResources:
                 raise bad_request(f"invalid {where}.{each}: expected a string")
         declared: Aggregate | Window = self._declared(texts.pop(member), f"{member}s")
         values = body_values(f"{where}.values", entry["values"], declared.fields, bound)
-        return declared, QueryParameters({**values, **texts})
+        return declared, values, QueryParameters(texts)
 
 
 def _section(resource: str) -> str:

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from itertools import chain
 from typing import Any, Final, cast
@@ -77,7 +77,7 @@ def _answered(answer: Callable[..., dict[str, Any]], *, is_kept: bool = False) -
 
 
 for _path, _resource in {path: resource for resource, (path, _) in PATHS.items()}.items():
-    app.get(f"/v1/{_path.format('<name>')}")(_answered(getattr(CountResources, _resource), is_kept=True))
+    app.get(f"/v1/{_path.format('<name>')}")(_answered(partial(CountResources.read, resource=_resource), is_kept=True))
 app.put("/v1/aggregates/<name>/limit")(_answered(CountResources.set_limit))
 app.post("/v1/batch")(_answered(CountResources.batch))
 app.get("/v1/quotas/<name>")(_answered(QuotaResources.state))

@@ -134,7 +134,7 @@ def test_names_of_derived_fields_are_parameters_and_arguments(query: str | None)
 
         if query is None:
             query = urlencode({"status:class": "5xx", "plan?free": "pro", _SIZE: "..005"})
-        found = CountResources(counters, (by,), clock=counters.clock).get("by", query)
+        found = CountResources(counters, (by,), clock=counters.clock).read("by", query, resource="get")
         arguments = (
             "get",
             "by",

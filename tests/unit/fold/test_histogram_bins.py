@@ -35,7 +35,7 @@ def test_values_below_the_first_bound_have_a_bin() -> None:
 def test_the_bin_below_is_shown_in_json_and_by_commands(tmp_path: Any) -> None:
     with counters_in_memory([_SPEED]) as counters:
         _accept(counters, -7, 0)
-        shown = CountResources(counters, (_SPEED,), clock=counters.clock).get("speed", "")
+        shown = CountResources(counters, (_SPEED,), clock=counters.clock).read("speed", "", resource="get")
         get = run("get", "speed", "--table=counters", client=counters.client, clock=counters.clock)
         [item] = [item for item in counters.client.scan(TableName="counters")["Items"] if item["sk"]["S"] == "speed"]
     assert shown["measures"]["ms"] == {"<0": 1, "0": 1, "50": 0}

@@ -187,7 +187,7 @@ def test_a_page_ends_in_time_where_a_filter_finds_nothing_for_long(table: Memory
     query, found, sizes = {**_ALL, "clientId": "c7"}, [], []
     while True:
         asked_at = now
-        page = resources.events("hit", urlencode(query))
+        page = resources.read("hit", urlencode(query), resource="events")
         assert now - asked_at < event_pages.MAX_PAGE_SECONDS + 1
         found += page["events"]
         sizes.append(len(page["events"]))
@@ -211,7 +211,7 @@ def test_buckets_without_events_are_passed_over_many_at_a_time(
         return events(*arguments, start=start, end=end, **more)
 
     monkeypatch.setattr(counters, "events", noted)
-    page = CountResources(counters, [HIT], lambda: NOW).events("hit", urlencode(_ALL))
+    page = CountResources(counters, [HIT], lambda: NOW).read("hit", urlencode(_ALL), resource="events")
     assert [event["clientId"] for event in page["events"]] == ["c1", "c0"]
     assert sum(asked, timedelta()) == timedelta(days=30)
     assert len(asked) == 13  # 1, 2, 4, … of 4,320 buckets
@@ -260,7 +260,7 @@ def test_each_event_is_placed_by_the_time_of_its_own_layout(table: MemoryTable, 
     assert {outcome.status for outcome in counters.accept_many(event, hits)} == {"accepted"}
     resources, query, found = CountResources(counters, [event], lambda: NOW), dict(_ALL), []
     for _ in hits:
-        page = resources.events("hit", urlencode({**query, "limit": 1}))
+        page = resources.read("hit", urlencode({**query, "limit": 1}), resource="events")
         found += page["events"]
         query["next"] = page["next"]
     assert (found, page["next"]) == (hits, None)
@@ -270,7 +270,7 @@ def test_events_from_before_packing_began_are_not_listed(counters: Counters) -> 
     since = datetime(2026, 10, 1, tzinfo=UTC)
     event = replace(HIT, packed=Packed("time", since=since))
     with pytest.raises(ProblemError, match=r"invalid start: expected 2026-10-01T00:00:00\+00:00 or later"):
-        CountResources(counters, [event], lambda: NOW).events("hit", urlencode(_ALL))
+        CountResources(counters, [event], lambda: NOW).read("hit", urlencode(_ALL), resource="events")
 
 
 def test_only_declared_events_are_listed(table: MemoryTable, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ SEPTEMBER = {"start": "2026-09-01T00:00:00Z", "end": "2026-10-01T00:00:00Z"}
 
 
 def window(counted: CountResources, name: str = "kept", **parameters: str) -> dict[str, Any]:
-    return counted.window(name, urlencode(parameters))
+    return counted.read(name, urlencode(parameters), resource="window")
 
 
 def test_a_span_between_two_moments(counted: CountResources) -> None:
@@ -37,7 +37,7 @@ def test_a_billing_period_in_a_time_zone_from_an_anchor(counted: CountResources)
 
 
 def test_a_closed_period_stands_and_is_listed(counted: CountResources) -> None:
-    [closed] = counted.closed("kept", "")["closed"]
+    [closed] = counted.read("kept", "", resource="closed")["closed"]
     day = window(counted, period="day", of=closed["start"][:10])
     assert day == {"window": "kept", "values": {}, **closed}
     assert closed["closed_at"] is not None
@@ -45,7 +45,7 @@ def test_a_closed_period_stands_and_is_listed(counted: CountResources) -> None:
 
 def test_a_series_of_local_days_between_two_moments(counted: CountResources) -> None:
     span = {"start": "2026-09-17T22:00:00Z", "end": "2026-09-21T22:00:00Z"}
-    days = counted.series("kept", urlencode({**span, "step": "day", "tz": "Europe/Berlin"}))["series"]
+    days = counted.read("kept", urlencode({**span, "step": "day", "tz": "Europe/Berlin"}), resource="series")["series"]
     assert [one["start"] for one in days] == [f"2026-09-{day}T22:00:00+00:00" for day in (17, 18, 19, 20)]
     assert sum(one["count"] for one in days) == TOTAL
 
@@ -108,11 +108,11 @@ def test_the_closed_periods_of_an_answer_are_the_last_ones() -> None:
         resources = CountResources(counters, [KEPT], counters.clock)
         assert len(reader.closed()) == len(days) > 100
         for query, first in (("", days[-10]), ("count=2", days[-2]), ("count=100", days[-100])):
-            closed = resources.closed("kept", query)["closed"]
+            closed = resources.read("kept", query, resource="closed")["closed"]
             assert [one["start"][:10] for one in closed] == days[days.index(first) :]
         for query in ("count=0", "count=101", "count=x", "limit=1"):
             with pytest.raises(ProblemError):
-                resources.closed("kept", query)
+                resources.read("kept", query, resource="closed")
 
 
 def test_spans_and_the_closed_periods_of_a_batch_have_one_bound() -> None:

@@ -89,7 +89,7 @@ def test_answers_over_http_are_as_consistent_as_asked(
     counters: Counters, queries: list[dict[str, Any]], resource: str, name: str, query: str, consistent: bool
 ) -> None:
     resources = CountResources(counters, [VIEWS, USAGE, VIEW, HIT], NOW.timestamp)
-    getattr(resources, resource)(name, f"{query}&consistent={str(consistent).lower()}")
+    resources.read(name, f"{query}&consistent={str(consistent).lower()}", resource=resource)
     assert {one["ConsistentRead"] for one in queries if not _of_bookkeeping(one)} == {consistent}
 
 
@@ -119,8 +119,8 @@ def test_a_page_of_packed_events_begins_where_the_one_before_ended(
 ) -> None:
     resources = CountResources(counters, [HIT], NOW.timestamp)
     span = "start=2026-11-19T00:00:00Z&end=2026-11-20T00:00:00Z"
-    resources.events("hit", span)
+    resources.read("hit", span, resource="events")
     all_of_it = len(queries)
     queries.clear()
-    resources.events("hit", f"{span}&next={Position(int(NOW.timestamp()) - 1, '', '').token}")
+    resources.read("hit", f"{span}&next={Position(int(NOW.timestamp()) - 1, '', '').token}", resource="events")
     assert sum(not _of_bookkeeping(one) for one in queries) == 1 < all_of_it
