@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 MAX_EVENTS: Final = 500
 # Below the 262,144 bytes that every SQS queue takes.
 MAX_MESSAGE_BYTES: Final = 200_000
-_MAX_ERRORS: Final = 20
 _MAX_REASON: Final = 500
 
 _FAULTS: Final = {
@@ -79,8 +78,7 @@ class EventCheck:
         others = "the others were accepted" if taken else "none was accepted"
         detail = f"{len(refused)} of {len(events)} events {' or '.join(faults.values())}; {others}"
         errors = [{"index": index, "detail": f"{problem!s:.{_MAX_REASON}}"} for index, problem in refused.items()]
-        # Where others are taken, the sender must know of each.
-        return taken, ProblemError(next(iter(faults)), detail, errors if singly else errors[:_MAX_ERRORS])
+        return taken, ProblemError(next(iter(faults)), detail, errors)
 
     def _checked(self, values: object, bound: Mapping[str, str], now: float) -> tuple[str, Image]:
         """An event as JSON and as it is stored; a refusal by the cheapest check first."""
