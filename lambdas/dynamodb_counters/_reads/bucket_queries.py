@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import localcontext
+from functools import partial
 from typing import TypeAlias
 
 from dynamodb_counters._control.statuses import Standing
@@ -28,13 +29,13 @@ def integrate(table: Table, window: Window, values: Values, interval: Interval, 
     """A level over an interval: its value at the beginning, and its sum over time."""
     kept, standing = current(table, window, values)
     pk, before = kept._pk_template.render(values), Interval(FIRST_SECOND, interval.start)
-    parts = [plan_queries(kept._kept_tiers, part) for part in (before, interval)]
-    queries = [span for spans in parts for span in spans]
-    found = table.each(lambda span: _buckets(table, kept, pk, span, consistent=consistent), queries)
+    earlier, within = (plan_queries(kept._kept_tiers, part) for part in (before, interval))
+    read = partial(_buckets, table, kept, pk, consistent=consistent)
+    found = iter(table.each(read, [*earlier, *within]))
     with localcontext(EXACT):
-        changes = [add_up(span, buckets) for span, buckets in zip(queries, found, strict=True)]
-        moments = sum(add_moments(*each) for each in list(zip(queries, found, strict=True))[len(parts[0]) :])
-        opening, change = sum(changes[: len(parts[0])]), sum(changes[len(parts[0]) :])
+        opening = sum(add_up(span, next(found)) for span in earlier)
+        held = list(zip(within, found, strict=True))
+        change, moments = sum(add_up(*each) for each in held), sum(add_moments(*each) for each in held)
         value = opening * (interval.end - interval.start) + interval.end * change - moments
         ends = utc(interval.start), utc(interval.end)
         return Integral(whole(value), whole(opening), whole(opening + change), *ends, *standing)

@@ -178,11 +178,7 @@ def closed_periods(table: Table, window: Window, values: Values, *, last: int | 
 
 
 def window_of_closed(key: str) -> str:
-    """The window whose closed periods lie in a partition; "" if it is another's.
-
-    >>> window_of_closed("CHECKPOINT#closed~usage#acme")
-    'usage'
-    """
+    """The window whose closed periods lie in a partition; "" if it is another's."""
     return key.removeprefix(_PREFIX).partition("#")[0] if key.startswith(_PREFIX) else ""
 
 
