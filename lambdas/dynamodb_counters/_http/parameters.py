@@ -21,7 +21,7 @@ from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
 from dynamodb_counters._reads.bucket_queries import require_retained
 from dynamodb_counters._reads.statements import billing_period
-from dynamodb_counters._timeline.calendars import PERIODS, time_zone
+from dynamodb_counters._timeline.calendars import PERIODS, steps, time_zone
 from dynamodb_counters._timeline.intervals import Interval
 from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND
 
@@ -218,11 +218,17 @@ class QueryParameters:
     def zone(self) -> tzinfo:
         return time_zone(self.by_name.get("tz", "UTC"))
 
-    def step(self, interval: Interval) -> timedelta | str:
-        text = self.by_name.get("step")
-        if text in PERIODS:
-            return text
-        return self._duration("step", timedelta(seconds=interval.end - interval.start))
+    def steps(self, window: Window, now: float) -> list[Interval]:
+        """The steps of a series: of a length that the span is a multiple of, or periods of a calendar."""
+        span, text = self.interval(window, now, is_series=True), self.by_name.get("step", "")
+        length = timedelta(seconds=span.end - span.start)
+        step = text if text in PERIODS else self._duration("step", length)
+        if isinstance(step, timedelta) and length % step:
+            raise bad_request(f"invalid step: expected the span, {length}, to be a multiple of it")
+        found = steps(span.start, span.end, step, self.zone(), window._unit, anchor=self.integer("anchor"))
+        if len(found) > MAX_STEPS:
+            raise bad_request(f"invalid step: expected at most {MAX_STEPS} steps, not {len(found)}")
+        return found
 
     def moment(self, name: str) -> datetime:
         text = self.by_name[name]

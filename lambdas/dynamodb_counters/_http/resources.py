@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
-from datetime import datetime, timedelta
+from datetime import datetime
 from http import HTTPStatus
 from itertools import accumulate, islice
 from types import MappingProxyType
@@ -20,7 +20,6 @@ from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.parameters import (
     MAX_COUNT,
     MAX_EXPLAINED,
-    MAX_STEPS,
     OPTIONS,
     ORDERS,
     PATHS,
@@ -39,7 +38,6 @@ from dynamodb_counters._reads.rankings import Ranked
 from dynamodb_counters._reads.span_reader import SpanReader
 from dynamodb_counters._reads.statements import closed_periods, read_statements
 from dynamodb_counters._reads.window_counts import Statement, WindowCount
-from dynamodb_counters._timeline.calendars import steps
 from dynamodb_counters._timeline.intervals import Span, plan_queries, read_cost
 from dynamodb_counters._timeline.times import utc
 
@@ -169,14 +167,7 @@ class CountResources:
         ]
 
     def _series(self, window: Window, parameters: QueryParameters, values: Values) -> dict[str, Any]:
-        interval = parameters.interval(window, self._clock(), is_series=True)
-        step, zone, anchor = parameters.step(interval), parameters.zone(), parameters.integer("anchor")
-        length = timedelta(seconds=interval.end - interval.start)
-        if isinstance(step, timedelta) and length % step:
-            raise bad_request(f"invalid step: expected the span, {length}, to be a multiple of it")
-        intervals = steps(interval.start, interval.end, step, zone, window._unit, anchor=anchor)
-        if len(intervals) > MAX_STEPS:
-            raise bad_request(f"invalid step: expected at most {MAX_STEPS} steps, not {len(intervals)}")
+        intervals = parameters.steps(window, self._clock())
         _require_cost(series_spans(window, intervals))
         counts = count_series(self._table, window, values, intervals, consistent=False)
         return {"window": window.name, "values": values, "series": [*map(document_of, counts)]}
