@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import localcontext
 from functools import partial
@@ -64,14 +63,12 @@ def count_series(
     spans = series_spans(kept, intervals)
     if len(spans) > 1:
         return count_intervals(table, [(window, values, interval) for interval in intervals], consistent=consistent)
-    buckets = _buckets(table, kept, kept._pk_template.render(values), spans[0], consistent=consistent)
-    ordered = [bucket for bucket, _ in buckets]
-    counts = []
+    held, counts = dict(_buckets(table, kept, kept._pk_template.render(values), spans[0], consistent=consistent)), []
     with localcontext(EXACT):
         for interval in intervals:
             part = Span(spans[0].tier, interval)
             first, last = part.buckets
-            touched = buckets[bisect_left(ordered, first) : bisect_right(ordered, last)]
+            touched = [(bucket, held[bucket]) for bucket in range(first, last + 1) if bucket in held]
             counts.append(_count(interval, [add_up(part, touched)], standing))
     return counts
 

@@ -28,7 +28,6 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND, seconds_of
 from dynamodb_counters.errors import InvalidArgumentError
 
-Values: TypeAlias = Mapping[str, object]
 Wanted: TypeAlias = Mapping[str, str]
 Timespan: TypeAlias = tuple[float, float]
 Filter: TypeAlias = Callable[[Image], bool]
@@ -84,7 +83,10 @@ class EventReads(TableReads):
         >>> next(counters.events(VIEW, url="/"))  # doctest: +SKIP
         {'url': '/', 'time': '2026-11-20T10:00:00Z', 'clientId': 'c1'}
         """
-        wanted = _wanted(event, given(values, fields))
+        require_declaration(event, Event)
+        wanted = {name: key_text(name, value) for name, value in given(values, fields).items()}
+        for name in wanted:
+            require_attribute("values", name)
         first = -math.inf if start is None else seconds_of("start", start)
         last = math.inf if end is None else seconds_of("end", end)
         listing = _Listing(self._table, event, wanted, consistent)
@@ -160,13 +162,6 @@ class _Listing:
             begin = max(begin, (self.table.clock() - retention.total_seconds()) // bucket * bucket)
         if begin < finish:
             yield from query(self.table, *chunk_range(name, part, bucket, (begin, finish)), consistent=self.consistent)
-
-
-def _wanted(event: Event, values: Values) -> dict[str, str]:
-    require_declaration(event, Event)
-    for name in values:
-        require_attribute("values", name)
-    return {name: key_text(name, value) for name, value in values.items()}
 
 
 def _require_values(names: Iterable[str], wanted: Wanted, why: str) -> None:

@@ -48,8 +48,7 @@ class GroupReads(TableReads):
         >>> counters.get(VIEWS, url="/").measures["views"]  # doctest: +SKIP
         42
         """
-        values = given(values, fields)
-        return self.get_many([(aggregate, values)], consistent=consistent)[0]
+        return self.get_many([(aggregate, given(values, fields))], consistent=consistent)[0]
 
     def get_many(
         self, wanted: Iterable[tuple[Aggregate | Distinct, Mapping[str, object]]], *, consistent: bool = False
