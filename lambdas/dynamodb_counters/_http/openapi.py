@@ -94,13 +94,7 @@ def openapi(
     limited: Collection[str] = (),
     explained: Collection[str] = (),
 ) -> Json:
-    """Describe an API in OpenAPI 3.0; the parameters of `tenant` are bound to claims of the caller.
-
-    Limits can be set of the aggregates whose names are `limited`; declarations whose names are `explained` can be.
-
-    >>> sorted(openapi([])["paths"])
-    ['/openapi.json']
-    """
+    """Describe an API in OpenAPI 3.0; the parameters of `tenant` are bound to claims of the caller."""
     paths: Json = {"/openapi.json": _read("This OpenAPI document", "openapi", [], {"type": "object"})}
     for quota in quotas:
         paths |= _quota_paths(quota)

@@ -60,11 +60,7 @@ _Asked: TypeAlias = tuple[_Declared, Values, QueryParameters]
 
 
 class CountResources:
-    """The counts of the given declarations, and the given events; no others can be requested.
-
-    Every request says which fields the caller's claims have `bound`, and gets nothing of others' values. Limits can be
-    set of the aggregates whose names are `limited`; those of declarations whose names are `explained` can be explained.
-    """
+    """Counts and events of the given declarations, of the values to which the caller's claims have `bound` a request."""
 
     def __init__(
         self,

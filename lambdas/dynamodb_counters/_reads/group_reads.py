@@ -20,9 +20,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 _Read: TypeAlias = tuple[str, Aggregate, Standing]
 """The name that is declared, the generation that readers use, and how it stands."""
 
-_PLACE: Final = re.compile(r"[0-9a-f]{32}")
-"""A key of a group in a page."""
-
+_PLACE: Final = re.compile(r"[0-9a-f]{32}")  # A key of a group in a page.
 _FIRST_CHARACTER: Final = " "  # Keys escape all characters before it.
 
 

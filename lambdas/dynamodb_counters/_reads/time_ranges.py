@@ -20,12 +20,7 @@ _LAST: Final = 10**10
 
 
 def time_ranges(prefix: str, start: float, end: float) -> list[Range]:
-    """The ranges, in order and apart; all keys with the prefix where the span has no end, or times sort otherwise.
-
-    >>> start = datetime(2026, 11, 20, tzinfo=UTC).timestamp()
-    >>> [first for first, _ in time_ranges("T#", start, start + 60)]
-    ['T#1795132800', 'T#2026-11-19', 'T#2026-W47', 'T#20261119', 'T#2026W47']
-    """
+    """The ranges, in order and apart; all keys with the prefix where the span has no end, or times sort otherwise."""
     if not _FIRST + 86_400 <= start < end <= _LAST - 86_400:
         return [(prefix, prefix + LAST_CHARACTER)]
     earliest = datetime.fromtimestamp(start, UTC) - _WIDEST_OFFSET
