@@ -6,6 +6,7 @@ import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from http import HTTPStatus
@@ -106,17 +107,13 @@ class Position(NamedTuple):
 
     @classmethod
     def parse(cls, token: str) -> Position:
-        try:
+        with suppress(ValueError, TypeError):
             parts = read_json(urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode(), max_levels=1)
-            if not isinstance(parts, list) or [*map(type, parts)] != [int, str, str]:
-                raise ValueError("no position")
-            position = cls(*parts)
-            is_key = len(position.pk.encode()) <= MAX_PK_BYTES and len(position.sk.encode()) <= MAX_SK_BYTES
-        except ValueError:
-            is_key = False
-        if not is_key or not FIRST_SECOND <= position.seconds <= LAST_SECOND:
-            raise _invalid("next", token, "the 'next' of a response, unchanged")
-        return position
+            seconds, pk, sk = parts
+            is_typed = [*map(type, parts)] == [int, str, str] and FIRST_SECOND <= seconds <= LAST_SECOND
+            if is_typed and len(pk.encode()) <= MAX_PK_BYTES and len(sk.encode()) <= MAX_SK_BYTES:
+                return cls(seconds, pk, sk)
+        raise _invalid("next", token, "the 'next' of a response, unchanged")
 
 
 @dataclass(frozen=True)

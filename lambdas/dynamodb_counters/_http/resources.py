@@ -60,7 +60,7 @@ _Asked: TypeAlias = tuple[_Declared, Values, QueryParameters]
 
 
 class CountResources:
-    """Counts and events of the given declarations, of the values to which the caller's claims have `bound` a request."""
+    """Counts and events of the given declarations, of no values but those to which a caller is `bound`."""
 
     def __init__(
         self,
