@@ -229,13 +229,11 @@ class QueryParameters:
 
     def moment(self, name: str) -> datetime:
         text = self.by_name[name]
-        try:
+        with suppress(ValueError):
             moment = datetime.fromisoformat(text)
-        except ValueError:
-            moment = None
-        if moment is None or moment.tzinfo is None or not _EARLIEST <= moment <= _LATEST:
-            raise _invalid(name, text, "an ISO 8601 time with a UTC offset, in the years 1970 to 9998")
-        return moment
+            if moment.tzinfo is not None and _EARLIEST <= moment <= _LATEST:
+                return moment
+        raise _invalid(name, text, "an ISO 8601 time with a UTC offset, in the years 1970 to 9998")
 
     def _duration(self, name: str, span: timedelta) -> timedelta:
         """A length of time; the default is no longer than a span."""
