@@ -267,12 +267,14 @@ def asked_of(resource: str, declared: Declaration | Event) -> tuple[tuple[str, .
         if declared.packed is None:
             return declared._pk_template.fields, OPTIONS["events"]
         return (*SPAN, *declared.packed._tenants), (*declared.fields, *OPTIONS["events"])
-    fields, of = group_fields(declared), {"explain": explained_by(declared)}
-    if isinstance(declared, Aggregate):
-        of["distributions"] = read_by(declared)
-        if resource in ("groups", "top"):
-            fields = declared._listed_by if resource == "groups" else leaderboard_fields(declared)
-    return fields, OPTIONS[of.get(resource, resource)]
+    fields = group_fields(declared)
+    if resource == "explain":
+        resource = explained_by(declared)
+    elif isinstance(declared, Aggregate) and resource == "distributions":
+        resource = read_by(declared)
+    elif isinstance(declared, Aggregate) and resource in ("groups", "top"):
+        fields = declared._listed_by if resource == "groups" else leaderboard_fields(declared)
+    return fields, OPTIONS[resource]
 
 
 def explained_by(declared: Declaration) -> str:
