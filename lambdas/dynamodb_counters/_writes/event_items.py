@@ -92,9 +92,9 @@ def _typed_value(name: str, value: Any, levels: int) -> dict[str, Any]:  # noqa:
 
 
 def _is_plain(value: Decimal) -> bool:
-    """Whether it is far from every limit of DynamoDB's numbers."""
+    """Whether it is far from every limit of DynamoDB's numbers, as no 0 is: its exponent may be any."""
     _, digits, exponent = value.as_tuple()
-    return isinstance(exponent, int) and len(digits) <= MAX_NUMBER_DIGITS and -50 <= exponent <= 50  # noqa: PLR2004
+    return bool(value) and len(digits) <= MAX_NUMBER_DIGITS and exponent in range(-50, 51)
 
 
 def _converted(name: str, value: Any, levels: int) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _converted(name: str, value: Any, levels: int) -> dict[str, Any]:
         number = Decimal(require_storable(name, value))
         if len(number.as_tuple().digits) > MAX_NUMBER_DIGITS:
             raise InvalidArgumentError(name, value, f"a number of at most {MAX_NUMBER_DIGITS} digits")
-        return {"N": str(number)}
+        return {"N": str(number or 0)}
     if isinstance(value, str):
         _require_unicode(name, value)
         return {"S": value}

@@ -37,7 +37,7 @@ class _Serializer(TypeSerializer):
 
     def _serialize_n(self, value: Any) -> str:
         number = require_storable("a", value)
-        return str(super()._serialize_n(number) if number else number)  # type: ignore[misc]
+        return str(super()._serialize_n(number) if number else 0)  # type: ignore[misc]
 
 
 @given(_VALUES)
