@@ -41,7 +41,7 @@ def test_a_takeover_writes_history_and_declarations_in_one_transaction(store: St
         keys = (key["S"] for key in deployment_key(era.deployment).values())
         assert read_deployment(store.item(*keys)) == (declared,)
     assert datetime.fromtimestamp(second.valid_from, UTC).isoformat() in report.takeover
-    assert "adds sums; removes sales" in report.takeover
+    assert "new: sums; removed: sales" in report.takeover
 
 
 def _interrupted(store: Store, other: Aggregate, declared: Aggregate) -> None:
