@@ -92,8 +92,10 @@ def _main(caller: str, max_seconds: str, remove_directory: str, *command: str) -
     try:
         return _supervise(int(caller), float(max_seconds), command)
     finally:
-        if int(remove_directory):
+        # The caller does not wait for the removal of thousands of files: a process of its own goes on with it.
+        if int(remove_directory) and os.fork() == 0:
             _remove(Path.cwd())
+            os._exit(0)
 
 
 if __name__ == "__main__":
