@@ -8,13 +8,11 @@ from pathlib import Path
 # A clone is enough: the two source roots need not be installed.
 sys.path[:0] = [str(Path(__file__).resolve().parent / root) for root in ("infra", "lambdas")]
 
-from aws_cdk import App, Validations  # noqa: E402
-from cdk_nag import AwsSolutionsChecks  # noqa: E402
+from aws_cdk import App  # noqa: E402
 
 from examples import stacks  # noqa: E402
 
 app = App()
 for name, stack in stacks().items():
     stack(app, name)
-Validations.of(app).add_plugins(AwsSolutionsChecks(app))
 app.synth()

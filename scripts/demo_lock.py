@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 _PROJECT: Final = Path(__file__).resolve().parents[1]
-_BESIDE: Final = ("ministack", "cdk-nag")
-"""The emulator, and the rules that the example app applies to itself."""
+_BESIDE: Final = ("ministack",)
+"""The emulator."""
 
 
 def demo_lock(lock: str, wanted: set[str]) -> str:
