@@ -16,7 +16,7 @@ LOCK := UV_CUSTOM_COMPILE_COMMAND='make lock' uv pip compile --quiet --universal
 	--generate-hashes --only-binary :all: --emit-build-options
 
 # File names may hold spaces and quotes: recipes read these from the environment, never as make text.
-export LOG DUPLICATES SEED REPORT KEEP TAG
+export EXAMPLE LOG DUPLICATES SEED REPORT KEEP TAG
 # Hundreds of processes import the same modules, which pip does not compile: the first one does.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -30,9 +30,10 @@ help: ## List the targets
 
 setup: $(ENVIRONMENT) ## Create .venv and node_modules if missing or out of date
 
-demo: ## Deploy to an emulator, send traffic, check every count [LOG= DUPLICATES= SEED= REPORT= KEEP=1]
+demo: ## Deploy to an emulator, send traffic, check every count [EXAMPLE= LOG= DUPLICATES= SEED= REPORT= KEEP=1]
 	@$(MAKE) --no-print-directory -j2 $(DEMO_ENVIRONMENT)
 	@set --; \
+	[ -z "$$EXAMPLE" ] || set -- "$$@" --example "$$EXAMPLE"; \
 	[ -z "$$LOG" ] || set -- "$$@" --log "$$LOG"; \
 	[ -z "$$DUPLICATES" ] || set -- "$$@" --duplicates "$$DUPLICATES"; \
 	[ -z "$$SEED" ] || set -- "$$@" --seed "$$SEED"; \

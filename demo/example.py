@@ -12,9 +12,10 @@ from demo.check.explained import Explained
 from demo.check.intervals import Interval
 from demo.cost import Costs
 from demo.options import Setup
+from demo.platform.deployment import Deployment
 from demo.sending.send import Account, Feed
 from demo.terminal import Progress, printable
-from dynamodb_counters import Counters
+from dynamodb_counters import Aggregate, Counters
 
 Numbers: TypeAlias = Mapping[str, Mapping[str, float]]
 """Counts, or other measures, by aggregate and group."""
@@ -39,8 +40,11 @@ class Example(ABC):
 
     name: ClassVar[str]
     stack: ClassVar[str]
+    noun: ClassVar[str] = "events"
     leading: ClassVar[bool] = False
-    """Whether its units are measured, and its section is at the report's top level, not in a member named after it."""
+    """Whether its section is at the report's top level, not in a member named after it."""
+    priced: ClassVar[bool] = False
+    """Whether its units are measured."""
 
     def __init_subclass__(cls) -> None:
         cls.name, cls.stack = cls.__name__.lower(), f"Counters{cls.__name__}"
@@ -62,13 +66,18 @@ class Example(ABC):
         """How many events the runtime must accept, reject as duplicates, and retract."""
         return sum((feed.deliveries.responses() for feed in self.feeds()), Counter[str]())
 
-    @abstractmethod
-    def totals(self, counters: Counters) -> dict[str, int]:
-        """Read the few numbers that show whether everything has been counted."""
+    def send(self, counters: Counters, deployment: Deployment, account: Account, progress: Progress) -> None:  # noqa: ARG002
+        """Send everything; an example whose events are items of other code writes these."""
+        for feed in self.feeds():
+            account.send(counters, feed, progress)
 
     @abstractmethod
-    def expected_totals(self) -> dict[str, int]:
-        """Return the values that these numbers must have in the end."""
+    def total(self, counters: Counters) -> int:
+        """Read one number that shows, in one read, how far the counting is."""
+
+    @abstractmethod
+    def expected_total(self) -> int:
+        """Return the value that this number must have in the end."""
 
     @abstractmethod
     def read(self, counters: Counters, progress: Progress) -> Reading:
@@ -77,6 +86,10 @@ class Example(ABC):
     @abstractmethod
     def expected(self, reading: Reading) -> Numbers:
         """Return the numbers that must have been read, as of the interval and among the equal ranks that were read."""
+
+    def questions(self, reading: Reading) -> Sequence[tuple[Aggregate, Mapping[str, str]]]:  # noqa: ARG002
+        """Return groups that are explained."""
+        return []
 
     @abstractmethod
     def lines(self, finding: Finding) -> Sequence[str]:
@@ -88,12 +101,11 @@ class Example(ABC):
             "accepted": finding.account.statuses["accepted"],
             "duplicates_rejected": finding.account.statuses["duplicate"],
             "withdrawn": finding.account.withdrawn,
-            "explained": [str(one) for one in finding.explained],
             **finding.found,
         }
 
-    def queries(self, table: str) -> Sequence[str]:  # noqa: ARG002
-        """Lines of Python to try on the table while it stays up."""
+    def commands(self) -> Sequence[str]:
+        """Return arguments of `counters` to try on the table while it stays up."""
         return []
 
 
@@ -106,6 +118,7 @@ class Finding:
     reading: Reading
     costs: Costs | None = None
     explained: Sequence[Explained] = ()
+    crashed: bool = False
 
     @property
     def found(self) -> Numbers:
@@ -133,7 +146,7 @@ class Finding:
         found, expected = self.found, self.expected
         for what in sorted(expected.keys() | found.keys()):
             lines += _differing(what, found.get(what, {}), expected.get(what, {}))
-        lines += [f"explained {one}" for one in self.explained if not one.is_exact]
+        lines += [f"explained {explained}" for explained in self.explained if not explained.is_exact]
         return [f"{self.example.name}: {line}" for line in lines]
 
 

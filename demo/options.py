@@ -12,9 +12,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, NoReturn
 
+from demo.examples import names
 from demo.terminal import Progress
 
 _GENERATED_DUPLICATES: Final = 0.2
+_ALL: Final = "all"
 
 
 class InputError(Exception):
@@ -25,6 +27,7 @@ class InputError(Exception):
 class Options:
     """How to run the demo; without a `log`, traffic is generated."""
 
+    examples: tuple[str, ...]
     log: Path | None
     duplicates: float
     seed: int
@@ -55,6 +58,9 @@ def parse_options(arguments: Sequence[str]) -> Options:
     """Parse the command line; end the process with status 2 and one line when an argument is invalid."""
     parser = _Parser(prog="demo", description=__doc__, allow_abbrev=False)
     parser.add_argument(
+        "--example", type=_examples, default=("blog",), metavar="NAME", help=f"{', '.join(names())}, several or {_ALL}"
+    )
+    parser.add_argument(
         "--log", type=_log, metavar="FILE", help="access log to replay: Common or Combined, plain or gzip"
     )
     parser.add_argument(
@@ -70,7 +76,14 @@ def parse_options(arguments: Sequence[str]) -> Options:
     duplicates = found.duplicates
     if duplicates is None:
         duplicates = 0.0 if found.log else _GENERATED_DUPLICATES
-    return Options(found.log, duplicates, found.seed, found.report, found.keep)
+    return Options(found.example, found.log, duplicates, found.seed, found.report, found.keep)
+
+
+def _examples(text: str) -> tuple[str, ...]:
+    chosen = names() if text == _ALL else text.split(",")
+    if not {*chosen} <= {*names()}:
+        raise argparse.ArgumentTypeError(f"invalid example {text!r}: expected {', '.join(names())} or {_ALL}")
+    return tuple(chosen)
 
 
 def _log(text: str) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +23,6 @@ class Result:
     def checked(self) -> int:
         return sum(finding.checked for finding in self.findings)
 
-    def leading_first(self) -> list[Finding]:
-        return sorted(self.findings, key=lambda finding: not finding.example.leading)
-
     def differences(self) -> list[str]:
         return [line for finding in self.findings for line in finding.differences()]
 
@@ -33,8 +30,8 @@ class Result:
 def report(result: Result) -> dict[str, Any]:
     wrong = result.differences()
     document: dict[str, Any] = {"exact": not wrong, "differences": wrong, "seconds": round(result.seconds, 1)}
-    for finding in result.leading_first():
-        section = finding.example.section(finding)
+    for finding in result.findings:
+        section = {**finding.example.section(finding), "killed_while_counting": finding.crashed}
         document |= section if finding.example.leading else {finding.example.name: section}
     return document
 
@@ -42,21 +39,28 @@ def report(result: Result) -> dict[str, Any]:
 def summary(result: Result) -> str:
     """The summary: each example's lines, then every count that is wrong and what may be the cause, then the verdict."""
     wrong = result.differences()
-    lines = [
-        "",
-        *(line for finding in result.leading_first() for line in finding.example.lines(finding)),
-        "explained, the largest group of each declaration:",
-        *(f"  {one}" for finding in result.leading_first() for one in finding.explained),
-        f"events sent            {_each(result, lambda finding: finding.account.sent)}",
-        f"duplicates rejected    {_each(result, lambda finding: finding.account.statuses['duplicate'])}",
-        "",
-        *wrong,
-        *([result.stalled] if result.stalled else []),
-        *(result.limits if wrong else []),
-    ]
-    verdict = f"NOT EXACT: {len(wrong):,} differences" if wrong else f"EXACT: all {result.checked:,} counts are right"
+    lines = [line for finding in result.findings for line in _about(finding)]
+    lines += [*wrong, *([result.stalled] if result.stalled else []), *(result.limits if wrong else [])]
+    verdict = (
+        f"NOT EXACT: {len(wrong):,} differences"
+        if wrong
+        else f"EXACT: {result.checked:,} counts equal an independent recount"
+    )
     return "\n".join([*lines, f"{verdict} ({result.seconds:.0f} s)"])
 
 
-def _each(result: Result, number: Callable[[Finding], int]) -> str:
-    return ", ".join(f"{finding.example.name}: {number(finding):,}" for finding in result.findings)
+def _about(finding: Finding) -> Iterator[str]:
+    example, account = finding.example, finding.account
+    if account.sent:
+        withdrawn = f", {account.withdrawn:,} taken back" if account.withdrawn else ""
+        again = f"{account.statuses['duplicate']:,} sent twice and refused"
+        yield f"Sent {account.sent:,} {example.noun}: {account.statuses['accepted']:,} accepted, {again}{withdrawn}"
+    else:
+        yield f"Made {example.size:,} changes of {example.noun}"
+    yield (
+        "Killed the function while it counted; the batch was delivered again"
+        if finding.crashed
+        else ("Killed nothing: the function was done with each batch first")
+    )
+    yield from example.lines(finding)
+    yield from map(str, finding.explained)

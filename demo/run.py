@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from demo.example import Example
-from demo.examples import discover
+from demo.examples import load
 from demo.options import Setup
 from demo.platform.deployment import Deployment, deployed
 from demo.report import report, summary
@@ -28,11 +28,11 @@ def run(setup: Setup) -> int:
     A log that cannot be read fails before anything is started.
     """
     options, progress = setup.options, setup.progress
-    examples = [example.prepare(setup) for example in discover()]
-    feeds = [feed for example in examples for feed in example.feeds()]
-    progress("to send: " + ", ".join(f"{len(feed.deliveries):,} {feed.name}" for feed in feeds))
+    examples = [example.prepare(setup) for example in load(options.examples)]
     limit = _BASE_SECONDS + sum(example.size for example in examples) // _SLOWEST_EVENTS_PER_SECOND
-    with deployed(progress, limit + (KEEP_SECONDS if options.keep else 0)) as deployment:
+    stacks = [example.stack for example in examples]
+    with deployed(progress, stacks, limit + (KEEP_SECONDS if options.keep else 0)) as deployment:
+        print(f"Deployed {', '.join(stacks)} to an emulator with the CDK CLI ({progress.seconds:.0f} s)", flush=True)
         result = count(examples, deployment, progress)
         if options.report:
             text = json.dumps(report(result), indent=2, ensure_ascii=False)
@@ -41,23 +41,25 @@ def run(setup: Setup) -> int:
         print(summary(result), flush=True)
         if options.keep:
             keep(deployment, examples)
+        else:
+            print("Your own log: make demo LOG=access.log DUPLICATES=0.2     Look around: make demo KEEP=1", flush=True)
     return 1 if result.differences() else 0
 
 
 def keep(deployment: Deployment, examples: Iterable[Example], sleep: Callable[[float], None] = time.sleep) -> None:
-    """Print how to query what is running, in commands for a shell, and wait until interrupted, at most an hour."""
+    """Print what is running and commands to try on it, for a shell, and wait until interrupted, at most an hour."""
     instructions = [
         "",
         f"Everything stays up for {KEEP_SECONDS // 60} minutes, or until Ctrl-C.",
         *(f"The live page of {stack}: {url}" for stack, url in deployment.page_urls().items()),
-        "To query it, in another terminal, in the project's directory:",
+        "In another terminal, in the project's directory:",
         "",
         *(f"export {name}={shlex.quote(value)}" for name, value in deployment.emulator.exports().items()),
-        "export PYTHONPATH=lambdas:infra",
-        f"{shlex.quote(sys.executable)} - <<'END'",
-        *(line for example in examples for line in example.queries(deployment.table(example.stack))),
-        "END",
+        f'counters() {{ PYTHONPATH=lambdas {shlex.quote(sys.executable)} -m dynamodb_counters.cli.main "$@"; }}',
     ]
+    for example in examples:
+        instructions.append(f"export COUNTERS_TABLE={shlex.quote(deployment.table(example.stack))}")
+        instructions += [f"counters {command}" for command in example.commands()]
     print("\n".join(instructions), flush=True)
     # Ctrl-C is the way to end it, not an error.
     with contextlib.suppress(KeyboardInterrupt):

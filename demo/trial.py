@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from demo.check.drain import Silence, read_settled, wait_until_drained
-from demo.check.explained import explain_each
+from demo.check.explained import explain
 from demo.check.inbox import Inbox
 from demo.cost import Bill, Meter
 from demo.example import Example, Finding, Reading
-from demo.platform.aggregators import diagnosis, finished, limits
+from demo.platform.aggregators import diagnosis, finished, is_delivered, limits
+from demo.platform.crash import Crash
 from demo.platform.deployment import Deployment
 from demo.report import Result
 from demo.sending.send import Account, Repeated
@@ -28,6 +30,7 @@ class Trial:
     writer: Counters
     reader: Counters
     streams: Any
+    crash: Crash
     bill: Bill | None = None
     inbox: Inbox | None = None
     repeated: Repeated = field(default_factory=Repeated)
@@ -35,21 +38,19 @@ class Trial:
 
     @classmethod
     def of(cls, example: Example, deployment: Deployment) -> Trial:
-        writing, reading = deployment.emulator.client("dynamodb"), deployment.emulator.client("dynamodb")
+        emulator, outputs = deployment.emulator, deployment.outputs[example.stack]
+        writing, reading = emulator.client("dynamodb"), emulator.client("dynamodb")
         table = deployment.table(example.stack)
         repeated = Repeated()
         repeated.watch(writing)
         writer, reader = Counters(table, client=writing), Counters(table, client=reading)
+        polling = Counters(table, client=emulator.client("dynamodb"))
+        crash = Crash(emulator, outputs["AggregatorName"], partial(example.total, polling))
         later = (partial(of, example.stack) for of in (deployment.metrics, deployment.written))
-        bill = Bill(Meter(writing), Meter(reading), *later) if example.leading else None
-        queue = deployment.outputs[example.stack].get("InboxUrl")
-        inbox = Inbox(deployment.emulator.client("sqs"), queue) if queue else None
-        streams = deployment.emulator.client("dynamodbstreams")
-        return cls(example, writer, reader, streams, bill, inbox, repeated)
-
-    def send(self, progress: Progress) -> None:
-        for feed in self.example.feeds():
-            self.account.send(self.writer, feed, progress)
+        bill = Bill(Meter(writing), Meter(reading), *later) if example.priced else None
+        queue = outputs.get("InboxUrl")
+        inbox = Inbox(emulator.client("sqs"), queue) if queue else None
+        return cls(example, writer, reader, emulator.client("dynamodbstreams"), crash, bill, inbox, repeated)
 
     def finding(self, progress: Progress, silence: Silence) -> Finding:
         reading = read_settled(
@@ -58,8 +59,8 @@ class Trial:
             silence,
         )
         costs = self.bill.costs(self.account.sent, self.example.responses()["accepted"]) if self.bill else None
-        progress(f"explaining a number of each declaration of the {self.example.name}")
-        return Finding(self.example, self.account, reading, costs, list(explain_each(self.reader, self.streams)))
+        explained = [explain(self.reader, self.streams, *asked) for asked in self.example.questions(reading)]
+        return Finding(self.example, self.account, reading, costs, explained, crashed=self.crash.happened)
 
     def _read(self, progress: Progress) -> Reading:
         reading = self.example.read(self.reader, progress)
@@ -71,17 +72,20 @@ class Trial:
 def count(examples: Sequence[Example], deployment: Deployment, progress: Progress) -> Result:
     """Take all examples from their events to their findings; when the counts stall, say why and read back as usual."""
     trials = [Trial.of(example, deployment) for example in examples]
-    # Smallest first: aggregates over aggregates take further rounds of the stream while the others are being sent.
-    for trial in sorted(trials, key=lambda trial: trial.example.size):
-        trial.send(progress)
-    progress("all sent; waiting until all of it is counted")
     silence = Silence(partial(finished, deployment.emulator))
-    stalled = wait_until_drained(
-        lambda: {name: n for trial in trials for name, n in trial.example.totals(trial.writer).items()},
-        {name: n for example in examples for name, n in example.expected_totals().items()},
-        progress,
-        silence,
-    )
+    with ExitStack() as crashes:
+        # Smallest first: aggregates over aggregates take further rounds of the stream while the others are being sent.
+        for trial in sorted(trials, key=lambda trial: trial.example.size):
+            crashes.enter_context(trial.crash)
+            trial.example.send(trial.writer, deployment, trial.account, progress)
+        progress("all sent; waiting until all of it is counted")
+        stalled = wait_until_drained(
+            {trial.example.name: partial(trial.example.total, trial.writer) for trial in trials},
+            {example.name: example.expected_total() for example in examples},
+            partial(is_delivered, deployment.emulator, [trial.crash.function for trial in trials]),
+            progress,
+            silence,
+        )
     if stalled:
         for line in (stalled, *diagnosis(deployment.emulator, deployment.outputs)):
             progress(line)

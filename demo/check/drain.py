@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 
 from demo.terminal import Progress
 
-_POLL_SECONDS: Final = 0.5
-_SETTLE_SECONDS: Final = 3.0
+_POLL_SECONDS: Final = 0.2
+_SETTLE_SECONDS: Final = 1.0
 
 _SILENT_SECONDS: Final = 180.0
 """Three times as long as an aggregator's invocation may take: one that runs out of its time says nothing before, and
@@ -48,27 +48,29 @@ class Silence:
 
 
 def wait_until_drained(
-    read: Callable[[], Mapping[str, int]],
+    totals: Mapping[str, Callable[[], int]],
     expected: Mapping[str, int],
+    is_delivered: Callable[[], bool],
     progress: Progress,
     silence: Silence,
     *,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str | None:
-    """Poll totals until they are as expected twice in a row; say what is wrong once nothing moves any more."""
-    last: Mapping[str, int] | None = None
-    while True:
-        totals = dict(read())
-        if totals == last == expected:
-            return None
-        if totals != last:
-            last = totals
+    """Read each total until it is as expected; say what is wrong once nothing moves any more.
+
+    A batch may have counted all before its function was killed: what counts twice shows when it `is_delivered` again.
+    """
+    counted: dict[str, int] = {}
+    while (lacking := [name for name, n in expected.items() if counted.get(name) != n]) or not is_delivered():
+        last, counted = counted, {**counted, **{name: totals[name]() for name in lacking}}
+        if counted != last:
             silence.end()
         elif silence.is_long():
-            counted = ", ".join(f"{name} {totals.get(name, 'unread')} of {want}" for name, want in expected.items())
-            return f"nothing was counted for {silence.seconds:g} s: {counted}"
-        progress.now_and_then("counted so far: " + ", ".join(f"{name} {n:,}" for name, n in totals.items()))
+            state = ", ".join(f"{name} {counted[name]} of {number}" for name, number in expected.items())
+            return f"nothing was counted for {silence.seconds:g} s: {state}"
+        progress.now_and_then("counted so far: " + ", ".join(f"{name} {n:,}" for name, n in counted.items()))
         sleep(_POLL_SECONDS)
+    return None
 
 
 def read_settled(

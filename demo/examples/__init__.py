@@ -11,10 +11,16 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from demo.example import Example
 
 
-def discover() -> list[type[Example]]:
-    """Import every folder's example, in alphabetical order: the class `Blog` of folder `blog`."""
-    names = sorted(module.name for module in iter_modules(__path__) if module.ispkg)
-    return [getattr(import_module(f"{__name__}.{name}.example"), name.title()) for name in names]
+def names() -> list[str]:
+    """Return the folders of examples, in alphabetical order."""
+    return sorted(module.name for module in iter_modules(__path__) if module.ispkg)
+
+
+def load(examples: Sequence[str]) -> list[type[Example]]:
+    """Import examples: the class `Blog` of folder `blog`."""
+    return [getattr(import_module(f"{__name__}.{name}.example"), name.title()) for name in examples]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -20,6 +20,8 @@ _ALL: Final = 1_000_000
 _MAPPING: Final = "ESM: Lambda "
 """How the emulator's lines about what an event source mapping invokes begin."""
 _REASON: Final = re.compile(r"errorMessage=(.*?)\)?$")
+_KILLED: Final = "Worker process died"
+"""The emulator's reason for an invocation whose process ended before it answered."""
 
 
 def metric_sums(logs: Any, log_group: str, namespace: str) -> dict[str, float]:
@@ -75,6 +77,17 @@ def _printed(emulator: Emulator, text: str, most: int) -> list[str]:
 def finished(emulator: Emulator) -> int:
     """How many batches the functions have finished."""
     return sum(" processed " in line for line in _printed(emulator, _MAPPING, _ALL))
+
+
+def is_delivered(emulator: Emulator, functions: Iterable[str]) -> bool:
+    """Return True if no batch of the functions waits to be delivered again."""
+    last = [line for function in functions for line in _printed(emulator, f"{_MAPPING}{function} ", 1)]
+    return not any(" failed processing " in line for line in last)
+
+
+def crashes(emulator: Emulator, function: str) -> int:
+    """How many invocations of a function ended because its process did."""
+    return sum(_KILLED in line for line in _printed(emulator, f"{_MAPPING}{function} failed processing ", _ALL))
 
 
 def limits(emulator: Emulator, outputs: Mapping[str, Mapping[str, str]]) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
@@ -22,7 +23,7 @@ from demo.terminal import Progress, printable
 from dynamodb_counters import Aggregate, Counters, Event, Window
 from examples.blog.declarations import ACTIVE, LATEST, LEVELS, ROLLING, SITE, SIZES, VIEW, VIEWS, VISITORS
 
-_SHOWN: Final = 10
+_SHOWN: Final = 5
 
 
 class Declared(NamedTuple):
@@ -43,6 +44,7 @@ class Blog(Example):
     """The blog, whose views may be replayed from a log."""
 
     leading: ClassVar[bool] = True
+    priced: ClassVar[bool] = True
     declared: ClassVar[Declared] = Declared(
         VIEW, VIEWS, SITE, VISITORS, ROLLING, Measures(ACTIVE, SIZES, LATEST), LEVELS
     )
@@ -63,19 +65,11 @@ class Blog(Example):
     def feeds(self) -> Sequence[Feed]:
         return [Feed(self.declared.view, Deliveries(self.views), self.noun)]
 
-    def totals(self, counters: Counters) -> dict[str, int]:
-        totals = {self.noun: self._site_views(counters)}
-        # Summing up groups takes many reads: worth it only once the total says that all may be there.
-        if totals[self.noun] >= self.truth.total:
-            for field, counts in self._groups(counters).items():
-                totals[f"{self.noun} by {field}"] = sum(counts.values())
-        return totals
-
-    def expected_totals(self) -> dict[str, int]:
-        return dict.fromkeys((self.noun, f"{self.noun} by url", f"{self.noun} by clientId"), self.truth.total)
-
-    def _site_views(self, counters: Counters) -> int:
+    def total(self, counters: Counters) -> int:
         return int(counters.get(self.declared.site).measures["site_views"])
+
+    def expected_total(self) -> int:
+        return self.truth.total
 
     def _groups(self, counters: Counters) -> dict[str, dict[str, int]]:
         return {
@@ -88,7 +82,7 @@ class Blog(Example):
         rolling, interval = read_rolling(counters, self.declared.rolling, "url", urls, as_of=as_of, progress=progress)
         groups = self._groups(counters)
         counts = {
-            "all views": {"the site": self._site_views(counters)},
+            "all views": {"the site": self.total(counters)},
             "views": groups["url"],
             "requests": groups["clientId"],
             "views in 24 h": rolling,
@@ -106,30 +100,18 @@ class Blog(Example):
             **({"crossings": self.truth.crossed(self.declared.levels)} if self.declared.levels else {}),
         }
 
+    def questions(self, reading: Reading) -> Sequence[tuple[Aggregate, Mapping[str, str]]]:
+        return [(self.declared.views, {"url": url}) for url in highest(reading.counts["views"], 1)]
+
     def lines(self, finding: Finding) -> Sequence[str]:
         views, last_day = finding.found["views"], finding.found["views in 24 h"]
-        start, end = finding.reading.covered
         top = highest(views, _SHOWN)
         return [
-            f"{'views':>9} {'last 24 h':>10}  url",
-            *(f"{views[url]:>9,} {last_day.get(url, 0):>10,}  {printable(url)}" for url in top),
-            *([f"{'':>21} … and {len(views) - len(top):,} more"] if len(views) > len(top) else []),
-            f"{finding.found['all views']['the site']:>9,} {sum(last_day.values()):>10,}  the whole site",
-            "",
-            *self.declared.measures.lines(finding.found),
-            "",
-            f"last 24 h              from {_minute(start)} up to, not including, {_minute(end)} UTC",
-            f"visitors               {len(finding.found['requests']):,}",
-            f"thresholds crossed     {len(finding.found.get('crossings', ())):,}, each received from EventBridge",
-            f"lines not understood   {self.unparsable_lines:,}",
-            f"read units             {finding.measured.window:.2f} per window query",
-            f"write units            {self.price(finding, 2)}",
-            f"                       {self.declared.measures.price(finding.measured)}",
+            f"{'views':>7}  {'last 24 h':>9}  page",
+            *(f"{views[url]:>7,}  {last_day.get(url, 0):>9,}  {printable(url)}" for url in top),
+            *([f"{'':>18}  … and {len(views) - len(top):,} more"] if len(views) > len(top) else []),
+            f"{finding.found['all views']['the site']:>7,}  {sum(last_day.values()):>9,}  the site",
         ]
-
-    def price(self, finding: Finding, digits: int) -> str:
-        accept, aggregate = self.units(finding).values()
-        return f"{accept:.{digits}f} to accept a view sent, {aggregate:.{digits}f} to aggregate a distinct one"
 
     def units(self, finding: Finding) -> dict[str, float]:
         """Write units per event."""
@@ -157,22 +139,14 @@ class Blog(Example):
     def measured(self, finding: Finding) -> Numbers:
         return {name: finding.found[name] for name in sorted(self.declared.measures.names() & finding.found.keys())}
 
-    def queries(self, table: str) -> Sequence[str]:
-        last = self.truth.last
-        url = next(iter(highest(self.truth.counts, 1)), "/")
-        client = next(iter(highest(self.truth.visitors, 1)), "-")
-        as_of = f"datetime.fromisoformat({last.isoformat()!r})" if last else "None"
+    def commands(self) -> Sequence[str]:
+        field = shlex.quote(f"url={next(iter(highest(self.truth.counts, 1)), '/')}")
+        as_of = (self.truth.last or self.now).isoformat()
+        name = self.declared.views.name
         return [
-            "from datetime import datetime",
-            "from dynamodb_counters import Counters",
-            "from examples.blog.declarations import ACTIVE, LATEST, ROLLING, SIZES, VIEWS",
-            f"counters = Counters({table!r})",
-            f"url = {url!r}",
-            "print(counters.get(VIEWS, url=url).measures)",
-            f"print(counters.window(ROLLING, url=url).last(hours=24, as_of={as_of}))",
-            f"print(counters.active(ACTIVE).last(days=30, as_of={as_of}))",
-            f"print(counters.distributions(SIZES).last(days=7, as_of={as_of}).p(0.95))",
-            f"print(counters.largest(LATEST, clientId={client!r}))",
+            f"get {name} {field}",
+            f"window {self.declared.rolling.name} {field} --last 24h --until {as_of}",
+            f"explain {name} {field}",
         ]
 
 
@@ -198,7 +172,3 @@ def _replayed(log: Path, progress: Progress) -> tuple[list[View], int]:
     unparsable = line - len(views)
     progress(f"{log}: {len(views):,} views, {unparsable:,} lines not understood")
     return views, unparsable
-
-
-def _minute(time: datetime) -> str:
-    return time.strftime("%Y-%m-%d %H:%M")

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, time, timedelta
 from typing import Final, NamedTuple
 
-from demo.cost import Costs
-from demo.example import Numbers, highest
+from demo.example import Numbers
 from demo.examples.blog.truth import BlogTruth
-from demo.terminal import printable
 from dynamodb_counters import ActiveMembers, Counters, Extremes, Percentiles
 
 _DAY: Final = timedelta(days=1)
 _PERCENTS: Final = (50, 95, 99)
 _THREADS: Final = 8
-_SHOWN_DAYS: Final = 5
 
 _UNIQUE: Final = {days: f"unique visitors, {days} days to" for days in (1, 7, 30)}
 _SIZES: Final = {days: f"response sizes, {days} days" for days in (1, 7, 30)}
@@ -72,25 +69,6 @@ class Measures(NamedTuple):
             # Any of the pages that a client viewed in the same second may be named.
             _PAGES: {name: viewed.get(name, 0) for name in found.get(_PAGES, {})},
         }
-
-    def lines(self, found: Numbers) -> Sequence[str]:
-        """A table of the last days, and the page that was viewed last."""
-        if not found.keys() >= self.names():
-            return []
-        unique, days = [found[name] for name in _UNIQUE.values()], list(found[_UNIQUE[1]])[-_SHOWN_DAYS:]
-        return [
-            f"{'unique visitors':<16}{'on the day':>14}{'7 days to it':>14}{'30 days to it':>14}{'p95 of bytes':>14}",
-            *(
-                f"{day:<16}" + "".join(f"{counts.get(day, 0):>14,.0f}" for counts in (*unique, found[_P95]))
-                for day in days
-            ),
-            *(f"latest page            {printable(page)}" for page in highest(found[_PAGES], 1)),
-        ]
-
-    def price(self, costs: Costs) -> str:
-        """Return the write units that each takes per distinct view."""
-        active, sizes, latest = (costs.aggregate(declared._parts) for declared in self)
-        return f"{active:.4f} for unique visitors, {sizes:.4f} for sizes, {latest:.4f} for the latest page"
 
     @classmethod
     def names(cls) -> frozenset[str]:

@@ -7,7 +7,7 @@ import random
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-DEFAULT_VIEWS: Final = 3_400
+DEFAULT_VIEWS: Final = 1_000
 _PAGES: Final = 250
 _SPAN: Final = timedelta(days=10)
 _NEW_VISITOR: Final = 0.35

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from demo.check.intervals import Timeline
 from demo.check.readback import read_groups, read_rolling
@@ -23,6 +23,8 @@ from examples.jobs.declarations import JOB, JOBS, JOBS_24H
 
 @dataclass(frozen=True)
 class Jobs(Example):
+    noun: ClassVar[str] = "jobs"
+
     jobs: Sequence[Job]
     now: datetime
 
@@ -38,11 +40,11 @@ class Jobs(Example):
     def feeds(self) -> Sequence[Feed]:
         return [Feed(JOB, Deliveries(self.jobs), "jobs")]
 
-    def totals(self, counters: Counters) -> dict[str, int]:
-        return {"jobs": sum(self._placed(counters).values())}
+    def total(self, counters: Counters) -> int:
+        return sum(self._placed(counters).values())
 
-    def expected_totals(self) -> dict[str, int]:
-        return {"jobs": self.truth.total}
+    def expected_total(self) -> int:
+        return self.truth.total
 
     def read(self, counters: Counters, progress: Progress) -> Reading:
         truth, as_of = self.truth, self.truth.last or self.now
@@ -53,8 +55,18 @@ class Jobs(Example):
         return {"jobs": self.truth.counts, "jobs in 24 h": self.truth.rolling(reading.covered)}
 
     def lines(self, finding: Finding) -> Sequence[str]:
-        counts = sorted(finding.found["jobs in 24 h"].items())
-        return [f"jobs in the last 24 h  {', '.join(f'customer {name}: {n:,}' for name, n in counts)}"]
+        last_day = finding.found["jobs in 24 h"]
+        return [
+            f"{'jobs':>7}  {'last 24 h':>9}  customer",
+            *(f"{count:>7,}  {last_day[name]:>9,}  {name}" for name, count in sorted(finding.found["jobs"].items())),
+        ]
+
+    def commands(self) -> Sequence[str]:
+        return [
+            f"get {JOBS.name} customer=1",
+            f"window {JOBS_24H.name} customer=1 --last 24h",
+            f"explain {JOBS.name} customer=1",
+        ]
 
     def section(self, finding: Finding) -> dict[str, Any]:
         return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import ClassVar, Final
 
 from demo.check.readback import read_groups
 from demo.example import Example, Finding, Numbers, Reading, highest
@@ -19,11 +19,13 @@ from dynamodb_counters import Counters
 from examples.leaderboard.declarations import LEADERBOARD, PATH, PLAYERS
 
 _TOP: Final = 10
-_SHOWN: Final = 2
+_SHOWN: Final = 5
 
 
 @dataclass(frozen=True)
 class Leaderboard(Example):
+    noun: ClassVar[str] = "paths"
+
     game: Deliveries[Submission]
 
     @classmethod
@@ -37,11 +39,11 @@ class Leaderboard(Example):
     def feeds(self) -> Sequence[Feed]:
         return [Feed(PATH, self.game, "paths")]
 
-    def totals(self, counters: Counters) -> dict[str, int]:
-        return {"paths": int(counters.get(LEADERBOARD).measures["total_paths"])}
+    def total(self, counters: Counters) -> int:
+        return int(counters.get(LEADERBOARD).measures["total_paths"])
 
-    def expected_totals(self) -> dict[str, int]:
-        return {"paths": self.truth.total}
+    def expected_total(self) -> int:
+        return self.truth.total
 
     def read(self, counters: Counters, progress: Progress) -> Reading:  # noqa: ARG002
         # One Query returns everything on the page but the ranking.
@@ -73,10 +75,12 @@ class Leaderboard(Example):
         }
 
     def lines(self, finding: Finding) -> Sequence[str]:
-        totals, bins, top = (finding.found[what] for what in ("totals", "players_by_paths", "top_players"))
-        named = ", ".join(f"{player}: {top[player]:,}" for player in highest(top, _SHOWN))
-        of_all = f"{totals['total_paths']:,} paths of {totals['active_players']:,} players, at most 12 of each"
+        totals, top = finding.found["totals"], finding.found["top_players"]
         return [
-            f"leaderboard            {of_all}; first: {named}",
-            f"players by paths       {', '.join(f'{paths}: {n:,}' for paths, n in bins.items())}",
+            f"{'paths':>7}  player",
+            *(f"{top[player]:>7,}  {player}" for player in highest(top, _SHOWN)),
+            f"{totals['total_paths']:>7,}  of {totals['active_players']:,} players, at most 12 of each",
         ]
+
+    def commands(self) -> Sequence[str]:
+        return [f"top {PLAYERS.name}", f"get {LEADERBOARD.name}", f"get {PLAYERS.name} player=player-45"]

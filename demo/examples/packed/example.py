@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -34,6 +33,7 @@ _BOTH_WAYS: Final = {"in items": (VIEWS, VISITORS), "in pages": (VIEWS_IN_PAGES,
 class Packed(Blog):
     """Return the blog's deliveries, in the same order, to a table of its own."""
 
+    leading: ClassVar[bool] = False
     declared: ClassVar[Declared] = Declared(VIEW, VIEWS, SITE, VISITORS, ROLLING, Measures(ACTIVE, SIZES, LATEST))
     noun: ClassVar[str] = "packed views"
 
@@ -50,33 +50,14 @@ class Packed(Blog):
         paged = {"views in pages": self.truth.counts, "requests in pages": self.truth.visitors}
         return {**super().expected(reading), **paged, "events": self.truth.counts}
 
-    def lines(self, finding: Finding) -> Sequence[str]:
-        costs = finding.measured
-        prices = [(name, [costs.aggregate([one]) for one in both]) for name, both in _BOTH_WAYS.items()]
-        return [
-            f"    packed             {self.price(finding, 4)}; {costs.accept_reads:.4f} read units to accept",
-            *(f"    {name:<19}{url:.4f} by url, {visitor:.4f} by visitor" for name, (url, visitor) in prices),
-            f"    measures           {self.declared.measures.price(costs)}",
-        ]
-
     def section(self, finding: Finding) -> dict[str, Any]:
         found = finding.found
-        return {
-            "write_units_per_event_packed": self.units(finding)
-            | {name.replace(" ", "_"): finding.measured.aggregate(both) for name, both in _BOTH_WAYS.items()},
-            "packed": {
-                "events_sent": finding.account.sent,
-                "distinct_events": self.truth.total,
-                "duplicates_rejected": finding.account.statuses["duplicate"],
-                "read_units_per_event": finding.measured.accept_reads,
-                "events_read_back": sum(found["events"].values()),
-                "views": found["views"],
-                "site_views": found["all views"]["the site"],
-                "visitors": found["requests"],
-                "measures": self.measured(finding),
-                "rolling_24h": {**finding.reading.covered.section(), "counts": found["views in 24 h"]},
-            },
+        units = self.units(finding) | {
+            name.replace(" ", "_"): finding.measured.aggregate(both) for name, both in _BOTH_WAYS.items()
         }
-
-    def queries(self, table: str) -> Sequence[str]:  # noqa: ARG002
-        return []
+        return {
+            **super().section(finding),
+            "write_units_per_event": units,
+            "read_units_per_event": finding.measured.accept_reads,
+            "events_read_back": sum(found["events"].values()),
+        }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import ClassVar, Final
 
 from demo.check.readback import read_groups
 from demo.example import Example, Finding, Numbers, Reading, highest
@@ -18,11 +18,13 @@ from demo.terminal import Progress
 from dynamodb_counters import Counters
 from examples.pages.declarations import PAGE, PAGES, TOTAL, VIEW, VIEWS, VISITORS
 
-_SHOWN: Final = 3
+_SHOWN: Final = 5
 
 
 @dataclass(frozen=True)
 class Pages(Example):
+    noun: ClassVar[str] = "pages and views"
+
     pages: Deliveries[Page]
     visits: Deliveries[Visit]
 
@@ -38,27 +40,32 @@ class Pages(Example):
     def feeds(self) -> Sequence[Feed]:
         return [Feed(PAGE, self.pages, "pages"), Feed(VIEW, self.visits, "page views")]
 
-    def totals(self, counters: Counters) -> dict[str, int]:
-        return {
-            "pages": int(counters.get(PAGES).measures["pages"]),
-            "page views": int(counters.get(TOTAL).measures["views"]),
-            "users": counters.get(VISITORS)["distinct"],
-        }
+    def total(self, counters: Counters) -> int:
+        return int(counters.get(TOTAL).measures["views"])
 
-    def expected_totals(self) -> dict[str, int]:
-        truth = self.truth
-        return {"pages": truth.pages, "page views": sum(truth.views.values()), "users": truth.visitors}
+    def expected_total(self) -> int:
+        return sum(self.truth.views.values())
 
     def read(self, counters: Counters, progress: Progress) -> Reading:  # noqa: ARG002
-        return Reading(
-            {"totals": self.totals(counters), "views": read_groups(counters, VIEWS, "page", self.truth.views)}
-        )
+        totals = {
+            "pages": int(counters.get(PAGES).measures["pages"]),
+            "page views": self.total(counters),
+            "users": counters.get(VISITORS)["distinct"],
+        }
+        return Reading({"totals": totals, "views": read_groups(counters, VIEWS, "page", self.truth.views)})
 
     def expected(self, reading: Reading) -> Numbers:  # noqa: ARG002
-        return {"totals": self.expected_totals(), "views": self.truth.views}
+        truth = self.truth
+        totals = {"pages": truth.pages, "page views": self.expected_total(), "users": truth.visitors}
+        return {"totals": totals, "views": truth.views}
 
     def lines(self, finding: Finding) -> Sequence[str]:
         views, totals = finding.found["views"], finding.found["totals"]
-        first = ", ".join(f"{page}: {views[page]:,}" for page in highest(views, _SHOWN))
-        of_all = f"{totals['pages']:,}, viewed {totals['page views']:,} times by {totals['users']:,} users"
-        return [f"pages                  {of_all}; first: {first}"]
+        return [
+            f"{'views':>7}  page",
+            *(f"{views[page]:>7,}  {page}" for page in highest(views, _SHOWN)),
+            f"{totals['page views']:>7,}  of {totals['pages']:,} pages by {totals['users']:,} users",
+        ]
+
+    def commands(self) -> Sequence[str]:
+        return [f"get {VIEWS.name} page=page-01", f"get {TOTAL.name}", f"explain {VIEWS.name} page=page-01"]

@@ -32,7 +32,7 @@ def silent() -> Progress:
 
 
 def setup(output: io.StringIO | None = None, **options: Any) -> Setup:
-    generated = Options(log=None, duplicates=0.2, seed=1, report=None, keep=False)
+    generated = Options(("blog",), log=None, duplicates=0.2, seed=1, report=None, keep=False)
     return Setup(replace(generated, **options), NOW, Progress(output or io.StringIO()))
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from demo.cost import Costs
 from demo.example import Finding, Numbers, Reading
 from demo.examples.blog.example import Blog
 from demo.examples.blog.traffic import View
@@ -26,7 +25,6 @@ SITE = finding(
         "views in 24 h": {"/a": 1},
         **BLOG.declared.measures.expected(BLOG.truth, {}),
     },
-    costs=Costs(1.0, {"views": 2.0}, 0.5, {}),
 )
 PAGES = Pages(
     Deliveries([Page("/a"), Page("/a")]), Deliveries([Visit("/a", "ann"), Visit("/b", "ann")], [Visit("/b", "ann")])

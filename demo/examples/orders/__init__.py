@@ -1,0 +1,1 @@
+"""Orders in a table of other code, counted by its stream."""
