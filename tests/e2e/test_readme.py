@@ -70,38 +70,45 @@ def test_the_first_screen_says_what_for_whom_and_how() -> None:
     assert len(APP.strip().splitlines()) <= 20
 
 
-def test_the_first_screen_costs_what_its_command_says() -> None:
-    found = re.search(r"`counters (cost --rate (\d+) [^`]+)`", FIRST)
-    assert found is not None
-    designs = {one["title"]: one for one in run(*found[1].split(), "--json").document["designs"]}
-    events = int(found[2]) * MONTH
+def test_the_first_screen_costs_what_its_commands_say() -> None:
+    begin = re.search(r"`counters (cost --rate (\d+) --groups \d+)`", FIRST)
+    rows = re.findall(r"(?m)^\| .* \| `(--[^`]+)` \| ([\d.]+) \|$", FIRST)
+    assert begin is not None
+    assert len(rows) == 5
+    for options, dollars in rows:
+        costs = _costs(f"{begin[1]} {options}")
+        ours = "this: packed" if "--packed" in options else "this: accept + watermark"
+        assert _cents(costs[ours] / (int(begin[2]) * MONTH) * 1e6) == Decimal(dollars), options
+    naive = re.search(r"plain increment, which is not exact, costs \$([\d.]+)\.", " ".join(FIRST.split()))
+    assert naive is not None
+    assert _cents(_costs(f"{begin[1]}")["naive increment"] / (int(begin[2]) * MONTH) * 1e6) == Decimal(naive[1])
 
-    def cost(title: str, *, exact: bool) -> Decimal:
-        assert designs[title]["exact"] is exact
-        million = Decimal(designs[title]["dollars_per_month"]["total"] / events * 1e6)
-        return million.quantize(Decimal("0.01"), ROUND_HALF_UP)
 
-    said = " ".join(FIRST.split())
-    assert f"**It costs ${cost('this: packed', exact=True)} per million events in batches**" in said
-    assert f"and ${cost('this: accept + watermark', exact=True)} one by one" in said
-    assert f"plain increment, which is not exact, ${cost('naive increment', exact=False)}." in said
+def test_a_small_table_costs_what_the_command_says() -> None:
+    ratios = re.findall(r"([\d.]+) times (?:a plain increment )?at (\d+)", " ".join(FIRST.split()))
+    assert [rate for _, rate in ratios] == ["1", "10", "100"]
+    for times, rate in ratios:
+        costs = _costs(f"cost --rate {rate} --groups 30")
+        ratio = costs["this: accept + watermark"] / costs["naive increment"]
+        assert round(ratio, 1) == pytest.approx(float(times))
+
+
+def _costs(command: str) -> dict[str, float]:
+    designs = run(*command.split(), "--json").document["designs"]
+    return {design["title"]: design["dollars_per_month"]["total"] for design in designs}
+
+
+def _cents(dollars: float) -> Decimal:
+    return Decimal(dollars).quantize(Decimal("0.01"), ROUND_HALF_UP)
 
 
 def test_the_site_begins_with_the_words_of_the_first_screen() -> None:
-    part = FIRST[FIRST.index("**It costs") : FIRST.index("![")]
+    part = FIRST[FIRST.index("**It costs") : FIRST.index("![An event")]
     assert "**Is it a fit?**" in part
     assert part.replace("](docs/", "](") in INDEX
 
 
-def test_evidence_and_maturity_of_the_first_screen_are_those_of_the_pages() -> None:
-    evidence = FIRST.partition("- **Evidence**")[2].partition("![")[0]
-    linked = re.findall(r"\]\((docs/[\w./-]+)[^)]*\)([^[]*)", evidence)
-    assert len(linked) == 3
-    for page, words in linked:
-        text = (PROJECT / page).read_text()
-        numbers = re.findall(r"\d[\d,]*\d|\d", words)
-        assert numbers
-        assert [number for number in numbers if not re.search(rf"(?<![\d,]){number}(?![\d,]\d)", text)] == []
+def test_maturity_on_the_first_screen_is_that_of_the_pages() -> None:
     assert ("Nothing has yet run on AWS" in FIRST) == ("Not yet run." in (PROJECT / "docs/seen-on-aws.md").read_text())
     released = re.search(r"(?m)^## \[\d", (PROJECT / "CHANGELOG.md").read_text())
     assert ("Nothing is released" in FIRST) == (released is None)
