@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -71,4 +71,5 @@ def deployed(progress: Progress, stacks: Sequence[str], max_seconds: int) -> Ite
     with Emulator.start(max_seconds=max_seconds) as emulator:
         cdk.bootstrap(emulator, _PROJECT)
         progress(f"deploying to {emulator.endpoint_url} with the CDK CLI")
-        yield Deployment(emulator, cdk.deploy(emulator, APP, stacks))
+        app = replace(APP, command=f"{APP.command} {' '.join(stacks)}")
+        yield Deployment(emulator, cdk.deploy(emulator, app))
