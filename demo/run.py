@@ -33,7 +33,7 @@ def run(setup: Setup) -> int:
     stacks = [example.stack for example in examples]
     with deployed(progress, stacks, limit + (KEEP_SECONDS if options.keep else 0)) as deployment:
         print(f"Deployed {', '.join(stacks)} to an emulator with the CDK CLI ({progress.seconds:.0f} s)", flush=True)
-        result = count(examples, deployment, progress)
+        result = count(examples, deployment, progress, priced=bool(options.report))
         if options.report:
             text = json.dumps(report(result), indent=2, ensure_ascii=False)
             options.report.write_text(text + "\n", encoding="utf-8")

@@ -37,7 +37,7 @@ class Trial:
     account: Account = field(default_factory=Account)
 
     @classmethod
-    def of(cls, example: Example, deployment: Deployment) -> Trial:
+    def of(cls, example: Example, deployment: Deployment, *, priced: bool) -> Trial:
         emulator, outputs = deployment.emulator, deployment.outputs[example.stack]
         writing, reading = emulator.client("dynamodb"), emulator.client("dynamodb")
         table = deployment.table(example.stack)
@@ -47,7 +47,7 @@ class Trial:
         polling = Counters(table, client=emulator.client("dynamodb"))
         crash = Crash(emulator, outputs["AggregatorName"], partial(example.total, polling))
         later = (partial(of, example.stack) for of in (deployment.metrics, deployment.written))
-        bill = Bill(Meter(writing), Meter(reading), *later) if example.priced else None
+        bill = Bill(Meter(writing), Meter(reading), *later) if priced and example.priced else None
         queue = outputs.get("InboxUrl")
         inbox = Inbox(emulator.client("sqs"), queue) if queue else None
         return cls(example, writer, reader, emulator.client("dynamodbstreams"), crash, bill, inbox, repeated)
@@ -69,9 +69,12 @@ class Trial:
         return replace(reading, counts={**reading.counts, "crossings": self.inbox.read()})
 
 
-def count(examples: Sequence[Example], deployment: Deployment, progress: Progress) -> Result:
-    """Take all examples from their events to their findings; when the counts stall, say why and read back as usual."""
-    trials = [Trial.of(example, deployment) for example in examples]
+def count(examples: Sequence[Example], deployment: Deployment, progress: Progress, *, priced: bool) -> Result:
+    """Take all examples from their events to their findings; when the counts stall, say why and read back as usual.
+
+    If `priced`, units are measured, which takes another read of the whole stream.
+    """
+    trials = [Trial.of(example, deployment, priced=priced) for example in examples]
     silence = Silence(partial(finished, deployment.emulator))
     with ExitStack() as crashes:
         # Smallest first: aggregates over aggregates take further rounds of the stream while the others are being sent.
