@@ -12,11 +12,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, NoReturn
 
-from demo.examples import names
 from demo.terminal import Progress
 
 _GENERATED_DUPLICATES: Final = 0.2
 _ALL: Final = "all"
+EXAMPLES: Final = sorted(path.parent.name for path in Path(__file__).parent.glob("examples/*/__init__.py"))
 
 
 class InputError(Exception):
@@ -58,7 +58,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
     """Parse the command line; end the process with status 2 and one line when an argument is invalid."""
     parser = _Parser(prog="demo", description=__doc__, allow_abbrev=False)
     parser.add_argument(
-        "--example", type=_examples, default=("blog",), metavar="NAME", help=f"{', '.join(names())}, several or {_ALL}"
+        "--example", type=_examples, default=("blog",), metavar="NAME", help=f"{', '.join(EXAMPLES)}, several or {_ALL}"
     )
     parser.add_argument(
         "--log", type=_log, metavar="FILE", help="access log to replay: Common or Combined, plain or gzip"
@@ -80,9 +80,9 @@ def parse_options(arguments: Sequence[str]) -> Options:
 
 
 def _examples(text: str) -> tuple[str, ...]:
-    chosen = names() if text == _ALL else text.split(",")
-    if not {*chosen} <= {*names()}:
-        raise argparse.ArgumentTypeError(f"invalid example {text!r}: expected {', '.join(names())} or {_ALL}")
+    chosen = EXAMPLES if text == _ALL else text.split(",")
+    if not {*chosen} <= {*EXAMPLES}:
+        raise argparse.ArgumentTypeError(f"invalid example {text!r}: expected {', '.join(EXAMPLES)} or {_ALL}")
     return tuple(chosen)
 
 

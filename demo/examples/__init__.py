@@ -7,18 +7,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from demo.example import Example
-
-
-def names() -> list[str]:
-    """Return the folders of examples, in alphabetical order."""
-    return sorted(module.name for module in iter_modules(__path__) if module.ispkg)
 
 
 def load(examples: Sequence[str]) -> list[type[Example]]:

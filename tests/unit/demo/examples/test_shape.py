@@ -9,33 +9,33 @@ import pytest
 
 import demo.examples
 from demo.example import Example
-from demo.examples import load, names
+from demo.examples import load
+from demo.options import EXAMPLES
 from examples import stacks
 from tests.unit.demo.fakes import setup
 
 _ROOT = Path(demo.examples.__file__).parents[2]
-_NAMES = names()
 _BORROWED = {"packed": "blog"}
 """Examples that are sent what another one is, which has the same truth."""
 
-_OWN = sorted(set(_NAMES) - set(_BORROWED))
+_OWN = sorted(set(EXAMPLES) - set(_BORROWED))
 
 
 def test_every_folder_is_found_and_has_a_stack() -> None:
-    assert [example.name for example in load(_NAMES)] == _NAMES
-    assert [example.stack for example in load(_NAMES)] == [*stacks()]
+    assert [example.name for example in load(EXAMPLES)] == EXAMPLES
+    assert [example.stack for example in load(EXAMPLES)] == [*stacks()]
 
 
 def test_borrowed_traffic_is_the_same_traffic() -> None:
     given = setup()
-    feeds = {example.name: example.prepare(given).feeds() for example in load(_NAMES)}
+    feeds = {example.name: example.prepare(given).feeds() for example in load(EXAMPLES)}
 
     for borrower, lender in _BORROWED.items():
         assert [feed.deliveries for feed in feeds[borrower]] == [feed.deliveries for feed in feeds[lender]]
         assert {feed.event for feed in feeds[borrower]}.isdisjoint(feed.event for feed in feeds[lender])
 
 
-@pytest.mark.parametrize("example", load(_NAMES))
+@pytest.mark.parametrize("example", load(EXAMPLES))
 def test_a_seed_decides_everything(example: type[Example]) -> None:
     assert example.prepare(setup()) == example.prepare(setup())
     assert example.prepare(setup()) != example.prepare(setup(seed=2))
