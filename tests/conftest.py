@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import uuid
 from shutil import which
@@ -15,6 +16,7 @@ from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 from simulation.engines import Engine, EngineUnavailableError, dynamodb_local
 from simulation.engines.tables import create_table
+from simulation.night import NIGHT
 from tests.engines import has_ministack, start_ministack, start_moto
 
 if TYPE_CHECKING:
@@ -27,25 +29,37 @@ if os.environ.get("ENGINES") == "all":
     ENGINES = ["dynamodb_local", "moto", *(["ministack"] if has_ministack() else [])]
 
 # No deadline: a slow machine is no bug. The blob and the seed make a failure repeatable elsewhere.
-settings.register_profile("dev", print_blob=True, deadline=None, max_examples=100)
+EXAMPLES = 500 if NIGHT else 30
+settings.register_profile("dev", print_blob=True, deadline=None, max_examples=EXAMPLES)
 settings.register_profile(
     "ci",
     print_blob=True,
     deadline=None,
-    max_examples=100,
+    max_examples=EXAMPLES,
     suppress_health_check=[HealthCheck.too_slow],
 )
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev")
 settings.load_profile(PROFILE)
 
-# They share one deployment, so one process runs them all.
-_DEPLOYED = {f"tests/e2e/test_{name}.py" for name in ("deployment", "edges", "page")}
+# One process runs all that share a deployment, DynamoDB Local, or the templates and the processes of the CDK.
+_SHARED = {
+    "deployed": re.compile(r"tests/e2e/test_(deployment|edges|page|existing_table)\.py"),
+    "dynamodb_local": re.compile(r".*dynamodb_local|tests/(integration/|exactly_once/test_(crashes|lab)\.py)"),
+    "stacks": re.compile(r"tests/(gate|unit/infra)/"),
+}
 
 
 def pytest_configure() -> None:
     """Let Ctrl-C through: a shell has what it starts in the background ignore it, children included."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave to the night what is marked so; the summary says how many tests that are."""
+    if not NIGHT and item.get_closest_marker("night"):
+        pytest.skip("waits for the night: `make nightly`, or NIGHT=1 here")
 
 
 def pytest_collection_finish() -> None:
@@ -63,7 +77,7 @@ class _SlowFilesFirst(LoadFileScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return "deployed" if file in _DEPLOYED else file
+        return next((name for name, pattern in _SHARED.items() if pattern.match(nodeid)), file)
 
 
 @pytest.hookimpl(optionalhook=True)

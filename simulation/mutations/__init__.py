@@ -40,6 +40,7 @@ def mutate(mutation: Mutation, root: Path) -> None:
     text = file.read_text()
     if text.count(mutation.old) != 1:
         raise LookupError(f"{mutation.name}: {mutation.file} has {text.count(mutation.old)} times {mutation.old!r}")
+    file.unlink()  # It may be a link to what others read.
     file.write_text(text.replace(mutation.old, mutation.new))
 
 
@@ -65,3 +66,6 @@ def _read(text: str) -> Iterator[Mutation]:
 MUTATIONS: Final = tuple(
     mutation for text in (BACKFILL, ERASE, EXPLAIN, FOLD, HANDLERS, COMMIT, WRITES) for mutation in _read(text)
 )
+
+NIGHTLY: Final[dict[str, str]] = {}
+"""Mutations that only the seeds of a night notice, by name, and why."""

@@ -1,7 +1,7 @@
 """Switches each safety mechanism off in turn and shows which test notices: ``python -m simulation.mutations``.
 
-A mutation is an edit of a copy of ``lambdas``. One whose text is not found any more is an error: the table must not
-claim what it has not tried.
+A mutation is an edit of a copy of the project, and its test runs by day but for those in `NIGHTLY`. One whose text is
+not found any more is an error: the table must not claim what it has not tried.
 """
 
 from __future__ import annotations
@@ -12,54 +12,58 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from simulation.mutations import MUTATIONS, Mutation, mutate
+from simulation.mutations import MUTATIONS, NIGHTLY, Mutation, mutate
 
 _ROOT: Final = Path(__file__).parents[2]
 _TIMEOUT_SECONDS: Final = 1800
+_UNSET: Final = ("NIGHT", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "PYTHONPYCACHEPREFIX")
 _IGNORED: Final = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 CAUGHT: Final = "caught"
 
 
-def run(mutation: Mutation) -> str:
+def copy_project(root: Path) -> None:
+    """Copy all that tests read, and compile it: each mutation recompiles the file alone that it edits."""
+    for name in ("benchmarks", "demo", "docs", "infra", "lambdas", "simulation", "tests"):
+        shutil.copytree(_ROOT / name, root / name, ignore=_IGNORED)
+    for name in ("LICENSE", "cdk.json", "pyproject.toml"):
+        shutil.copy(_ROOT / name, root)
+
+
+def run(mutation: Mutation, project: Path) -> str:
     """Run the test that must notice a mutation; return what it noticed."""
-    return _run([mutation.test], mutation)
-
-
-def _run(tests: Sequence[str], mutation: Mutation | None = None) -> str:
-    """Run tests on a copy of the project, mutated or as it is."""
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        for name in ("benchmarks", "demo", "docs", "infra", "lambdas", "simulation", "tests"):
-            shutil.copytree(_ROOT / name, root / name, ignore=_IGNORED)
-        for name in ("LICENSE", "cdk.json", "pyproject.toml"):
-            shutil.copy(_ROOT / name, root)
-        if mutation is not None:
-            try:
-                mutate(mutation, root)
-            except LookupError as error:
-                return f"ERROR: {error}"
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-        command += [f"tests/exactly_once/{test}" for test in tests]
-        # The tests must import the copy, not what this process was started with.
-        env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    with tempfile.TemporaryDirectory(dir=project.parent) as folder:
+        # Links keep their times, so that what is compiled stays valid.
+        root = shutil.copytree(project, Path(folder) / "project", copy_function=os.link)
         try:
-            done = subprocess.run(
-                command,
-                cwd=root,
-                env=env,
-                capture_output=True,
-                text=True,
-                timeout=_TIMEOUT_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return "ERROR: the test does not end"
+            mutate(mutation, root)
+        except LookupError as error:
+            return f"ERROR: {error}"
+        return _run(root, [mutation.test], night=mutation.name in NIGHTLY)
+
+
+def _run(root: Path, tests: Sequence[str], *, night: bool = False, compiles: bool = False) -> str:
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    command += [f"tests/exactly_once/{test}" for test in tests]
+    # The tests must import the copy, not what this process was started with; and plugins take longer than most tests.
+    env = {name: value for name, value in os.environ.items() if name not in _UNSET}
+    env |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    if night:
+        env["NIGHT"] = "1"
+    env |= {} if compiles else {"PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            command, cwd=root, env=env, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return "ERROR: the test does not end"
     if done.returncode == 1:
         # The first line of the failure says what the test noticed.
         noticed = re.search(r"^E +(?:[\w.]+: )?(.*)$", done.stdout, re.MULTILINE)
@@ -83,12 +87,16 @@ def main() -> int:
     if not wanted:
         print(f"no mutation has a name that contains one of {sys.argv[1:]}")
         return 1
-    unbroken = _run(sorted({mutation.test for mutation in wanted}))
-    if unbroken != "SURVIVED":
-        print(f"the tests do not pass on the runtime as it is: {unbroken}")
-        return 1
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return 0 if tell(zip(wanted, pool.map(run, wanted), strict=True)) else 1
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+        copy_project(project := Path(folder) / "project")
+        unbroken = _run(project, sorted({mutation.test for mutation in wanted}), compiles=True)
+        if unbroken != "SURVIVED":
+            print(f"the tests do not pass on the runtime as it is: {unbroken}")
+            return 1
+        are_caught = tell(zip(wanted, pool.map(partial(run, project=project), wanted), strict=True))
+    print(f"\n{len(wanted)} mutations in {time.monotonic() - begun:.0f} s")
+    return 0 if are_caught else 1
 
 
 if __name__ == "__main__":

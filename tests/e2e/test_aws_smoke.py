@@ -20,7 +20,7 @@ pytestmark = pytest.mark.e2e
 RECORDED = PROJECT / "tests" / "snapshots" / "seen_on_emulator.md"
 
 
-@pytest.mark.skipif(not {"CI", "SMOKE"} & {*os.environ}, reason="takes a minute: set SMOKE=1, as CI does")
+@pytest.mark.night
 def test_the_smoke_test_is_as_expected_and_leaves_nothing(tmp_path: Path) -> None:
     with Emulator.start(max_seconds=600) as emulator:
         bootstrap(emulator, PROJECT)

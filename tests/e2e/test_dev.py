@@ -76,6 +76,7 @@ def _wait_for(pattern: str, printed: Path, process: subprocess.Popen[bytes]) -> 
     pytest.fail(f"{pattern!r} not printed in time:\n{printed.read_text()}")
 
 
+@pytest.mark.night
 def test_an_app_is_deployed_counted_changed_and_gone(app: Path, tmp_path: Path) -> None:
     printed, temporary = tmp_path / "printed", tmp_path / "tmp"
     with printed.open("wb") as output:

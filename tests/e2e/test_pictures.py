@@ -13,7 +13,7 @@ from tests.unit.test_figures import DRAWN
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.night]
 
 _FIGURES = PROJECT / "docs" / "figures"
 _COLUMN = 358

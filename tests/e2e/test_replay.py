@@ -18,7 +18,7 @@ from tests.e2e.conftest import PROJECT, violations
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.night]
 
 _PAGE = PROJECT / "docs" / "survive.html"
 _LOOKS: dict[str, dict[str, Any]] = {

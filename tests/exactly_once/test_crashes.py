@@ -15,12 +15,13 @@ from dynamodb_counters._table import Table
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.handler_process import HandlerProcess, WriterProcess
+from simulation.night import scaled
 from simulation.oracle.specs import SPECS, declarations
 from simulation.oracle.truth import actual, differences, expected_of_rows
 from simulation.schedules.backend import LocalBackend
 from simulation.schedules.writers import Writers
 
-ROUNDS = 25
+ROUNDS = scaled(1)
 SEED = 20_261_120
 
 URLS = ("/0", "/1", "/2")
@@ -41,7 +42,7 @@ def _environment(engine: DynamoDBLocal, backend: LocalBackend) -> dict[str, str]
 def test_no_kill_makes_a_count_wrong(dynamodb_local_engine: DynamoDBLocal) -> None:
     rng = random.Random(SEED)
     backend = LocalBackend(dynamodb_local_engine)
-    writers = Writers(backend, rng, 300)
+    writers = Writers(backend, rng, scaled(40))
     mapping = EventSourceMapping(backend.stream, backend.clock, Settings(batch_size=40, bisect=True))
     process = HandlerProcess(
         {

@@ -14,6 +14,7 @@ from dynamodb_counters._items.decimals import format_number
 from dynamodb_counters._items.ordered_texts import is_ordered_text, ordered_text, value_of
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.testing import Faults, counters_in_memory
+from simulation.night import scaled
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 REQUEST = Event("request", key="id", version="revision")
@@ -45,7 +46,7 @@ def test_texts_are_in_the_order_of_their_times() -> None:
 
 
 @pytest.mark.parametrize("source", [REQUEST, PACKED], ids=["plain", "packed"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(scaled(1)))
 def test_extremes_are_those_of_the_events_there_are(seed: int, source: Event) -> None:
     rng, kept = random.Random(seed), dict[str, dict[str, Any]]()
     slowest = Extremes("slowest", source, by="route", attribute="ms", show="id")
@@ -95,7 +96,7 @@ SINGLE = Event("single", key="id", append_only=True)
 
 @pytest.mark.parametrize("source", [SINGLE, APPENDED], ids=["plain", "packed"])
 @pytest.mark.parametrize("only", ["largest", "smallest"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(scaled(1)))
 def test_the_only_value_that_is_kept_is_the_best_one(seed: int, only: Any, source: Event) -> None:
     rng, kept = random.Random(seed), list[dict[str, Any]]()
     declared = Extremes("best", source, by="route", attribute="ms", show="id", only=only)

@@ -28,6 +28,7 @@ from dynamodb_counters.testing._dynamodb.client_errors import failure
 from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient, HookedClient, failing
+from simulation.night import scaled
 from simulation.schedules import coverage
 from simulation.schedules.kinds import Kind
 from simulation.schedules.schedule import Schedule
@@ -38,7 +39,7 @@ SALE = Event("sale", pk="SHOP#{shop}#{id}", sk="SALE", retention=timedelta(days=
 SALES = Aggregate("sales", SALE, pk="SALES", sk="ALL", measures={"n": Count()})
 SHOPS = Aggregate("shops", SALE, pk="SHOPS", sk="SHOP#{shop}", measures={"n": Count()})
 BUCKET = "on-failure"
-SEEDS = range(40)
+SEEDS = range(scaled(6))
 
 
 def test_batches_that_lambda_gave_up_on_are_counted_exactly() -> None:
@@ -57,7 +58,8 @@ def test_batches_that_lambda_gave_up_on_are_counted_exactly() -> None:
         assert outcome.wrong == [], f"Schedule({seed}, kind={kind}).run()"
         reached += Counter(outcome.reached)
     wanted = {coverage.REDRIVEN: 400, coverage.BOOKS: 10, coverage.OVERTAKEN: 30}
-    assert {name: reached[name] for name, times in wanted.items() if reached[name] < times} == {}
+    often = {name: times * len(SEEDS) // 80 for name, times in wanted.items()}
+    assert {name: reached[name] for name, times in often.items() if reached[name] < times} == {}
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 from dynamodb_counters import Aggregate, Event, InvalidArgumentError, Sum, Threshold
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters.testing import counters_in_memory
+from simulation.night import scaled
 from simulation.workbench import Workbench
 
 CALL = Event("call", key="id")
@@ -36,7 +37,7 @@ def _drawn(rng: random.Random) -> Any:
     return [_drawn(rng) for _ in range(rng.randrange(4))]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(scaled(1)))
 def test_2500_hostile_limits_are_refused_or_hold(seed: int) -> None:
     rng, held, refused = random.Random(seed), 0, list[str]()
     with counters_in_memory([USAGE, PAGED, SHARE, HIGH, IN_PAGES]) as counters:
@@ -58,7 +59,7 @@ def test_2500_hostile_limits_are_refused_or_hold(seed: int) -> None:
     assert {*refused} == {"limit"}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(scaled(1)))
 def test_2500_hostile_thresholds_are_refused_or_stand(seed: int) -> None:
     rng, refused = random.Random(seed), list[bool]()
     arguments = ("at", "of", "measure", "direction", "burst", "once", "name", "aggregate")
@@ -74,7 +75,7 @@ def test_2500_hostile_thresholds_are_refused_or_stand(seed: int) -> None:
     assert all(refused)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(scaled(1)))
 def test_items_that_other_code_has_spoiled_cross_nothing_and_hold_up_nothing(seed: int) -> None:
     rng = random.Random(seed)
     bench = Workbench(flatten([USAGE, PAGED, SHARE, HIGH, IN_PAGES]))

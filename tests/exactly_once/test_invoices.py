@@ -1,7 +1,7 @@
 """Invoices of customers in three time zones: closed periods stand, late events are adjustments, sums are exact.
 
 Each schedule accepts, corrects and retracts late events, delivers batches again, and closes periods meanwhile, by
-processes that lose answers and race. HTTP, command line and export agree on every number. INVOICES=500 runs so many.
+processes that lose answers and race. HTTP, command line and export agree on every number.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import random
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,12 +18,12 @@ from typing import Any, Final
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
-import pytest
 from botocore.exceptions import ClientError
 
 from dynamodb_counters import Counters, Event, Statement, Sum, Window
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.testing._dynamodb.client_errors import failure
+from simulation.night import scaled
 from simulation.workbench import Workbench
 from tests.unit.cli.in_process import run
 
@@ -35,8 +34,7 @@ USAGE: Final = Window("usage", CALL, by="customer", time="at", measure=Sum("euro
 CUSTOMERS: Final = {"c1": ("Europe/Berlin", 1), "c2": ("America/New_York", 15), "c3": ("Asia/Kathmandu", 31)}
 MONTHS: Final = ("2026-09", "2026-10", "2026-11", "2026-12")
 BEGIN: Final = datetime(2026, 10, 3, tzinfo=UTC)
-SCHEDULES: Final = int(os.environ.get("INVOICES", "40"))
-CHUNK: Final = max(1, SCHEDULES // 4)
+SCHEDULES: Final = scaled(3)
 
 
 class LosesAnswers:
@@ -178,17 +176,16 @@ def _invoice(billing: Billing, customer: str) -> tuple[int, int]:
     return len(closed), sum(one.adjustment != 0 for one in billed)
 
 
-@pytest.mark.parametrize("first", range(0, SCHEDULES, CHUNK))
-def test_invoices_are_exact_to_the_cent_and_the_same_everywhere(first: int) -> None:
+def test_invoices_are_exact_to_the_cent_and_the_same_everywhere() -> None:
     closed = adjusted = 0
-    for seed in range(first, first + CHUNK):
+    for seed in range(SCHEDULES):
         billing = Billing(seed)
         billing.run()
         for customer in CUSTOMERS:
             numbers = _invoice(billing, customer)
             closed, adjusted = closed + numbers[0], adjusted + numbers[1]
-    assert closed > 3 * CHUNK
-    assert adjusted > CHUNK
+    assert closed > 3 * SCHEDULES
+    assert adjusted > SCHEDULES
 
 
 def test_periods_of_a_customer_are_local() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Mapping
 from copy import copy
@@ -35,6 +34,7 @@ from dynamodb_counters._items.item_sizes import WRITE_UNIT_BYTES, item_bytes, wr
 from dynamodb_counters._items.table_schema import PAGE_PREFIX
 from dynamodb_counters._pages import PageLevels
 from dynamodb_counters.testing import Faults, counters_in_memory
+from simulation.night import NIGHT, scaled
 from simulation.workbench import Workbench
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -90,12 +90,12 @@ def _pages(counters: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("source", [VIEW, PACKED], ids=["plain", "packed"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(scaled(1)))
 def test_groups_in_pages_count_what_their_events_come_to(seed: int, source: Event) -> None:
     rng, declared = random.Random(seed), _declared(source)
     kept: dict[Any, dict[str, Any]] = {}
     with counters_in_memory(declared, now=START, seed=seed, faults=FAULTS) as counters:
-        for batch in range(6):
+        for batch in range(6 if NIGHT else 3):
             events = [_event(rng, batch * 150 + number) for number in range(rng.choice((1, 20, 120)))]
             counters.accept_many(source, events).raise_for_rejected()
             kept |= {(each["url"], each["time"], each["client"]): each for each in events}
@@ -297,8 +297,7 @@ def test_levels_that_a_process_knows_wrongly_are_corrected_by_the_pages() -> Non
 
 
 def test_pages_grow_from_a_few_groups_to_many_under_faults() -> None:
-    """``PAGED_GROUPS=1000000`` grows to as many."""
-    most, rng = int(os.environ.get("PAGED_GROUPS", "4000")), random.Random(5)
+    most, rng = scaled(2000), random.Random(5)
     views = Aggregate("views", PACKED, by="url", n=Count(), size=Sum("size"), pages=True)
     wanted: list[int] = []
     with counters_in_memory([views], now=START, seed=5, faults=FAULTS) as counters:

@@ -16,6 +16,7 @@ from dynamodb_counters import Distribution, Event, Packed, Percentiles
 from dynamodb_counters._items.log_bins import LogBins, is_bin
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.testing import Faults, counters_in_memory
+from simulation.night import scaled
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -55,7 +56,7 @@ def _is_within(found: Decimal | None, wanted: Decimal, error: str) -> bool:
 @pytest.mark.parametrize("kind", ["log-normal", "uniform", "adversarial"])
 def test_no_value_differs_from_its_bin_by_more_than_the_error(kind: str, error: str) -> None:
     bins = LogBins(Decimal(error))
-    for value in _values(kind, random.Random(1), 2000):
+    for value in _values(kind, random.Random(1), scaled(200)):
         name = bins.name_of(value)
         assert is_bin(name)
         assert _is_within(bins.value_of(name), value, error), value
@@ -71,7 +72,7 @@ def test_the_bounds_of_bins_belong_to_the_lower_one(error: str) -> None:
 
 
 @pytest.mark.parametrize("source", [REQUEST, PACKED], ids=["plain", "packed"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(scaled(1)))
 def test_percentiles_are_those_of_the_events_there_are(seed: int, source: Event) -> None:
     rng, kept = random.Random(seed), dict[str, dict[str, Any]]()
     sizes = Percentiles("sizes", source, by="route", attribute="ms", error=0.02)
@@ -125,6 +126,7 @@ def test_a_chunk_with_more_bins_than_an_update_takes_is_counted() -> None:
         _agree(counters.distribution(wide), events, "0.001")
 
 
+@pytest.mark.night
 def test_percentiles_of_the_real_log_are_within_their_error() -> None:
     if not workloads.LOG.exists():
         pytest.skip(f"{workloads.LOG.name} is not there")

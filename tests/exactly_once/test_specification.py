@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 import pytest
 
 from simulation.engines import EngineUnavailableError, maven
+from simulation.night import scaled
 from simulation.specification.backfill_configurations import BACKFILL, BACKFILL_REMOVALS, BACKFILLS, VERIFY
 from simulation.specification.broken_handlers import BROKEN, BROKEN_CROSSINGS, BROKEN_TALLIES
 from simulation.specification.configurations import CONFIGURATIONS, COUNTING, REMOVALS
@@ -21,9 +23,11 @@ from simulation.specification.tlc import DEADLOCK, PROGRAM, check, installed
 from simulation.specification.traces import compare, trace_of
 from tests.conftest import IN_CI
 
-TRACES = 12
+TRACES = scaled(2)
 LONG = ("core", "checkpoints")
 """Explored by `make spec`, which also removes every guard and breaks the handler in every way."""
+BY_DAY = ("page", "an update has no condition", "an update has no condition on the level", "a put has no condition")
+"""A specification and guards that are explored by day, one of each kind: whether the tools and modules work at all."""
 SOME_BROKEN = ("updates have no condition", "a deployment is in force at once", "checkpoints are not heeded")
 ALL_CONFIGURATIONS = (*CONFIGURATIONS, *BACKFILLS, *TALLIES, *PAGINATIONS, *CROSSINGS)
 ALL_REMOVALS = (*REMOVALS, *BACKFILL_REMOVALS, *TALLY_REMOVALS, *PAGE_REMOVALS, *CROSSING_REMOVALS)
@@ -49,8 +53,17 @@ def _tlc() -> None:
         pytest.skip(str(missing))
 
 
+def _by_night(name: str) -> Collection[pytest.MarkDecorator]:
+    return () if name in BY_DAY else (pytest.mark.night,)
+
+
 @pytest.mark.parametrize(
-    "configuration", [c for c in ALL_CONFIGURATIONS if c.states and c.name not in LONG], ids=lambda c: c.name
+    "configuration",
+    [
+        pytest.param(c, id=c.name, marks=_by_night(c.name))
+        for c in ALL_CONFIGURATIONS
+        if c.states and c.name not in LONG
+    ],
 )
 def test_every_count_is_exact_in_every_state(configuration: Configuration) -> None:
     verdict = check(configuration.specification.module, configuration.text(), compiled_in_haste=True)
@@ -59,7 +72,9 @@ def test_every_count_is_exact_in_every_state(configuration: Configuration) -> No
     assert verdict.states == configuration.states
 
 
-@pytest.mark.parametrize("removal", [r for r in ALL_REMOVALS if r.quick], ids=lambda r: r.about)
+@pytest.mark.parametrize(
+    "removal", [pytest.param(r, id=r.about, marks=_by_night(r.about)) for r in ALL_REMOVALS if r.quick]
+)
 def test_without_a_guard_some_state_counts_wrong(removal: Removal) -> None:
     specification = removal.of(ALL_CONFIGURATIONS).specification
     verdict = check(specification.module, removal.text(ALL_CONFIGURATIONS), compiled_in_haste=True)
@@ -80,6 +95,7 @@ def test_the_handler_does_what_the_specification_allows() -> None:
     assert verdict.states > 100 * TRACES
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("broken", SOME_BROKEN)
 def test_a_broken_handler_violates_the_specification(broken: str) -> None:
     with BROKEN[broken]():
@@ -89,6 +105,7 @@ def test_a_broken_handler_violates_the_specification(broken: str) -> None:
     assert verdict.violated in (DEADLOCK, "AtMostOnce")
 
 
+@pytest.mark.night
 def test_tallies_become_what_the_specification_allows() -> None:
     traces = [tally_trace_of(seed) for seed in SEEDS_OF_TALLIES]
     verdict, wrong = compare_tallies(traces)
@@ -98,6 +115,7 @@ def test_tallies_become_what_the_specification_allows() -> None:
     assert met == {"put", "fold", "direct", "base", "switch", "gone", "over"}
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("broken", SOME_BROKEN_TALLIES)
 def test_a_tally_that_goes_wrong_violates_the_specification(broken: str) -> None:
     with BROKEN_TALLIES[broken]():
@@ -107,6 +125,7 @@ def test_a_tally_that_goes_wrong_violates_the_specification(broken: str) -> None
     assert verdict.violated in (DEADLOCK, "Balanced")
 
 
+@pytest.mark.night
 def test_crossings_become_what_the_specification_allows() -> None:
     traces = [threshold_trace_of(seed) for seed in SEEDS_OF_THRESHOLDS]
     verdict, wrong = compare_thresholds(traces)
@@ -128,6 +147,7 @@ def test_crossings_become_what_the_specification_allows() -> None:
     assert any(step["new"]["limit"] and not step["new"]["own"] for step in steps["fold"]), "a limit is carried"
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("broken", SOME_BROKEN_CROSSINGS)
 def test_a_crossing_that_goes_wrong_violates_the_specification(broken: str) -> None:
     with BROKEN_CROSSINGS[broken]():

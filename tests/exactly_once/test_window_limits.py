@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Sum, Window
+from simulation.night import scaled
 from tests.unit.fold.buckets import JOB, Buckets, fold
 
 _C = {"customer": "c"}
@@ -47,7 +48,7 @@ class Limiter:
 @pytest.mark.parametrize("precision", [timedelta(seconds=1), _MINUTE, timedelta(hours=1), timedelta(days=1)])
 def test_no_trailing_time_holds_more_than_the_limit(precision: timedelta) -> None:
     admitted = refused = 0
-    for seed in range(20):
+    for seed in range(scaled(10)):
         dice = random.Random(seed)
         last = precision * dice.randint(1, 100)
         changes: dict[str, Any] = {"precision": precision, "longest": last}

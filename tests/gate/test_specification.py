@@ -31,11 +31,13 @@ def lint(document: dict[str, Any]) -> list[str]:
     return [str(match) for match in cfnlint.api.lint(json.dumps(document), config=config)]
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("template", names())
 def test_a_template_fits_the_specification(template: str) -> None:
     assert lint(templates()[template].document) == []
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     "properties",
     [{"VisibilityTimeout": "soon"}, {"Visibility": 30}, {"RedrivePolicy": {"Ref": "Missing"}}],

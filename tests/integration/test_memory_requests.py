@@ -13,8 +13,9 @@ from dynamodb_counters.testing._dynamodb import request_checks
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.engines.tables import create_table
 from simulation.memory_table import MemoryTable
+from simulation.night import scaled
 
-SEEDS = range(8)
+SEEDS = range(scaled(2))
 REQUESTS = 150
 NAMES = ("n", "t", "a_b", "status", "ttl", "Name", "_a", "x1", "pk", "sk")
 WRONG = 0.15

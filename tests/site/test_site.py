@@ -61,6 +61,7 @@ def pages(site: Path) -> dict[str, Html]:
     return {str(path.relative_to(site)): Html(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
 
 
+@pytest.mark.night
 def test_every_page_is_built_and_reached_from_the_index(pages: dict[str, Html]) -> None:
     sources = {str(path.relative_to(DOCS).with_suffix(".html")) for path in DOCS.rglob("*.md")}
     assert sources - {"adr/000-template.html"} <= set(pages)
@@ -73,11 +74,13 @@ def test_every_page_is_built_and_reached_from_the_index(pages: dict[str, Html]) 
     assert set(pages) - _NOT_PAGES <= reached
 
 
+@pytest.mark.night
 def test_every_page_leads_to_the_replay(pages: dict[str, Html]) -> None:
     without = [name for name, page in pages.items() if "survive.html" not in dict(internal(name, page.links))]
     assert without == ["survive.html"]
 
 
+@pytest.mark.night
 def test_links_lead_somewhere(site: Path, pages: dict[str, Html]) -> None:
     dead = [
         f"{name}: {target}#{anchor}"
@@ -88,24 +91,28 @@ def test_links_lead_somewhere(site: Path, pages: dict[str, Html]) -> None:
     assert dead == []
 
 
+@pytest.mark.night
 def test_pages_load_nothing_from_a_network(site: Path, pages: dict[str, Html]) -> None:
     fetched = [f"{name}: {it}" for name, page in pages.items() for it in page.loaded if urlsplit(it).netloc]
     styles = [path for path in site.rglob("*.css") if _FETCHED_BY_STYLES.search(path.read_text(encoding="utf-8"))]
     assert (fetched, styles) == ([], [])
 
 
+@pytest.mark.night
 def test_the_reference_has_all_that_is_public(pages: dict[str, Html]) -> None:
     documented = {anchor.rpartition(".")[2] for name, page in pages.items() if "api" in name for anchor in page.anchors}
     public = (dynamodb_counters, dynamodb_counters.testing, cdk_dynamodb_counters, cdk_dynamodb_counters.testing)
     assert {name for module in public for name in module.__all__} - documented == set()
 
 
+@pytest.mark.night
 def test_the_site_can_be_searched(site: Path) -> None:
     index = (site / "searchindex.js").read_text(encoding="utf-8")
     assert "tutorials/first-hour" in index
     assert "watermark" in index
 
 
+@pytest.mark.night
 def test_every_page_has_a_markdown_copy_with_links_that_lead_somewhere(site: Path, pages: dict[str, Html]) -> None:
     copies = {path: _without_blocks(path) for path in site.rglob("*.md") if "_sources" not in path.parts}
     named = {name for name, page in pages.items() if f"{Path(name).stem}.md" in page.loaded}
@@ -117,6 +124,7 @@ def test_every_page_has_a_markdown_copy_with_links_that_lead_somewhere(site: Pat
     assert [path.name for path in copies if "```{" in path.read_text(encoding="utf-8")] == []
 
 
+@pytest.mark.night
 def test_markdown_copies_of_the_reference_hold_the_docstrings(site: Path) -> None:
     text = (site / "api" / "declarations.md").read_text(encoding="utf-8")
     assert "class dynamodb_counters.Event(name, *, key=None" in text
@@ -124,6 +132,7 @@ def test_markdown_copies_of_the_reference_hold_the_docstrings(site: Path) -> Non
     assert "eval-rst" not in text
 
 
+@pytest.mark.night
 def test_llms_txt_lists_each_page_once_with_a_sentence(site: Path) -> None:
     text = (site / "llms.txt").read_text(encoding="utf-8")
     title, _, rest = text.partition("\n\n")

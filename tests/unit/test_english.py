@@ -62,9 +62,8 @@ def offenses(file: Path) -> list[str]:
     return [text[max(match.start() - 20, 0) : match.end() + 40].strip() for text, match in found]
 
 
-@pytest.mark.parametrize("file", [str(file.relative_to(_PROJECT)) for file in _files()])
-def test_sentences_begin_with_a_noun(file: str) -> None:
-    assert offenses(_PROJECT / file) == []
+def test_sentences_begin_with_a_noun() -> None:
+    assert {str(file.relative_to(_PROJECT)): found for file in _files() if (found := offenses(file))} == {}
 
 
 @pytest.mark.parametrize("words", ["What is late.", "Late. Of these", "- So that", "A count tells it", "Nobody reads"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -59,7 +59,7 @@ _ROOMS = {
     """,
     "simulation": """
         __init__
-        clock recorded_stream memory_table
+        clock night recorded_stream memory_table
         metered_table
         aws
         engines
@@ -70,7 +70,7 @@ _ROOMS = {
         schedules
         handler_process workbench throttled_burst
         notices
-        mutations soak hostile quotas replay capacity
+        mutations nightly soak hostile quotas replay capacity
         pairs
         specification
     """,
@@ -98,6 +98,7 @@ _IMPURE_MODULES = {"asyncio", "io", "os", "pathlib", "random", "secrets", "socke
 _IMPURE_MODULES |= {"time", "uuid", "boto3", "botocore", "aws_lambda_powertools", "mypy_boto3_dynamodb"}
 _IMPURE_CALLS = {"now", "today", "utcnow", "open", "print", "input"}
 
+_READ = (ast.Import, ast.ImportFrom, ast.Call)
 _ROOTS = {
     _RUNTIME: _PROJECT / "lambdas",
     _CONSTRUCTS: _PROJECT / "infra",
@@ -105,25 +106,33 @@ _ROOTS = {
 }
 
 
+@cache
 def _modules(package: str) -> dict[str, Path]:
     root = _ROOTS[package]
     paths = sorted((root / package).rglob("*.py"))
     return {".".join(path.relative_to(root).with_suffix("").parts): path for path in paths}
 
 
-def _imports(module: str, path: Path) -> Iterator[tuple[str, int]]:
+@cache
+def _nodes(path: Path) -> list[ast.AST]:
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, _READ)]
+
+
+@cache
+def _imports(module: str, path: Path) -> list[tuple[str, int]]:
     """Every module that a module imports, wherever in it, with the line."""
-    known = _modules(module.partition(".")[0])
-    for node in ast.walk(ast.parse(path.read_text())):
+    known, found = _modules(module.partition(".")[0]), []
+    for node in _nodes(path):
         if isinstance(node, ast.Import):
-            yield from ((alias.name, node.lineno) for alias in node.names)
+            found += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: relative import"
             base = node.module or ""
             for alias in node.names:
                 full = f"{base}.{alias.name}"
                 package = f"{base}.__init__"
-                yield (full if full in known else package if package in known else base), node.lineno
+                found.append((full if full in known else package if package in known else base, node.lineno))
+    return found
 
 
 def _room(module: str) -> str:
@@ -184,7 +193,7 @@ def test_pure_rooms_have_no_clock_and_no_io(room: str) -> None:
             for imported, line in _imports(module, path)
             if imported.partition(".")[0] in _IMPURE_MODULES
         ]
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in _nodes(path):
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "attr", getattr(node.func, "id", ""))
                 if name in _IMPURE_CALLS:

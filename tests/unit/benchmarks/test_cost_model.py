@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.cost_model import TINY, compare
 from benchmarks.designs import DESIGNS
 from dynamodb_counters._cost.known_units import KNOWN
 
 
+@pytest.mark.night
 def test_every_measurement_is_met_within_five_percent() -> None:
     found = list(compare(TINY))
     settings = " ".join(each.setting for each in found)

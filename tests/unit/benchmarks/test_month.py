@@ -7,6 +7,7 @@ import pytest
 from benchmarks.month import month
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(("rate", "events"), [(0.01, 1_500), (1.0, 5_000)])
 def test_every_line_of_a_month_is_met_within_five_percent(rate: float, events: int) -> None:
     found = list(month(rate, events))

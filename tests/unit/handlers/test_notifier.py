@@ -20,6 +20,7 @@ from dynamodb_counters.handlers import _metering
 from dynamodb_counters.testing import counters_in_memory
 from dynamodb_counters.testing._dynamodb.client_errors import failure
 from simulation.handler_process import LAMBDA_CONTEXT
+from simulation.night import scaled
 
 ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/counters"
 CALL = Event("call", key="id", retention=timedelta(days=7))
@@ -201,7 +202,7 @@ def test_no_request_begins_that_could_not_end(module: ModuleType, bus: Bus) -> N
     assert bus.requests == []
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(scaled(4)))
 def test_every_crossing_arrives_in_the_order_of_its_group_however_often_the_bus_refuses(
     module: ModuleType, bus: Bus, seed: int
 ) -> None:

@@ -80,6 +80,7 @@ every_kind = schemathesis.openapi.from_dict(openapi((*DECLARATIONS, *EVENTS), li
 every_kind.app = application
 
 
+@pytest.mark.night
 @every_kind.parametrize()
 @settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
 def test_answers_about_counts_are_as_documented(case: schemathesis.Case[Any], documents: list[Any]) -> None:

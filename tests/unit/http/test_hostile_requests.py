@@ -26,13 +26,14 @@ from dynamodb_counters.handlers import api, ingest_queue
 from simulation.hostile.__main__ import attack
 from simulation.hostile.costly import BODIES as COSTLY
 from simulation.hostile.doors import Door, all_doors
+from simulation.night import scaled
 from tests.unit.http.counted import URLS
 from tests.unit.http.handlers import DECLARATIONS, EVENTS, EXPLAINED, LIMITED, Queue, call_api, call_ingest, request
 
 # Many requests per example: Hypothesis's overhead per example exceeds the time of a request.
 _REQUESTS = 20
 _SETTINGS = settings(
-    max_examples=int(os.environ.get("REQUESTS", "2000")) // 2 // _REQUESTS,
+    max_examples=scaled(15),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
 )
 TEXTS = st.text(max_size=30)

@@ -87,7 +87,7 @@ def new_stack(name: str = "Test", *, region: str | None = None, **context: objec
     return Stack(new_app(**context), name, env=Environment(region=region))
 
 
-def build(construct: Callable[..., _Built], scope: Stack, /, **arguments: Any) -> _Built:
+def build(construct: Callable[..., _Built], scope: Construct, /, **arguments: Any) -> _Built:
     """Build a construct from what it requires, its table included unless it is given."""
     construct_id, required = REQUIRED[construct]
     if construct not in {DedupCounterTable, CountersLayer} and "table" not in arguments:

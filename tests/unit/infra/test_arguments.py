@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 from dataclasses import replace
 from datetime import UTC
+from functools import cache
 from hashlib import sha256
+from itertools import count
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from aws_cdk.aws_events import EventBus
+from constructs import Construct
 
 from cdk_dynamodb_counters import (
     CounterApi,
@@ -51,9 +54,22 @@ _KNOWN = Threshold("known", TOP, at=[10])
 _PAGE = {"title": "Blog", "total": SITE, "top": TOP, "window": ROLLING}
 
 
+@cache
+def _table() -> DedupCounterTable:
+    """The table of all that is refused: a stack of its own for each would take most of the time."""
+    return DedupCounterTable(new_stack(), "Counters")
+
+
+_NUMBERS = count()
+
+
 def make(target: Any, wrong: dict[str, Any]) -> None:
-    if target in REQUIRED:
+    if any(name.startswith("verify_") for name in wrong):
+        # Refused when the table has its aggregator already.
         build(target, new_stack(), **wrong)
+    elif target in REQUIRED:
+        needed: Any = {} if target in {DedupCounterTable, CountersLayer} else {"table": _table()}
+        build(target, Construct(Stack.of(_table()), f"Refused{next(_NUMBERS)}"), **needed | wrong)
     else:
         target(**({**_PAGE, **wrong} if target is LivePage else wrong))
 

@@ -81,6 +81,7 @@ def test_outputs_are_a_contract(assembly: Path, stack: str) -> None:
     assert set(template["Outputs"]) == {"TableName", "AggregatorName", "AggregatorLogGroup"} | OUTPUTS.get(stack, set())
 
 
+@pytest.mark.night
 def test_templates_and_assets_are_the_same_in_every_clone(assembly: Path, tmp_path: Path) -> None:
     clone = copy_of_project(tmp_path / "elsewhere" / "a longer way down")
     for root in ("infra", "lambdas"):
