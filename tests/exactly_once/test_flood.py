@@ -1,11 +1,7 @@
-"""A flood of events that cannot be counted: those that can are counted at once and exactly, at a price in proportion.
-
-Suite: some thousand events. `FLOOD=100000` in the environment makes it that many of each kind.
-"""
+"""A flood of events that cannot be counted: those that can are counted at once, at a price in proportion."""
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections import Counter
@@ -14,9 +10,10 @@ from dataclasses import dataclass
 
 from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
+from simulation.night import scaled
 from simulation.workbench import Workbench
 
-EVENTS = int(os.environ.get("FLOOD", "2000"))
+EVENTS = scaled(1000)
 SEED = 20_261_121
 WAITING = 3000
 MOST_READS = 10

@@ -17,7 +17,7 @@ import annotated_types
 import fastjsonschema
 import pydantic
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamodb_counters import (
@@ -325,7 +325,6 @@ _KINDS = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.dictionaries(st.sampled_from("xyz"), _KINDS),
     st.dictionaries(st.sampled_from("xyz"), _PLAIN | st.lists(_PLAIN, max_size=2)),

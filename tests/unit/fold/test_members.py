@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Attr, Average, Count, Event, InvalidArgumentError, Sum, Window, evaluate
@@ -32,7 +32,6 @@ def order(*lines: tuple[str, int], number: int = 1, revision: int = 1) -> dict[s
 _LINES = st.lists(st.tuples(st.sampled_from("xyz"), st.integers(-2, 3)), max_size=4)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 3), _LINES), max_size=8), st.sets(st.integers(1, 3)))
 def test_corrections_and_deletions_are_exact(
     written: list[tuple[int, list[tuple[str, int]]]], deleted: set[int]

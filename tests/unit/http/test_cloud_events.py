@@ -19,6 +19,7 @@ from dynamodb_counters import Attribute, Event
 from dynamodb_counters._http.event_requests import EventCheck, parse_events
 from dynamodb_counters._http.json_schema import compile_schema
 from dynamodb_counters.handlers import ingest_http
+from simulation.night import scaled
 from tests.unit.http.handlers import NOW, Queue, call_ingest, counters_of, ranked_table, request
 from tests.unit.http.test_tenancy import by
 from tests.unit.infra.support import PROJECT
@@ -437,7 +438,7 @@ def _is_valid(envelope: Values) -> bool:
 def test_hostile_bodies_are_answered_and_nothing_invalid_is_taken(taking: Queue) -> None:
     rng = random.Random(int(os.environ.get("SEED") or 35))
     statuses: dict[int, int] = {}
-    requests = int(os.environ.get("REQUESTS", "2000"))
+    requests = scaled(500)
     for number in range(requests):
         taking.messages.clear()
         event, envelopes = _hostile(rng)

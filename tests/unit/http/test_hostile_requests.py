@@ -1,7 +1,6 @@
 """Hostile requests among sensible ones: no 5xx, no exception, and every rejection names the problem.
 
-2,000 requests by default, half of them to each API. ``REQUESTS=20000 pytest -s tests/unit/http`` sends more and prints
-the statuses; ``--hypothesis-seed=0`` repeats a run.
+``pytest -s`` prints the statuses; ``--hypothesis-seed=0`` repeats a run.
 """
 
 from __future__ import annotations

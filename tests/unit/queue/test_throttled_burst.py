@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from simulation.night import scaled
 from simulation.throttled_burst import run
 
 
-@pytest.mark.parametrize(("seed", "refused"), [(0, 0.0), (1, 0.0), (2, 0.0), (0, 0.05)])
+@pytest.mark.parametrize(("seed", "refused"), [*((seed, 0.0) for seed in range(scaled(1))), (0, 0.05)])
 def test_a_throttled_burst_is_accepted_completely_though_requests_to_the_queue_fail(seed: int, refused: float) -> None:
     """As many events in a fraction of a second as the table admits in 80 seconds."""
     found = run(events=4000, units_per_second=50, refused=refused, seed=seed)

@@ -27,6 +27,7 @@ from dynamodb_counters import (
 )
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters.testing import CountersInMemory, Faults, counters_in_memory
+from simulation.night import scaled
 
 ORDER = Event("order", pk="ORDER#{id}", sk="ORDER", version="revision", retention=timedelta(days=2))
 VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")
@@ -89,7 +90,7 @@ _TAKEN = {"accepted", "duplicate", "conflict"}
 """Statuses of events that can be counted; of two with one key and no version, the first one stays."""
 
 
-@settings(max_examples=12)
+@settings(max_examples=scaled(6))
 @example([("write", source, 0, values) for source in SOURCES for values in (_FIRST, _NEXT, _FIRST)], None, 0)
 @given(_steps, _faults, st.integers(0, 99))
 def test_evaluate_agrees_with_what_is_counted(steps: list[Any], faults: Faults | None, seed: int) -> None:

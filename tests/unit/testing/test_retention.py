@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dynamodb_counters import Distinct, Event, Packed, evaluate
 from dynamodb_counters.testing import CountersInMemory, Faults, counters_in_memory
+from simulation.night import scaled
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 VIEW = Event("view", pk="VIEW#{id}", sk="T#{at}")
@@ -39,7 +40,7 @@ def _numbers(counters: CountersInMemory, source: Event) -> dict[str, int]:
     return {day: number for day, number in found.items() if number}
 
 
-@settings(max_examples=25)
+@settings(max_examples=scaled(10))
 @given(
     st.lists(st.tuples(st.sampled_from(["ann", "bob", "eve"]), st.sampled_from(DAYS)), max_size=12),
     st.sampled_from([VIEW, PACKED]),
