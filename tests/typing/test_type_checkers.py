@@ -78,9 +78,8 @@ def test_declarations_that_type_checkers_pass_can_be_made() -> None:
     assert runpy.run_path(str(_HERE / "right.py"))["VIEWS"].fields == ("url",)
 
 
-@pytest.mark.parametrize(
-    "check", [_by_mypy, pytest.param(_by_pyright, marks=pytest.mark.night)], ids=["mypy", "pyright"]
-)
+@pytest.mark.night
+@pytest.mark.parametrize("check", [_by_mypy, _by_pyright], ids=["mypy", "pyright"])
 def test_right_lines_pass_and_each_marked_line_is_refused(check: Callable[[], set[tuple[str, int]]]) -> None:
     found = check()
 

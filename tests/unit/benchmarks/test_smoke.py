@@ -18,6 +18,7 @@ def report() -> dict[str, Any]:
     return run(TINY, print, lambda _: None, with_engine=False)
 
 
+@pytest.mark.night
 def test_every_section_ends(report: dict[str, Any]) -> None:
     assert report["failed"] == {}
 
@@ -31,6 +32,7 @@ def test_the_section_on_dynamodb_local_ends(dynamodb_local_engine: DynamoDBLocal
     assert report["windows"]["engine"]["packed_buckets"]["exact"]
 
 
+@pytest.mark.night
 def test_the_example_app_is_compared_with_the_same_resources(report: dict[str, Any]) -> None:
     assert report["synth"]["example"]["resources"] == report["synth"]["plain_l2"]["resources"]
 
@@ -41,6 +43,7 @@ def test_every_goal_stands_on_the_page() -> None:
     assert [name for name in named if f"| {name} |" not in page_text] == []
 
 
+@pytest.mark.night
 def test_every_goal_has_a_value_and_a_verdict(report: dict[str, Any]) -> None:
     assert len(report["goals"]) > 15
     for goal in report["goals"].values():
@@ -48,6 +51,7 @@ def test_every_goal_has_a_value_and_a_verdict(report: dict[str, Any]) -> None:
         assert isinstance(goal["met"], bool)
 
 
+@pytest.mark.night
 def test_our_counts_are_exact_under_redelivery_and_careless_ones_are_not(report: dict[str, Any]) -> None:
     errors = {name: each["error_percent"] for name, each in report["cost"]["redelivered"].items()}
     exact = ("packed", "accept_and_watermark", "transaction_marker", "checkpoint_transaction")
@@ -55,6 +59,7 @@ def test_our_counts_are_exact_under_redelivery_and_careless_ones_are_not(report:
     assert errors["naive_increment"] > 0
 
 
+@pytest.mark.night
 def test_every_design_is_exact_when_nothing_comes_twice(report: dict[str, Any]) -> None:
     assert all(each["exact"] for each in report["cost"]["hot"].values())
     assert report["windows"]["memory"]["packed_buckets"]["exact"]
@@ -63,6 +68,7 @@ def test_every_design_is_exact_when_nothing_comes_twice(report: dict[str, Any]) 
     assert report["leaderboard"]["accept_and_watermark"]["exact"]
 
 
+@pytest.mark.night
 def test_the_page_and_its_figures_are_written(report: dict[str, Any], tmp_path: Path) -> None:
     page.write(report, tmp_path)
 
