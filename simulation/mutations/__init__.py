@@ -66,10 +66,3 @@ def _read(text: str) -> Iterator[Mutation]:
 MUTATIONS: Final = tuple(
     mutation for text in (BACKFILL, ERASE, EXPLAIN, FOLD, HANDLERS, COMMIT, WRITES) for mutation in _read(text)
 )
-
-_RARE: Final = "needs more schedules of pairs than a day has: none of the first ten brings it about"
-NIGHTLY: Final = {
-    "a baseline is added again": _RARE,
-    "entries that are redriven after a position add up twice": _RARE,
-}
-"""Mutations that only the seeds of a night notice, by name, and why."""

@@ -1,7 +1,7 @@
 """Switches each safety mechanism off in turn and shows which test notices: ``python -m simulation.mutations``.
 
-A mutation is an edit of a copy of the project, and its test runs by day but for those in `NIGHTLY`. One whose text is
-not found any more is an error: the table must not claim what it has not tried.
+A mutation is an edit of a copy of the project, and its test one that runs by day. One whose text is not found any more
+is an error: the table must not claim what it has not tried.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from simulation.mutations import MUTATIONS, NIGHTLY, Mutation, mutate
+from simulation.mutations import MUTATIONS, Mutation, mutate
 
 _ROOT: Final = Path(__file__).parents[2]
 _TIMEOUT_SECONDS: Final = 1800
@@ -30,7 +30,7 @@ CAUGHT: Final = "caught"
 
 
 def copy_project(root: Path) -> None:
-    """Copy all that tests read, and compile it: each mutation recompiles the file alone that it edits."""
+    """Copy all that tests read; once the tests have run there, a mutation recompiles only the file that it edits."""
     for name in ("benchmarks", "demo", "docs", "infra", "lambdas", "simulation", "tests"):
         shutil.copytree(_ROOT / name, root / name, ignore=_IGNORED)
     for name in ("LICENSE", "cdk.json", "pyproject.toml"):
@@ -46,18 +46,17 @@ def run(mutation: Mutation, project: Path) -> str:
             mutate(mutation, root)
         except LookupError as error:
             return f"ERROR: {error}"
-        return _run(root, [mutation.test], night=mutation.name in NIGHTLY)
+        return _run(root, [mutation.test])
 
 
-def _run(root: Path, tests: Sequence[str], *, night: bool = False, compiles: bool = False) -> str:
+def _run(root: Path, tests: Sequence[str], *, compiles: bool = False) -> str:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     command += [f"tests/exactly_once/{test}" for test in tests]
     # The tests must import the copy, not what this process was started with; and plugins take longer than most tests.
     env = {name: value for name, value in os.environ.items() if name not in _UNSET}
-    env |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    if night:
-        env["NIGHT"] = "1"
-    env |= {} if compiles else {"PYTHONDONTWRITEBYTECODE": "1"}
+    env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    if not compiles:
+        env["PYTHONDONTWRITEBYTECODE"] = "1"
     try:
         done = subprocess.run(
             command, cwd=root, env=env, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False

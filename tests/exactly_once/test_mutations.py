@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from simulation.mutations import MUTATIONS, NIGHTLY, mutate
+from simulation.mutations import MUTATIONS, mutate
 
 RUNTIME = Path(__file__).parents[2] / "lambdas" / "dynamodb_counters"
 
@@ -22,12 +22,6 @@ def test_every_mutation_can_be_applied_and_is_still_python(tmp_path: Path) -> No
         except (LookupError, SyntaxError) as error:
             wrong.append(f"{mutation.name}: {error}")
     assert wrong == []
-
-
-def test_mutations_of_the_night_are_few_and_say_why() -> None:
-    assert NIGHTLY.keys() <= {mutation.name for mutation in MUTATIONS}
-    assert len(NIGHTLY) < len(MUTATIONS) / 50
-    assert all(len(reason) > 20 for reason in NIGHTLY.values())
 
 
 def test_the_test_of_every_mutation_is_there() -> None:
