@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any, Final
 from unittest.mock import patch
 
 from dynamodb_counters.handlers import notifier
 from dynamodb_counters.testing._dynamodb.memory_stream import Record
+from simulation.aws.json_integers import LARGEST, is_malformed
 from simulation.delivery.stream_source import Source
 from simulation.handler_process import LAMBDA_CONTEXT
 
@@ -17,19 +19,30 @@ _BATCHES: Final = (1, 5, 100)
 
 
 class Bus:
-    """EventBridge, which refuses all entries during an outage, and some at any time."""
+    """EventBridge, which refuses all entries during an outage, some at any time, and malformed ones for ever."""
 
-    def __init__(self, rng: random.Random, refuses: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        refuses: Callable[[], bool] = lambda: False,
+        *,
+        largest: int = LARGEST,
+        is_lasting: Callable[[dict[str, Any]], bool] = lambda _: False,
+    ) -> None:
         self.taken: list[dict[str, Any]] = []
-        self._rng, self._refuses = rng, refuses
+        self._rng, self._refuses, self._largest, self._is_lasting = rng, refuses, largest, is_lasting
 
     def put_events(self, Entries: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
         answers = []
         for entry in Entries:
             if self._refuses() or self._rng.random() < 0.2:
                 answers.append({"ErrorCode": "ThrottlingException", "ErrorMessage": "Rate exceeded"})
+                continue
+            detail = json.loads(entry["Detail"], parse_float=Decimal)
+            if is_malformed(entry["Detail"], self._largest) or self._is_lasting(detail):
+                answers.append({"ErrorCode": "MalformedDetail", "ErrorMessage": "Detail is malformed."})
             else:
-                self.taken.append(json.loads(entry["Detail"]))
+                self.taken.append(detail)
                 answers.append({"EventId": "1"})
         return {"FailedEntryCount": 0, "Entries": answers}
 

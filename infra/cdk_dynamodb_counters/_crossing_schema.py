@@ -7,8 +7,9 @@ from typing import Any, Final
 from dynamodb_counters._declarations.thresholds import DETAIL_TYPE, EVENT_SOURCE
 
 _TEXT: Final = {"type": "string"}
-_NUMBER: Final = {"type": "number"}
-_NUMBER_OR_NULL: Final = {"type": "number", "nullable": True}
+_NUMBER: Final[dict[str, Any]] = {"oneOf": [{"type": "number"}, {"type": "string"}]}
+"""As text beyond 64 bits."""
+_NUMBER_OR_NULL: Final = {**_NUMBER, "nullable": True}
 _DETAIL: Final[dict[str, Any]] = {
     "id": {**_TEXT, "description": "The crossing, the same however often it is delivered."},
     "threshold": _TEXT,

@@ -236,6 +236,10 @@ class ThresholdMetrics(FunctionMetrics, MappingMetrics):
         """Count refusals by EventBridge; a refused crossing is sent again."""
         return self._of_runtime("CrossingsRefused", period, statistic)
 
+    def metric_undeliverable(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Count crossings that EventBridge can never take; their items are still there."""
+        return self._of_runtime("CrossingsUndeliverable", period, statistic)
+
 
 class HttpMetrics(FunctionMetrics):
     """Metrics of a construct with an HTTP API."""

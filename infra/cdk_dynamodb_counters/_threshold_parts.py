@@ -122,6 +122,12 @@ def alarm_specs(metrics: ThresholdMetrics, *, monitoring: bool) -> tuple[AlarmSp
             1,
             "Lambda gave up on crossings and could not send them to the on-failure bucket.",
         ),
+        AlarmSpec(
+            "CrossingsUndeliverableAlarm",
+            metrics.metric_undeliverable(),
+            1,
+            "EventBridge has refused crossings that it can never take. Their items are in the table.",
+        ),
     )
     if not monitoring:
         return always
@@ -135,7 +141,7 @@ def alarm_specs(metrics: ThresholdMetrics, *, monitoring: bool) -> tuple[AlarmSp
 def graphs(metrics: ThresholdMetrics) -> dict[str, list[cloudwatch.Metric]]:
     return {
         "Wait (ms)": [metrics.metric_iterator_age()],
-        "Crossings": [metrics.metric_delivered(), metrics.metric_refused()],
+        "Crossings": [metrics.metric_delivered(), metrics.metric_refused(), metrics.metric_undeliverable()],
         "On failure": [metrics.metric_given_up(), metrics.metric_dropped()],
         "Function": [metrics.metric_errors(), metrics.metric_throttles()],
     }

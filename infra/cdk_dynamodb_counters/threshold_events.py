@@ -76,8 +76,8 @@ class ThresholdEvents(Observed, ThresholdMetrics):
     alarm_actions : sequence of IAlarmAction, optional
         Actions of alarms. Default: none.
     monitoring : bool, optional
-        Whether to create alarms for errors and throttles. Default: only the four that say that crossings wait or are
-        given up.
+        Whether to create alarms for errors and throttles. Default: only the five that say that crossings wait, are
+        given up or cannot be sent.
     dashboard : bool, optional
         Whether to create a dashboard. Default: no.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from typing import Any, Final
 
 from dynamodb_counters._declarations.thresholds import DETAIL_TYPE, EVENT_SOURCE
@@ -11,9 +12,16 @@ from dynamodb_counters._items.attributes import Image
 
 _TEXTS: Final = ("id", "threshold", "aggregate", "measure", "direction", "at", "sequence")
 _NUMBERS: Final = ("level", "limit", "old", "new")
-_NO_NUMBER: Final = {"S": "null"}
 _MOST: Final = 10
 """Entries of a request. https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvents.html"""
+_INTEGERS: Final = (-(2**63), 2**63 - 1)
+"""The integers that PutEvents takes: the same page."""
+
+LASTING: Final = frozenset({"MalformedDetail", "InvalidArgument"})
+"""Codes with which EventBridge refuses an entry each time, whatever is repaired: no permission or quota is missing.
+
+https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultEntry.html
+"""
 
 
 def event_entry(crossing: Image, table_arn: str, bus: str) -> dict[str, Any]:
@@ -21,8 +29,7 @@ def event_entry(crossing: Image, table_arn: str, bus: str) -> dict[str, Any]:
     detail = {name: crossing[name]["S"] for name in _TEXTS}
     group = {name: text["S"] for name, text in crossing["group"]["M"].items()}
     marked = {"test": True} if "test" in crossing else {}
-    # Canonical texts of numbers are JSON, with all their digits.
-    numbers = ",".join(f'"{name}":{crossing.get(name, _NO_NUMBER)["S"]}' for name in _NUMBERS)
+    numbers = ",".join(f'"{name}":{_json_of(crossing[name]["S"]) if name in crossing else "null"}' for name in _NUMBERS)
     return {
         "Time": detail["at"],
         "Source": EVENT_SOURCE,
@@ -31,6 +38,11 @@ def event_entry(crossing: Image, table_arn: str, bus: str) -> dict[str, Any]:
         "EventBusName": bus,
         "Detail": f"{json.dumps(detail | {'group': group} | marked)[:-1]},{numbers}}}",
     }
+
+
+def _json_of(number: str) -> str:
+    """A canonical text of a number, which is JSON with all its digits; beyond 64 bits, in quotes."""
+    return number if _INTEGERS[0] <= Decimal(number) <= _INTEGERS[1] else f'"{number}"'
 
 
 def in_requests(crossings: Iterable[Image]) -> Iterator[list[Image]]:

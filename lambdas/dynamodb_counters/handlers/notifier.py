@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters import _clients
 from dynamodb_counters._assumptions import LONGEST_REQUEST
-from dynamodb_counters._fold.crossing_events import event_entry, in_requests
+from dynamodb_counters._fold.crossing_events import LASTING, event_entry, in_requests
 from dynamodb_counters._fold.records import NEW
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters.handlers._metering import add_metrics
@@ -29,23 +29,33 @@ def eventbridge() -> Any:
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Send a batch of crossings in order; the response names the first one that EventBridge has not taken."""
+    """Send a batch of crossings in order; the response names the first one that EventBridge may still take."""
     records = event["Records"]
     table_arn = records[0]["eventSourceARN"].partition("/stream/")[0]
-    delivered, refusals = 0, list[str]()
+    done, refusals, undeliverable = 0, list[str](), 0
     for request in in_requests(record["dynamodb"][NEW] for record in records):
         if context.get_remaining_time_in_millis() < 1000 * LONGEST_REQUEST:
             break
         errors = _put(request, table_arn)
-        taken = next((place for place, error in enumerate(errors) if error), len(errors))
-        delivered += taken
-        if refusals := list(filter(None, errors)):
+        refusals = [error for error in errors if error and not _lasts(error)]
+        taken = errors.index(refusals[0]) if refusals else len(errors)
+        done += taken
+        if lasting := list(filter(_lasts, errors[:taken])):
+            # It would hold up all others of its shard. Its item stays, and can be sent again.
+            logger.error("crossings stay in the table: EventBridge can never take them: %s", lasting[0])
+            undeliverable += len(lasting)
+        if refusals:
             logger.error("crossings wait: EventBridge refuses them: %s", refusals[0])
             break
-    add_metrics(metrics, {"CrossingsDelivered": delivered, "CrossingsRefused": len(refusals)})
+    counts = {"CrossingsDelivered": done - undeliverable, "CrossingsRefused": len(refusals)}
+    add_metrics(metrics, counts | {"CrossingsUndeliverable": undeliverable})
     # Lambda delivers again from there on, also what was taken after a refusal: an event has one id whenever it is sent.
-    left = [record["dynamodb"]["SequenceNumber"] for record in records[delivered:]]
+    left = [record["dynamodb"]["SequenceNumber"] for record in records[done:]]
     return {"batchItemFailures": [{"itemIdentifier": number} for number in left[:1]]}
+
+
+def _lasts(error: str) -> bool:
+    return error.partition(":")[0] in LASTING
 
 
 def _put(crossings: list[Image], table_arn: str) -> list[str]:

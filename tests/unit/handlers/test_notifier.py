@@ -19,6 +19,7 @@ from dynamodb_counters._fold.crossing_events import event_entry, in_requests
 from dynamodb_counters.handlers import _metering
 from dynamodb_counters.testing import counters_in_memory
 from dynamodb_counters.testing._dynamodb.client_errors import failure
+from simulation.aws.json_integers import is_malformed
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.night import scaled
 
@@ -26,6 +27,8 @@ ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/counters"
 CALL = Event("call", key="id", retention=timedelta(days=7))
 USAGE = Aggregate("usage", CALL, by="customer", calls=Count(), units=Sum("units"), mean=Average("units"))
 PLAN = Threshold("plan", USAGE, at=[Decimal("0.8"), 1], of="limit", measure="units", direction="both")
+ANY = Threshold("any", USAGE, at=[Decimal("1E-130")], of="limit", measure="units")
+ANY_MEAN = Threshold("mean", USAGE, at=[Decimal("1E-130")], measure="mean")
 BUSY = Threshold("busy", USAGE, at=[1, 2, 3], measure="calls")
 MEAN = Threshold("mean", USAGE, at=[Decimal("0.5")], measure="mean")
 NO_TIME = SimpleNamespace(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": lambda: 11_000})
@@ -57,6 +60,7 @@ class Bus:
         self.taken: list[dict[str, Any]] = []
         self.requests: list[int] = []
         self.refuses: Callable[[], bool] = lambda: False
+        self.is_lasting: Callable[[dict[str, Any]], bool] = lambda _: False
         self.fails: Exception | None = None
 
     def put_events(self, *, Entries: Sequence[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803 - as the SDK calls it
@@ -68,6 +72,8 @@ class Bus:
         return {"Entries": [self._answer(entry) for entry in Entries]}
 
     def _answer(self, entry: dict[str, Any]) -> dict[str, str]:
+        if is_malformed(entry["Detail"]) or self.is_lasting(entry):
+            return {"ErrorCode": "MalformedDetail", "ErrorMessage": "no JSON"}
         if self.refuses():
             return {"ErrorCode": "ThrottlingException", "ErrorMessage": "too fast"}
         self.taken.append(json.loads(entry["Detail"], parse_float=Decimal))
@@ -134,14 +140,26 @@ def test_an_entry_says_what_was_crossed() -> None:
     }
 
 
-def test_numbers_keep_every_digit_and_are_null_where_there_are_none() -> None:
-    exact = Decimal("1234567890123456789012345678901234567.5")
+@pytest.mark.parametrize(
+    ("exact", "is_text"),
+    [
+        (2**63 - 1, False),
+        (2**63, True),
+        (10**20, True),
+        (Decimal("9.9E+125"), True),
+        (Decimal("1234567890123456789012345678901234567.5"), True),
+        (Decimal("1.2345678901234567890123456789012345678"), False),
+        (Decimal("1E-130"), False),
+    ],
+)
+def test_numbers_keep_every_digit_and_are_null_where_there_are_none(exact: Any, is_text: bool) -> None:
     details = [
-        event_entry(each["dynamodb"]["NewImage"], ARN, "")["Detail"] for each in crossed(PLAN, MEAN, units=[exact])
+        event_entry(each["dynamodb"]["NewImage"], ARN, "")["Detail"] for each in crossed(ANY, ANY_MEAN, units=[exact])
     ]
     for detail in details:
         found = json.loads(detail, parse_float=Decimal)
-        assert found["new"] == exact
+        assert (Decimal(found["new"]), isinstance(found["new"], str)) == (exact, is_text)
+        assert not is_malformed(detail)
         assert (found["limit"], found["old"]) == ((None, None) if found["threshold"] == "mean" else (10, 0))
 
 
@@ -178,6 +196,21 @@ def test_a_batch_goes_on_from_the_first_crossing_that_is_refused(
     assert failed(module.handler({"Records": records}, LAMBDA_CONTEXT)) == [records[2]["dynamodb"]["SequenceNumber"]]
     assert metered(capsys.readouterr().out) == {"CrossingsDelivered": 2, "CrossingsRefused": 2}
     assert caplog.messages == ["crossings wait: EventBridge refuses them: ThrottlingException: too fast"]
+
+
+def test_a_crossing_that_can_never_be_taken_is_metered_and_passed_over(
+    module: ModuleType, bus: Bus, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    records = crossed(BUSY, units=[1], customers="abcde")
+    answers = iter([False, True, False, False])
+    bus.is_lasting = lambda entry: '"customer": "b"' in entry["Detail"]
+    bus.refuses = lambda: next(answers)
+    assert failed(module.handler({"Records": records}, LAMBDA_CONTEXT)) == [records[2]["dynamodb"]["SequenceNumber"]]
+    expected = {"CrossingsDelivered": 1, "CrossingsRefused": 1, "CrossingsUndeliverable": 1}
+    assert metered(capsys.readouterr().out) == expected
+    assert caplog.messages[0] == (
+        "crossings stay in the table: EventBridge can never take them: MalformedDetail: no JSON"
+    )
 
 
 def test_nothing_is_sent_after_a_refusal(module: ModuleType, bus: Bus) -> None:

@@ -133,6 +133,7 @@ def test_a_stack_has_only_alarms_that_guard_data_unless_it_is_monitored(always: 
         *("LagAlarm", "PollingAlarm", "DroppedAlarm", "UncountedAlarm", "UncountedExpiringAlarm", "WatchAlarm"),
         *("SourcePollingAlarm", "DriftAlarm", "VerifierAlarm", "VerificationAlarm"),
         *("CrossingsWaitAlarm", "CrossingsPollingAlarm", "CrossingsGivenUpAlarm", "CrossingsDroppedAlarm"),
+        "CrossingsUndeliverableAlarm",
         *("DeadLettersAlarm", "DeadLettersExpiringAlarm", "WaitingAlarm", "RetryingAlarm", "ReceiverErrorsAlarm"),
     }
 
@@ -149,7 +150,7 @@ def test_crossings_that_wait_raise_an_alarm_long_before_they_are_given_up(always
     assert fires(always["CrossingsWaitAlarm"], [quarter])
     assert not fires(always["CrossingsWaitAlarm"], [quarter - 1])
     assert not fires(always["CrossingsWaitAlarm"], [quarter, None])
-    for name in ("CrossingsGivenUpAlarm", "CrossingsDroppedAlarm"):
+    for name in ("CrossingsGivenUpAlarm", "CrossingsDroppedAlarm", "CrossingsUndeliverableAlarm"):
         assert fires(always[name], [1])
 
 

@@ -12,7 +12,7 @@ import click
 from dynamodb_counters._changes.words import threshold_words
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.generations import base_name
-from dynamodb_counters._fold.crossing_events import event_entry, in_requests
+from dynamodb_counters._fold.crossing_events import LASTING, event_entry, in_requests
 from dynamodb_counters._fold.origins import table_of
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.lossless_json import read_json
@@ -47,8 +47,10 @@ def thresholds(session: Session, name: str, *, limit: int | None, replay: bool, 
     if replay or test:
         sent = found[:most][::-1] if replay else []
         sent += [_example(*armed[name], stamp(session.clock()))] if test else []
-        _send(session, sent, given["bus"])
-        session.emit({"sent": len(sent)}, f"{len(sent):,} sent")
+        refused = _send(session, sent, given["bus"])
+        session.emit({"sent": len(sent) - refused}, f"{len(sent) - refused:,} sent")
+        if refused:
+            raise TimeoutError(f"EventBridge can never take {refused:,} of the crossings")
         return
     shown = [(base_name(each.name), one) for each, one in armed.values() if name in ("", one.name)]
     lines = [f"{aggregate}: {one.name} ({threshold_words(one)})" for aggregate, one in shown]
@@ -101,10 +103,16 @@ def _example(aggregate: Any, threshold: Any, at: str) -> Image:
     return {**{name: {"S": text} for name, text in texts.items()}, "group": group, "test": {"BOOL": True}}
 
 
-def _send(session: Session, crossings: list[Image], bus: str) -> None:
+def _send(session: Session, crossings: list[Image], bus: str) -> int:
+    """Send crossings in order; return how many of them EventBridge can never take."""
+    refused = 0
     table = session.table.client.describe_table(TableName=session.table.name)["Table"]
     for request in in_requests(crossings):
         entries = [event_entry(one, table_of(table["LatestStreamArn"]), bus) for one in request]
-        for answer in session.client("events").put_events(Entries=entries)["Entries"]:
-            if "ErrorCode" in answer:
+        for one, answer in zip(request, session.client("events").put_events(Entries=entries)["Entries"], strict=True):
+            if answer.get("ErrorCode") in LASTING:
+                session.tell(f"refused: {one['id']['S']}: {answer['ErrorCode']}: {answer.get('ErrorMessage', '')}")
+                refused += 1
+            elif "ErrorCode" in answer:
                 raise TimeoutError(f"EventBridge refuses crossings from {entries[0]['Time']} on: {answer['ErrorCode']}")
+    return refused

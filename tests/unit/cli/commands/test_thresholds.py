@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -146,6 +147,26 @@ def test_a_replay_that_is_refused_says_where_it_stands(counters: CountersInMemor
     done = ask(counters, "thresholds", "plan", "--replay", bus=bus)
     assert (done.code, done.out, len(bus.sent)) == (3, "", 3)
     assert done.err == "error: EventBridge refuses crossings from 2026-11-20T15:00:00Z on: ThrottlingException\n"
+
+
+def test_a_replay_passes_over_what_eventbridge_can_never_take(counters: CountersInMemory) -> None:
+    bus = Bus()
+    with patch.object(bus, "put_events", lambda *, Entries: {"Entries": [malformed(one, bus) for one in Entries]}):  # noqa: N803 - as the SDK calls it
+        done = ask(counters, "thresholds", "plan", "--replay", bus=bus)
+    assert (done.code, done.out) == (3, "7 sent\n")
+    assert len(bus.sent) == 7
+    [line, last] = done.err.splitlines()
+    assert line.startswith("refused: ")
+    assert line.endswith(": MalformedDetail: no JSON")
+    assert last == "error: EventBridge can never take 1 of the crossings"
+
+
+def malformed(entry: dict[str, Any], bus: Bus) -> dict[str, str]:
+    """The answer to an entry: one of customer a's is never taken."""
+    if entry["Time"] == "2026-11-20T13:00:00Z" and '"customer": "a"' in entry["Detail"]:
+        return {"ErrorCode": "MalformedDetail", "ErrorMessage": "no JSON"}
+    bus.sent.append(entry)
+    return {"EventId": "1"}
 
 
 def test_a_test_event_says_so_and_is_of_no_group(counters: CountersInMemory) -> None:
