@@ -7,6 +7,7 @@ from typing import Final, cast
 
 from aws_cdk import Stage, Token
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_s3 as s3
 from constructs import Construct, IConstruct
 
 from cdk_dynamodb_counters._observed import Observed
@@ -19,6 +20,9 @@ _ID: Final = "DynamoDBCounters"
 _MOST_READERS: Final = 2
 """Readers of a stream. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html"""
 
+_ANY_STREAM: Final = "/stream/*"
+"""How the ARN ends that CDK gives a replica's stream. It is fit for a policy, and not for an event source mapping."""
+
 
 class Registry(Construct):
     """The tables of an app: a construct at the tree's root, which all stacks share; it adds nothing to templates."""
@@ -29,6 +33,7 @@ class Registry(Construct):
         self._registrations: dict[str, Registration] = {}
         self._readers: dict[str, list[Construct]] = {}
         self._first: dict[tuple[str, str], Construct] = {}
+        self._buckets: dict[str, tuple[Construct, bool]] = {}
 
     @classmethod
     def of(cls, scope: IConstruct) -> Registry:
@@ -58,6 +63,12 @@ class Registry(Construct):
         self._add_reader("source_table", aggregator, source)
 
     def _add_reader(self, argument: str, reader: Construct, table: dynamodb.ITable) -> None:
+        if str(table.table_stream_arn).endswith(_ANY_STREAM):
+            allowed = (
+                "a table whose stream has a known ARN, and not that of any stream, which CDK gives replicas: use the "
+                "table of the primary Region, or import this one with its table_stream_arn"
+            )
+            raise InvalidArgumentError(argument, table.node.path, allowed)
         for key in _identities(table):
             known = self._readers.setdefault(key, [])
             known.append(reader)
@@ -65,6 +76,16 @@ class Registry(Construct):
                 there = " and ".join(repr(each.node.path) for each in known[:_MOST_READERS])
                 allowed = f"at most {_MOST_READERS} readers per stream, which are {there}; declare more to one of them"
                 raise InvalidArgumentError(argument, table.node.path, allowed)
+
+    def add_bucket(self, owner: Construct, bucket: s3.IBucket, *, of_aggregator: bool) -> None:
+        """Register whose failures go to a bucket; refuse others' in that of an aggregator, which counts all there."""
+        for key in (f"construct {bucket.node.addr}", f"arn {bucket.bucket_arn}"):
+            there, is_shareable = self._buckets.setdefault(key, (owner, not of_aggregator))
+            if there is not owner and not (is_shareable and not of_aggregator):
+                allowed = (
+                    f"another bucket than {there.node.path!r} has: an aggregator takes all in its own for uncounted"
+                )
+                raise InvalidArgumentError("on_failure_bucket", bucket.node.path, allowed)
 
     def registration(self, table: dynamodb.ITable) -> Registration:
         """Return the table's declarations, to which more may be added later."""

@@ -54,6 +54,9 @@ def stage(prefix: str, *, page: bool = False) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         # A checkout with Windows line endings must give the same asset hash.
         target.write_bytes(source.read_bytes().replace(b"\r\n", b"\n"))
+    # The asset hash leaves modes out, and Lambda reads files as another user: they must not depend on the umask.
+    for path in (stage, *stage.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
     return stage
 
 

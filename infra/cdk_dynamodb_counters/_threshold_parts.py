@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Final
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
@@ -45,11 +45,21 @@ def build_role(scope: Observed, table: dynamodb.ITable, bus: events.IEventBus, b
 
 
 def build_schema(scope: Construct, registry: str) -> None:
+    name = f"{EVENT_SOURCE}@{DETAIL_TYPE.replace(' ', '')}"
+    here = Stack.of(scope).environment
+    for other in scope.node.root.node.find_all():
+        if (
+            isinstance(other, schemas.CfnSchema)
+            and (other.registry_name, other.schema_name) == (registry, name)
+            and Stack.of(other).environment == here
+        ):
+            allowed = f"a registry without this event's schema, which the one at {other.node.path!r} registers there"
+            raise InvalidArgumentError("schema_registry", registry, allowed)
     schemas.CfnSchema(
         scope,
         "Schema",
         registry_name=registry,
-        schema_name=f"{EVENT_SOURCE}@{DETAIL_TYPE.replace(' ', '')}",
+        schema_name=name,
         type="OpenApi3",
         content=json.dumps(SCHEMA),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from aws_cdk import Duration, Tokenization
+from aws_cdk import Duration, Token, Tokenization
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
@@ -78,5 +78,7 @@ def _require_verification(every: Duration | None, sample: object) -> None:
         require_duration("verify_every", every, Duration.hours(1), Duration.days(30))
         if not every.is_unresolved() and every.to_milliseconds() % _HOUR:
             raise InvalidArgumentError("verify_every", every.to_human_string(), "whole hours")
-    if isinstance(sample, bool) or not isinstance(sample, int | float) or not 0 < sample <= 1:
+    if isinstance(sample, bool) or not isinstance(sample, int | float):
+        raise InvalidArgumentError("verify_sample", sample, "a number above 0, up to 1")
+    if not Token.is_unresolved(sample) and not 0 < sample <= 1:
         raise InvalidArgumentError("verify_sample", sample, "a number above 0, up to 1")

@@ -31,6 +31,10 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 _KEYS: Final = ((PK, "S"), (SK, "S"))
 _MAX_UNITS: Final = 2**31 - 1
+_WARM_READS: Final = 12_000
+_WARM_WRITES: Final = 4000
+"""Units of a new table, which DynamoDB lowers for none.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput-scenarios.html"""
 _RETAINING: Final = (RemovalPolicy.RETAIN, RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
 
 
@@ -280,11 +284,12 @@ def _require_settings(given: dict[str, object], table: dynamodb.ITable | None) -
 
 def _require_warm(argument: str, value: object) -> None:
     warm = require_instance(argument, value, dynamodb.WarmThroughput, "a WarmThroughput")
-    units = [each for each in (warm.read_units_per_second, warm.write_units_per_second) if each is not None]
-    if not units:
+    units = ((warm.read_units_per_second, _WARM_READS), (warm.write_units_per_second, _WARM_WRITES))
+    if all(number is None for number, _ in units):
         raise InvalidArgumentError(argument, value, "read_units_per_second, write_units_per_second, or both")
-    for each in units:
-        require_integer(argument, each, 1, _MAX_UNITS)
+    for number, least in units:
+        if number is not None:
+            require_integer(argument, number, least, _MAX_UNITS)
 
 
 def _require_region(scope: Construct, encryption: dynamodb.TableEncryptionV2 | None) -> None:

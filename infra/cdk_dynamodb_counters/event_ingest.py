@@ -48,6 +48,9 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 _RATE: Final = 1000
 _BURST: Final = 2000
+_MAX_BODY_BYTES: Final = 5_000_000
+"""Lambda takes 6 MB, in which the body is a JSON text, whose quotes are escaped.
+https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
 
 class EventIngest(Observed, IngestMetrics):
@@ -84,7 +87,7 @@ class EventIngest(Observed, IngestMetrics):
         Requests per second, sustained (1 to 10,000) and burst (1 to 5,000), above which the API responds 429. Default:
         1,000 and 2,000.
     max_body_bytes : int, optional
-        Maximum request body in validated mode, 1 to 6,000,000 bytes. Default: 1,000,000.
+        Maximum request body in validated mode, 1 to 5,000,000 bytes. Default: 1,000,000.
     max_receives : int, optional
         How often a message that crashes the consumer is tried before it moves to the dead-letter queue, 1 to 1,000.
         An event that the table refuses for now is tried until it is accepted. Default: 10.
@@ -163,7 +166,7 @@ class EventIngest(Observed, IngestMetrics):
         require_origins("allow_origins", allow_origins)
         require_integer("throttle_rate", _RATE if throttle_rate is None else throttle_rate, 1, 10_000)
         require_integer("throttle_burst", _BURST if throttle_burst is None else throttle_burst, 1, 5_000)
-        require_integer("max_body_bytes", max_body_bytes, 1, 6_000_000)
+        require_integer("max_body_bytes", max_body_bytes, 1, _MAX_BODY_BYTES)
         require_integer("max_receives", max_receives, 1, 1000)
         require_duration("timeout", timeout, Duration.seconds(5), Duration.minutes(15))
         if timeout.is_unresolved():

@@ -166,6 +166,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
             return kept_days(self._registration, quarantine_retention)
 
         self._bucket = build_bucket(self, bucket_days) if on_failure_bucket is None else on_failure_bucket
+        Registry.of(table).add_bucket(self, self._bucket, of_aggregator=True)
         self._role = build_role(self, table.table, source_table, self._bucket)
         self._function = build_function(
             self,

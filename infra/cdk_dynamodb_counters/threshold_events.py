@@ -134,6 +134,7 @@ class ThresholdEvents(Observed, ThresholdMetrics):
         self._bus = event_bus or events.EventBus.from_event_bus_name(self, "DefaultBus", "default")
         _require_here(self, self._bus)
         self._bucket = on_failure_bucket or build_bucket(self, lambda: kept_days(registration, _KEPT))
+        Registry.of(table).add_bucket(self, self._bucket, of_aggregator=False)
         self._function = build_function(
             self,
             "Function",
@@ -196,13 +197,14 @@ class ThresholdEvents(Observed, ThresholdMetrics):
         Raises
         ------
         InvalidArgumentError
-            If an argument is invalid, or no event could match.
+            If an argument is invalid, no event could match, or the bus is of another account, where its rules are.
 
         Examples
         --------
         >>> crossed.on_crossed("Full", threshold=PLAN, level=1, target=SfnStateMachine(upgrade))  # doctest: +SKIP
         """
         require_place(self, construct_id)
+        _require_own_account(self, self._bus)
         meant = [each for each in self._thresholds if threshold in (None, each)]
         if not meant:
             names = ", ".join(each.name for each in self._thresholds)
@@ -250,5 +252,17 @@ def _require_thresholds(thresholds: object) -> tuple[Threshold, ...]:
 
 def _require_here(scope: Construct, bus: events.IEventBus) -> None:
     here, there = Stack.of(scope).region, bus.env.region
-    if here != there and not Token.is_unresolved(here) and not Token.is_unresolved(there):
+    if _differ(here, there):
         raise InvalidArgumentError("event_bus", bus.node.path, f"a bus of {here}; a rule of it may send on to {there}")
+
+
+def _require_own_account(scope: Construct, bus: events.IEventBus) -> None:
+    """Refuse rules of another account's bus: CloudFormation would make them of the own bus of that name."""
+    here, there = Stack.of(scope).account, bus.env.account
+    if _differ(here, there):
+        allowed = f"a bus of account {here}; in account {there}, make the rule with the pattern of this one's events"
+        raise InvalidArgumentError("event_bus", bus.node.path, allowed)
+
+
+def _differ(here: str, there: str) -> bool:
+    return here != there and not Token.is_unresolved(here) and not Token.is_unresolved(there)

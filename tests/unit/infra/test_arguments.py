@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from dataclasses import replace
 from datetime import UTC
 from functools import cache
@@ -117,7 +118,8 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "max_write_request_units": [0, -1, 1.5, "10", True, 2**31],
         "warm_throughput": [
             *(4000, {"write_units_per_second": 4000}, dynamodb.WarmThroughput()),
-            *(dynamodb.WarmThroughput(write_units_per_second=units) for units in (0, -1, 1.5, 2**31)),
+            *(dynamodb.WarmThroughput(write_units_per_second=units) for units in (0, -1, 1.5, 3999, 2**31)),
+            *(dynamodb.WarmThroughput(read_units_per_second=units) for units in (0, 11_999, 2**31)),
         ],
         "ranking_index": ["yes", 1],
         "index_max_read_request_units": [1000],
@@ -154,7 +156,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "allow_origins": ["*", None, ["example.com"], [1], ["https://example.com/path"]],
         "throttle_rate": [0, -1, "10", 10_001, 1.5, True],
         "throttle_burst": [0, 5_001, "10", True],
-        "max_body_bytes": [0, 6_000_001, None, "1"],
+        "max_body_bytes": [0, 5_000_001, None, "1"],
         "max_receives": [0, 1001, None, True],
         "batch_size": [0, 10_001, "1"],
         "max_batching_window": [5, Duration.seconds(301)],
@@ -267,9 +269,36 @@ def test_unresolved_tokens_pass(stack: Stack, number: Any) -> None:
     counters = DedupCounterTable(stack, "Counters", max_write_request_units=number)
     service_name, options = f"{Aws.REGION}-counters", FunctionOptions(memory_size=number)
     build(
-        StreamAggregator, stack, table=counters, service_name=service_name, batch_size=number, function_options=options
+        StreamAggregator,
+        stack,
+        table=counters,
+        service_name=service_name,
+        batch_size=number,
+        function_options=options,
+        verify_every=Duration.hours(number),
+        verify_sample=number,
     )
     synthesized(stack)
+
+
+def test_the_units_of_a_new_table_are_warm_and_may_be_asked_for(stack: Stack) -> None:
+    warm = dynamodb.WarmThroughput(read_units_per_second=12_000, write_units_per_second=4_000)
+    DedupCounterTable(stack, "Counters", ranking_index=True, warm_throughput=warm)
+    with pytest.raises(InvalidArgumentError, match=r"^invalid index_warm_throughput=3999: expected .* from 4,000 to"):
+        DedupCounterTable(
+            stack,
+            "Cool",
+            ranking_index=True,
+            index_warm_throughput=dynamodb.WarmThroughput(write_units_per_second=3999),
+        )
+
+
+def test_the_largest_body_fits_into_an_invocation_once_its_quotes_are_escaped() -> None:
+    event = {"url": "https://example.com/", "time": "2026-11-20T10:30:00Z", "clientId": "c0ffee"}
+    body = json.dumps([event] * (5_000_000 // (len(json.dumps(event)) + 2)))
+    request = json.dumps({"version": "2.0", "headers": {"content-type": "application/json"}, "body": body})
+    assert len(body) > 4_999_000
+    assert len(request) < 6 * 2**20
 
 
 def test_durations_known_at_deployment_reach_the_functions(

@@ -167,6 +167,29 @@ def test_two_replicas_have_one_aggregator() -> None:
         build(StreamAggregator, there, table=copy, aggregates=[VIEWS])
 
 
+ANY_STREAM = STREAM_ARN.rpartition("/")[0] + "/*"
+
+
+@pytest.mark.parametrize("construct", [StreamAggregator, ThresholdEvents])
+def test_a_stream_of_no_known_arn_is_not_read(construct: Any) -> None:
+    """CDK gives a replica's stream an ARN for policies, which no event source mapping takes."""
+    app = new_app()
+    here, there = stack_at(app, "Here", "123456789012"), stack_at(app, "There", "123456789012", THERE)
+    table = global_table(here, table_name="orders", replicas=[dynamodb.ReplicaTableProps(region=THERE)])
+    for stack, own in ((there, table.replica(THERE)), (here, imported(here, table_stream_arn=ANY_STREAM))):
+        copy = build(DedupCounterTable, stack, table=own)
+        build(EventIngest, stack, table=copy)
+        with pytest.raises(InvalidArgumentError, match=r"^invalid table=.*: expected a table whose stream has a known"):
+            build(construct, stack, table=copy)
+
+
+def test_a_source_table_s_stream_has_a_known_arn() -> None:
+    stack = stack_at(new_app(), "Counts", "123456789012")
+    source = imported(stack, table_stream_arn=ANY_STREAM)
+    with pytest.raises(InvalidArgumentError, match=r"^invalid source_table=.*whose stream has a known ARN"):
+        build(StreamAggregator, stack, source_table=source, aggregates=[ORDERS])
+
+
 def test_a_table_of_multi_region_strong_consistency_is_refused() -> None:
     """It refuses transactions, with which deployments take over."""
     stack = stack_at(new_app(), "Counts")

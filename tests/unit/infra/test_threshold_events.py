@@ -20,6 +20,7 @@ from aws_cdk import Environment, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, ThresholdEvents
@@ -160,6 +161,57 @@ def test_a_bus_of_another_region_is_refused() -> None:
     bus = events.EventBus.from_event_bus_arn(stack, "Bus", "arn:aws:events:eu-west-1:123456789012:event-bus/far")
     with pytest.raises(InvalidArgumentError, match=r"^invalid event_bus='Test/Bus': expected a bus of us-east-1"):
         build(ThresholdEvents, stack, event_bus=bus)
+
+
+def test_a_rule_of_another_account_s_bus_is_refused() -> None:
+    """CloudFormation would make it of the own bus of that name."""
+    stack = Stack(new_app(), "Test", env=Environment(account="111111111111", region="us-east-1"))
+    arn = "arn:aws:events:us-east-1:{}:event-bus/sales"
+    made = [
+        build(
+            ThresholdEvents,
+            stack,
+            construct_id=account,
+            table=DedupCounterTable(stack, f"Counters{account}"),
+            event_bus=events.EventBus.from_event_bus_arn(stack, f"Bus{account}", arn.format(account)),
+        )
+        for account in ("111111111111", "222222222222")
+    ]
+    made[0].on_crossed("All")
+    with pytest.raises(
+        InvalidArgumentError, match=r"^invalid event_bus=.*: expected a bus of account 111111111111; in"
+    ):
+        made[1].on_crossed("All")
+
+
+def test_a_registry_has_the_schema_once() -> None:
+    app = new_app()
+    here, there = (Stack(app, region, env=Environment(region=f"{region}-1")) for region in ("us-east", "eu-west"))
+    build(ThresholdEvents, here, schema_registry="events")
+    build(ThresholdEvents, there, schema_registry="events")
+    other = DedupCounterTable(here, "Other")
+    build(ThresholdEvents, here, construct_id="Second", table=other, schema_registry="others")
+    with pytest.raises(
+        InvalidArgumentError, match=r"^invalid schema_registry='events': expected .*'us-east/Crossed/Sc"
+    ):
+        build(ThresholdEvents, here, construct_id="Third", table=DedupCounterTable(here, "C"), schema_registry="events")
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_failures_of_crossings_and_of_counting_have_buckets_of_their_own(stack: Stack, is_first: bool) -> None:
+    counters, bucket = build(DedupCounterTable, stack), s3.Bucket(stack, "Failures")
+    made = [StreamAggregator, ThresholdEvents] if is_first else [ThresholdEvents, StreamAggregator]
+    build(made[0], stack, table=counters, on_failure_bucket=bucket)
+    other = DedupCounterTable(stack, "Other")
+    with pytest.raises(
+        InvalidArgumentError, match=r"^invalid on_failure_bucket='Test/Failures': expected another buck"
+    ):
+        build(made[1], stack, table=counters, on_failure_bucket=bucket)
+    if is_first:
+        with pytest.raises(InvalidArgumentError, match=r"^invalid on_failure_bucket="):
+            build(StreamAggregator, stack, construct_id="Two", table=other, on_failure_bucket=bucket)
+    else:
+        build(ThresholdEvents, stack, construct_id="Two", table=other, on_failure_bucket=bucket)
 
 
 def rule(stack: Stack) -> dict[str, Any]:
