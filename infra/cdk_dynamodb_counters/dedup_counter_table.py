@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from aws_cdk import Annotations, RemovalPolicy, Stack, Token
+from aws_cdk import Annotations, CfnDeletionPolicy, CfnResource, RemovalPolicy, Stack, Token
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
@@ -23,7 +23,7 @@ from cdk_dynamodb_counters._grants import TableGrants
 from cdk_dynamodb_counters._metrics import TableMetrics
 from cdk_dynamodb_counters._places import chosen_name, generated_name
 from cdk_dynamodb_counters._registry import Registry
-from cdk_dynamodb_counters._synth import check_at_synth
+from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
 from cdk_dynamodb_counters._table_schemas import IMAGES, has_strong_replicas, require_stream, table_schema
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TTL
@@ -55,7 +55,8 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         The table's fate when it leaves the stack: ``RETAIN``, ``RETAIN_ON_UPDATE_OR_DELETE`` or ``DESTROY``.
         Default: it is retained.
     deletion_protection : bool, optional
-        Whether DynamoDB refuses to delete the table. Default: yes if `removal_policy` retains the table.
+        Whether DynamoDB refuses to delete the table; not with ``RETAIN_ON_UPDATE_OR_DELETE``, with which a first
+        deployment that fails deletes it. Default: yes if the table is retained whatever happens, as by default.
     point_in_time_recovery : bool, optional
         Whether the table can be restored to any second of the last 35 days. Default: yes.
     encryption : TableEncryptionV2, optional
@@ -216,7 +217,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
                 "The table is deleted with the stack and has no backup: its counts cannot be recovered. "
                 "Keep the default of removal_policy or point_in_time_recovery.",
             )
-        return dynamodb.TableV2(
+        table = dynamodb.TableV2(
             self,
             "Table",
             partition_key=dynamodb.Attribute(name=PK, type=dynamodb.AttributeType.STRING),
@@ -233,9 +234,12 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
             warm_throughput=settings["warm_throughput"],
             global_secondary_indexes=[_ranking_index(settings)] if settings["ranking_index"] else None,
             encryption=settings["encryption"],
-            deletion_protection=retained if protection is None else protection,
+            deletion_protection=removal_policy == RemovalPolicy.RETAIN if protection is None else protection,
             removal_policy=removal_policy,
         )
+        if protection is None:
+            check_at_synth(self, lambda: _unprotect_unless_retained(table))
+        return table
 
 
 class _TableOfAnotherApp(DedupCounterTable):
@@ -247,6 +251,14 @@ class _TableOfAnotherApp(DedupCounterTable):
         # Leaderboards are read from the index, and whether there is one, synth cannot know.
         self._table = dynamodb.TableV2.from_table_attributes(self, "Table", global_indexes=[RANKING_INDEX], **named)
         Registry.of(self).add_table(self, self._table)
+
+
+def _unprotect_unless_retained(table: dynamodb.TableV2) -> None:
+    """Take the default protection from a table that an aspect, or `apply_removal_policy`, lets go with its stack."""
+    resource = cast(CfnResource, table.node.default_child)
+    if resource.cfn_options.deletion_policy != CfnDeletionPolicy.RETAIN:
+        for number, _ in enumerate(resolved_property(resource, "replicas")):
+            resource.add_property_override(f"Replicas.{number}.DeletionProtectionEnabled", False)
 
 
 def _ranking_index(settings: Mapping[str, Any]) -> dynamodb.GlobalSecondaryIndexPropsV2:
@@ -280,6 +292,11 @@ def _require_settings(given: dict[str, object], table: dynamodb.ITable | None) -
             _require_warm(name, value)
         else:
             require_boolean(name, value)
+    if given.get("deletion_protection") and given.get("removal_policy") == RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE:
+        allowed = (
+            "False with RETAIN_ON_UPDATE_OR_DELETE: a first deployment that fails must delete the table; or RETAIN"
+        )
+        raise InvalidArgumentError("deletion_protection", True, allowed)
 
 
 def _require_warm(argument: str, value: object) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from aws_cdk import Acknowledgment, CfnParameter, RemovalPolicy, Stack, Validations
+from aws_cdk import Acknowledgment, CfnParameter, RemovalPolicies, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -48,6 +48,35 @@ def test_table_that_may_go_is_not_protected(stack: Stack) -> None:
     DedupCounterTable(stack, "Counters", removal_policy=RemovalPolicy.DESTROY)
     [replica] = properties(synthesized(stack), "AWS::DynamoDB::GlobalTable")["Replicas"]
     assert replica["DeletionProtectionEnabled"] is False
+
+
+def test_a_first_deployment_that_fails_can_delete_what_it_created(stack: Stack) -> None:
+    """With RETAIN_ON_UPDATE_OR_DELETE it does, and protection would end it in ROLLBACK_FAILED."""
+    kept = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+    DedupCounterTable(stack, "Counters", removal_policy=kept)
+    with pytest.raises(InvalidArgumentError, match=r"^invalid deletion_protection=True: expected False with RETAIN_ON"):
+        DedupCounterTable(stack, "Other", removal_policy=kept, deletion_protection=True)
+    assert protection(stack) == [False]
+
+
+def test_an_aspect_that_destroys_all_takes_the_protection_along() -> None:
+    stack = new_stack(region="us-east-1")
+    counters = DedupCounterTable(stack, "Counters")
+    assert isinstance(counters.table, dynamodb.TableV2)
+    counters.table.add_replica(region="us-west-2")
+    RemovalPolicies.of(stack).destroy()
+    assert protection(stack) == [False, False]
+
+
+def test_protection_that_was_asked_for_stays_whatever_an_aspect_does(stack: Stack) -> None:
+    counters = DedupCounterTable(stack, "Counters", deletion_protection=True)
+    RemovalPolicies.of(counters).destroy()
+    assert protection(stack) == [True]
+
+
+def protection(stack: Stack) -> list[bool]:
+    [table] = each(synthesized(stack), "AWS::DynamoDB::GlobalTable")
+    return [replica["DeletionProtectionEnabled"] for replica in table["Replicas"]]
 
 
 def test_warns_when_counts_cannot_be_got_back(stack: Stack) -> None:
