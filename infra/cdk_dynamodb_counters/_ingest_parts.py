@@ -42,6 +42,8 @@ def build_queues(
 ) -> tuple[sqs.Queue, sqs.Queue]:
     """Build the queue and its dead-letter queue, retained because nothing else stores what they hold.
 
+    So are their alarms on age: a construct that is renamed or moved leaves both queues without a consumer.
+
     Messages are kept no longer than their event is: after that, they could not be accepted any more.
     """
     dead_letter_queue = sqs.Queue(
@@ -227,8 +229,15 @@ def alarm_specs(metrics: IngestMetrics, event: Event, *, monitoring: bool) -> tu
             metrics.metric_dead_letters_age(),
             int(NEARLY * _kept(_DEAD_LETTER_RETENTION, event).to_seconds()),
             "Four fifths of the time are over after which SQS deletes the oldest dead letter.",
+            retained=True,
         ),
-        AlarmSpec("WaitingAlarm", metrics.metric_waiting_age(), 900, "An event has waited 15 minutes to be accepted."),
+        AlarmSpec(
+            "WaitingAlarm",
+            metrics.metric_waiting_age(),
+            900,
+            "An event has waited 15 minutes to be accepted.",
+            retained=True,
+        ),
         AlarmSpec(
             "RetryingAlarm",
             # As long as the longest delay, so that each period has its retry.

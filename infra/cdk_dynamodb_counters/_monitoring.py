@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from aws_cdk import Duration
+from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
@@ -21,6 +21,7 @@ class AlarmSpec:
     """An alarm that fires when ``metric`` is at or above ``threshold`` for ``periods`` periods in a row.
 
     ``once``: in one of them. ``below``: below the threshold. ``missing`` says what a period without data is.
+    ``retained``: it outlives its construct, as what it watches does.
     """
 
     construct_id: str
@@ -31,6 +32,7 @@ class AlarmSpec:
     once: bool = False
     below: bool = False
     missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING
+    retained: bool = False
 
 
 def build_alarms(
@@ -45,7 +47,7 @@ def build_alarms(
 
 def _build_alarm(scope: Construct, spec: AlarmSpec) -> cloudwatch.Alarm:
     comparison = cloudwatch.ComparisonOperator
-    return spec.metric.create_alarm(
+    alarm = spec.metric.create_alarm(
         scope,
         spec.construct_id,
         alarm_description=f"{spec.description} Runbook: {_RUNBOOK}#{spec.construct_id.lower()}",
@@ -57,6 +59,9 @@ def _build_alarm(scope: Construct, spec: AlarmSpec) -> cloudwatch.Alarm:
         ),
         treat_missing_data=spec.missing,
     )
+    if spec.retained:
+        alarm.apply_removal_policy(RemovalPolicy.RETAIN)
+    return alarm
 
 
 def build_dashboard(
