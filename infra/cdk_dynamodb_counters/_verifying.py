@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from aws_cdk import Duration, Token, Tokenization
+from aws_cdk import Annotations, Duration, Token, Tokenization
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
@@ -15,6 +15,7 @@ from cdk_dynamodb_counters._arguments import require_duration
 from cdk_dynamodb_counters._functions import build_function, build_role
 from cdk_dynamodb_counters._grants import grant
 from cdk_dynamodb_counters._observed import Observed
+from cdk_dynamodb_counters.function_options import is_isolated
 from dynamodb_counters.errors import InvalidArgumentError
 
 _HOUR: Final = 3_600_000
@@ -32,6 +33,13 @@ def build_verifier(
     _require_verification(every, sample)
     if every is None:
         return None
+    if is_isolated(scope.function_options):
+        Annotations.of(scope).add_warning_v2(
+            "dynamodb-counters:streamsUnreachable",
+            "The function that verifies calls DynamoDB Streams, which has no gateway endpoint, and whose interface "
+            "endpoint has no private DNS: from isolated subnets, every verification fails. Choose subnets with a NAT "
+            "gateway, or acknowledge this if your network resolves the name of DynamoDB Streams itself.",
+        )
     role = build_role(scope, "VerifierRole", "Compares a table's counts with their source items")
     role.add_to_policy(
         iam.PolicyStatement(actions=["dynamodb:DescribeStream"], resources=[str(table.table_stream_arn)])

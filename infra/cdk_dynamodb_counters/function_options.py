@@ -65,9 +65,8 @@ class FunctionOptions:
     log_retention : RetentionDays, optional
         How long logs are kept. Default: one month.
     vpc : IVpc, optional
-        The functions' network. It must reach DynamoDB, from `StreamAggregator` also S3, from `EventIngest` also SQS;
-        from `ThresholdEvents`, only EventBridge.
-        Default: none.
+        The functions' network. It must reach DynamoDB, from `StreamAggregator` also S3, with ``verify_every`` also
+        DynamoDB Streams, from `EventIngest` also SQS; from `ThresholdEvents`, only EventBridge. Default: none.
     vpc_subnets : SubnetSelection, optional
         Private or isolated subnets of `vpc`. Default: all private ones, or else all isolated ones.
     security_groups : sequence of ISecurityGroup, optional
@@ -140,14 +139,7 @@ class FunctionOptions:
         wanted = ec2.SubnetSelection() if self.vpc_subnets is None else self.vpc_subnets
         require_instance("vpc_subnets", wanted, ec2.SubnetSelection, "a SubnetSelection")
         try:
-            selected = self.vpc.select_subnets(
-                availability_zones=wanted.availability_zones,
-                one_per_az=wanted.one_per_az,
-                subnet_filters=wanted.subnet_filters,
-                subnet_group_name=wanted.subnet_group_name,
-                subnets=wanted.subnets,
-                subnet_type=wanted.subnet_type,
-            )
+            selected = _selected(self.vpc, wanted)
         except RuntimeError as error:
             raise InvalidArgumentError(chosen, self.vpc.node.path, f"{_PRIVATE} ({error})") from None
         if selected.has_public or not selected.subnets:
@@ -160,6 +152,26 @@ class FunctionOptions:
             require_interface("security_groups", group, "ISecurityGroup", allowed)
         if not groups:
             raise InvalidArgumentError("security_groups", groups, allowed)
+
+
+def is_isolated(options: FunctionOptions) -> bool:
+    """Whether a function runs in a subnet without a way out of its network."""
+    if options.vpc is None:
+        return False
+    isolated = {subnet.subnet_id for subnet in options.vpc.isolated_subnets}
+    selected = _selected(options.vpc, options.vpc_subnets or ec2.SubnetSelection())
+    return any(subnet.subnet_id in isolated for subnet in selected.subnets)
+
+
+def _selected(vpc: ec2.IVpc, wanted: ec2.SubnetSelection) -> ec2.SelectedSubnets:
+    return vpc.select_subnets(
+        availability_zones=wanted.availability_zones,
+        one_per_az=wanted.one_per_az,
+        subnet_filters=wanted.subnet_filters,
+        subnet_group_name=wanted.subnet_group_name,
+        subnets=wanted.subnets,
+        subnet_type=wanted.subnet_type,
+    )
 
 
 def options_of(given: object) -> FunctionOptions:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final, Literal
 
-from aws_cdk import Duration, Stack, Token
+from aws_cdk import Annotations, Duration, Stack, Token
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_lambda as lambda_
@@ -40,7 +40,7 @@ from cdk_dynamodb_counters._threshold_parts import (
 )
 from cdk_dynamodb_counters._validations import missing_aggregator, unarmed_thresholds
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
-from cdk_dynamodb_counters.function_options import FunctionOptions, options_of
+from cdk_dynamodb_counters.function_options import FunctionOptions, is_isolated, options_of
 from dynamodb_counters._declarations import Threshold
 from dynamodb_counters._items.table_schema import CROSSING, TYPE
 from dynamodb_counters.errors import InvalidArgumentError
@@ -131,6 +131,12 @@ class ThresholdEvents(Observed, ThresholdMetrics):
         )
         self._table = table
         registration = Registry.of(table).notify(self, table.table, self._thresholds)
+        if is_isolated(options):
+            Annotations.of(self).add_warning_v2(
+                "dynamodb-counters:eventsUnreachable",
+                "From isolated subnets, EventBridge is reached by an interface endpoint only: crossings wait, and are "
+                "given up after 23 hours. Add one for InterfaceVpcEndpointAwsService.EVENTBRIDGE and acknowledge this.",
+            )
         self._bus = event_bus or events.EventBus.from_event_bus_name(self, "DefaultBus", "default")
         _require_here(self, self._bus)
         self._bucket = on_failure_bucket or build_bucket(self, lambda: kept_days(registration, _KEPT))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from aws_cdk import App, CfnParameter, Environment, NestedStack, Stack
+from aws_cdk import App, CfnParameter, Duration, Environment, NestedStack, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -165,6 +165,29 @@ def test_a_reservation_is_enough_for_the_consumers(stack: Stack, counters: Dedup
         EventIngest, stack, table=counters, event=PACKED, function_options=FunctionOptions(reserved_concurrency=later)
     )
     build(EventIngest, stack, table=counters, construct_id="Plain", function_options=one)
+
+
+def test_isolated_subnets_are_warned_of_where_a_function_needs_more_than_endpoints(stack: Stack) -> None:
+    vpc, counters = private_vpc(stack), DedupCounterTable(stack, "Counters")
+    options = FunctionOptions(vpc=vpc)
+    build(StreamAggregator, stack, table=counters, verify_every=Duration.days(1), function_options=options)
+    build(ThresholdEvents, stack, table=counters, function_options=options)
+    build(EventIngest, stack, table=counters, function_options=options)
+    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("isolated subnets"))
+    assert [message.id for message in found] == ["/Test/Aggregator", "/Test/Crossed"]
+    assert "DynamoDB Streams" in str(found[0].entry.data)
+    assert "EVENTBRIDGE" in str(found[1].entry.data)
+
+
+def test_subnets_with_a_way_out_are_not_warned_of(stack: Stack) -> None:
+    counters = DedupCounterTable(stack, "Counters")
+    options = FunctionOptions(vpc=ec2.Vpc(stack, "Vpc", restrict_default_security_group=False))
+    for given in (options, None):
+        table = counters if given else DedupCounterTable(stack, "Other")
+        names = {"construct_id": f"A{bool(given)}"}, {"construct_id": f"T{bool(given)}"}
+        build(StreamAggregator, stack, table=table, verify_every=Duration.days(1), function_options=given, **names[0])
+        build(ThresholdEvents, stack, table=table, function_options=given, **names[1])
+    Annotations.from_stack(stack).has_no_warning("*", Match.any_value())
 
 
 def test_a_vpc_that_is_looked_up_is_taken() -> None:
