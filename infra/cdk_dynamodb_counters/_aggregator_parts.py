@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from aws_cdk import Duration, RemovalPolicy, Stack, Token, Tokenization
+from aws_cdk import Annotations, Duration, RemovalPolicy, Stack, Token, Tokenization
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
@@ -115,6 +115,11 @@ def grant_failures(role: iam.Role, bucket: s3.IBucket) -> None:
     role.add_to_policy(iam.PolicyStatement(actions=["s3:PutObject"], resources=[objects]))
     if bucket.encryption_key is not None:
         bucket.encryption_key.grant_encrypt_decrypt(role)
+    elif not isinstance(bucket.node.default_child, s3.CfnBucket):
+        Annotations.of(role).add_info(
+            f"If a KMS key encrypts the imported bucket {bucket.node.path!r}, import it with encryption_key=, or what "
+            "Lambda gives up on after 23 hours cannot be stored there and is lost: synth cannot check this."
+        )
     acknowledge_resource(role, "Lambda chooses the object keys, in this bucket only.", objects)
 
 

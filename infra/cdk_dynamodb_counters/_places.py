@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 from aws_cdk import Stack, Token
 from aws_cdk import aws_dynamodb as dynamodb
-from constructs import Construct, IConstruct
+from constructs import Construct
 
 from cdk_dynamodb_counters._synth import resolved_property
 from dynamodb_counters.errors import InvalidArgumentError
@@ -61,7 +61,7 @@ def generated_name(table: dynamodb.ITable, chosen: object) -> str | None:
     )
 
 
-def global_table(table: dynamodb.ITable) -> IConstruct:
+def global_table(table: dynamodb.ITable) -> dynamodb.ITable:
     """Return the table that the app defines of a replica (`TableV2.replica`), or else the table itself."""
     parent = table.node.scope
     return parent if isinstance(parent, dynamodb.TableV2) else table

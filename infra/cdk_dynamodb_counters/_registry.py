@@ -88,8 +88,9 @@ class Registry(Construct):
                 raise InvalidArgumentError("on_failure_bucket", bucket.node.path, allowed)
 
     def registration(self, table: dynamodb.ITable) -> Registration:
-        """Return the table's declarations, to which more may be added later."""
-        return self._registrations.setdefault(table.node.addr, Registration(table))
+        """Return the declarations of a table and its replicas, to which more may be added later."""
+        primary = global_table(table)
+        return self._registrations.setdefault(primary.node.addr, Registration(primary))
 
     def used(self, user: Construct, table: dynamodb.ITable) -> Registration:
         """Return the table's declarations for a construct that uses it; refuse a table elsewhere."""

@@ -117,6 +117,15 @@ def second_mapping(function: lambda_.Function) -> str | None:
     )
 
 
+def note_key_of_import(source: dynamodb.ITable) -> None:
+    """Say what an imported source table needs, which synth cannot see."""
+    if table_schema(source) is None and source.encryption_key is None:
+        Annotations.of(source).add_info(
+            "If a key of yours encrypts the imported source table, import it with encryption_key=. A table of another "
+            "account whose key AWS manages cannot be read. Synth cannot check either."
+        )
+
+
 def default_batch_size(registration: Registration) -> int:
     """Return how many records an invocation takes at most by default."""
     return min(MAX_BATCH_SIZE, _fitting_chunks(registration) or MAX_BATCH_SIZE)

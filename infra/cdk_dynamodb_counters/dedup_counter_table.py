@@ -322,7 +322,7 @@ def _require_usable(table: dynamodb.ITable) -> None:
     if schema is None:
         Annotations.of(table).add_info(
             f"The imported table must have the string keys {PK!r} and {SK!r}, TTL on {TTL!r} and a stream of "
-            f"{IMAGES}: synth cannot check any of this."
+            f"{IMAGES}; if a key of yours encrypts it, import it with encryption_key=: synth cannot check any of this."
         )
         return
     if schema.keys != _KEYS:

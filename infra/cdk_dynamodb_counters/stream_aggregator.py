@@ -44,6 +44,7 @@ from cdk_dynamodb_counters._validations import (
     incomplete_declarations,
     misnamed_keys,
     missing_ranking_index,
+    note_key_of_import,
     oversized_batch,
     second_mapping,
     warn_if_pages_gain_nothing,
@@ -160,6 +161,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         self._registration = Registry.of(table).connect(self, table.table)
         if source_table is not None:
             Registry.of(table).add_source(self, source_table, table.table)
+            note_key_of_import(source_table)
         self.add_aggregate(*aggregates)
 
         def bucket_days() -> float:

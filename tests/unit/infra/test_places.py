@@ -9,7 +9,7 @@ import pytest
 from aws_cdk import App, CfnOutput, Duration, Environment, PhysicalName, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
-from aws_cdk.assertions import Template
+from aws_cdk.assertions import Annotations, Match, Template
 
 from cdk_dynamodb_counters import (
     CounterApi,
@@ -20,6 +20,7 @@ from cdk_dynamodb_counters import (
     WindowedCounter,
 )
 from dynamodb_counters import Aggregate, Count, Items
+from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import STREAM_ARN, VIEW, VIEWS, actions, build, each, imported, new_app, statements
 
@@ -188,6 +189,20 @@ def test_a_source_table_s_stream_has_a_known_arn() -> None:
     source = imported(stack, table_stream_arn=ANY_STREAM)
     with pytest.raises(InvalidArgumentError, match=r"^invalid source_table=.*whose stream has a known ARN"):
         build(StreamAggregator, stack, source_table=source, aggregates=[ORDERS])
+
+
+def test_an_ingest_on_a_replica_knows_that_the_primary_is_counted() -> None:
+    app = new_app()
+    here, there = stack_at(app, "Here"), stack_at(app, "There", region=THERE)
+    table = global_table(here, table_name="events", replicas=[dynamodb.ReplicaTableProps(region=THERE)])
+    copy = build(DedupCounterTable, there, table=table.replica(THERE))
+    build(EventIngest, there, table=copy)
+    build(CounterApi, there, table=copy)
+    build(StreamAggregator, here, table=build(DedupCounterTable, here, table=table), aggregates=[VIEWS])
+    app.synth()
+    Annotations.from_stack(there).has_no_warning("*", Match.any_value())
+    variables = [one["Environment"]["Variables"] for one in each(Template.from_stack(there), "AWS::Lambda::Function")]
+    assert [one.name for one in decode(variables[0]["AGGREGATES"])] == ["views"]
 
 
 def test_a_table_of_multi_region_strong_consistency_is_refused() -> None:

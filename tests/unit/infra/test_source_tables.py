@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk.assertions import Template
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from aws_cdk.assertions import Annotations, Match, Template
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
 from dynamodb_counters import Aggregate, Count, Items, TableKeys, Window
@@ -67,6 +69,31 @@ def problem(stack: Stack) -> str:
 def test_an_import_is_known_by_its_stream_as_its_records_name_it(stack: Stack) -> None:
     apart(stack, imported(stack))
     assert environment(synthesized(stack))["SOURCE_TABLE_ARN"] == STREAM_ARN.partition("/stream/")[0]
+
+
+KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/12345678-1234-1234-1234-123456789012"
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_imports_that_a_key_encrypts_name_it_and_synth_says_so(stack: Stack, is_named: bool) -> None:
+    """Without a permission on the key of the bucket, what Lambda gives up on is lost, and shows after 23 hours."""
+    key = kms.Key.from_key_arn(stack, "Key", KEY_ARN) if is_named else None
+    bucket = s3.Bucket.from_bucket_attributes(stack, "Failures", bucket_name="failures", encryption_key=key)
+    source = dynamodb.Table.from_table_attributes(
+        stack, "Orders", table_name="events", table_stream_arn=STREAM_ARN, encryption_key=key
+    )
+    own = dynamodb.TableV2.from_table_attributes(
+        stack, "Own", table_name="own", table_stream_arn=STREAM_ARN.replace("events", "own")
+    )
+    table = DedupCounterTable(stack, "Counters", table=own)
+    apart(stack, source, table=table, on_failure_bucket=bucket)
+    found = Annotations.from_stack(stack).find_info("*", Match.string_like_regexp("encryption_key="))
+    expected = ["/Test/Own"] if is_named else ["/Test/Own", "/Test/Orders", "/Test/Aggregator/Role"]
+    assert sorted(message.id for message in found) == sorted(expected)
+    granted = {
+        action for one in statements(synthesized(stack)) if one["Resource"] == KEY_ARN for action in actions(one)
+    }
+    assert ({"kms:Decrypt", "kms:GenerateDataKey*"} <= granted) == is_named
 
 
 @pytest.mark.parametrize("table", [table_v1, table_v2])
