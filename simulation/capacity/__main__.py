@@ -29,7 +29,8 @@ _NOTES: Final = """
 - A request takes 6 ms, give or take a tenth; a function the CPU time of
   [the estimate's formulas](cost.md#formulas), which are those of the ceiling, too. So the time of an invocation is
   confirmed as far as requests, threads and batches go, not its CPU time.
-- One item: all of DynamoDB's units, and the events, are divided by 20; partitions, batches and round trips are not.
+- One item: all of DynamoDB's units, and the events, are divided by 20, for the quota by 40; partitions, batches and
+  round trips are not.
 - One partition key: DynamoDB splits what was throttled for 5 seconds by sort key, which does not help as sort keys
   ascend. Elsewhere it does not split.
 - Ten concurrent executions: AWS says that new accounts have fewer than 1,000, and gives no figure; 10 is what users

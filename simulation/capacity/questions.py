@@ -73,6 +73,7 @@ def trials(question: Question, shorter: float = 1.0) -> Iterator[tuple[float, Ou
     load, scale = question.load(), question.scale
     units = partition_limit.WRITES / scale
     limits = Limits(
+        table_writes=load.table_units / scale,
         writes=units,
         reads=partition_limit.READS / scale,
         index_writes=units,
@@ -87,10 +88,15 @@ def trials(question: Question, shorter: float = 1.0) -> Iterator[tuple[float, Ou
 
 QUESTIONS: Final = (
     Question("One partition key of events", "--rate 3190 --groups 1 --own-key", 20, splits_after=5),
-    Question("One item", "--rate 5000 --groups 1 --partitions 64 --batch 100 --gather 5", 20, scale=20),
+    Question(
+        "One item",
+        "--rate 5000 --groups 1 --partitions 64 --batch 100 --gather 5 --table-units 1e6",
+        20,
+        scale=20,
+    ),
     Question(
         "One item, of two write shards",
-        "--rate 5000 --groups 1 --partitions 64 --batch 100 --gather 5 --write-shards 2",
+        "--rate 5000 --groups 1 --partitions 64 --batch 100 --gather 5 --write-shards 2 --table-units 1e6",
         20,
         scale=20,
     ),
@@ -99,6 +105,7 @@ QUESTIONS: Final = (
     Question("Pages, the first with 44% of the views", "--rate 5000 --groups 5 --skew 1 --own-key", 20),
     Question("Packed events of one part", "--rate 20000 --groups 50 --packed 1024", 8),
     Question("Packed events of two parts, 64 a flush", "--rate 20000 --groups 50 --packed 64 --parts 2", 6),
+    Question("The quota of a table", "--rate 60000 --groups 1e6 --partitions 64 --batch 100 --gather 2", 12, scale=40),
     Question("Ten concurrent executions", "--rate 5000 --groups 1e6 --partitions 20 --batch 10 --concurrency 10", 10),
     Question(
         "A window of two tiers, next to its events", "--rate 800 --groups 1 --own-key --window 1m/24h --gather 0", 20

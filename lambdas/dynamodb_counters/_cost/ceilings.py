@@ -40,6 +40,7 @@ class Limit(Enum):
     INDEX = "partition key of the leaderboard", "write_shards of the ranking"
     INVOCATION = "invocation of a shard", "memory_size, or more partitions"
     INVOCATION_OF_PART = "invocation of a part's shard", "parts, or memory_size"
+    TABLE = "write units of the table", "its quota, or packed events"
     CONCURRENCY = "concurrent executions of the account", "its quota, or batch_size"
 
 
@@ -83,8 +84,11 @@ def used_by_ours(load: Workload) -> dict[Limit, float]:
     work = functions.counting(full.events, updates, packed=packing is not None)
     executions = load.rate / full.events * work.seconds
     counting = executions / feeding
-    indexed = count_units(load.counted, full, feeding)["index"].writes
+    counted = {name: stage.writes for name, stage in count_units(load.counted, full, feeding).items()}
+    indexed = counted.pop("index")
     found = {
+        # An index has a quota of its own.
+        Limit.TABLE: (accepted + load.rate * sum(counted.values())) / load.table_units,
         Limit.ITEM: max(updating.values()) / UNITS_PER_KEY,
         Limit.INDEX: load.rate * indexed / UNITS_PER_KEY / load.counted[0].write_shards,
         Limit.CONCURRENCY: executions / load.concurrency,
@@ -101,9 +105,12 @@ def used_by_ours(load: Workload) -> dict[Limit, float]:
 def _used_by(known: KnownDesign, load: Workload) -> dict[Limit, float]:
     shards = load.shards()
     batches = _full(load, shards)
-    accepted = load.rate * known.units(load.event_bytes, load.counted, batches, shards)["accept"].writes
+    stages = known.units(load.event_bytes, load.counted, batches, shards)
+    accepted = load.rate * stages["accept"].writes
     hottest = max(_updating_known(one, known, load.rate, batches, shards) for one in load.counted)
-    return {Limit.ITEM: hottest / UNITS_PER_KEY, **_on_event_key(load, known.event_writes and accepted, 0.0)}
+    table = load.rate * sum(stage.writes for stage in stages.values()) / load.table_units
+    on_key = _on_event_key(load, known.event_writes and accepted, 0.0)
+    return {Limit.ITEM: hottest / UNITS_PER_KEY, Limit.TABLE: table, **on_key}
 
 
 def _on_event_key(load: Workload, accepted: float, updating: float) -> dict[Limit, float]:

@@ -19,6 +19,10 @@ Door: TypeAlias = Literal["sdk", "queue", "http", "validated"]
 FEWEST_PARTITIONS: Final = 4
 """Partitions of a new table on demand."""
 
+TABLE_UNITS: Final = 40_000.0
+"""Write units per second of a table, before AWS raises the quota.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html"""
+
 _PARTITION_UNITS: Final = 700.0
 """Write units per second that steady traffic uses of a partition's 1,000."""
 
@@ -31,7 +35,7 @@ class Workload:
 
     `partitions` follows from the units if it is not given. `packed` are events per flush of a log of which an event has
     `parts`, `per_request` those of a request or message, `gather` the seconds that the stream's batches gather for,
-    `concurrency` the account's executions at a time.
+    `concurrency` the account's executions at a time, `table_units` its quota of a table's write units per second.
     """
 
     rate: float
@@ -48,6 +52,7 @@ class Workload:
     door: Door = "sdk"
     per_request: int = 1
     concurrency: int = 1000
+    table_units: float = TABLE_UNITS
     monitoring: bool = False
     dashboard: bool = False
     tracing: bool = False

@@ -32,8 +32,10 @@ def _ours(load: Workload) -> Ceiling:
     ("load", "limit", "least", "most"),
     [
         (_ONE_KEY, Limit.EVENT_KEY, 990, 1_000),
-        (replace(_MANY_KEYS, gather=0.0), Limit.ITEM, 100_000, 160_000),
-        (_MANY_KEYS, Limit.ITEM, 100_000, 160_000),
+        (replace(_MANY_KEYS, gather=0.0, table_units=1e6), Limit.ITEM, 100_000, 160_000),
+        (replace(_MANY_KEYS, table_units=1e6), Limit.ITEM, 100_000, 160_000),
+        (_MANY_KEYS, Limit.TABLE, 30_000, 40_000),
+        (Workload(60_000, (Counted(10**6),)), Limit.TABLE, 15_000, 25_000),
         (_RANKED, Limit.INDEX, 510, 520),
         (replace(_MILLION, partitions=40, concurrency=10), Limit.CONCURRENCY, 8_000, 9_000),
         (_MILLION, Limit.INVOCATION, 3_000, 4_000),
@@ -45,6 +47,8 @@ def _ours(load: Workload) -> Ceiling:
         "one key",
         "one item, update by update",
         "one item",
+        "one item of a table with AWS's quota",
+        "many groups of that table",
         "leaderboard",
         "ten executions",
         "many groups",
@@ -84,7 +88,7 @@ def test_each_bucket_of_a_window_is_an_item() -> None:
 
 
 def test_an_event_without_other_limits_ends_at_the_executions_of_the_account() -> None:
-    load = Workload(1, (Counted(10**9, scattered=False),))
+    load = Workload(1, (Counted(10**9, scattered=False),), table_units=1e9)
     assert _ours(load).limit is Limit.CONCURRENCY
     assert ceiling_of(replace(load, concurrency=10**9)) is None
 

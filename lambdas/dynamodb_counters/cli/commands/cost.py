@@ -16,7 +16,7 @@ from dynamodb_counters._cost.chunk_sizes import ChunkSizes
 from dynamodb_counters._cost.counted_items import Counted
 from dynamodb_counters._cost.dollars import idle
 from dynamodb_counters._cost.month_bill import bills, in_pages
-from dynamodb_counters._cost.workload_settings import Door, Workload
+from dynamodb_counters._cost.workload_settings import TABLE_UNITS, Door, Workload
 from dynamodb_counters._declarations.aggregates import MAX_WRITE_SHARDS
 from dynamodb_counters._declarations.packed import MAX_PARTS
 from dynamodb_counters._items.chunks import Row
@@ -71,6 +71,7 @@ def tiers_of(text: str) -> tuple[Tier, ...]:
 @click.option("--door", default="sdk", type=click.Choice(get_args(Door)), help="Who accepts events.")
 @click.option("--per-request", default=1, type=click.IntRange(1, 10_000), help="Events of a request.")
 @click.option("--concurrency", default=1000, type=click.IntRange(1), help="Executions at a time, per account.")
+@click.option("--table-units", default=TABLE_UNITS, type=Within(1, 1e9), help="The account's quota: writes per table.")
 @click.option("--monitoring", is_flag=True, help="All alarms.")
 @click.option("--dashboard", is_flag=True, help="A dashboard of each construct.")
 @click.option("--tracing", is_flag=True, help="X-Ray.")

@@ -29,6 +29,13 @@ def test_all_designs_with_their_dollars() -> None:
     assert max(map(len, shown.splitlines())) <= 100
 
 
+def test_more_than_the_table_s_quota_does_not_keep_up() -> None:
+    last = run("cost", "--rate", "60000", "--groups", "1000000").out.splitlines()[-1]
+    assert last.startswith("does not keep up; limit: write units of the table; to move it: its quota")
+    raised = run("cost", "--rate", "60000", "--groups", "1000000", "--table-units", "1e6").out.splitlines()[-1]
+    assert raised.startswith("keeps up")
+
+
 def test_pages_are_recommended_where_they_are_cheaper() -> None:
     arguments = ("cost", "--rate=100", "--gather=30", "--groups=1000", "--groups=1000000", "--window=1m/24h")
     few, many = run(*arguments, "--json").document["pages"]
