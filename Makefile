@@ -20,7 +20,7 @@ export EXAMPLE LOG DUPLICATES SEED REPORT KEEP TAG
 # Hundreds of processes import the same modules, which pip does not compile: the first one does.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup check rooms demo bench test docs spec soak mutations engines nightly snapshot cli-examples replay lint audit wheel release-check lock \
+.PHONY: help setup check rooms demo bench test docs spec soak mutations engines nightly snapshot cli-examples lint audit wheel release-check lock \
 	lambda-asset synth diff deploy aws-smoke clean clean-all
 
 help: ## List the targets
@@ -82,9 +82,6 @@ snapshot: $(ENVIRONMENT) ## Rewrite the snapshots of synthesized templates
 
 cli-examples: $(ENVIRONMENT) ## Run the examples of the pages and write what they print; with PICTURES=1, its pictures
 	$(PYTHON) -m demo.cli_examples $(if $(PICTURES),--pictures)
-
-replay: $(ENVIRONMENT) ## Record the runs of docs/survive.html anew
-	$(PYTHON) -m simulation.replay
 
 lint: $(ENVIRONMENT) ## Check style and types
 	$(PYTHON) -m ruff check .

@@ -38,9 +38,7 @@ llms_optional = "Evidence"  # a caption of docs/index.md
 
 html_theme = "furo"
 html_title = "DynamoDB counters"
-templates_path = ["_templates"]
 html_static_path = ["_static"]
-html_extra_path = ["survive.html"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_copyright = False

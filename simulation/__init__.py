@@ -14,7 +14,7 @@ above it:
 - `hostile`: strangers at every door of the runtime, seeded;
 - `soak`, `mutations`: schedules until time is up, and the runtime's safety mechanisms switched off one by one;
 - `pairs`, `quotas`: all features on one table at once, with backfills and verifications, and a quota that is shared;
-- `replay`, `specification`: runs recorded for a page of the documentation, and for TLC.
+- `specification`: runs recorded for TLC.
 """
 
 from __future__ import annotations

@@ -25,8 +25,7 @@ _ROOTS: Final = (
     "tests",
 )
 """Files, and folders with all their Markdown and Python; a new one is checked once its path is here."""
-_EXCEPT: Final = ("tests/unit/test_english.py", "simulation/replay/run.py", "simulation/replay/stories.py")
-"""This file, and texts of the recording in docs/survive.html."""
+_EXCEPT: Final = ("tests/unit/test_english.py",)
 
 _START: Final = r"(?:\A|\n\s*\n|\n[^\n]*\w : [^\n]*\n\s*|\n\s*(?:[-*+>#]+|\d+\.)\s|[.!?:|][\"”)*_`]*\s)[\s\"“*_\[(#]*"
 _PERSON: Final = r"(?:you|us|users?|people|(?:a|an|the|your) (?:user|person|reader|caller|client|operator|model))"

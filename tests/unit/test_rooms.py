@@ -70,7 +70,7 @@ _ROOMS = {
         schedules
         handler_process workbench throttled_burst
         notices
-        mutations nightly soak hostile quotas replay capacity
+        mutations nightly soak hostile quotas capacity
         pairs
         specification
     """,

@@ -1,1 +1,0 @@
-"""docs/survive.html: schedules of the real aggregator under faults, recorded step by step and replayed in a browser."""
