@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from cdk_dynamodb_counters import _files_read  # noqa: F401 - what is read from here on is noted
 from cdk_dynamodb_counters.counter_api import CounterApi
-from cdk_dynamodb_counters.counters_layer import CountersLayer
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.event_ingest import EventIngest
 from cdk_dynamodb_counters.function_options import FunctionOptions
@@ -22,7 +21,6 @@ from cdk_dynamodb_counters.windowed_counter import WindowedCounter
 
 __all__ = [
     "CounterApi",
-    "CountersLayer",
     "DedupCounterTable",
     "EventIngest",
     "FunctionOptions",

@@ -24,7 +24,7 @@ from datetime import timedelta
 import cdk_dynamodb_counters, dynamodb_counters
 from aws_cdk import App, Stack
 from aws_cdk import aws_lambda as lambda_
-from cdk_dynamodb_counters import CountersLayer, DedupCounterTable, StreamAggregator, WindowedCounter
+from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter, runtime_code
 from dynamodb_counters import Aggregate, Count, Event, Window
 
 ORDER = Event("order", pk="SHOP#{shop}", sk="ORDER#{id}")
@@ -38,7 +38,8 @@ StreamAggregator(stack, "Aggregator", table=counters, aggregates=[ORDERS])
 WindowedCounter(stack, "LastDay", table=counters, window=LAST_DAY)
 writer = lambda_.Function(
     stack, "Writer", runtime=lambda_.Runtime.PYTHON_3_13, handler="index.handler",
-    code=lambda_.Code.from_inline("import dynamodb_counters"), layers=[CountersLayer(stack, "Layer")],
+    code=lambda_.Code.from_inline("import dynamodb_counters"),
+    layers=[lambda_.LayerVersion(stack, "Layer", code=runtime_code(prefix="python"))],
 )
 counters.grant_accept(writer, ORDER)
 app.synth()

@@ -52,7 +52,7 @@ _ROOMS = {
         _functions
         _aggregator_parts _ingest_parts _verifying
         _threshold_parts
-        runtime_code live_page counters_layer dedup_counter_table
+        runtime_code live_page dedup_counter_table
         windowed_counter stream_aggregator threshold_events event_ingest counter_api
         testing
         __init__

@@ -22,7 +22,6 @@ from constructs import Construct
 
 from cdk_dynamodb_counters import (
     CounterApi,
-    CountersLayer,
     DedupCounterTable,
     EventIngest,
     StreamAggregator,
@@ -57,7 +56,6 @@ POPULAR = Threshold("popular", VIEWS, at=[100, 1000])
 
 REQUIRED: dict[Any, tuple[str, dict[str, Any]]] = {
     DedupCounterTable: ("Counters", {}),
-    CountersLayer: ("Layer", {}),
     StreamAggregator: ("Aggregator", {"aggregates": [VIEWS]}),
     ThresholdEvents: ("Crossed", {"thresholds": [POPULAR]}),
     WindowedCounter: ("Rolling", {"window": ROLLING}),
@@ -90,7 +88,7 @@ def new_stack(name: str = "Test", *, region: str | None = None, **context: objec
 def build(construct: Callable[..., _Built], scope: Construct, /, **arguments: Any) -> _Built:
     """Build a construct from what it requires, its table included unless it is given."""
     construct_id, required = REQUIRED[construct]
-    if construct not in {DedupCounterTable, CountersLayer} and "table" not in arguments:
+    if construct is not DedupCounterTable and "table" not in arguments:
         arguments["table"] = DedupCounterTable(scope, "Counters")
     return construct(**{"scope": scope, "construct_id": construct_id, **required, **arguments})
 

@@ -22,7 +22,6 @@ from constructs import Construct
 
 from cdk_dynamodb_counters import (
     CounterApi,
-    CountersLayer,
     DedupCounterTable,
     EventIngest,
     FunctionOptions,
@@ -188,7 +187,6 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "beacon_path": ["events", "/", None],
     },
     WindowedCounter: {**PLACE, "table": [None, "events"], "window": [None, VIEWS, "rolling", Duration.hours(24)]},
-    CountersLayer: PLACE,
     runtime_code: {"prefix": [None, 1, "..", "../elsewhere", "/python", ".hidden", "a/b"]},
 }
 

@@ -11,7 +11,7 @@ import pytest
 from aws_cdk import App, Stack
 from aws_cdk import aws_lambda as lambda_
 
-from cdk_dynamodb_counters import CountersLayer, runtime_code
+from cdk_dynamodb_counters import runtime_code
 from cdk_dynamodb_counters._staging import staged_code
 from cdk_dynamodb_counters.function_options import RUNTIMES
 from dynamodb_counters._http import responses as page
@@ -43,7 +43,7 @@ def asset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     app = App(outdir=str(tmp_path_factory.mktemp("cdk.out")))
     stack = Stack(app, "Test")
     add_function(stack, runtime_code())
-    CountersLayer(stack, "Layer")
+    lambda_.LayerVersion(stack, "Layer", code=runtime_code(prefix="python"))
     directory = Path(app.synth().directory)
     [code] = [path for path in directory.glob("asset.*") if (path / "dynamodb_counters").is_dir()]
     return code

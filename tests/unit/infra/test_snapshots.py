@@ -30,7 +30,6 @@ from aws_cdk.aws_apigatewayv2_authorizers import HttpJwtAuthorizer
 
 from cdk_dynamodb_counters import (
     CounterApi,
-    CountersLayer,
     DedupCounterTable,
     EventIngest,
     FunctionOptions,
@@ -270,7 +269,6 @@ BUILDS: dict[str, Callable[[Stack], object]] = {
     "apart_everything": apart_everything,
     "window_minimal": window_minimal,
     "window_everything": window_everything,
-    "layer_minimal": lambda stack: build(CountersLayer, stack),
     "aggregator_monitored": lambda stack: build(
         StreamAggregator,
         stack,

@@ -11,7 +11,7 @@ from aws_cdk import Stack
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 
-from cdk_dynamodb_counters import CountersLayer, StreamAggregator, _staging
+from cdk_dynamodb_counters import StreamAggregator, _staging, runtime_code
 from cdk_dynamodb_counters.testing import stable_template
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import build, new_stack, synthesized
@@ -27,7 +27,7 @@ def staged_anew() -> Iterator[None]:
 def some_stack() -> Stack:
     stack = new_stack()
     aggregator = build(StreamAggregator, stack)
-    CountersLayer(stack, "Layer")
+    lambda_.LayerVersion(stack, "Layer", code=runtime_code(prefix="python"))
     lambda_.Alias(stack, "Live", alias_name="live", version=aggregator.function.current_version)
     return stack
 
