@@ -68,7 +68,7 @@ def make(target: Any, wrong: dict[str, Any]) -> None:
         # Refused when the table has its aggregator already.
         build(target, new_stack(), **wrong)
     elif target in REQUIRED:
-        needed: Any = {} if target in {DedupCounterTable, CountersLayer} else {"table": _table()}
+        needed: Any = {} if target is DedupCounterTable else {"table": _table()}
         build(target, Construct(Stack.of(_table()), f"Refused{next(_NUMBERS)}"), **needed | wrong)
     else:
         target(**({**_PAGE, **wrong} if target is LivePage else wrong))
