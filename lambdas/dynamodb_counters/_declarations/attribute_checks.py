@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Literal, TypeAlias
 
-from dynamodb_counters._declarations.attribute_values import expectation, has_text
+from dynamodb_counters._declarations.attribute_values import canonical_text, expectation
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._declarations.measures import Count, Measure, TimeWeighted
 from dynamodb_counters._items.attributes import LIST_MARK
@@ -82,12 +82,14 @@ class KnownAttributes:
         if default is not None and not can_default and attribute is not _ANY:
             raise InvalidArgumentError(argument, name, f"no default: {path!r} is required")
 
-    def require_text(self, path: str, text: str) -> None:
-        """Refuse a text that no value of the attribute's type has in a key; its limits may have been others."""
+    def key_text(self, path: str, text: str) -> str:
+        """The text that a value has in a key; one of another type is refused, but its limits may have been others."""
         attribute, _ = self._find("values", path, path)
         kind = Attribute(attribute.type, format=attribute.format)
-        if not has_text(kind, text):
+        canonical = canonical_text(kind, text)
+        if canonical is None:
             raise InvalidArgumentError(path, text, expectation(kind))
+        return canonical
 
     def require_where(self, where: Condition | None) -> None:
         """Refuse a condition on what is no attribute, or that no event can satisfy."""
@@ -100,6 +102,11 @@ class KnownAttributes:
                     raise InvalidArgumentError("where", operand, allowed)
                 if attribute.one_of and operator in ("eq", "ne") and operand not in attribute.one_of:
                     raise InvalidArgumentError("where", operand, f"what {name!r} can be: {expectation(attribute)}")
+                if isinstance(operand, str) and attribute.format and operator in ("eq", "ne"):
+                    canonical = canonical_text(Attribute(str, format=attribute.format), operand)
+                    if canonical != operand:
+                        allowed = expectation(attribute) if canonical is None else repr(canonical)
+                        raise InvalidArgumentError("where", operand, f"{allowed}, as {name!r} is stored")
 
     def _find(self, argument: str, name: str, path: str) -> tuple[Attribute, list[str]]:
         """The attribute at a path, and the parts of the path that an event may lack, from the outermost on."""

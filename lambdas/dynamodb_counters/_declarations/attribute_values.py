@@ -1,7 +1,8 @@
-"""Whether a typed item has the attributes that its event declares."""
+"""Whether a typed item has the attributes that its event declares, and the canonical text of each value."""
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Mapping
 from datetime import date
@@ -13,7 +14,7 @@ from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._items.attributes import Image, TypedValue
 from dynamodb_counters._items.conversions import plain_value
 from dynamodb_counters._items.decimals import Number, format_number, parse_number
-from dynamodb_counters._items.event_times import event_seconds
+from dynamodb_counters._items.event_times import canonical_time
 from dynamodb_counters.errors import InvalidArgumentError
 
 _HEX: Final = "[0-9A-Fa-f]"
@@ -30,15 +31,30 @@ _NUMBER: Final = ("N", "a number")
 _SETS: Final = frozenset(("SS", "NS", "BS"))
 
 
-def require_attributes(attributes: Mapping[str, Attribute], item: Image, within: str = "") -> None:
-    """Refuse a typed item that lacks what its event declares; an InvalidArgumentError names the attribute."""
+def canonical_values(attributes: Mapping[str, Attribute], item: Image, within: str = "") -> dict[str, TypedValue]:
+    """The values of a typed item that differ from the Python value's; refuse an item that lacks what is declared."""
+    found: dict[str, TypedValue] = {}
     for name, attribute in attributes.items():
         value, path = item.get(name), f"{within}{name}"
         if value is None or (not attribute.required and "NULL" in value):
             if attribute.required:
                 raise InvalidArgumentError(path, None, f"{expectation(attribute)}: it is required")
             continue
-        _require(path, attribute, value)
+        canonical = _canonical(path, attribute, value)
+        if canonical is not value:
+            found[name] = canonical
+    return found
+
+
+def canonical_text(attribute: Attribute, text: str) -> str | None:
+    """The text that a value of the attribute has in a key, for any of its texts; None for what is none."""
+    if attribute.type not in (int, Decimal):
+        return _text(attribute, text) if attribute.type is str else text
+    try:
+        number = parse_number(text)
+    except (ValueError, ArithmeticError):
+        return None
+    return format_number(number) if _is_number(attribute, number) else None
 
 
 def expectation(attribute: Attribute) -> str:
@@ -65,26 +81,37 @@ def _length_words(attribute: Attribute) -> list[str]:
     return [f"of at {word} {limit} {unit}" for limit, word in limits if limit is not None]
 
 
-def _require(path: str, attribute: Attribute, value: TypedValue) -> None:
-    if not _is_allowed(attribute, value):
-        raise InvalidArgumentError(path, plain_value(value), expectation(attribute))
-    if attribute.type is list:
-        [(kind, members)] = value.items()
-        if not _has_length(attribute, members):
-            raise InvalidArgumentError(path, plain_value(value), " ".join(["a list", *_length_words(attribute)]))
-        for index, member in enumerate(members if attribute.of is not None else ()):
-            _require(f"{path}[{index}]", attribute.of, member if kind == "L" else {kind[0]: member})
-    elif attribute.type is dict and attribute.attributes is not None:
-        require_attributes(attribute.attributes, value["M"], f"{path}.")
-
-
-def _is_allowed(attribute: Attribute, value: TypedValue) -> bool:
+def _canonical(path: str, attribute: Attribute, value: TypedValue) -> TypedValue:
+    """The value as it is stored: itself unless it has a text of its own."""
     kind, _ = _KINDS.get(attribute.type, _NUMBER)
-    if kind not in value:
-        return attribute.type is object or (attribute.type is list and not _SETS.isdisjoint(value))
-    if kind == "N":
-        return _is_number(attribute, parse_number(value["N"]))
-    return kind != "S" or _is_text(attribute, value["S"])
+    if kind == "S" and kind in value:
+        text = _text(attribute, value[kind])
+        if text is not None:
+            return value if text == value[kind] else {kind: text}
+    elif attribute.type is list and (kind in value or not _SETS.isdisjoint(value)):
+        return _canonical_list(path, attribute, value)
+    elif kind == "M" and kind in value:
+        inner = canonical_values(attribute.attributes or {}, value[kind], f"{path}.")
+        return {kind: {**value[kind], **inner}} if inner else value
+    elif attribute.type is object or (
+        kind in value and (kind != "N" or _is_number(attribute, parse_number(value[kind])))
+    ):
+        return value
+    raise InvalidArgumentError(path, plain_value(value), expectation(attribute))
+
+
+def _canonical_list(path: str, attribute: Attribute, value: TypedValue) -> TypedValue:
+    [(kind, members)] = value.items()
+    if not _has_length(attribute, members):
+        raise InvalidArgumentError(path, plain_value(value), " ".join(["a list", *_length_words(attribute)]))
+    if attribute.of is None:
+        return value
+    typed = members if kind == "L" else [{kind[0]: member} for member in members]
+    found = [_canonical(f"{path}[{index}]", attribute.of, member) for index, member in enumerate(typed)]
+    if all(map(operator.is_, found, typed)):
+        return value
+    # A set holds no text twice.
+    return {kind: found if kind == "L" else list(dict.fromkeys(member[kind[0]] for member in found))}
 
 
 def _is_number(attribute: Attribute, number: Number) -> bool:
@@ -96,24 +123,14 @@ def _is_number(attribute: Attribute, number: Number) -> bool:
     )
 
 
-def _is_text(attribute: Attribute, text: str) -> bool:
-    return (
+def _text(attribute: Attribute, text: str) -> str | None:
+    """The canonical text; None for one that is not allowed."""
+    is_allowed = (
         (not attribute.one_of or text in attribute.one_of)
         and _has_length(attribute, text)
         and (attribute.pattern is None or re.search(attribute.pattern, text) is not None)
-        and (attribute.format is None or _FORMATS[attribute.format][0](text) is not None)
     )
-
-
-def has_text(attribute: Attribute, text: str) -> bool:
-    """Whether a value of the attribute has this text in a key."""
-    if attribute.type not in (int, Decimal):
-        return attribute.type is not str or _is_text(attribute, text)
-    try:
-        number = parse_number(text)
-    except (ValueError, ArithmeticError):
-        return False
-    return format_number(number) == text and _is_number(attribute, number)
+    return None if not is_allowed else text if attribute.format is None else _FORMATS[attribute.format][0](text)
 
 
 def _has_length(attribute: Attribute, value: Any) -> bool:
@@ -121,8 +138,8 @@ def _has_length(attribute: Attribute, value: Any) -> bool:
     return (least is None or len(value) >= least) and (most is None or len(value) <= most)
 
 
-def _parsed(parse: Callable[[str], object]) -> Callable[[str], object]:
-    def parsed(text: str) -> object:
+def _parsed(parse: Callable[[str], str]) -> Callable[[str], str | None]:
+    def parsed(text: str) -> str | None:
         try:
             return parse(text)
         except ValueError:
@@ -131,16 +148,30 @@ def _parsed(parse: Callable[[str], object]) -> Callable[[str], object]:
     return parsed
 
 
-_FORMATS: Final[dict[str, tuple[Callable[[str], object], str]]] = {
-    "date": (_parsed(date.fromisoformat), "an ISO 8601 date such as '2026-11-20'"),
+def _matched(pattern: str) -> Callable[[str], str | None]:
+    match = re.compile(pattern).fullmatch
+    return lambda text: text if match(text) else None
+
+
+def _ipv6(text: str) -> str:
+    address = IPv6Address(text)
+    # Versions of Python print an IPv4 address within another way.
+    is_ipv4 = address.ipv4_mapped is not None and address.scope_id is None
+    return f"::ffff:{address.ipv4_mapped}" if is_ipv4 else str(address)
+
+
+_UUID: Final = _matched(f"{_HEX}{{8}}(-{_HEX}{{4}}){{3}}-{_HEX}{{12}}")
+
+_FORMATS: Final[dict[str, tuple[Callable[[str], str | None], str]]] = {
+    "date": (_parsed(lambda text: date.fromisoformat(text).isoformat()), "an ISO 8601 date such as '2026-11-20'"),
     "date-time": (
-        _parsed(lambda text: event_seconds({"S": text})),
-        "an ISO 8601 time with an offset, such as '2026-11-20T10:30:00Z'",
+        _parsed(canonical_time),
+        "an ISO 8601 time with an offset and no leap second, such as '2026-11-20T10:30:00Z'",
     ),
-    "email": (re.compile(r"[^@\s]{1,64}@[^@\s]{1,255}").fullmatch, "an email address"),
-    "ipv4": (_parsed(IPv4Address), "an IPv4 address"),
-    "ipv6": (_parsed(IPv6Address), "an IPv6 address"),
-    "uri": (re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+").fullmatch, "a URI with its scheme"),
-    "uuid": (re.compile(f"{_HEX}{{8}}(-{_HEX}{{4}}){{3}}-{_HEX}{{12}}").fullmatch, "a UUID of 36 characters"),
+    "email": (_matched(r"[^@\s]{1,64}@[^@\s]{1,255}"), "an email address"),
+    "ipv4": (_parsed(lambda text: str(IPv4Address(text))), "an IPv4 address"),
+    "ipv6": (_parsed(_ipv6), "an IPv6 address"),
+    "uri": (_matched(r"[A-Za-z][A-Za-z0-9+.-]*:\S+"), "a URI with its scheme"),
+    "uuid": (lambda text: text.lower() if _UUID(text) else None, "a UUID of 36 characters"),
 }
-"""By format: what a text is that has it, None for others; and its words."""
+"""By format: the canonical text of one that has it, None for others; and its words."""

@@ -104,30 +104,33 @@ def given(values: object, fields: Mapping[str, object]) -> Mapping[str, object]:
     return values
 
 
-def require_fields(name: str, among: Iterable[tuple[Aggregate | Window, Iterable[str]]], values: object) -> None:
-    """Refuse fields that no declaration has, and texts that they never have; rendering a key refuses a lack."""
+def canonical_fields(
+    name: str, among: Iterable[tuple[Aggregate | Window, Iterable[str]]], values: object
+) -> dict[str, str]:
+    """The texts of fields as keys have them; refuse fields that no declaration has, and texts that they never have."""
     # While readers use an older definition, its fields are allowed with those declared: one read serves both.
     if not isinstance(values, Mapping):
         raise InvalidArgumentError("values", values, "a mapping of fields to values")
     fields = {field: declared for declared, its in among for field in its}
+    texts = dict[str, str]()
     for field, value in values.items():
         if field not in fields:
             there = ", ".join(map(repr, fields)) or "none"
             raise InvalidArgumentError("values", field, f"no fields but those of {name!r}: {there}")
-        _require_text(fields[field], field, key_text(field, value))
+        texts[field] = _canonical(fields[field], field, key_text(field, value))
+    return texts
 
 
-def _require_text(declared: Aggregate | Window, field: str, text: str) -> None:
+def _canonical(declared: Aggregate | Window, field: str, text: str) -> str:
     expected = expected_text(field, text)
     if expected is not None:
         raise InvalidArgumentError(field, text, expected)
     path, derived, default = parts_of(field)
     is_gap = field == GAP and isinstance(declared.source, Aggregate) and declared.source._longest > 0
     if derived or text == default or is_gap:
-        return
+        return text
     source = root_of(declared)
-    if isinstance(source, Event):
-        source._known.require_text(path, text)
+    return source._known.key_text(path, text) if isinstance(source, Event) else text
 
 
 def values_of(aggregate: Aggregate, item: Mapping[str, Any]) -> dict[str, str] | None:

@@ -122,6 +122,14 @@ class Event:
         known = self._declared_attributes
         return json_schema(dict.fromkeys(self.fields, Attribute(object)) if known is None else known)
 
+    def _canonical(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Values with the texts that keys have for those of declared types."""
+        known, declared = self._known, self._declared_attributes or {}
+        return {
+            name: known.key_text(name, value) if isinstance(value, str) and name in declared else value
+            for name, value in values.items()
+        }
+
     @property
     def _known(self) -> KnownAttributes:
         """Attributes that declarations over it may name."""

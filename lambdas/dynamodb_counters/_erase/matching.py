@@ -27,7 +27,7 @@ class Wanted:
             allowed = f"a value for one or more fields of the key: {', '.join(event.fields)}"
             raise InvalidArgumentError("values", values, allowed)
         self.event = event
-        self.texts = {name: key_text(name, value) for name, value in values.items()}
+        self.texts = {name: key_text(name, value) for name, value in event._canonical(values).items()}
         self.chunk_type = event.name + PACK_SUFFIX
         self._types = {event.name, event.name + ONCE_SUFFIX}
         self._readers = [(text_reader(name, literal=True), text) for name, text in self.texts.items()]
@@ -46,7 +46,8 @@ class Wanted:
         if not isinstance(values, Mapping):
             return False
         try:
-            return all(key_text(name, values.get(name)) == text for name, text in self.texts.items())
+            found = self.event._canonical({name: values.get(name) for name in self.texts})
+            return all(key_text(name, found[name]) == text for name, text in self.texts.items())
         except InvalidArgumentError:
             return False
 

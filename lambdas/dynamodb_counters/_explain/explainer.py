@@ -24,7 +24,7 @@ from dynamodb_counters._control.run_items import ONLY_SHARD, RUN_SK_PREFIX, cut_
 from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Aggregate, Hierarchy, Window
 from dynamodb_counters._declarations.generations import base_name, generation_number, read_name
-from dynamodb_counters._declarations.groups import require_fields
+from dynamodb_counters._declarations.groups import canonical_fields
 from dynamodb_counters._explain.asked import Asked, Reach, reach_of
 from dynamodb_counters._explain.image_lines import ImageLines
 from dynamodb_counters._explain.lines import Explanation, Line, LineStore, added
@@ -35,7 +35,6 @@ from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.discard_marks import stored_marks
-from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, REPAIRED, SCORE, SK, VERSION
 from dynamodb_counters._quarantine.quarantine_items import RECORD, REDRIVEN, STATE, WAITING, redriven_item
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
@@ -300,8 +299,7 @@ def make_explainer(
     kept = next((one for one in folded or () if one.name == read_name(base, control.reads)), None)
     if kept is None:
         raise UncountedError(base, control.statuses)
-    require_fields(base, [(kept, kept.fields)], values)
-    texts = {name: key_text(name, value) for name, value in values.items()}
+    texts = canonical_fields(base, [(kept, kept.fields)], values)
     asked = Asked(kept, texts, _interval(kept, *ends), most)
     reach, whole = reach_of(asked, *feeds.tables(table)), control.statuses.get(base, Status()).whole
     return Explainer(table=table, feeds=feeds, asked=asked, reach=reach, whole=whole)

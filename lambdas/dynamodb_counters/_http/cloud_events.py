@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._declarations.attribute_values import require_attributes
+from dynamodb_counters._declarations.attribute_values import canonical_values
 from dynamodb_counters._declarations.event_attributes import Attribute, attributes_of
 from dynamodb_counters._http.event_requests import parse_events
 from dynamodb_counters._http.gateway_requests import JSON_TYPES, media_type, parse_body
@@ -116,4 +116,4 @@ def _require_valid(context: Mapping[str, Any]) -> None:
         if not is_number and not (isinstance(value, str) and _NO_TEXT.search(value) is None):
             allowed = "true, false, a whole number of 32 bits, or a string of Unicode without control characters"
             raise InvalidArgumentError(name, value, allowed)
-    require_attributes(_CONTEXT, typed_item(None, context))
+    canonical_values(_CONTEXT, typed_item(None, context))

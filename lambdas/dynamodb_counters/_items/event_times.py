@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from dynamodb_counters._items.conversions import converted
 from dynamodb_counters._items.decimals import parse_number
 from dynamodb_counters._timeline.times import DAY, FIRST_SECOND, LAST_SECOND
 from dynamodb_counters.errors import MalformedImageError
@@ -15,6 +17,8 @@ from dynamodb_counters.errors import MalformedImageError
 _FIRST_MILLISECONDS: Final = 10**11
 _FIRST_MICROSECONDS: Final = 10**14
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FINER: Final = re.compile(r"[.,]\d{6}(\d*[1-9])")
+_LEAP: Final = re.compile(r":60([.,]\d+)?([Zz]|[+-].*)\Z", re.DOTALL)
 
 
 def event_seconds(value: Mapping[str, Any]) -> int:
@@ -26,14 +30,43 @@ def event_seconds(value: Mapping[str, Any]) -> int:
     return seconds
 
 
-def _iso_seconds(text: str) -> int:
+def canonical_time(text: str) -> str:
+    """The text that its moment has as a `datetime`; digits finer than microseconds stay, as events may differ in them.
+
+    >>> canonical_time("2026-11-20T11:00:00.000+01:00"), canonical_time("2026-11-20T10:00:00.0000001Z")
+    ('2026-11-20T10:00:00Z', '2026-11-20T10:00:00.0000001Z')
+    """
+    found, finer = str(converted("time", _moment(text))), _FINER.search(text)
+    if finer is None:
+        return found
+    return f"{found[:-1]}{'' if '.' in found else '.000000'}{finer[1]}Z"
+
+
+def sortable_time(text: str) -> str:
+    """A canonical text with nine digits of a second, so that texts sort as their moments.
+
+    >>> sortable_time("2026-11-20T10:00:00Z")
+    '2026-11-20T10:00:00.000000000Z'
+    """
+    seconds, _, fraction = text.removesuffix("Z").partition(".")
+    return f"{seconds}.{fraction:0<9}Z"
+
+
+def _moment(text: str) -> datetime:
     try:
-        moment = datetime.fromisoformat(text)
+        # RFC 3339 allows a small z, Python does not.
+        moment = datetime.fromisoformat(f"{text[:-1]}Z" if text.endswith("z") else text)
     except ValueError:
-        raise MalformedImageError(f"{text!r:.80} is not an ISO 8601 time") from None
+        reason = "is a leap second, which no count can hold" if _LEAP.search(text) else "is not an ISO 8601 time"
+        raise MalformedImageError(f"{text!r:.80} {reason}") from None
     if moment.tzinfo is None:
         hint = "so its moment is ambiguous; write ...Z or +02:00"
         raise MalformedImageError(f"{text!r:.80} has no offset from UTC, {hint}")
+    return moment
+
+
+def _iso_seconds(text: str) -> int:
+    moment = _moment(text)
     # Not timestamp(): far from 1970, a float rounds the last microsecond of a second up to the next.
     since = moment - _EPOCH
     return since.days * DAY + since.seconds

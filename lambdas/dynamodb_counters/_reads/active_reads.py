@@ -102,9 +102,9 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
         >>> [day.arrived for day in users.growth(monday, sunday)]  # doctest: +SKIP
         [12, 9, 7, 11, 5, 3, 8]
         """
-        kept, _ = current(self._table, self._declared, self._values, group_fields)
+        kept, values, _ = current(self._table, self._declared, self._values, group_fields)
         tier, around, longest = kept._tier, self._around(start, end), _longest(kept)
-        held, found = self._gaps(kept, around, consistent=consistent), []
+        held, found = self._gaps(kept, values, around, consistent=consistent), []
         for unit in range(tier.locate(around.start)[0], tier.locate(around.end - 1)[0] + 1):
             gaps = held.get(unit, {})
             arrived = gaps.get(longest, 0)
@@ -114,22 +114,24 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
         return found
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[WindowCount]:
-        kept, standing = current(self._table, self._declared, self._values, group_fields)
+        kept, values, standing = current(self._table, self._declared, self._values, group_fields)
         tier = kept._tier
         spans = [range(tier.locate(each.start)[0], tier.locate(each.end - 1)[0] + 1) for each in intervals]
         for span in spans:
             if len(span) > _longest(kept):
                 allowed = f"a span of at most {_longest(kept)} {tier.name}s, the longest of {self._declared.name!r}"
                 raise InvalidArgumentError("length", f"{len(span)} {tier.name}s", allowed)
-        held = self._gaps(kept, Interval(intervals[0].start, intervals[-1].end), consistent=consistent)
+        held = self._gaps(kept, values, Interval(intervals[0].start, intervals[-1].end), consistent=consistent)
         return [
             WindowCount(_active(held, span), utc(each.start), utc(each.end), *standing)
             for span, each in zip(spans, intervals, strict=True)
         ]
 
-    def _gaps(self, kept: Aggregate, span: Interval, *, consistent: bool) -> dict[int, _Gaps]:
+    def _gaps(
+        self, kept: Aggregate, values: Mapping[str, str], span: Interval, *, consistent: bool
+    ) -> dict[int, _Gaps]:
         """The members of each unit of a span, by their gaps."""
-        units = numbers_by_unit(self._table, kept, self._values, span, consistent=consistent)
+        units = numbers_by_unit(self._table, kept, values, span, consistent=consistent)
         return {unit: {int(gap): count for gap, count in gaps.items()} for unit, gaps in units}
 
 

@@ -26,7 +26,7 @@ Buckets: TypeAlias = list[tuple[int, Mapping[str, Number]]]
 
 def integrate(table: Table, window: Window, values: Values, interval: Interval, *, consistent: bool) -> Integral:
     """A level over an interval: its value at the beginning, and its sum over time."""
-    kept, standing = current(table, window, values)
+    kept, values, standing = current(table, window, values)
     pk, before = kept._pk_template.render(values), Interval(FIRST_SECOND, interval.start)
     earlier, within = (plan_queries(kept._kept_tiers, part) for part in (before, interval))
     read = partial(_buckets, table, kept, pk, consistent=consistent)
@@ -43,8 +43,8 @@ def integrate(table: Table, window: Window, values: Values, interval: Interval, 
 def count_intervals(table: Table, asked: Sequence[Asked], *, consistent: bool) -> list[WindowCount]:
     """Count windows over an interval each, in one round trip."""
     planned = [
-        (kept, kept._pk_template.render(values), plan_queries(kept._kept_tiers, interval), standing)
-        for (kept, standing), (_, values, interval) in [(current(table, one[0], one[1]), one) for one in asked]
+        (kept, kept._pk_template.render(texts), plan_queries(kept._kept_tiers, interval), standing)
+        for (kept, texts, standing), (*_, interval) in [(current(table, one[0], one[1]), one) for one in asked]
     ]
     queries = [(kept, pk, span) for kept, pk, spans, _ in planned for span in spans]
     found = iter(table.each(lambda one: _buckets(table, *one, consistent=consistent), queries))
@@ -59,7 +59,7 @@ def count_series(
     table: Table, window: Window, values: Values, intervals: Sequence[Interval], *, consistent: bool
 ) -> list[WindowCount]:
     """Count adjoining intervals, in order, by one Query of a tier that separates them unless that costs more."""
-    kept, standing = current(table, window, values)
+    kept, values, standing = current(table, window, values)
     spans = series_spans(kept, intervals)
     if len(spans) > 1:
         return count_intervals(table, [(window, values, interval) for interval in intervals], consistent=consistent)

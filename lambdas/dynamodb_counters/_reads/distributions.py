@@ -84,9 +84,9 @@ class DistributionReader(SpanReader[Aggregate, Distribution]):
     """
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[Distribution]:
-        kept, standing = current(self._table, self._declared, self._values, group_fields)
+        kept, values, standing = current(self._table, self._declared, self._values, group_fields)
         whole, unit = Interval(intervals[0].start, intervals[-1].end), kept._tier
-        held = [*numbers_by_unit(self._table, kept, self._values, whole, consistent=consistent)]
+        held = [*numbers_by_unit(self._table, kept, values, whole, consistent=consistent)]
         return [
             _distribution(kept, [bins for at, bins in held if each.start <= unit.start(at) < each.end], standing, each)
             for each in intervals
@@ -141,7 +141,7 @@ def read_distribution(
     table: Table, counted: Aggregate, values: Mapping[str, object], *, consistent: bool
 ) -> Distribution:
     """The distribution of a group, by the aggregate that counts its bins."""
-    kept, standing = current(table, counted, values, group_fields)
+    kept, values, standing = current(table, counted, values, group_fields)
     groups = [group for _, group in walk(table, kept, values, consistent=consistent)]
     return _distribution(kept, [numbers_of(kept, groups)], standing)
 

@@ -84,7 +84,7 @@ class EventReads(TableReads):
         {'url': '/', 'time': '2026-11-20T10:00:00Z', 'clientId': 'c1'}
         """
         require_declaration(event, Event)
-        wanted = {name: key_text(name, value) for name, value in given(values, fields).items()}
+        wanted = {name: key_text(name, value) for name, value in event._canonical(given(values, fields)).items()}
         for name in wanted:
             require_attribute("values", name)
         first = -math.inf if start is None else seconds_of("start", start)

@@ -101,7 +101,7 @@ def read_extremes(
     table: Table, counted: Aggregate, values: Mapping[str, object], count: int, *, consistent: bool, forward: bool
 ) -> list[Extreme]:
     """The first values of a group from either end, by the aggregate that counts the items of each value."""
-    kept, standing = current(table, counted, values, group_fields)
+    kept, values, standing = current(table, counted, values, group_fields)
     if kept._only is not None and (forward != (kept._only == "smallest") or count > 1):
         raise InvalidArgumentError("extremes", kept.name, f"one that does not keep only the {kept._only} value")
     value, *shown = kept._sk_template.fields

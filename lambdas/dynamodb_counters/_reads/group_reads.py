@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from dynamodb_counters._control.statuses import Standing, Statuses
 from dynamodb_counters._declarations import Aggregate, Composite, Distinct, Hierarchy
-from dynamodb_counters._declarations.groups import Given, Group, given, group_key, group_of, require_fields, values_of
+from dynamodb_counters._declarations.groups import Given, Group, canonical_fields, given, group_key, group_of, values_of
 from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._items.escaping import LAST_CHARACTER
@@ -73,8 +73,7 @@ class GroupReads(TableReads):
         for declared, values in wanted:
             aggregate = declared.total if isinstance(declared, Distinct) else declared
             require_declaration(aggregate, Aggregate)
-            kept, standing = current(self._table, aggregate, values)
-            asked.append((kept, values, standing))
+            asked.append(current(self._table, aggregate, values))
         keys = [(ItemLayout(kept), group_key(kept, values)) for kept, values, _ in asked]
         found = read_items(self._table, keys, consistent=consistent)
         return [
@@ -128,13 +127,13 @@ class GroupReads(TableReads):
         shared = len({aggregate.pk for aggregate in kept}) == 1
         if not shared or any(aggregate.write_shards > 1 for aggregate in kept):
             raise InvalidArgumentError("aggregates", names, "aggregates with one pk template and write_shards=1")
-        values = given(values, fields)
-        require_fields(" and ".join(names), [(one, one._listed_by) for one in (*declared, *kept)], values)
+        among = [(one, one._listed_by) for one in (*declared, *kept)]
+        texts = canonical_fields(" and ".join(names), among, given(values, fields))
         read = [(name, one, statuses.standing(part)) for name, one, part in zip(names, kept, declared, strict=True)]
         found: dict[str, list[Group]] = {name: [] for name in names}
         queries = [*([each] for each in read if each[1].pages), [each for each in read if not each[1].pages]]
         for some in filter(None, queries):
-            for _, name, group in self._groups(some, values, consistent=consistent):
+            for _, name, group in self._groups(some, texts, consistent=consistent):
                 found[name].append(group)
         return found
 
@@ -172,9 +171,8 @@ class GroupReads(TableReads):
         --------
         >>> key, group = next(counters.scan(PER_CLIENT, url="/"))  # doctest: +SKIP
         """
-        values = given(values, fields)
         require_declaration(aggregate, Aggregate)
-        kept, standing = current(self._table, aggregate, values, lambda one: one._listed_by)
+        kept, texts, standing = current(self._table, aggregate, given(values, fields), lambda one: one._listed_by)
         if kept.write_shards > 1:
             raise InvalidArgumentError("aggregate", kept.name, "an aggregate with write_shards=1")
         read = (aggregate.name, kept, standing)
@@ -182,7 +180,7 @@ class GroupReads(TableReads):
         if after and not (_PLACE.fullmatch(after) if kept.pages else first <= after <= last):
             allowed = f"a key with which a scan of {kept.name!r} came" if kept.pages else f"a sort key of {kept.name!r}"
             raise InvalidArgumentError("after", after, allowed)
-        found = self._groups([read], values, after, consistent=consistent)
+        found = self._groups([read], texts, after, consistent=consistent)
         return ((key, group) for key, _, group in found if key > after)
 
     def _groups(

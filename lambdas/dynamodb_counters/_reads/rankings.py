@@ -67,9 +67,10 @@ class RankingReads(TableReads):
         """
         require_count("count", count)
         require_declaration(aggregate, Aggregate)
-        values = given(values, fields)
-        kept, standing = current(self._table, aggregate, values, lambda one: _ranking(one)._template.fields[:-1])
-        found = _scores(self._table, _ranking(kept), values, count)
+        kept, texts, standing = current(
+            self._table, aggregate, given(values, fields), lambda one: _ranking(one)._template.fields[:-1]
+        )
+        found = _scores(self._table, _ranking(kept), texts, count)
         return _ranked(self._table, kept, standing, found)
 
     def around(
@@ -92,17 +93,17 @@ class RankingReads(TableReads):
         """
         require_count("count", count)
         require_declaration(aggregate, Aggregate)
-        values, table = given(values, fields), self._table
-        kept, standing = current(table, aggregate, values)
+        table = self._table
+        kept, texts, standing = current(table, aggregate, given(values, fields))
         ranking = _ranking(kept)
-        [key] = ItemLayout(kept).keys(group_key(kept, values))
+        [key] = ItemLayout(kept).keys(group_key(kept, texts))
         item = table.client.get_item(TableName=table.name, Key=key).get("Item")
         if item is None or SCORE not in item:
             return []
         own, score = identity(key), item[SCORE]["N"]
-        above = _scores(table, ranking, values, count, (">", score))
+        above = _scores(table, ranking, texts, count, (">", score))
         # The order among equal scores is arbitrary, so the group itself is taken out and put first.
-        below = _scores(table, ranking, values, count + 1, ("<=", score))
+        below = _scores(table, ranking, texts, count + 1, ("<=", score))
         others = [found for found in below if identity(found) != own][:count]
         return _ranked(table, kept, standing, [*reversed(above), item, *others])
 

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._assumptions import TRIES
 from dynamodb_counters._control.statuses import Declared, Standing, Statuses
-from dynamodb_counters._declarations.groups import Key, identity, require_fields
+from dynamodb_counters._declarations.groups import Key, canonical_fields, identity
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._table import Table
 
@@ -29,12 +29,12 @@ def current(
     declared: Declared,
     values: Mapping[str, object],
     fields: Callable[[Declared], Iterable[str]] = attrgetter("fields"),
-) -> tuple[Declared, Standing]:
-    """The generation that readers use; a declaration that nothing counts, and fields of no group, are refused."""
+) -> tuple[Declared, dict[str, str], Standing]:
+    """The generation that readers use, and the texts of the group; what nothing counts, and no group, are refused."""
     statuses = Statuses.of_table(table)
     found = statuses.current(declared)
-    require_fields(declared.name, [(one, fields(one)) for one in (declared, found)], values)
-    return found, statuses.standing(declared)
+    texts = canonical_fields(declared.name, [(one, fields(one)) for one in (declared, found)], values)
+    return found, texts, statuses.standing(declared)
 
 
 def get_items(table: Table, keys: Iterable[Key], *, consistent: bool) -> dict[tuple[str, str], Item]:

@@ -12,7 +12,7 @@ from dynamodb_counters._declarations.kinds import require_declaration, require_r
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.conflicts import differing, repetition
-from dynamodb_counters._writes.event_items import require_mapping, typed_item, with_ttl
+from dynamodb_counters._writes.event_items import key_item, require_mapping, typed_item, with_ttl
 from dynamodb_counters._writes.insert import failed, insert, insert_many
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus, rejected
 from dynamodb_counters._writes.packed_accept import accept_packed, retract_packed
@@ -110,5 +110,6 @@ def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
     require_retractable(event)
     if event.packed is not None and (was_there := retract_packed(table, event, values)) is not None:
         return was_there
-    key = {PK: {"S": event._pk_template.render(values)}, SK: {"S": event._sk_template.render(values)}}
+    item = key_item(event, values)
+    key = {name: item[name] for name in (PK, SK)}
     return "Attributes" in table.client.delete_item(TableName=table.name, Key=key, ReturnValues="ALL_OLD")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._declarations.attribute_values import require_attributes
+from dynamodb_counters._declarations.attribute_values import canonical_values
+from dynamodb_counters._items.attributes import TypedValue
 from dynamodb_counters._items.conversions import converted
 from dynamodb_counters._items.decimals import require_storable
+from dynamodb_counters._items.event_times import sortable_time
 from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS, PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
@@ -41,9 +44,12 @@ def typed_item(event: Event | None, values: Mapping[str, Any]) -> dict[str, Any]
             raise InvalidArgumentError("values", name, "attribute names that are not reserved (pk, sk, ttl, _…)")
     item = {name: _typed(name, value) for name, value in values.items()}
     if event._declared_attributes is not None:
-        require_attributes(event._declared_attributes, item)
-    if event.version is not None and not {"S", "N"} & item.get(event.version, {}).keys():
-        raise InvalidArgumentError(event.version, values.get(event.version), "a string or number: the event's version")
+        canonical = canonical_values(event._declared_attributes, item)
+        if canonical:
+            item |= canonical
+            values = {**values, **{name: value["S"] for name, value in canonical.items() if "S" in value}}
+    if event.version is not None:
+        item[event.version] = _version(event, values, item.get(event.version, {}))
     item[PK] = {"S": event._pk_template.render(values)}
     item[SK] = {"S": event._sk_template.render(values)}
     item[TYPE] = {"S": event.name}
@@ -55,7 +61,18 @@ def require_mapping(values: object) -> None:
         raise InvalidArgumentError("values", values, "a mapping of attribute names to values")
 
 
+def _version(event: Event, values: Mapping[str, Any], typed: TypedValue) -> TypedValue:
+    name = str(event.version)
+    if not {"S", "N"} & typed.keys():
+        raise InvalidArgumentError(name, values.get(name), "a string or number: the event's version")
+    declared = (event._declared_attributes or {}).get(name)
+    is_time = isinstance(values[name], datetime) or (declared is not None and declared.format == "date-time")
+    return {"S": sortable_time(typed["S"])} if is_time else typed
+
+
 def key_item(event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The key of an event, and the attributes that it is made of; other values are ignored."""
+    values = event._canonical({name: values[name] for name in event.fields if name in values})
     key = {PK: {"S": event._pk_template.render(values)}, SK: {"S": event._sk_template.render(values)}}
     return {**{name: _typed(name, values[name]) for name in event.fields}, **key}
 

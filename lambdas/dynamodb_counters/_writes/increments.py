@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from dynamodb_counters._assumptions import TRIES
 from dynamodb_counters._control.statuses import Statuses
 from dynamodb_counters._declarations import Aggregate, Count, Sum
-from dynamodb_counters._declarations.groups import Key, group_key, group_of, require_fields
+from dynamodb_counters._declarations.groups import Key, canonical_fields, group_key, group_of
 from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, require_storable_group
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
@@ -128,7 +128,7 @@ def open_group(
 ) -> tuple[Aggregate, ItemLayout, GroupKey]:
     """The group to change, of the generation that readers use."""
     aggregate = Statuses.of_table(table).counted(declared)
-    require_fields(declared.name, [(one, one.fields) for one in (declared, aggregate)], values)
+    values = canonical_fields(declared.name, [(one, one.fields) for one in (declared, aggregate)], values)
     layout, group = ItemLayout(aggregate), group_key(aggregate, values)
     try:
         require_storable_group(group)

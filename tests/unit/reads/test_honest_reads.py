@@ -109,9 +109,9 @@ def test_a_table_that_no_deployment_counts_is_incomplete() -> None:
         (DAILY, {**C1, "at:day": _at(5)}, "invalid at:day='2026-11-20T05:00:00Z': expected a UTC day such as"),
         (OF_DAILY, {**C1, "at:day": "20261120"}, "invalid at:day='20261120': expected a UTC day such as '2026-11-20'"),
         (TYPED, {"at:hour": "2026-11-20"}, "invalid at:hour='2026-11-20': expected a UTC hour such as '2026-11-20T00'"),
-        (TYPED, {"status": "5.0"}, "invalid status='5.0': expected a whole number"),
+        (TYPED, {"status": "5.1"}, "invalid status='5.1': expected a whole number"),
         (TYPED, {"status": "ok"}, "invalid status='ok': expected a whole number"),
-        (TYPED, {"price": "1.50"}, "invalid price='1.50': expected a number"),
+        (TYPED, {"price": "1,50"}, "invalid price='1,50': expected a number"),
         (TYPED, {"due": "2026-1"}, "invalid due='2026-1': expected an ISO 8601 date such as '2026-11-20'"),
     ],
 )
@@ -130,7 +130,8 @@ def test_values_of_the_right_types_are_taken_in_every_form() -> None:
         # A group may be older than the limit that its status is below.
         typed = {"status": 5.0, "price": Decimal("1.50"), "due": date(2026, 11, 20), "at:hour": "2026-11-20T00"}
         counters.increment(TYPED, typed)
-        assert counters.get(TYPED, {**typed, "status": "5", "price": "1.5"})["typed"] == 1
+        for status, price, due in (("5", "1.5", "20261120"), ("5.0", "1.50", "2026-W47-5")):
+            assert counters.get(TYPED, {**typed, "status": status, "price": price, "due": due})["typed"] == 1
 
 
 def test_counts_of_an_older_definition_say_so() -> None:

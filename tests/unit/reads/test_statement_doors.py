@@ -42,7 +42,7 @@ def test_a_period_of_what_no_deployment_counts_is_refused(call: str, is_closed: 
     [
         (USAGE, {"customer": "c1", "plan": "free"}, "invalid values='plan': expected no fields but those of 'usage'"),
         (USAGE, {}, "invalid customer=None: expected a value"),
-        (BY_ID, {"id": "5.0"}, "invalid id='5.0': expected a whole number"),
+        (BY_ID, {"id": "5.1"}, "invalid id='5.1': expected a whole number"),
     ],
     ids=["another field", "no field", "another text"],
 )

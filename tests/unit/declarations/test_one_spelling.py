@@ -1,0 +1,236 @@
+"""A value of a declared type is one event, one group and one digest, in every spelling and through every door."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynamodb_counters import (
+    Aggregate,
+    Attr,
+    Attribute,
+    Counters,
+    Distinct,
+    Event,
+    InvalidArgumentError,
+    Packed,
+    Window,
+)
+from dynamodb_counters._declarations.event_identity import EventIdentity
+from dynamodb_counters._declarations.groups import canonical_fields
+from dynamodb_counters._evaluate import evaluate
+from dynamodb_counters._items.event_times import event_seconds
+from dynamodb_counters._writes.event_items import key_item, typed_item
+from dynamodb_counters.testing import counters_in_memory
+
+_OFFSETS: Final = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+_MOMENTS: Final = st.datetimes(datetime(1970, 1, 3), datetime(2200, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+
+
+def _spelled_moment(moment: datetime) -> st.SearchStrategy[str]:
+    def spell(zone: timezone, separator: str, form: str, digits: str, end: str) -> str:
+        text = moment.astimezone(zone).isoformat(separator)
+        if form == "basic":
+            day, rest = text[:10].replace("-", ""), text[11:]
+            text = f"{day}T{rest.replace(':', '') if '.' not in rest else rest}"
+        if moment.microsecond and digits:
+            head, tail = text.split(".")
+            text = f"{head}{digits[0]}{tail[:6]}{digits[1:]}{tail[6:]}"
+        elif digits and form != "basic":
+            text = f"{text[:19]}{digits[0]}000{digits[1:]}{text[19:]}"
+        return text.removesuffix("+00:00") + end if text.endswith("+00:00") else text
+
+    digits = st.sampled_from(["", ".", ",", ".0", ".000"])
+    return st.builds(
+        spell,
+        _OFFSETS | st.just(UTC),
+        st.sampled_from("T t"),
+        st.sampled_from(["", "basic"]),
+        digits,
+        st.sampled_from("Zz"),
+    )
+
+
+def _spelled_number(number: Decimal) -> st.SearchStrategy[Any]:
+    return st.sampled_from(
+        [number, number * Decimal("1.00"), str(number), f"{number:f}", f"{number:E}", f"{number:.20f}"]
+    )
+
+
+def _cased(text: str) -> st.SearchStrategy[str]:
+    return st.sampled_from([text, text.upper(), text.lower()])
+
+
+def _spelled_address(address: Any) -> st.SearchStrategy[str]:
+    return st.sampled_from([str(address), address.exploded, address.exploded.upper(), address.compressed.upper()])
+
+
+def _spelled_date(day: date) -> st.SearchStrategy[Any]:
+    year, week, weekday = day.isocalendar()
+    return st.sampled_from([day, day.isoformat(), day.isoformat().replace("-", ""), f"{year:04}-W{week:02}-{weekday}"])
+
+
+_SPELLINGS: Final[dict[str, tuple[Any, st.SearchStrategy[st.SearchStrategy[Any]]]]] = {
+    "datetime": (datetime, _MOMENTS.map(lambda moment: st.just(moment) | _spelled_moment(moment))),
+    "date": (date, st.dates().map(_spelled_date)),
+    "UUID": (UUID, st.uuids().map(lambda uuid: st.just(uuid) | _cased(str(uuid)))),
+    "ipv4": (Attribute(str, format="ipv4"), st.ip_addresses(v=4).map(lambda each: st.just(str(each)))),
+    "ipv6": (Attribute(str, format="ipv6"), st.ip_addresses(v=6).map(_spelled_address)),
+    "Decimal": (Decimal, st.decimals(-(10**9), 10**9, places=4).map(_spelled_number)),
+    "int": (int, st.integers(-(10**9), 10**9).map(Decimal).map(_spelled_number)),
+}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+@pytest.mark.parametrize("kind", _SPELLINGS)
+def test_all_spellings_of_a_value_are_one_key_one_group_and_one_digest(kind: str, data: st.DataObject) -> None:
+    declared, spellings = _SPELLINGS[kind]
+    event = Event("e", key=("x", "id"), attributes={"x": declared, "id": str})
+    groups = Aggregate("groups", event, by="x")
+    spelled = data.draw(spellings)
+    one, other = data.draw(spelled), data.draw(spelled)
+
+    texts = [canonical_fields("groups", [(groups, groups.fields)], {"x": value}) for value in (one, other)]
+    keys = [key_item(event, {"x": value, "id": "1"}) for value in (one, other)]
+    assert operator.eq(*texts)
+    assert operator.eq(*({name: key[name] for name in ("pk", "sk")} for key in keys))
+    # A number of a key may be asked for as text; an event has the number.
+    sent = [Decimal(value) if kind in ("Decimal", "int") else value for value in (one, other)]
+    items = [typed_item(event, {"x": value, "id": "1"}) for value in sent]
+    assert items[0]["pk"] == keys[0]["pk"]
+    assert operator.eq(*(EventIdentity(event).digest(item) for item in items))
+    assert operator.eq(*(evaluate([groups], [(event, {"x": value, "id": "1"})])["groups"][0].values for value in sent))
+    assert evaluate([groups], [(event, {"x": value, "id": "1"}) for value in sent])["groups"][0]["groups"] == 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(_MOMENTS, st.data())
+def test_the_text_of_a_time_is_that_of_its_moment(moment: datetime, data: st.DataObject) -> None:
+    event = Event("e", key="x", attributes={"x": datetime})
+    item = typed_item(event, {"x": data.draw(_spelled_moment(moment))})
+
+    assert item == typed_item(event, {"x": moment})
+    assert event_seconds(item["x"]) == moment.timestamp() // 1
+
+
+def test_events_differ_in_digits_finer_than_a_datetime() -> None:
+    event = Event("e", key="x", attributes={"x": datetime})
+    texts = ["2026-11-20T11:00:00.0000001+01:00", "2026-11-20T10:00:00.000000100Z", "2026-11-20T10:00:00.0000002Z"]
+
+    first, same, other = (typed_item(event, {"x": text})["x"]["S"] for text in texts)
+    assert (first, same, other) == ("2026-11-20T10:00:00.0000001Z", first, "2026-11-20T10:00:00.0000002Z")
+
+
+@given(st.lists(_MOMENTS, min_size=2, max_size=2, unique=True))
+def test_versions_that_are_times_sort_as_times(moments: list[datetime]) -> None:
+    event = Event("e", key="id", version="at", attributes={"id": str, "at": datetime})
+    plain = Event("e", key="id", version="at")
+    for one, sent in ((event, [moment.isoformat() for moment in moments]), (plain, moments)):
+        texts = [typed_item(one, {"id": "1", "at": value})["at"]["S"] for value in sent]
+        assert (texts[0] < texts[1]) == (moments[0] < moments[1])
+
+
+def test_members_of_lists_sets_and_maps_are_spelled_alike() -> None:
+    declared = {
+        "id": str,
+        "days": list[datetime],
+        "ids": set[UUID],
+        "place": Attribute(dict, attributes={"at": datetime}),
+    }
+    event = Event("e", key="id", attributes=declared)
+    uuid, noon, utc = "6f9619ff-8b86-d011-b42d-00cf4fc964ff", "2026-11-20T13:00:00+01:00", {"S": "2026-11-20T12:00:00Z"}
+    item = typed_item(
+        event, {"id": "A", "days": [noon], "ids": {uuid, uuid.upper()}, "place": {"at": noon, "more": noon}}
+    )
+
+    assert item["id"] == {"S": "A"}
+    assert item["days"] == {"L": [utc]}
+    assert item["ids"] == {"SS": [uuid]}
+    assert item["place"] == {"M": {"at": utc, "more": {"S": noon}}}
+
+
+_TIMES: Final = ("2026-11-20T10:00:00Z", "2026-11-20T10:00:00.000Z", "2026-11-20T11:00:00+01:00", "20261120T100000z")
+_VIEW: Final = Event("view", key=("time", "client"), attributes={"time": datetime, "client": UUID, "url": str})
+_PACKED: Final = Event(
+    "packed", key=("time", "client"), attributes=_VIEW.attributes, retention=timedelta(days=7), packed=Packed("time")
+)
+_TIMED: Final = Aggregate("timed", _VIEW, by="time")
+_CLIENTS: Final = Distinct("clients", _VIEW, by="time", member="client")
+_LAST: Final = Window("last", _VIEW, by="client", time="time")
+_PACKED_TIMED: Final = Aggregate("packed_timed", _PACKED, by="time")
+_CLIENT: Final = "6f9619ff-8b86-d011-b42d-00cf4fc964ff"
+_NOW: Final = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
+
+
+def _values(time: str) -> dict[str, Any]:
+    return {"time": time, "client": _CLIENT.upper() if "+" in time else _CLIENT, "url": "/"}
+
+
+_DOORS: Final[dict[str, Callable[[Counters, str], Any]]] = {
+    "accept": lambda counters, time: counters.accept(_VIEW, _values(time)).status,
+    "accept_many": lambda counters, time: counters.accept_many(_VIEW, [_values(time)])[0].status,
+    "record_once": lambda counters, time: counters.record_once(_VIEW, _values(time), [_TIMED]).status,
+}
+_PACKED_DOORS: Final = {
+    "accept": lambda counters, time: counters.accept(_PACKED, _values(time)).status,
+    "accept_many": lambda counters, time: counters.accept_many(_PACKED, [_values(time)])[0].status,
+}
+
+
+@pytest.mark.parametrize("door", _DOORS)
+@pytest.mark.parametrize("time", _TIMES)
+def test_every_door_and_read_takes_every_spelling(door: str, time: str) -> None:
+    with counters_in_memory([_TIMED, _CLIENTS, _LAST], now=_NOW) as counters:
+        counters.accept(_VIEW, _values(_TIMES[0]))
+        assert _DOORS[door](counters, time) == "duplicate"
+        for spelled in _TIMES:
+            values = _values(spelled)
+            assert counters.get(_TIMED, {"time": spelled})["timed"] == 1
+            assert [group["timed"] for _, group in counters.scan(_TIMED, {"time": spelled})] == [1]
+            assert counters.get(_CLIENTS, {"time": spelled})["distinct"] == 1
+            assert counters.window(_LAST, client=values["client"]).last(hours=1).count == 1
+            assert [*counters.events(_VIEW, {"time": spelled, "client": values["client"]})] == [_values(_TIMES[0])]
+        assert counters.retract(_VIEW, _values(time))
+        assert counters.get(_TIMED, {"time": time})["timed"] == 0
+
+
+@pytest.mark.parametrize("door", _PACKED_DOORS)
+@pytest.mark.parametrize("time", _TIMES)
+def test_packed_events_take_every_spelling(door: str, time: str) -> None:
+    with counters_in_memory([_PACKED_TIMED], now=_NOW) as counters:
+        counters.accept(_PACKED, _values(_TIMES[0]))
+        assert _PACKED_DOORS[door](counters, time) == "duplicate"
+        assert counters.get(_PACKED_TIMED, {"time": time})["packed_timed"] == 1
+        assert counters.retract(_PACKED, _values(time))
+        assert counters.get(_PACKED_TIMED, {"time": time})["packed_timed"] == 0
+
+
+def test_events_are_erased_by_every_spelling() -> None:
+    for time in _TIMES:
+        with counters_in_memory([_TIMED], now=_NOW) as counters:
+            counters.accept(_VIEW, _values(_TIMES[0]))
+            counters.erase(_VIEW, {"time": time}, counts="take_back")
+            assert counters.get(_TIMED, {"time": time})["timed"] == 0
+
+
+def test_a_condition_names_the_text_that_is_stored() -> None:
+    with pytest.raises(InvalidArgumentError) as refused:
+        Aggregate("a", _VIEW, by="url", where=Attr("client").eq(_CLIENT.upper()))
+
+    assert str(refused.value) == f"invalid where={_CLIENT.upper()!r}: expected {_CLIENT!r}, as 'client' is stored"
+    assert Aggregate("a", _VIEW, by="url", where=Attr("time").ge("2026-11") & Attr("client").eq(_CLIENT))
+
+
+def test_a_leap_second_is_refused_by_name() -> None:
+    event = Event("e", key="x", attributes={"x": datetime})
+    with pytest.raises(InvalidArgumentError, match="and no leap second"):
+        typed_item(event, {"x": "2016-12-31T23:59:60Z"})
