@@ -136,7 +136,8 @@ class Aggregate:
         with the old one's numbers. ``"fail"``: the aggregator refuses the deployment, and counting waits.
     retention : timedelta or None, optional
         How long a group counts after the end of the one minute, hour, day or month in its key. A later change is
-        late: dropped, and metered. TTL deletes the group three days after that. Default None: for good.
+        late: dropped, and metered. TTL deletes the group three days after that; reads refuse it then, and lists lack
+        it. Default None: for good.
     pages : bool, optional
         Whether many groups share an item, a page: counting in many groups at once costs a fraction, reading one as
         much as before. Pays where a batch touches more groups than there are pages. Groups of one `pk` share pages; by

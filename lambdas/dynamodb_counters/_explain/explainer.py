@@ -28,7 +28,7 @@ from dynamodb_counters._declarations.groups import canonical_fields
 from dynamodb_counters._explain.asked import Asked, Reach, reach_of
 from dynamodb_counters._explain.image_lines import ImageLines
 from dynamodb_counters._explain.lines import Explanation, Line, LineStore, added
-from dynamodb_counters._fold.item_layout import GroupKey, late_parts
+from dynamodb_counters._fold.item_layout import GroupKey, late_parts, require_kept
 from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._fold.records import NEW, OLD, Record, counted_in, created_of, sequence_number
 from dynamodb_counters._items.attributes import Image
@@ -300,6 +300,8 @@ def make_explainer(
     if kept is None:
         raise UncountedError(base, control.statuses)
     texts = canonical_fields(base, [(kept, kept.fields)], values)
+    if isinstance(kept, Aggregate):
+        require_kept(kept, texts, table.clock())
     asked = Asked(kept, texts, _interval(kept, *ends), most)
     reach, whole = reach_of(asked, *feeds.tables(table)), control.statuses.get(base, Status()).whole
     return Explainer(table=table, feeds=feeds, asked=asked, reach=reach, whole=whole)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._assumptions import GROUP_KEPT, WIDE_MARGIN
 from dynamodb_counters._declarations import BUCKET_FIELD, TIER_FIELD, WRITE_SHARD_FIELD, Aggregate, Declaration, Window
@@ -17,6 +17,10 @@ from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.key_templates import HASH_MARKER, is_hashed
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._timeline.tiers import BY_LETTER, TOTAL, Tier
+from dynamodb_counters.errors import InvalidArgumentError
+
+_KEPT: Final = GROUP_KEPT - WIDE_MARGIN
+"""For how long after its closing time a group is surely there, in seconds."""
 
 GroupKey: TypeAlias = tuple[Any, ...]
 """Texts of the group's fields; a window's end in the letter of the tier and the number of the bucket."""
@@ -109,7 +113,7 @@ class ItemLayout:
 
     def is_gone(self, group: GroupKey, now: float) -> bool:
         """Whether an aggregate's item may have been deleted by TTL, and with it what it has counted."""
-        return self.closing_time is not None and self.closing_time(group) + GROUP_KEPT - WIDE_MARGIN <= now
+        return self.closing_time is not None and self.closing_time(group) + _KEPT <= now
 
     def expires_at(self, group: GroupKey) -> int | None:
         """Epoch second after which the item may be deleted; None if it is kept."""
@@ -162,6 +166,18 @@ def closing_times(fields: Sequence[str], retention: timedelta) -> Callable[[Sequ
     [(index, tier)] = [(index, tier) for index, field in enumerate(fields) if (tier := tier_of(field)) is not None]
     seconds = retention.total_seconds()
     return lambda group: _end(tier, group[index]) + seconds
+
+
+def require_kept(aggregate: Aggregate, texts: Mapping[str, str], now: float) -> None:
+    """Refuse a group, known as far as its texts, whose item TTL may have deleted: it would read as 0."""
+    if aggregate.retention is None:
+        return
+    field, tier = next((field, tier) for field in aggregate.fields if (tier := tier_of(field)) is not None)
+    if field in texts and _end(tier, texts[field]) + aggregate.retention.total_seconds() <= now - _KEPT:
+        allowed = (
+            f"a {tier.name} whose retention, {aggregate.retention}, is not over: {aggregate.name!r} keeps no other"
+        )
+        raise InvalidArgumentError(field, texts[field], allowed)
 
 
 def late_parts(declaration: Declaration, group: Sequence[Any], created: float) -> frozenset[str]:

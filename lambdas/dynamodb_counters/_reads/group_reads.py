@@ -10,7 +10,7 @@ from dynamodb_counters._control.statuses import Standing, Statuses
 from dynamodb_counters._declarations import Aggregate, Composite, Distinct, Hierarchy
 from dynamodb_counters._declarations.groups import Given, Group, canonical_fields, given, group_key, group_of, values_of
 from dynamodb_counters._declarations.kinds import require_declaration
-from dynamodb_counters._fold.item_layout import ItemLayout
+from dynamodb_counters._fold.item_layout import ItemLayout, require_kept
 from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.table_schema import SK, TYPE
 from dynamodb_counters._reads.page_reads import read_items, walk
@@ -129,6 +129,8 @@ class GroupReads(TableReads):
             raise InvalidArgumentError("aggregates", names, "aggregates with one pk template and write_shards=1")
         among = [(one, one._listed_by) for one in (*declared, *kept)]
         texts = canonical_fields(" and ".join(names), among, given(values, fields))
+        for one in kept:
+            require_kept(one, texts, self._table.clock())
         read = [(name, one, statuses.standing(part)) for name, one, part in zip(names, kept, declared, strict=True)]
         found: dict[str, list[Group]] = {name: [] for name in names}
         queries = [*([each] for each in read if each[1].pages), [each for each in read if not each[1].pages]]

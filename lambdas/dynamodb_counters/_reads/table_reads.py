@@ -8,7 +8,9 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._assumptions import TRIES
 from dynamodb_counters._control.statuses import Declared, Standing, Statuses
+from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import Key, canonical_fields, identity
+from dynamodb_counters._fold.item_layout import require_kept
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._table import Table
 
@@ -34,6 +36,8 @@ def current(
     statuses = Statuses.of_table(table)
     found = statuses.current(declared)
     texts = canonical_fields(declared.name, [(one, fields(one)) for one in (declared, found)], values)
+    if isinstance(found, Aggregate):
+        require_kept(found, texts, table.clock())
     return found, texts, statuses.standing(declared)
 
 
