@@ -26,8 +26,11 @@ class LogError(InputError):
 
 def parse_line(line: str) -> View | None:
     """Parse one line, without its line break; None when it is of neither format or holds no request."""
-    found = log_request(line)
-    return None if found is None else View(found["url"], found["time"], found["client"], found.get("bytes"))
+    try:
+        found = log_request(line)
+    except ValueError:
+        return None
+    return View(found["url"], found["time"], found["client"], found.get("bytes"))
 
 
 def read_log(path: Path) -> Iterator[View | None]:

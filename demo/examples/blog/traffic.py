@@ -44,7 +44,7 @@ def blog_views(rng: random.Random, end: datetime, count: int = DEFAULT_VIEWS) ->
         # Choosing among visits, not visitors, makes frequent visitors return more often.
         visitor = rng.choice(visits) if visits and rng.random() > _NEW_VISITOR else _address(rng)
         visits.append(visitor)
-        time = (end - age).astimezone(UTC).isoformat(timespec="seconds")
+        time = (end - age).astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         size = None if rng.random() < _NOT_MODIFIED else round(rng.lognormvariate(9, 1.5))
         views.append(View(page, time, visitor, size))
     return views

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
+import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -23,7 +23,12 @@ FORMATS: Final = ("jsonl", "csv", "log")
 
 _BY_SUFFIX: Final = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".log": "log"}
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-_MOST_SHOWN: Final = 1000
+MOST_SHOWN: Final = 1000
+_QUOTED: Final = r'"(?:[^"]|"")*+"'
+_CELL: Final = re.compile(rf'({_QUOTED}|(?![ \t])[^",\r\n]*+(?<![ \t]))(,|\Z)')
+_OPEN: Final = re.compile(rf'(?:(?:{_QUOTED}|[^",]*+),)*+"(?:[^"]|"")*+')
+"""A line that ends within quotes."""
+_NO_TEXT: Final = "bytes that are not UTF-8"
 _TOO_LONG: Final = f"a line of more than {MAX_BODY_BYTES:,} bytes"
 
 
@@ -47,12 +52,14 @@ def format_of(path: Path) -> str:
     return _BY_SUFFIX[name.suffix]
 
 
-def rows(file: BinaryIO, kind: str, numbers: Sequence[str] = ()) -> Iterator[Row]:
-    """The records of an open file; empty lines are none. `numbers` are the columns of a CSV that hold some."""
+def rows(
+    file: BinaryIO, kind: str, numbers: Sequence[str] = (), check: Callable[[Sequence[str]], None] = lambda _: None
+) -> Iterator[Row]:
+    """The records of an open file; empty lines are none. `numbers` are columns of a CSV, of which `check` takes all."""
     read = {"jsonl": _json_values, "log": _log_values}.get(kind)
     opened = _decompressed(file)
     try:
-        yield from _csv_rows(opened, numbers) if read is None else _line_rows(opened, read)
+        yield from _csv_rows(opened, numbers, check) if read is None else _line_rows(opened, read)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise click.UsageError(f"its gzip data is damaged or cut off: {error}") from error
 
@@ -68,7 +75,7 @@ def _line_rows(file: BinaryIO, read: Callable[[bytes], dict[str, Any]]) -> Itera
             if content.strip():
                 yield Row(number, read(content), size=len(content))
         except ValueError as error:
-            yield Row(number, problem=str(error), text=content[:_MOST_SHOWN].decode("utf-8", errors="backslashreplace"))
+            yield Row(number, problem=str(error), text=content[:MOST_SHOWN].decode("utf-8", errors="backslashreplace"))
 
 
 def _json_values(line: bytes) -> dict[str, Any]:
@@ -82,38 +89,37 @@ def _json_values(line: bytes) -> dict[str, Any]:
 
 
 def _log_values(line: bytes) -> dict[str, Any]:
-    # Bytes that are not UTF-8 become \xhh, as web servers write bytes that they consider unprintable.
-    values = log_request(line.decode("utf-8", errors="backslashreplace"))
-    if values is None:
-        raise ValueError("no line of an access log in common or combined format")
-    return values
-
-
-def _csv_rows(file: BinaryIO, numbers: Sequence[str]) -> Iterator[Row]:
-    text = io.TextIOWrapper(cast("Any", file), "utf-8-sig", errors="backslashreplace", newline="")
-    lines = _RecordLines(text)
-    reader = csv.reader(lines, strict=True)
     try:
-        names = next(reader, [])
-    except csv.Error as error:
+        return log_request(line.decode())
+    except UnicodeDecodeError:
+        raise ValueError(_NO_TEXT) from None
+
+
+def _csv_rows(file: BinaryIO, numbers: Sequence[str], check: Callable[[Sequence[str]], None]) -> Iterator[Row]:
+    text = io.TextIOWrapper(cast("Any", file), "utf-8-sig", errors="surrogateescape", newline="")
+    records = _records(text)
+    try:
+        names = _cells(*next(records, ("", "")))
+    except ValueError as error:
         raise click.UsageError(f"the first line of the CSV names no columns: {error}") from error
-    if not names or len(set(names)) < len(names) or not all(names):
-        raise click.UsageError("the first line of a CSV names its columns, each once")
+    if len(set(names)) < len(names) or not all(name and name == name.strip() for name in names):
+        raise click.UsageError("the first line of a CSV names its columns, each once, without blanks around them")
     if unknown := [name for name in numbers if name not in names]:
         raise click.UsageError(f"there is no column {unknown[0]!r}; the columns are: {', '.join(names)}")
+    check(names)
     try:
-        for number, (cells, problem) in enumerate(_cells(reader, lines), start=1):
+        for number, (record, problem) in enumerate(records, start=1):
             try:
-                values = {} if problem else _named(names, cells, numbers)
-                yield Row(number, values, problem, size=lines.length)
+                yield Row(number, _named(names, _cells(record, problem), numbers), size=len(record))
             except ValueError as error:
-                yield Row(number, {}, str(error), ",".join(cells)[:_MOST_SHOWN])
+                shown = record[:MOST_SHOWN].encode(errors="surrogateescape")
+                yield Row(number, problem=str(error), text=shown.decode(errors="backslashreplace"))
     finally:
         text.detach()  # The caller opened the file, and closes it.
 
 
 def _named(names: list[str], cells: list[str], numbers: Sequence[str]) -> dict[str, Any]:
-    """The values of a line by column; an empty cell is none."""
+    """The values of a record by column; an empty cell is none."""
     if len(cells) != len(names):
         raise ValueError(f"{len(cells)} cells; expected {len(names)}")
     values: dict[str, Any] = {name: cell for name, cell in zip(names, cells, strict=True) if cell}
@@ -125,38 +131,46 @@ def _named(names: list[str], cells: list[str], numbers: Sequence[str]) -> dict[s
     return values
 
 
-class _RecordLines:
-    """The lines of a CSV; too many for one record, or one that is too long, are an error of the CSV."""
+def _records(text: TextIO) -> Iterator[tuple[str, str]]:
+    """The records of a CSV that are not empty; of one that is too long its beginning, and the reason."""
+    lines = _whole_lines(text)
+    for line, is_line_whole in lines:
+        is_whole, parts, length, quotes = is_line_whole, [line], len(line), line.count('"')
+        last = line
+        while quotes % 2 and _OPEN.fullmatch(last):
+            more, is_more_whole = next(lines, ("", False))
+            # It begins within quotes.
+            last, length, quotes = f'"{more}', length + len(more), quotes + more.count('"')
+            is_whole &= is_more_whole
+            if length <= MAX_BODY_BYTES:
+                parts.append(more)
+            if not more:
+                break
+        record = "".join(parts).removesuffix("\n").removesuffix("\r")
+        if record:
+            yield record, "" if is_whole and length <= MAX_BODY_BYTES + len("\r\n") else _TOO_LONG
 
-    def __init__(self, text: TextIO) -> None:
-        self._lines = _whole_lines(text)
-        self.length = 0
-        """Length of the lines of this record so far."""
 
-    def __iter__(self) -> Iterator[str]:
-        return self
+def _cells(record: str, problem: str) -> list[str]:
+    """The cells of a record by RFC 4180, which has quotes around a whole cell only; blanks need them."""
+    if problem:
+        raise ValueError(problem)
+    if not _is_unicode(record):
+        raise ValueError(_NO_TEXT)
+    cells, end, separator = list[str](), 0, ","
+    while separator:
+        found = _CELL.match(record, end)
+        if found is None:
+            raise ValueError(f"{record[end:]!r:.80} is no CSV: expected a cell without blanks around it, or in quotes")
+        cell, separator = found.groups()
+        cells.append(cell[1:-1].replace('""', '"') if cell.startswith('"') else cell)
+        end = found.end()
+    return cells
 
-    def __next__(self) -> str:
-        line, is_whole = next(self._lines)
-        self.length += len(line)
-        if not is_whole or self.length > MAX_BODY_BYTES:
-            raise csv.Error(_TOO_LONG)
-        return line
 
-
-def _cells(reader: Iterable[list[str]], lines: _RecordLines) -> Iterator[tuple[list[str], str]]:
-    cells = iter(reader)
-    while True:
-        lines.length = 0
-        try:
-            found = next(cells)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            yield [], f"no CSV: {error}"
-            continue
-        if found:
-            yield found, ""
+def _is_unicode(text: str) -> bool:
+    """Whether a text had no byte that is not UTF-8: these were read as lone surrogates."""
+    return text.isascii() or not any("\udc80" <= character <= "\udcff" for character in text)
 
 
 def _whole_lines(file: IO[AnyStr]) -> Iterator[tuple[AnyStr, bool]]:

@@ -18,7 +18,7 @@ from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._writes.outcomes import Outcome
 from dynamodb_counters.cli.arguments import ABOVE_0, typed
 from dynamodb_counters.cli.failures import DONE, FOUND
-from dynamodb_counters.cli.replay_files import FORMATS, Row, format_of, rows
+from dynamodb_counters.cli.replay_files import FORMATS, MOST_SHOWN, Row, format_of, rows
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.formats import number, pairs
 
@@ -71,13 +71,21 @@ def replay(
     event = session.find(Event, name)
     renamed, fixed = _pairs(source["map"], "--map"), _pairs(source["set"], "--set")
     kind, numbers = source["kind"] or format_of(file), source["numbers"]
-    read = partial(_renamed, renamed=renamed, fixed=typed(event, fixed), texts_of=event if kind == "csv" else None)
+    read = partial(_renamed, event, renamed=renamed, fixed=typed(event, fixed), has_texts=kind == "csv")
+
+    def check(columns: Sequence[str]) -> None:
+        if problem := _near_miss(
+            event, [*renamed, *fixed, *(name for name in columns if name not in renamed.values())]
+        ):
+            raise click.UsageError(f"{problem}: rename it, as by --map")
+
+    check([])
     kept, rejects = (file.with_name(f"{file.name}.{end}") for end in ("progress", "rejects.jsonl"))
     how = {"kind": kind, "map": renamed, "set": fixed, "numbers": sorted(numbers)}
     progress = Progress({"table": session.table.name, "event": name, "bytes": file.stat().st_size, **how})
     progress = progress if dry_run else _continued(progress, kept)
     with file.open("rb") as opened:
-        found = (read(row) for row in rows(opened, kind, numbers) if row.number > progress.records)
+        found = (read(row) for row in rows(opened, kind, numbers, check) if row.number > progress.records)
         if dry_run:
             return _look(session, found)
         with session.progress(f"bytes of {file.name}", file.stat().st_size) as show, rejects.open("ab") as refused:
@@ -140,14 +148,26 @@ def _look(session: Session, found: Iterable[Row]) -> int:
     return FOUND if counted["unreadable"] else DONE
 
 
-def _renamed(row: Row, renamed: Mapping[str, str], fixed: Mapping[str, Any], texts_of: Event | None) -> Row:
-    if row.problem or not (renamed or fixed or texts_of):
+def _renamed(event: Event, row: Row, *, renamed: Mapping[str, str], fixed: Mapping[str, Any], has_texts: bool) -> Row:
+    if row.problem:
         return row
     columns = {**row.values, _LINE: row.number}
     values = {name: value for name, value in row.values.items() if name not in renamed.values()}
     values |= {name: columns[column] for name, column in renamed.items() if column in columns}
-    values = values if texts_of is None else typed(texts_of, values)
-    return replace(row, values={**values, **fixed})
+    if problem := _near_miss(event, values):
+        return replace(row, problem=problem, text=write_json(row.values)[:MOST_SHOWN])
+    return replace(row, values={**(typed(event, values) if has_texts else values), **fixed})
+
+
+def _near_miss(event: Event, names: Iterable[str]) -> str | None:
+    """The problem of a name that differs from an attribute's by case or blanks only: a default would count it."""
+    known = {*event.fields, *(event._declared_attributes or ()), *filter(None, [event.version])}
+    meant = {name.strip().casefold(): name for name in known}
+    for name in names:
+        attribute = meant.get(name.strip().casefold())
+        if attribute is not None and name not in known:
+            return f"{name!r} is no attribute of {event.name!r}, but {attribute!r} is"
+    return None
 
 
 def _continued(fresh: Progress, kept: Path) -> Progress:
