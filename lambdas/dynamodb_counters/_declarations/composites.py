@@ -134,9 +134,11 @@ class Distinct(Composite):
             total = Aggregate(self.name, self.source, by=by, items=Count(), pages=self.pages, retention=retention)
             object.__setattr__(self, "pk", total.pk)
             object.__setattr__(self, "sk", total.sk)
-        if isinstance(self.source, Event) and isinstance(self.member, str):
+        if not isinstance(self.member, str):
+            raise InvalidArgumentError("member", self.member, "the name of one attribute, such as 'user'")
+        if isinstance(self.source, Event):
             self.source._known.require_key("member", [self.member], self.where)
-        if not isinstance(self.member, str) or self.member in self.total.fields:
+        if self.member in self.total.fields:
             raise InvalidArgumentError("member", self.member, "an attribute that is not part of the group's key")
         # The number lacks members, so a time among these alone says nothing of it.
         require_retention(self.retention, self.total.fields)

@@ -142,16 +142,25 @@ def as_attribute(declared: Any) -> Attribute:
 def attributes_of(declared: AttributeTypes) -> Frozen[str, Attribute]:
     """Attributes by name, of whatever declares them."""
     if isinstance(declared, Mapping):
-        found: Mapping[Any, Any] = declared
+        found: Mapping[Any, Any] = {
+            name: each if isinstance(each, Attribute) else {"type": each} for name, each in declared.items()
+        }
     else:
         fields = fields_of(declared)
         if fields is None:
             allowed = "a mapping of names to types or Attribute, or a dataclass, TypedDict or pydantic model"
             raise InvalidArgumentError("attributes", declared, allowed)
-        found = {name: Attribute(**each) for name, each in fields.items()}
+        found = fields
     for name in found:
         require_attribute("attributes", name)
-    return Frozen({name: as_attribute(each) for name, each in found.items()})
+    return Frozen({name: _named(name, each) for name, each in found.items()})
+
+
+def _named(name: str, declared: Any) -> Attribute:
+    try:
+        return declared if isinstance(declared, Attribute) else Attribute(**declared)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{error.argument} of {name!r}", error.value, error.expected) from None
 
 
 def json_schema(attributes: Mapping[str, Attribute], *, openapi: bool = False) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
@@ -29,6 +30,8 @@ MAX_EVENTS: Final = 500
 MAX_MESSAGE_BYTES: Final = 200_000
 _MAX_REASON: Final = 500
 
+_ENVELOPE: Final = frozenset(("specversion", "id", "source", "type", "data"))
+
 _FAULTS: Final = {
     HTTPStatus.FORBIDDEN: "are not the caller's own",
     HTTPStatus.BAD_REQUEST: "are invalid",
@@ -41,6 +44,13 @@ def parse_events(text: str) -> list[Any]:
     """Return the unvalidated events of a request body or a queue message."""
     document = parse_body(text)
     return document if isinstance(document, list) else [document]
+
+
+def envelope_problem(event: Event, names: AbstractSet[str]) -> str | None:
+    """Refuse a CloudEvent that is not sent as one: defaults would stand for the attributes within its `data`."""
+    if names >= _ENVELOPE and not {*event.fields, *(event._declared_attributes or ())} & {"specversion", "data"}:
+        return "it is a CloudEvent: expected the Content-Type application/cloudevents+json"
+    return None
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,8 @@ class EventCheck:
         text = write_json(values)
         if len(text) > MAX_MESSAGE_BYTES - 2:
             raise bad_request(f"expected at most {MAX_MESSAGE_BYTES} bytes of JSON")
+        if problem := envelope_problem(self.event, values.keys()):
+            raise bad_request(problem)
         item = typed_item(self.event, values)
         if self.event.packed is not None:
             event_seconds(item[self.event.packed.time])

@@ -82,6 +82,11 @@ def plain_value(value: Mapping[str, Any]) -> Any:
     return plain
 
 
+def value_text(value: Mapping[str, Any]) -> str:
+    """A typed value as its sender wrote it, for messages: null as such."""
+    return "null" if value.keys() <= {"NULL"} else f"{plain_value(value)!r:.80}"
+
+
 def binary(content: str | bytes) -> bytes:
     """Binary as bytes: in a stream record, and within a chunk, it is base64 text."""
     return base64.b64decode(content) if isinstance(content, str) else bytes(content)

@@ -15,6 +15,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
+from dynamodb_counters._items.conversions import value_text
 from dynamodb_counters._items.decimals import Number, format_number, parse_number
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.log_bins import LEAST_ERROR, MOST_ERROR, is_bin, log_bins
@@ -126,7 +127,7 @@ def _of_bins(error: str) -> Derivation | None:
 
     def text(value: Mapping[str, Any]) -> str:
         if "N" not in value:
-            raise MalformedImageError(f"{dict(value)!r:.80} is no number")
+            raise MalformedImageError(f"{value_text(value)} is no number")
         return bins.name_of(parse_number(value["N"]))
 
     return Derivation(text, is_bin, "a bin such as '277' or 'zero'")
@@ -139,7 +140,7 @@ def _of_number(bounds: Sequence[Number], texts: list[str]) -> Derivation:
     def text(value: Mapping[str, Any]) -> str:
         found = texts[bisect_right(bounds, parse_number(value["N"]))] if "N" in value else ""
         if not found:
-            raise MalformedImageError(f"{dict(value)!r:.80} is no number that is {words}")
+            raise MalformedImageError(f"{value_text(value)} is no number that is {words}")
         return found
 
     return Derivation(text, [*filter(None, texts)].__contains__, words)

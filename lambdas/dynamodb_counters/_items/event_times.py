@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from dynamodb_counters._items.conversions import converted
+from dynamodb_counters._items.conversions import converted, value_text
 from dynamodb_counters._items.decimals import parse_number
 from dynamodb_counters._timeline.times import DAY, FIRST_SECOND, LAST_SECOND
 from dynamodb_counters.errors import MalformedImageError
@@ -26,7 +26,7 @@ def event_seconds(value: Mapping[str, Any]) -> int:
     # A number in a key is both.
     seconds = _iso_seconds(value["S"]) if "S" in value and "N" not in value else _number_seconds(value)
     if not FIRST_SECOND <= seconds <= LAST_SECOND:
-        raise MalformedImageError(f"{_content(value)!r:.80} is not in the years 1 to 9999 of UTC")
+        raise MalformedImageError(f"{value_text(value)} is not in the years 1 to 9999 of UTC")
     return seconds
 
 
@@ -75,7 +75,7 @@ def _iso_seconds(text: str) -> int:
 def _number_seconds(value: Mapping[str, Any]) -> int:
     text = value.get("N")
     if text is None:
-        raise MalformedImageError(f"{_content(value)!r:.80} is not a time: expected a string or a number")
+        raise MalformedImageError(f"{value_text(value)} is not a time: expected a string or a number")
     try:
         number = parse_number(text)
     except ValueError as error:
@@ -85,7 +85,3 @@ def _number_seconds(value: Mapping[str, Any]) -> int:
     if -_FIRST_MICROSECONDS < number < _FIRST_MICROSECONDS:
         return math.floor(number) // 1000
     raise MalformedImageError(f"{number} is neither epoch seconds nor milliseconds")
-
-
-def _content(value: Mapping[str, Any]) -> Any:
-    return next(iter(value.values()), None)

@@ -17,6 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._clients import may_pass
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._http.event_requests import envelope_problem
 from dynamodb_counters._queue.messages import Message, Sending, dead_letter, read_message, sent_again
 from dynamodb_counters._queue.sending import Queues
 from dynamodb_counters._table import Table, ending_at, time_left
@@ -159,7 +160,10 @@ class Consumer:
             message.outcomes[index] = outcome
 
     def _refusal(self, item: Mapping[str, Any]) -> str | None:
-        return None if self._admission is None else self._admission.refusal(dict(item), self._table.clock())
+        problem = envelope_problem(self._event, item.keys())
+        if problem is not None or self._admission is None:
+            return problem
+        return self._admission.refusal(dict(item), self._table.clock())
 
     def _finish(self, group: Sequence[Message], consumed: Consumed) -> list[Message]:
         """Send on what is not accepted; return the messages that are done."""

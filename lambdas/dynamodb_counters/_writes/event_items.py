@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import is_dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -58,7 +59,10 @@ def typed_item(event: Event | None, values: Mapping[str, Any]) -> dict[str, Any]
 
 def require_mapping(values: object) -> None:
     if not isinstance(values, Mapping):
-        raise InvalidArgumentError("values", values, "a mapping of attribute names to values")
+        # Not converted: what stands in it would be, too, and what it lacks.
+        advice = "; of a dataclass, dataclasses.asdict(…)" if is_dataclass(values) else ""
+        advice = "; of a model, its model_dump()" if hasattr(values, "model_dump") else advice
+        raise InvalidArgumentError("values", values, f"a mapping of attribute names to values{advice}")
 
 
 def _version(event: Event, values: Mapping[str, Any], typed: TypedValue) -> TypedValue:

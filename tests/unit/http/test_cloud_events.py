@@ -331,6 +331,13 @@ def test_a_schema_sees_the_event_that_is_counted(queue: Queue, monkeypatch: pyte
     assert post(STRUCTURED, without(source="/other"))[0] == 400
 
 
+def test_a_cloud_event_that_is_not_sent_as_one_is_refused(taking: Queue) -> None:
+    for body in (ENVELOPE, [ENVELOPE]):
+        status, problem = post("application/json", body)
+        assert (status, "expected the Content-Type application/cloudevents+json" in str(problem)) == (400, True)
+    assert queued(taking) == []
+
+
 def test_a_plain_body_is_no_cloud_event(taking: Queue) -> None:
     plain = {"source": "/shops/1", "id": "1", "time": "2026-11-20T10:30:00Z", "page": "/", "data": {"page": "/b"}}
     for content_type in ("application/json", "text/plain"):

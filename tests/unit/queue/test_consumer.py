@@ -60,6 +60,15 @@ def test_messages_that_the_table_refuses_for_now_are_sent_again_later(
     assert world.queue.messages() == []
 
 
+def test_a_cloud_event_that_is_posted_as_it_is_becomes_a_dead_letter(world: World) -> None:
+    envelope = {"specversion": "1.0", "id": "1", "source": "/a", "type": "view", "data": {"bytes": 5}}
+    world.post({**view("/a"), **envelope}, view("/b"))
+    world.deliver()
+    assert world.urls() == ["/b"]
+    [letter] = world.dead.messages()
+    assert "it is a CloudEvent" in letter.attributes["reason"]["StringValue"]
+
+
 @pytest.mark.parametrize("code", ["ResourceNotFoundException", "AccessDeniedException"])
 def test_a_fault_of_the_deployment_makes_no_dead_letters(
     world: World, monkeypatch: pytest.MonkeyPatch, code: str
