@@ -97,6 +97,22 @@ def warn_if_pages_gain_nothing(scope: Construct, registration: Registration, bat
     check_at_synth(scope, warn)
 
 
+def warn_if_corrections_may_count_twice(scope: Construct, registration: Registration) -> None:
+    """Warn at synth of versioned events with several attributes in their key, of which a correction may change one."""
+
+    def warn() -> None:
+        sources = (*registration.events, *(declared.source for declared in registration.declarations))
+        versioned = {each.name: each.fields for each in sources if isinstance(each, Event) and each.version is not None}
+        if names := ", ".join(repr(name) for name, fields in sorted(versioned.items()) if len(fields) > 1):
+            Annotations.of(scope).add_warning_v2(
+                "dynamodb-counters:keyOfVersions",
+                f"A correction of {names} that changes an attribute of the key is another event, and counts again: "
+                "leave only attributes in the key that no correction changes, or acknowledge this if none does.",
+            )
+
+    check_at_synth(scope, warn)
+
+
 def _has_one_group_per_page(aggregate: Aggregate, batch_size: float | None) -> bool:
     source = aggregate.source
     if not aggregate.pages or isinstance(source, Aggregate) or aggregate._shelved or read_by(aggregate) != "get":

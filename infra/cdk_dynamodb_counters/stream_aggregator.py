@@ -47,6 +47,7 @@ from cdk_dynamodb_counters._validations import (
     note_key_of_import,
     oversized_batch,
     second_mapping,
+    warn_if_corrections_may_count_twice,
     warn_if_pages_gain_nothing,
 )
 from cdk_dynamodb_counters._verifying import build_verifier
@@ -225,6 +226,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         check_at_synth(self, lambda: missing_ranking_index(self._registration))
         check_at_synth(self, lambda: misnamed_keys(self._registration, source_table) or second_mapping(self._function))
         warn_if_pages_gain_nothing(self, self._registration, batch_size)
+        warn_if_corrections_may_count_twice(self, self._registration)
         if batch_size is not None:
             check_at_synth(self, lambda: oversized_batch(self._registration, batch_size))
 

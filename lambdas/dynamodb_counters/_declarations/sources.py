@@ -38,14 +38,15 @@ class Event:
         A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     key : str or sequence of str, optional
         The event key: the attributes that make an event unique. The first one is the partition key, so put first what
-        you mostly count by. Items are named after the event: ``view#{url}`` and ``view#{time}#{clientId}``.
+        you mostly count by; with a `version`, have in it only what no correction changes. Items are named after the
+        event: ``view#{url}`` and ``view#{time}#{clientId}``.
     pk, sk : str, optional
         Key templates instead of `key`, if you care how items are named. Their fields together are the event key.
     retention : timedelta or None, optional
         How long an accepted event is remembered so that its repetition is recognized. Default None: for good.
     version : str or None, optional
         A number or string attribute by which a source corrects itself: an event with a greater version replaces the one
-        before. Default None: the first one stands.
+        before of the same key. Default None: the first one stands.
     packed : Packed or None, optional
         Keeps many events in one item, at a fraction of a write unit each. Events older than the retention are refused
         then. Default None: an item per event.

@@ -14,7 +14,7 @@ from aws_cdk.assertions import Annotations, Match
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
 from cdk_dynamodb_counters._aggregator_parts import summarized
-from dynamodb_counters._declarations import Aggregate, Packed, Window
+from dynamodb_counters._declarations import Aggregate, Event, Packed, Window
 from tests.unit.infra.support import (
     HITS,
     PACKED,
@@ -204,3 +204,18 @@ def test_pages_that_gain_nothing_are_a_warning(stack: Stack, counters: DedupCoun
     for each, names in ((stack, "'dated', 'paths', 'url-and-day'"), (other, "'dated'")):
         [found] = Annotations.from_stack(each).find_warning("*", Match.string_like_regexp("gain nothing"))
         assert str(found.entry.data).startswith(f"Pages of {names} gain nothing: ")
+
+
+def test_a_key_of_several_attributes_with_a_version_is_a_warning(stack: Stack, counters: DedupCounterTable) -> None:
+    episode = Event("episode", key=("show", "id"), version="revision")
+    sources = [episode, Event("order", key="id", version="revision"), Event("plain", key=("shop", "id"))]
+    declared = [Aggregate(f"of-{source.name}", source, by="id") for source in sources]
+    again = Aggregate("again", episode, by="show")
+    build(StreamAggregator, stack, table=counters, aggregates=[*declared, again])
+
+    [found] = Annotations.from_stack(stack).find_warning(
+        "*", Match.string_like_regexp("changes an attribute of the key")
+    )
+    assert str(found.entry.data).startswith(
+        "A correction of 'episode' that changes an attribute of the key is another "
+    )
