@@ -53,7 +53,7 @@ from cdk_dynamodb_counters._validations import (
 from cdk_dynamodb_counters._verifying import build_verifier
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.function_options import FunctionOptions, options_of
-from dynamodb_counters._declarations import Aggregate, Composite
+from dynamodb_counters._declarations import Aggregate, Composite, Declarable
 from dynamodb_counters._items.table_schema import RANKING_INDEX
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -119,7 +119,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         *,
         table: DedupCounterTable,
         source_table: dynamodb.ITable | None = None,
-        aggregates: Sequence[Aggregate | Composite] = (),
+        aggregates: Sequence[Declarable] = (),
         service_name: str | None = None,
         batch_size: int | None = None,
         max_batching_window: Duration | None = None,
@@ -230,7 +230,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         if batch_size is not None:
             check_at_synth(self, lambda: oversized_batch(self._registration, batch_size))
 
-    def add_aggregate(self, *aggregates: Aggregate | Composite) -> None:
+    def add_aggregate(self, *aggregates: Declarable) -> None:
         """Declare more aggregates of the table.
 
         Parameters

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._declarations.groups import Group as Group
     from dynamodb_counters._declarations.table_keys import TableKeys as TableKeys
     from dynamodb_counters._erase.eraser import Erased as Erased
+    from dynamodb_counters._evaluate import Declaration as Declaration
     from dynamodb_counters._evaluate import evaluate as evaluate
     from dynamodb_counters._explain.lines import Explanation as Explanation
     from dynamodb_counters._explain.lines import Line as Line
@@ -72,7 +73,7 @@ _NAMES = {
     "_declarations.table_keys": "TableKeys",
     "_erase.eraser": "Erased",
     "_explain.lines": "Explanation Line",
-    "_evaluate": "evaluate",
+    "_evaluate": "Declaration evaluate",
     "_items.conditions": "Attr Condition",
     "_reads.active_reads": "ActiveReader Growth",
     "_reads.distributions": "Distribution DistributionReader",

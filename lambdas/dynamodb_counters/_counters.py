@@ -11,7 +11,7 @@ from dynamodb_counters._clients import make_service_client
 from dynamodb_counters._declarations import (
     ActiveMembers,
     Aggregate,
-    Declaration,
+    Declarable,
     Distinct,
     Event,
     Extremes,
@@ -156,7 +156,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         """
         return Outcomes(accept.accept_many(self._table, event, events, conflicts=conflicts))
 
-    def record_once(self, event: Event, values: Mapping[str, Any], declarations: Iterable[Declaration]) -> Outcome:
+    def record_once(self, event: Event, values: Mapping[str, Any], declarations: Iterable[Declarable]) -> Outcome:
         """Insert an event and count it in one transaction; the counts are current when the call returns.
 
         Costs twice the write units of `accept` and its counting, and hot counters conflict: for callers that must read

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from dynamodb_counters._declarations import Aggregate, Declarable, Event, Items, flatten
 from dynamodb_counters._declarations.groups import Group, group_of, identity
@@ -17,9 +17,12 @@ from dynamodb_counters._items.conversions import plain_value
 from dynamodb_counters._items.table_schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
+Declaration: TypeAlias = Declarable
+"""The type of all that count, by its public name."""
+
 
 def evaluate(
-    declared: Iterable[Declarable],
+    declared: Iterable[Declaration],
     items: Iterable[tuple[Event | Items, Mapping[str, Any]]],
     *,
     now: float | None = None,

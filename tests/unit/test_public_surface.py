@@ -58,7 +58,7 @@ def _signature(thing: Any) -> str:
         return str(whole.replace(parameters=list(whole.parameters.values())[1:]))
     try:
         return str(inspect.signature(thing))
-    except ValueError:
+    except (TypeError, ValueError):  # A union is no callable.
         return ""
 
 

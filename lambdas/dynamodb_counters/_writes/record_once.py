@@ -8,7 +8,7 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._control.statuses import Statuses
-from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
+from dynamodb_counters._declarations import Aggregate, Declarable, Declaration, Event, Window
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of, inserted
@@ -27,12 +27,11 @@ MAX_COUNTED: Final = 99
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html"""
 
 
-def record_once(table: Table, event: Event, values: Mapping[str, Any], declarations: Iterable[Declaration]) -> Outcome:
+def record_once(table: Table, event: Event, values: Mapping[str, Any], declarations: Iterable[Declarable]) -> Outcome:
     """Insert an event and count it, all or nothing; the stream counts it in all other declarations."""
     if not isinstance(declarations, Iterable):
         raise InvalidArgumentError("declarations", declarations, "a sequence of declarations, such as [VIEWS]")
-    declared = tuple(declarations)
-    _require_countable(event, declared)
+    declared = _countable(event, declarations)
     if event.packed is not None:
         raise InvalidArgumentError("event", event.name, "one that is not packed: a transaction inserts an item")
     try:
@@ -70,16 +69,19 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
     return _transact(table, event, writes, names)
 
 
-def _require_countable(event: Event, declared: tuple[Declaration, ...]) -> None:
-    for each in declared:
+def _countable(event: Event, declarations: Iterable[Declarable]) -> tuple[Declaration, ...]:
+    declared = list[Declaration]()
+    for each in declarations:
         if not isinstance(each, Aggregate | Window):
             raise InvalidArgumentError("declarations", each, "Aggregates and Windows")
         if isinstance(each, Aggregate) and each.pages:
             allowed = "aggregates without pages: transactions would conflict with all groups of a page"
             raise InvalidArgumentError("declarations", each.name, allowed)
+        declared.append(each)
     if len(declared) > MAX_COUNTED or any(declaration.source != event for declaration in declared):
         names = [declaration.name for declaration in declared]
         raise InvalidArgumentError("declarations", names, f"up to {MAX_COUNTED} declarations over {event.name!r}")
+    return tuple(declared)
 
 
 def _transact(table: Table, event: Event, writes: list[Any], names: list[str]) -> Outcome:

@@ -22,6 +22,7 @@ from dynamodb_counters._declarations.sources import Event as Source
 from dynamodb_counters.testing import counters_in_memory
 
 EVENT: Final = Event("event", key="id")
+_PAIR: Final[Any] = ("a", "b")
 WINDOW: Final = Window("window", EVENT, time="at")
 
 
@@ -40,11 +41,11 @@ def _count(declared: Any, **values: Any) -> Callable[[], Any]:
         (_count(Aggregate("a", EVENT, by="s:1,2"), s="x"), "a: 'x' is no number that is one of '..1'"),
         (_count(Aggregate("a", EVENT, by="s:log0.1"), s={"x": None}), "a: {'x': None} is no number"),
         (
-            lambda: Distinct("d", EVENT, member=("a", "b")),
+            lambda: Distinct("d", EVENT, member=_PAIR),
             "invalid member=('a', 'b'): expected the name of one attribute",
         ),
         (
-            lambda: ActiveMembers("d", EVENT, member=("a", "b"), time="at"),
+            lambda: ActiveMembers("d", EVENT, member=_PAIR, time="at"),
             "invalid member=('a', 'b'): expected an attribute",
         ),
         (lambda: Source("e", key="id", attributes={"id": str, "x": complex}), "invalid type of 'x'=<class 'complex'>"),

@@ -254,7 +254,7 @@ def test_a_grant_to_accept_names_its_events(counters: DedupCounterTable, role: i
 
 def test_add_aggregate_refuses_a_window(aggregator: StreamAggregator) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^invalid aggregates=.*WindowedCounter"):
-        aggregator.add_aggregate(ROLLING)  # type: ignore[arg-type]
+        aggregator.add_aggregate(ROLLING)
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ def test_no_damaged_record_is_read_with_a_wrong_value(kind: str) -> None:
                 whole.append(values)
             lines.append(separator.join(parts))
         text = (header + "\n".join(lines) + "\n").encode(errors="surrogateescape")
-        opened, numbers = io.BufferedReader(io.BytesIO(text)), ("size",) if kind == "csv" else ()  # type: ignore[arg-type]
+        opened, numbers = io.BufferedReader(io.BytesIO(text)), ("size",) if kind == "csv" else ()
         found = [row.values for row in rows(opened, kind, numbers) if not row.problem]
         assert all(any(values.items() <= true.items() for true in truth) for values in found), seed
         assert all(values in found for values in whole), seed
@@ -142,5 +142,5 @@ def test_no_damaged_record_is_read_with_a_wrong_value(kind: str) -> None:
     ],
 )
 def test_a_line_of_no_format_says_why(line: str, reason: str) -> None:
-    [row] = rows(io.BufferedReader(io.BytesIO(line.encode("latin-1"))), "log")  # type: ignore[arg-type]
+    [row] = rows(io.BufferedReader(io.BytesIO(line.encode("latin-1"))), "log")
     assert (row.values, reason in row.problem) == ({}, True), row
