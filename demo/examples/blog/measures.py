@@ -40,7 +40,7 @@ class Measures(NamedTuple):
             counts = active.rolling(start, end, timedelta(days=days))
             found[name] = {_day(count.end - _DAY): int(count.count) for count in counts}
         for days, name in _SIZES.items():
-            spread = sizes.last(days=days, as_of=end - timedelta(seconds=1))
+            spread = sizes.between(end - timedelta(days=days), end)
             found[name] = _known({f"p{percent}": spread.p(percent / 100) for percent in _PERCENTS})
         by_day = zip(truth.days, sizes.series(start, end, step="day"), strict=True)
         found[_P95] = _known({str(day): spread.p(0.95) for day, spread in by_day})

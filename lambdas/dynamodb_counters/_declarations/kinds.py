@@ -60,6 +60,18 @@ def longest_of(declared: Aggregate | Window) -> timedelta | None:
     return timedelta(seconds=source._longest * declared._unit) if isinstance(source, Aggregate) else None
 
 
+def require_answerable(argument: str, declared: Aggregate | Window, span: timedelta, given: object = None) -> None:
+    """Refuse a trailing span of which hardly anything may have happened yet; or all, for what was given instead."""
+    unit = timedelta(seconds=declared._unit)
+    longest = declared.retention if isinstance(declared, Window) else longest_of(declared)
+    if given is None and span != unit:
+        return
+    name = {1: "second", 60: "minute", 3600: "hour"}.get(declared._unit, "day")
+    spans = f"2 {name}s or more" if longest is None else f"2 to {longest // unit} {name}s"
+    allowed = f"{spans}, since {declared.name!r} counts by the {name} and the current one is not over: see between()"
+    raise InvalidArgumentError(argument, span if given is None else given, allowed)
+
+
 def require_declaration(declared: object, wanted: type, argument: str = "") -> None:
     """Refuse all but a kind of declaration; the argument is named after it unless another name is given."""
     if isinstance(declared, wanted):

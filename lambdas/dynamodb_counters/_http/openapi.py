@@ -256,8 +256,8 @@ def _array(items: Json) -> Json:
 def _get(resource: str, declared: Declaration | Event, required: Collection[str], answer: Json) -> Json:
     """The path of a resource of a declaration."""
     (path, summary), name = PATHS[resource], declared.name
-    longest = None if isinstance(declared, Event) or "last" not in OPTIONS[resource] else longest_of(declared)
-    asked = [*_fields(required, required), *_options(OPTIONS[resource], longest)]
+    timed = None if isinstance(declared, Event) or "last" not in OPTIONS[resource] else declared
+    asked = [*_fields(required, required), *_options(OPTIONS[resource], timed)]
     return {f"/v1/{path.format(name)}": _read(summary.format(name), f"{resource}_{name}", asked, answer)}
 
 
@@ -270,13 +270,15 @@ def _fields(names: Iterable[str], required: Container[str]) -> list[Json]:
     return [{"name": name, "in": "query", "required": name in required, "schema": _TEXT} for name in names]
 
 
-def _options(names: Iterable[str], longest: timedelta | None = None) -> list[Json]:
+def _options(names: Iterable[str], timed: Declaration | None = None) -> list[Json]:
     """Parameters that are no fields; those of a span with the longest one, and their defaults."""
-    longest, found = min(longest or limits.MAX_DURATION, limits.MAX_DURATION), []
+    longest = min((timed and longest_of(timed)) or limits.MAX_DURATION, limits.MAX_DURATION)
+    last, found = limits.default_last(1 if timed is None else timed._unit, longest), []
+    defaults = {"last": last, "step": min(limits.DEFAULT_STEP, longest)}
     for name in names:
         text, schema = _OPTIONS[name]
-        if name in limits.DEFAULTS:
-            default = _text(min(limits.DEFAULTS[name], longest))
+        if name in defaults:
+            default = _text(defaults[name])
             text, schema = text.format(longest=_text(longest)), {**schema, "default": default, "example": default}
         found.append({"name": name, "in": "query", "description": text, "schema": schema})
     return found

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
-from dynamodb_counters._declarations.kinds import group_fields, longest_of, read_by
+from dynamodb_counters._declarations.kinds import group_fields, longest_of, read_by, require_answerable
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
 from dynamodb_counters._http.gateway_requests import filled_in
 from dynamodb_counters._http.lossless_json import read_json
@@ -75,7 +75,7 @@ INTEGERS: Final = {"count": (10, MAX_COUNT), "limit": (100, 1000), "anchor": (1,
 """By whole number that a request may have: its default, and its maximum."""
 
 MAX_DURATION: Final = timedelta(days=366)
-DEFAULTS: Final = {"last": timedelta(hours=24), "step": timedelta(hours=1)}
+DEFAULT_STEP: Final = timedelta(hours=1)
 MAX_STEPS: Final = 200
 
 MAX_EXPLAINED: Final = 2_000_000
@@ -184,9 +184,10 @@ class QueryParameters:
     def last(self, declared: Declaration) -> timedelta:
         """The length of a window: no longer than the longest that is declared, which its tiers are chosen for."""
         longest = longest_of(declared) or MAX_DURATION
-        last = self._duration("last", longest)
+        last = self._duration("last", default_last(declared._unit, longest))
         if last > longest:
             raise _invalid("last", self.by_name["last"], f"at most {longest}, the longest window of {declared.name!r}")
+        require_answerable("last", declared, last)
         return last
 
     def interval(self, declared: Declaration, now: float, *, is_series: bool = False) -> Interval:
@@ -219,7 +220,7 @@ class QueryParameters:
         """The steps of a series: of a length that the span is a multiple of, or periods of a calendar."""
         span, text = self.interval(window, now, is_series=True), self.by_name.get("step", "")
         length = timedelta(seconds=span.end - span.start)
-        step = text if text in PERIODS else self._duration("step", length)
+        step = text if text in PERIODS else self._duration("step", min(DEFAULT_STEP, length))
         if isinstance(step, timedelta) and length % step:
             raise bad_request(f"invalid step: expected the span, {length}, to be a multiple of it")
         found = steps(span.start, span.end, step, self.zone(), window._unit, anchor=self.integer("anchor"))
@@ -235,16 +236,20 @@ class QueryParameters:
                 return moment
         raise _invalid(name, text, "an ISO 8601 time with a UTC offset, in the years 1970 to 9998")
 
-    def _duration(self, name: str, span: timedelta) -> timedelta:
-        """A length of time; the default is no longer than a span."""
+    def _duration(self, name: str, default: timedelta) -> timedelta:
         text = self.by_name.get(name)
         if text is None:
-            return min(DEFAULTS[name], span)
+            return default
         match = _DURATION.fullmatch(text)
         duration = int(match[1]) * _UNITS[match[2]] if match else timedelta(0)
         if not timedelta(0) < duration <= MAX_DURATION:
             raise _invalid(name, text, f"minutes, hours or days such as 30m, 24h or 7d, at most {MAX_DURATION.days}d")
         return duration
+
+
+def default_last(unit: int, longest: timedelta) -> timedelta:
+    """The span that is meant where none is given: 24 hours, or 7 units if those are longer; no longer than may be."""
+    return min(longest, max(timedelta(hours=24), 7 * timedelta(seconds=unit)))
 
 
 def body_values(where: str, values: object, fields: Collection[str], bound: Mapping[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Generic, TypedDict, TypeVar, Unpack
 
 from dynamodb_counters._declarations import Aggregate, Window
+from dynamodb_counters._declarations.kinds import require_answerable
 from dynamodb_counters._reads.bucket_queries import require_retained
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.calendars import PERIODS, Period, period_start, require_anchor, steps, time_zone
@@ -48,7 +49,8 @@ class SpanReader(Generic[Declared, Counted]):
         Parameters
         ----------
         length : timedelta, optional
-            Length of the span, in whole units of the window's precision, unless its parts say it.
+            Length of the span, two or more units of the window's precision, unless its parts say it. The unit that
+            holds the end counts as the last one, so far.
         as_of : datetime, optional
             End of the span, with a time zone. Default: now.
         consistent : bool, optional
@@ -72,7 +74,7 @@ class SpanReader(Generic[Declared, Counted]):
         7
         """
         now, until = now_and_until(self._table, as_of)
-        interval = Interval.ending_at(until, length_of(length, parts), self._declared._unit)
+        interval = trailing(self._declared, until, length, parts)
         require_retained(self._declared, "last", interval.start, now)
         return self._counted([interval], consistent=consistent)[0]
 
@@ -201,6 +203,14 @@ class SpanReader(Generic[Declared, Counted]):
 def now_and_until(table: Table, as_of: datetime | None) -> tuple[float, float]:
     now = table.clock()
     return now, now if as_of is None else seconds_of("as_of", as_of)
+
+
+def trailing(declared: Aggregate | Window, until: float, length: object, parts: Length) -> Interval:
+    """The interval of a trailing span of whole units; of one unit, or named by a finer one, it is refused."""
+    span, unit = length_of(length, parts), declared._unit
+    is_finer = any(timedelta(**{name: 1}).total_seconds() < unit for name in parts)
+    require_answerable("last", declared, span, dict(parts) if is_finer else None)
+    return Interval.ending_at(until, span, unit)
 
 
 def length_of(length: object, parts: Length) -> timedelta:

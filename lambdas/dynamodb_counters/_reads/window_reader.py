@@ -11,7 +11,7 @@ from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._items.decimals import Number, require_storable
 from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, integrate, require_retained
-from dynamodb_counters._reads.span_reader import Length, length_of, now_and_until
+from dynamodb_counters._reads.span_reader import Length, length_of, now_and_until, trailing
 from dynamodb_counters._reads.statements import BillingReader
 from dynamodb_counters._reads.table_reads import TableReads
 from dynamodb_counters._reads.window_counts import Comparison, Integral, WindowCount
@@ -55,7 +55,7 @@ class WindowReader(BillingReader):
         0.5
         """
         now, until = now_and_until(self._table, as_of)
-        current = Interval.ending_at(until, length_of(length, parts), self._declared._unit)
+        current = trailing(self._declared, until, length, parts)
         previous = Interval(2 * current.start - current.end, current.start)
         require_retained(self._declared, "last", previous.start, now)
         before, after = self._counted([previous, current], consistent=consistent)
@@ -195,10 +195,10 @@ class WindowReads(TableReads):
         >>> counters.window_many([(JOBS, c1), (JOBS, c2)], hours=24)  # doctest: +SKIP
         """
         now, until = now_and_until(self._table, as_of)
-        span, asked = length_of(length, parts), []
+        asked = []
         for window, values in wanted:
             require_declaration(window, Window)
-            interval = Interval.ending_at(until, span, window._unit)
+            interval = trailing(window, until, length, parts)
             require_retained(window, "last", interval.start, now)
             asked.append((window, values, interval))
         return count_intervals(self._table, asked, consistent=consistent)

@@ -88,7 +88,7 @@ class World:
 
 def _last(world: World) -> list[WindowCount]:
     as_of = world.aware(world.moment())
-    last = world.unit * world.random.randint(1, max(1, world.longest // world.unit))
+    last = world.unit * world.random.randint(2, max(2, world.longest // world.unit))
     answer = world.buckets.counters.window(world.window, _C).last(last, as_of=as_of)
     assert as_of < answer.end <= as_of + world.unit
     assert answer.end - answer.start == last
@@ -116,7 +116,7 @@ def _calendar(world: World) -> list[WindowCount]:
 
 
 def _compare(world: World) -> list[WindowCount]:
-    last = world.unit * world.random.randint(1, max(1, world.longest // world.unit))
+    last = world.unit * world.random.randint(2, max(2, world.longest // world.unit))
     found = world.buckets.counters.window(world.window, _C).compare(last, as_of=world.aware(world.moment()))
     assert found.previous.end == found.current.start
     assert found.previous.start == found.current.start - last

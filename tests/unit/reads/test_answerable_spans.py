@@ -1,0 +1,111 @@
+"""Trailing spans by kinds of reads: each is answered by that much time, half of it over at least, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import pytest
+
+from dynamodb_counters import ActiveMembers, Counters, Declaration, Event, InvalidArgumentError, Percentiles, Window
+from dynamodb_counters.testing import counters_in_memory
+
+VIEW: Final = Event("view", key="id")
+NOW: Final = datetime(2026, 11, 20, 8, 36, 5, tzinfo=UTC)
+_MONTH: Final = timedelta(days=30)
+_SPANS: Final = (
+    *((number, "seconds") for number in (1, 2, 30, 60, 90, 3600)),
+    *((number, "minutes") for number in (1, 2, 5, 15, 60, 90, 1440)),
+    *((number, "hours") for number in (1, 2, 6, 24, 36, 48)),
+    *((number, "days") for number in (1, 2, 30, 31)),
+    (1, "weeks"),
+)
+
+
+def _window(precision: timedelta) -> Window:
+    name = f"window{precision // timedelta(seconds=1)}"
+    return Window(name, VIEW, time="at", precision=precision, longest=_MONTH, retention=_MONTH)
+
+
+def _active(precision: timedelta) -> ActiveMembers:
+    name = f"active{precision // timedelta(seconds=1)}"
+    return ActiveMembers(name, VIEW, member="user", time="at", precision=precision, longest=30 * precision)
+
+
+def _sizes(precision: timedelta) -> Percentiles:
+    return Percentiles(
+        f"sizes{precision // timedelta(seconds=1)}", VIEW, attribute="ms", time="at", precision=precision
+    )
+
+
+_WINDOWS: Final = [_window(timedelta(seconds=unit)) for unit in (1, 60, 3600, 86_400)]
+_ACTIVE: Final = [_active(timedelta(seconds=unit)) for unit in (60, 3600, 86_400)]
+_PERCENTILES: Final = [_sizes(timedelta(seconds=unit)) for unit in (60, 3600, 86_400)]
+
+_TIMED: Final[list[Declaration]] = [*_WINDOWS, *_ACTIVE, *_PERCENTILES]
+
+_Read = Callable[..., Any]
+
+
+def _reader(counters: Counters, declared: Any) -> Any:
+    by_kind: dict[type, _Read] = {
+        Window: counters.window,
+        ActiveMembers: counters.active,
+        Percentiles: counters.distributions,
+    }
+    return by_kind[type(declared)](declared)
+
+
+def _last(counters: Counters, declared: Any, *span: timedelta, **parts: float) -> Any:
+    return _reader(counters, declared).last(*span, **parts)
+
+
+def _many(counters: Counters, declared: Any, *span: timedelta, **parts: Any) -> Any:
+    return counters.window_many([(declared, {})], *span, **parts)[0]
+
+
+@pytest.mark.parametrize(
+    ("declared", "read"),
+    [
+        *(pytest.param(each, _last, id=each.name) for each in _TIMED),
+        *(pytest.param(each, _many, id=f"many of {each.name}") for each in _WINDOWS),
+    ],
+)
+def test_a_span_is_answered_as_it_was_asked_for_or_refused(declared: Any, read: _Read) -> None:
+    unit, most = declared.precision, 30 * declared.precision if isinstance(declared, ActiveMembers) else _MONTH
+    with counters_in_memory(_TIMED, now=NOW) as counters:
+        for number, name in _SPANS:
+            span, named = timedelta(**{name: number}), timedelta(**{name: 1})
+            is_fit = 2 * unit <= span <= most and not span % unit
+            for is_answered, arguments, parts in ((is_fit, [span], {}), (is_fit and named >= unit, [], {name: number})):
+                if is_answered:
+                    found = read(counters, declared, *arguments, **parts)
+                    assert (found.end - found.start, NOW - found.start >= span / 2) == (span, True)
+                elif isinstance(declared, Percentiles) and span > most:
+                    assert read(counters, declared, *arguments, **parts).end > NOW
+                else:
+                    with pytest.raises(InvalidArgumentError) as refused:
+                        read(counters, declared, *arguments, **parts)
+                    words = (
+                        "s or more, since",
+                        " 2 to ",
+                        "a multiple of the precision",
+                        "the longest of",
+                        "retains no more",
+                    )
+                    assert any(each in str(refused.value) for each in words), refused.value
+
+
+def test_a_refusal_names_the_spans_that_can_be_asked_for() -> None:
+    unretained = Window("unretained", VIEW, time="at", precision=timedelta(hours=1))
+    with counters_in_memory([*_ACTIVE, unretained], now=NOW) as counters:
+        for parts in ({"hours": 24}, {"hours": 48}, {"days": 1}):
+            with pytest.raises(InvalidArgumentError) as refused:
+                _last(counters, _ACTIVE[-1], **parts)
+            allowed = "expected 2 to 30 days, since 'active86400' counts by the day and the current one is not over"
+            assert allowed in str(refused.value)
+        with pytest.raises(
+            InvalidArgumentError, match="expected 2 hours or more, since 'unretained' counts by the hour"
+        ):
+            counters.window(unretained).last(timedelta(hours=1))
