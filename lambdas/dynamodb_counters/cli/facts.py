@@ -59,6 +59,12 @@ def of_table(session: Session) -> Facts:
     return facts | ({"problem": problem} if problem else {})
 
 
+def of_retentions(session: Session) -> list[str]:
+    """The names of what TTL is to delete: events, and groups or buckets of declarations."""
+    known = (each for declared in session.declarations for each in (declared.source, declared))
+    return sorted({each.name for each in known if getattr(each, "retention", None) is not None})
+
+
 def of_declarations(session: Session) -> list[Facts]:
     """The declarations in force, in words and as they are kept, and in words those that wait in their place."""
     reads, folded = read_control(session.table).reads, {one.name: one for one in session.folded}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -46,9 +47,10 @@ def describe(session: Session, queues: Sequence[str], *, peek: bool) -> None:
     Reads checkpoints and the whole quarantine, strongly consistently; --peek is one more reader of the stream, which
     serves two.
     """
-    document: Facts = {"table": facts.of_table(session)}
+    document: Facts = {"table": {**facts.of_table(session), "expiring": []}}
     try:
         document["declarations"] = facts.of_declarations(session)
+        document["table"]["expiring"] = facts.of_retentions(session)
     except UnknownDeclarationsError as error:
         document |= {"declarations": [], "problem": str(error)}
     document["deployments"] = facts.of_deployments(session)
@@ -81,7 +83,13 @@ def _section(title: str, content: RenderableType, problem: str | None = None) ->
 def _table(table: Facts) -> RenderableType:
     head = Text(table["name"], HEADING)
     head.append(f"  {table['status'].lower()}", GOOD if table["status"] == "ACTIVE" else WARNING)
-    stream, ttl, problem = table["stream"], table["ttl"], table.get("problem", "disabled: nothing expires")
+    stream, ttl, names = table["stream"], table["ttl"], ", ".join(table["expiring"])
+    idle = (
+        f"disabled: {names} would expire, but stay (an emulator deletes nothing)"
+        if names
+        else "disabled: nothing would expire"
+    )
+    problem = table.get("problem", idle)
     expires = ttl["status"] in ("ENABLED", "ENABLING")
     billing = {"PAY_PER_REQUEST": "on demand", "PROVISIONED": "provisioned"}[table["billing"]]
     rows: dict[str, str | Text] = {
@@ -122,7 +130,7 @@ def _shards(shards: list[Facts]) -> RenderableType:
     more = [*(["waits"] if is_peeked else []), *([""] if any(_notes(one) for one in shards) else [])]
     shown = grid(*keep, "ago", *more, numbers=("ago", "waits"), keep=keep)
     for one in sorted(shards, key=lambda one: (not one["open"], one["shard"])):
-        name = one["shard"].removeprefix("shardId-").lstrip("0")
+        name = re.sub(r"^0+(?=\d)", "", one["shard"].removeprefix("shardId-"))
         known, waits = one["checkpoint"], one.get("uncovered_seconds")
         through, age = Text("no checkpoint", WARNING if one["open"] else QUIET), "-"
         if known is not None and known["created"] is None:
