@@ -11,6 +11,7 @@ from dynamodb_counters._declarations.checks import require_attribute, require_pr
 from dynamodb_counters._declarations.composites import MEMBERS, Grouped
 from dynamodb_counters._declarations.default_keys import named_key
 from dynamodb_counters._declarations.measures import Count
+from dynamodb_counters._declarations.sources import Event
 from dynamodb_counters.errors import InvalidArgumentError
 
 ACTIVE: Final = "active"
@@ -69,6 +70,9 @@ class ActiveMembers(Grouped):
         Grouped.__post_init__(self)
         require_attribute("member", self.member)
         require_attribute("time", self.time)
+        if isinstance(self.source, Event):
+            self.source._known.require_key("member", [self.member], self.where)
+            self.source._known.require("time", self.time, "a time", self.where)
         require_precision(self.precision)
         longest: object = self._longest
         is_whole = isinstance(longest, timedelta) and not longest % self.precision

@@ -65,7 +65,7 @@ class KnownAttributes:
         """Refuse an attribute, at a `path` if not by its name, that is of another kind or may be missing."""
         path, needed = path or name, frozenset[str]() if where is None else where._required
         attribute, optional = self._find(argument, name, path)
-        is_no_time = attribute.one_of or attribute.format not in (None, "date-time")
+        is_no_time = attribute.one_of or (attribute.type is str and attribute.format != "date-time")
         if attribute.type not in _TYPES[kind] or (kind == "a time" and is_no_time):
             raise InvalidArgumentError(argument, name, f"{kind}; {path!r} is {expectation(attribute)}")
         can_default = False

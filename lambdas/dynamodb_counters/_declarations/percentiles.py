@@ -13,6 +13,7 @@ from dynamodb_counters._declarations.composites import Grouped
 from dynamodb_counters._declarations.default_keys import named_key
 from dynamodb_counters._declarations.frozen import shown
 from dynamodb_counters._declarations.measures import Count
+from dynamodb_counters._declarations.sources import Event
 from dynamodb_counters._items.decimals import format_number
 from dynamodb_counters._items.derived_fields import LOG
 from dynamodb_counters._items.log_bins import LEAST_ERROR, MOST_ERROR
@@ -73,6 +74,10 @@ class Percentiles(Grouped):
             raise InvalidArgumentError("error", self.error, f"a number from {LEAST_ERROR} to {MOST_ERROR}")
         if self.time is not None:
             require_attribute("time", self.time)
+        if isinstance(self.source, Event):
+            self.source._known.require("attribute", self.attribute, "a number", self.where)
+            if self.time is not None:
+                self.source._known.require("time", self.time, "a time", self.where)
         require_precision(self.precision)
         if self.time is not None and self._unit_field in self.fields:
             raise InvalidArgumentError("by", self.by, f"fields other than {self._unit_field!r}, which the time is")

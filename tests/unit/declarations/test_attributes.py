@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamodb_counters import (
+    ActiveMembers,
     Aggregate,
     Attr,
     Attribute,
@@ -167,6 +168,12 @@ WRONG_DECLARATIONS: dict[str, tuple[Callable[[], object], str]] = {
     "a level": (lambda: Hierarchy("h", ORDER, pk="H", levels={"a": "{usr}"}, measures={"n": Count()}), "sk='usr': expected attributes of 'order'"),
     "a window's group": (lambda: Window("w", ORDER, pk="{usr}", time="at"), "pk='usr': expected attributes of 'order'"),
     "a window's time": (lambda: Window("w", ORDER, pk="W", time="time"), "time='time': expected attributes of 'order'"),
+    "a window's time that is a text": (lambda: Window("w", ORDER, pk="W", time="name"), "time='name': expected a time; 'name' is"),
+    "a day of a text": (lambda: _aggregate(pk="{name:day}"), "pk='name:day': expected a time; 'name' is a string"),
+    "members' time that is a text": (
+        lambda: ActiveMembers("m", ORDER, member="id", time="name"),
+        "time='name': expected a time; 'name' is a string",
+    ),
     "a window's time without an offset": (lambda: Window("w", ORDER, pk="W", time="born"), "time='born': expected a time; 'born' is an ISO 8601 date"),
     "a window's sum": (lambda: Window("w", ORDER, pk="W", time="at", measure=Sum("at")), "measure='at': expected a number; 'at' is an ISO 8601 time"),
     "a window's filter": (lambda: Window("w", ORDER, pk="W", time="at", where=Attr("x").exists()), "where='x': expected attributes of 'order'"),

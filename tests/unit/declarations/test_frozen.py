@@ -41,7 +41,7 @@ class _Inner:
 
 
 _WEEK = timedelta(days=7)
-_VIEW = Event("view", pk="URL#{url}", sk="T#{time}", attributes={"url": str, "time": str, "bytes": int})
+_VIEW = Event("view", pk="URL#{url}", sk="T#{time}", attributes={"url": str, "time": datetime, "bytes": int})
 _VIEWS = Aggregate(
     "views",
     _VIEW,

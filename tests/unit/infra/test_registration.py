@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
@@ -53,7 +53,7 @@ def test_window_of_another_stack_reaches_the_aggregator_whichever_comes_first() 
 
 def test_the_aggregator_knows_what_attributes_of_its_events_must_be() -> None:
     stack = new_stack()
-    sale = replace(VIEWS, source=replace(VIEW, attributes={"url": str, "time": str, "clientId": str}))
+    sale = replace(VIEWS, source=replace(VIEW, attributes={"url": str, "time": datetime, "clientId": str}))
     counters = DedupCounterTable(stack, "Counters")
     StreamAggregator(stack, "Aggregator", table=counters, aggregates=[sale])
     assert decode(environment(synthesized(stack))["DECLARATIONS"]) == (sale,)
