@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from dynamodb_counters import Aggregate, Packed, Sum
 from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._http.event_requests import EventCheck
 from dynamodb_counters._table import Bulk
 from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.testing._dynamodb.client_errors import failure
@@ -58,6 +60,21 @@ def test_messages_that_the_table_refuses_for_now_are_sent_again_later(
     world.deliver()
     assert world.urls() == ["/a", "/b", "/c"]
     assert world.queue.messages() == []
+
+
+def test_every_spelling_of_a_time_is_one_event() -> None:
+    typed = replace(VIEW, attributes={"url": str, "time": datetime, "clientId": str})
+    world = World(typed)
+    for time in ("2026-11-20T10:00:00Z", "2026-11-20T11:00:00.000+01:00", "20261120T100000z"):
+        world.post({**view("/a"), "time": time})
+    world.deliver()
+    assert (world.urls(), world.dead.messages()) == (["/a"], [])
+    check = EventCheck(typed)
+    events = [
+        {**view("/a"), "time": time, "bytes": size} for size, time in enumerate(("20261120T10Z", "20261120T1000Z"))
+    ]
+    _, problem = check.texts(events, {}, world.clock())
+    assert "has the same key and differs in 'bytes'" in str(problem and problem.errors)
 
 
 def test_a_cloud_event_that_is_posted_as_it_is_becomes_a_dead_letter(world: World) -> None:

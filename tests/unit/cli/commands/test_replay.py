@@ -6,6 +6,8 @@ import gzip
 import json
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +114,17 @@ def test_an_access_log_in_either_format(world: World, tmp_path: Path) -> None:
         "referer": "https://a.example/",
         "agent": 'Mozilla/5.0 (\\"x\\")',
     }
+
+
+def test_a_request_and_its_logged_line_are_one_event(tmp_path: Path) -> None:
+    typed = replace(HIT, attributes={"url": str, "time": datetime, "client": str})
+    pages = replace(PAGES, source=typed, measures={"hits": Count()})
+    bench = Workbench([pages])
+    bench.counters.accept(typed, {"url": "/", "time": "2026-11-20T09:00:00.000Z", "client": "10.0.0.1"})
+    (file := tmp_path / "access.log").write_text('10.0.0.1 - - [20/Nov/2026:10:00:00 +0100] "GET / HTTP/1.1" 200 5\n')
+    shared = ("--table", bench.table.name, "--declarations", encode((typed, pages), attributes=True))
+    done = run("replay", str(file), "--event", "hit", "--json", *shared, client=bench.table, clock=bench.clock)
+    assert (done.document["accepted"], done.document["duplicate"] + done.document["conflict"]) == (0, 1)
 
 
 @pytest.mark.parametrize("crash_at", range(1, 60, 7))
