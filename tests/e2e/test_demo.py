@@ -217,7 +217,14 @@ def test_examples_are_played_together(tmp_path: Path) -> None:
     assert run.output.read_text().count("Killed the function while it counted") == 2
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.night
+def test_all_examples_are_exact(tmp_path: Path) -> None:
+    with _demo(tmp_path, "--example", "all") as run:
+        assert run.process.wait(_PATIENCE_SECONDS) == 0, run.errors.read_text()
+    assert run.output.read_text().count("Killed the function while it counted") == 6
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.night)])
 def test_nothing_is_left_when_it_is_ended_amid_the_deployment(tmp_path: Path, ending: signal.Signals) -> None:
     with _demo(tmp_path) as run:
         port = _port(run)
