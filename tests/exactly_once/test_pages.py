@@ -297,7 +297,7 @@ def test_levels_that_a_process_knows_wrongly_are_corrected_by_the_pages() -> Non
 
 
 def test_pages_grow_from_a_few_groups_to_many_under_faults() -> None:
-    most, rng = scaled(2000), random.Random(5)
+    most, rng = scaled(4000), random.Random(5)
     views = Aggregate("views", PACKED, by="url", n=Count(), size=Sum("size"), pages=True)
     wanted: list[int] = []
     with counters_in_memory([views], now=START, seed=5, faults=FAULTS) as counters:

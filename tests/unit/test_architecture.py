@@ -243,16 +243,10 @@ def test_the_update_of_a_batch_is_the_one_that_is_sent(moto_engine: Engine) -> N
     _hold("### The update", _shown_request(sent))
 
 
-def test_a_redriven_item_differs_in_its_state_and_its_time_alone(moto_engine: Engine) -> None:
-    world = World(moto_engine, DECLARATIONS)
-    world.write_every_kind()
-    before = world.items()
-    for record in world.counters.quarantined():
-        assert world.counters.redrive(record)
-    after = world.items()
-
+def test_a_redriven_item_differs_in_its_state_and_its_time_alone(every_kind: EveryKind) -> None:
+    before, after, redriven_at = every_kind
     changed = [key for key in after if after[key] != before[key]]
-    state = {"state": {"S": "released"}, "changed_at": {"N": f"{world.time:.0f}"}}
+    state = {"state": {"S": "released"}, "changed_at": {"N": f"{redriven_at:.0f}"}}
     assert [{**before[key], **state} for key in changed] == [after[key] for key in changed]
     assert len(changed) == 2
 
@@ -395,13 +389,25 @@ class World:
                     self.deliver_all()
 
 
+EveryKind = tuple[dict[str, Item], dict[str, Item], float]
+"""Items of every kind, these after a redrive, and its time."""
+
+
 @pytest.fixture(scope="module")
-def written() -> dict[str, Item]:
-    """One item of each kind, as the code writes it now."""
+def every_kind() -> EveryKind:
     with start_moto() as engine:
         world = World(engine, DECLARATIONS)
         world.write_every_kind()
-        items = world.items()
+        before = world.items()
+        for record in world.counters.quarantined():
+            assert world.counters.redrive(record)
+        return before, world.items(), world.time
+
+
+@pytest.fixture(scope="module")
+def written(every_kind: EveryKind) -> dict[str, Item]:
+    """One item of each kind, as the code writes it now."""
+    items = every_kind[0]
     found = {
         example: [item for key, item in items.items() if fnmatchcase(key, EXAMPLES[example])] for example in EXAMPLES
     }
