@@ -7,7 +7,7 @@ import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ import pytest
 from demo.platform.deployment import APP, Deployment
 from dynamodb_counters._dev import cdk
 from dynamodb_counters._dev.emulator import Emulator
+from simulation.night import NIGHT
 from tests.conftest import IN_CI
 from tests.integration import waiting
 
@@ -83,10 +84,16 @@ eventually = partial(waiting.eventually, seconds=PATIENCE_SECONDS)
 
 
 @pytest.fixture(scope="session")
-def deployment() -> Iterator[Deployment]:
+def app() -> cdk.App:
+    """The example app; by day, only the stacks that tests use."""
+    return APP if NIGHT else replace(APP, command=f"{APP.command} CountersBlog CountersOrders")
+
+
+@pytest.fixture(scope="session")
+def deployment(app: cdk.App) -> Iterator[Deployment]:
     with Emulator.start(max_seconds=3600) as emulator:
-        cdk.bootstrap(emulator, APP.directory)
-        yield Deployment(emulator, cdk.deploy(emulator, APP))
+        cdk.bootstrap(emulator, app.directory)
+        yield Deployment(emulator, cdk.deploy(emulator, app))
 
 
 @pytest.fixture(scope="session")

@@ -121,7 +121,9 @@ def shown_top(page: Page) -> list[tuple[str, str]]:
     return list(zip(page.locator("#top button").all_inner_texts(), [line[-1] for line in lines], strict=True))
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize(
+    "look", ["light", *(pytest.param(look, marks=pytest.mark.night) for look in ("dark", "phone"))]
+)
 def test_the_page_fits_and_is_accessible(visited: Blog, page: Page, look: str) -> None:
     open_live(page, visited)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -135,7 +137,9 @@ def test_the_page_fits_and_is_accessible(visited: Blog, page: Page, look: str) -
     assert violations(page) == []
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize(
+    "look", ["light", *(pytest.param(look, marks=pytest.mark.night) for look in ("dark", "phone"))]
+)
 def test_the_page_is_right_alive_and_quiet(visited: Blog, page: Page, look: str) -> None:
     said: list[str] = []
     asked: list[str] = []
@@ -281,7 +285,7 @@ def test_a_page_without_counts_says_so(visited: Blog, page: Page) -> None:
     assert violations(page) == []
 
 
-@pytest.mark.parametrize("look", ["light", "phone"])
+@pytest.mark.parametrize("look", ["light", pytest.param("phone", marks=pytest.mark.night)])
 def test_a_hostile_name_is_shown_as_text(visited: Blog, page: Page, look: str) -> None:
     name = f"/{look}/<img src=x onerror=alert(1)>{'w' * 300}"
     ranked = [{"values": {"url": name}, "score": 10**15}, {"values": {"url": "/"}, "score": 1}]

@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-import pytest
-
 from dynamodb_counters import Aggregate, Event, Sum, Threshold
 from dynamodb_counters.testing import Faults, counters_in_memory
 from simulation.aws.json_integers import LARGEST
+from simulation.night import scaled
 from simulation.notices import Bus, NotifierMapping
 
 CALL = Event("call", key="id", version="revision")
@@ -56,10 +55,9 @@ def _delivered(seed: int, is_lasting: Callable[[dict[str, Any]], bool]) -> tuple
         return bus, [item for item in counters._tables[0].items() if item["_type"] == {"S": "_crossing"}]
 
 
-@pytest.mark.parametrize("first", range(0, 60, 20))
-def test_every_crossing_is_delivered_with_all_its_digits_and_no_shard_waits(first: int) -> None:
+def test_every_crossing_is_delivered_with_all_its_digits_and_no_shard_waits() -> None:
     crossed = 0
-    for seed in range(first, first + 20):
+    for seed in range(scaled(12)):
         bus, outbox = _delivered(seed, lambda _: False)
         details = {detail["id"]: detail for detail in bus.taken}
         assert {*details} == {item["id"]["S"] for item in outbox}, seed
@@ -69,15 +67,14 @@ def test_every_crossing_is_delivered_with_all_its_digits_and_no_shard_waits(firs
                 assert Decimal(number) == Decimal(item[name]["S"]), (seed, name)
                 assert isinstance(number, str) == (not -LARGEST - 1 <= Decimal(number) <= LARGEST), (seed, name)
         crossed += len(outbox)
-    assert crossed > 150
+    assert crossed > scaled(90)
 
 
-@pytest.mark.parametrize("first", [0])
-def test_a_crossing_that_is_refused_for_ever_holds_up_no_other(first: int) -> None:
+def test_a_crossing_that_is_refused_for_ever_holds_up_no_other() -> None:
     lasting = 0
-    for seed in range(first, first + 20):
+    for seed in range(scaled(8)):
         bus, outbox = _delivered(seed, lambda detail: int(detail["id"], 16) % 3 == 0)
         expected = {item["id"]["S"] for item in outbox if int(item["id"]["S"], 16) % 3}
         assert {detail["id"] for detail in bus.taken} == expected, seed
         lasting += len(outbox) - len(expected)
-    assert lasting > 30
+    assert lasting > scaled(12)

@@ -58,6 +58,7 @@ def test_a_seed_decides_about_everything() -> None:
     assert PairSchedule(1).run() == PairSchedule(1).run()
 
 
+@pytest.mark.night
 def test_pairs_are_exact_on_dynamodb_local(dynamodb_local_engine: DynamoDBLocal) -> None:
     check(0, partial(DatedLocalBackend, dynamodb_local_engine), "dynamodb-local")
 
