@@ -78,7 +78,7 @@ nightly: $(ENVIRONMENT) ## Run what a day has no time for, then say in a table w
 	$(PYTHON) -m simulation.nightly --minutes $(or $(MINUTES),30) --parts $(PARTS)
 
 snapshot: $(ENVIRONMENT) ## Rewrite the snapshots of synthesized templates
-	@UPDATE_SNAPSHOTS=1 $(PYTHON) -m pytest -m snapshot $(ARGS)
+	@NIGHT=1 UPDATE_SNAPSHOTS=1 $(PYTHON) -m pytest -m snapshot $(ARGS)
 
 cli-examples: $(ENVIRONMENT) ## Run the examples of the pages and write what they print; with PICTURES=1, its pictures
 	$(PYTHON) -m demo.cli_examples $(if $(PICTURES),--pictures)

@@ -33,6 +33,8 @@ from simulation.engines.tables import create_table
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import Dying
 
+pytestmark = pytest.mark.night
+
 ANN, BOB = "ann-5f0c77", "bob-91d2aa"
 SALE = Event("sale", pk="SHOP#{shop}", sk="SALE#{at}#{id}#{client}", retention=timedelta(days=7), version="version")
 VISIT = Event("visit", pk="SHOP#{shop}", sk="VISIT#{at}#{client}", retention=timedelta(days=7), packed=Packed("at"))

@@ -29,6 +29,8 @@ from simulation.faults.hooked_client import Dying
 from simulation.schedules.restored_tables import copied_on_engine
 from tests.unit.cli.in_process import Done, run
 
+pytestmark = pytest.mark.night
+
 SALE = Event("sale", pk="SALE#{id}", sk="SALE", retention=timedelta(days=3))
 SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="SALES", measures={"sales": Count(), "taken": Sum("price")})
 SIZES = Aggregate("sizes", SHOPS, pk="SIZES", sk="ALL", measures={"by": Histogram("sales", exactly=(1, 2, 3, 4, 5))})

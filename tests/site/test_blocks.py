@@ -20,7 +20,9 @@ NOT_RUN = 0
 """How many blocks are marked as such; each says why."""
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    "name", [name if name.startswith("tutorials/") else pytest.param(name, marks=pytest.mark.night) for name in PAGES]
+)
 def test_blocks_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,8 @@ import pytest
 from benchmarks import measures
 from benchmarks.databases import MemoryDatabase
 
+pytestmark = pytest.mark.night
+
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:

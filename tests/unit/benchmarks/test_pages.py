@@ -10,6 +10,8 @@ from benchmarks.designs.ours import PackedOnThree, PagedOnThree
 from benchmarks.queue_and_stream import deliver
 from benchmarks.workloads import hot, truth
 
+pytestmark = pytest.mark.night
+
 
 def test_groups_that_are_put_cost_and_read_like_groups_that_came_by_events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_growth, "_EVENTS", 256)

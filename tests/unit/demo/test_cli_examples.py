@@ -20,6 +20,7 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
         yield " ".join(names)
 
 
+@pytest.mark.night
 @pytest.mark.snapshot
 def test_the_pages_show_what_the_commands_print() -> None:
     with workplace() as blog:
