@@ -35,21 +35,25 @@ _VIEWS = [
     ("::1", "19/May/2015:10:31:00 +0000", "/a"),
     ("10.0.0.1", "20/May/2015:10:30:58 +0000", "/a"),
     ("10.0.0.1", "20/May/2015:12:30:59 +0200", "/a#T#2015#CID#"),
-    ("10.0.0.1#", "20/May/2015:10:30:59 +0000", "/a#T#2015#CID"),
+    ("10.0.0.1", "20/May/2015:10:30:59 +0000", "/a#T#2015#CID"),
     ("10.0.0.1", "20/May/2015:10:30:59 +0000", "/a%23T%232015#CID#"),
-    ("10.0.0.2", "20/May/2015:05:00:00 -0500", '/with spaces and \\"quotes\\"'),
-    ("10.0.0.2", "20/May/2015:05:00:00 -0500", ""),
     ("10.0.0.2", "20/May/2015:05:00:00 -0500", "/🐍/{url}"),
     ("10.0.0.2", "20/May/2015:05:00:00 -0500", _LONG),
     ("10.0.0.2", "20/May/2015:05:00:00 -0500", _LONG + "y"),
     ("10.0.0.3", "20/May/2015:05:00:00 -0500", _LONG),
     # More than a hundred: both levels of the threshold.
-    *((f"10.0.1.{n % 4}", f"20/May/2015:09:{n // 60:02}:{n % 60:02} +0000", "/busy") for n in range(120)),
+    *((f"10.0.1.{n % 4}", f"20/May/2015:09:{n // 60:02}:{n % 60:02} +0000", "/busy") for n in range(121)),
     ("10.0.1.0", "19/May/2015:09:00:00 +0000", "/busy"),
 ]
 _BEFORE_THE_WINDOW = (_VIEWS[0], _VIEWS[-1])
 _REPEATED = ("10.0.0.1", "20/May/2015:10:30:59 +0000", "/a#T#2015#CID#")
-_GARBAGE = ["", "garbage", '::1 - - [19/May/2015:10:30:59 +0000] "-" 408 -', "\udcff\udcfe"]
+_GARBAGE = [
+    "",
+    "garbage",
+    '::1 - - [20/May/2015:10:30:59 +0000] "GET /with spaces HTTP/1.1" 200 512',
+    '::1 - - [19/May/2015:10:30:59 +0000] "-" 408 -',
+    "\udcff\udcfe",
+]
 
 
 def _line(view: tuple[str, str, str]) -> str:
@@ -140,9 +144,9 @@ def test_counts_are_exact_and_can_be_queried_until_ctrl_c(tmp_path: Path, log: P
             check=True,
             timeout=_PATIENCE_SECONDS,
         )
-        assert re.search(r"views +121\b", answer.stdout)
-        assert re.search(r"count +120\b", answer.stdout)
-        assert "121 counted" in answer.stdout
+        assert re.search(r"views +122\b", answer.stdout)
+        assert re.search(r"count +121\b", answer.stdout)
+        assert "122 counted" in answer.stdout
 
         run.process.send_signal(signal.SIGINT)
 
@@ -155,7 +159,7 @@ def test_counts_are_exact_and_can_be_queried_until_ctrl_c(tmp_path: Path, log: P
     assert sum(jobs["customers"].values()) == jobs["distinct_events"] > jobs["duplicates_rejected"] > 0
     printed = run.output.read_text()
     assert printed.count("Killed the function while it counted; the batch was delivered again") == 3
-    assert "Why 121?  121 lines add up to it" in printed
+    assert "Why 122?  122 lines add up to it" in printed
     assert "\nEXACT: " in printed
 
 

@@ -86,6 +86,11 @@ def _items(bench: Workbench) -> int:
     return int(bench.counters.get(VISITORS._members, ANN).measures["items"])
 
 
+def _stored(bench: Workbench) -> int:
+    """How many members there are in the table, where reads are refused."""
+    return sum(item["_type"] == {"S": VISITORS._members.name} for item in bench.table.items() if "_type" in item)
+
+
 def _views(bench: Workbench) -> int:
     return int(bench.counters.get(VIEWS, {}).measures["views"])
 
@@ -126,7 +131,7 @@ def test_records_redriven_from_the_bucket_after_the_members_are_gone_wait_and_do
     _at(bench, GONE)
     assert len(bench.table.expire()) == 1
     report = _deliver(bench, lost, given_up=True)
-    assert (report.quarantined, _number(bench), _items(bench)) == (1, 1, 0)
+    assert (report.quarantined, _number(bench), _stored(bench)) == (1, 1, 0)
     # Items that are there still know that they have not counted it.
     assert _views(bench) == 1
     [entry] = bench.counters.quarantined()
@@ -139,7 +144,7 @@ def test_records_redriven_from_the_bucket_after_the_members_are_gone_wait_and_do
     before = len(bench.records())
     assert bench.counters.redrive(entry)
     report = _deliver(bench, bench.records()[before:])
-    assert (report.late, report.quarantined, _number(bench), _items(bench)) == (1, 0, 1, 0)
+    assert (report.late, report.quarantined, _number(bench), _stored(bench)) == (1, 0, 1, 0)
 
 
 def test_deltas_that_an_item_could_not_take_are_late_after_the_retention(bench: Workbench) -> None:

@@ -21,6 +21,7 @@ from dynamodb_counters import (
     Event,
     Hierarchy,
     Histogram,
+    InvalidArgumentError,
     Packed,
     Sum,
     evaluate,
@@ -279,7 +280,8 @@ def test_a_page_expires_with_all_of_its_groups() -> None:
         counters.accept_many(VIEW, [{**_event(random.Random(1), 1), "url": f"/{n}"} for n in range(200)])
         assert len(list(counters.scan(daily, {"time:day": "2026-01-01"}))) == 200
         counters.clock.advance(timedelta(days=10))
-        assert list(counters.scan(daily, {"time:day": "2026-01-01"})) == []
+        with pytest.raises(InvalidArgumentError, match="a day whose retention, 1 day, 0:00:00, is not over"):
+            list(counters.scan(daily, {"time:day": "2026-01-01"}))
         assert _pages(counters) == []
 
 

@@ -89,10 +89,10 @@ def test_lambda_may_read_it_whatever_the_umask_is(tmp_path: Path) -> None:
     program = (
         f"import os, sys; sys.path[:0] = {paths!r}\n"
         "os.umask(0o077)\n"
-        "from aws_cdk import App, Stack\n"
-        "from cdk_dynamodb_counters import CountersLayer\n"
+        "from aws_cdk import App, Stack, aws_lambda\n"
+        "from cdk_dynamodb_counters import runtime_code\n"
         f"app = App(outdir={str(tmp_path / 'cdk.out')!r})\n"
-        "CountersLayer(Stack(app, 'Test'), 'Layer')\n"
+        "aws_lambda.LayerVersion(Stack(app, 'Test'), 'Layer', code=runtime_code(prefix='python'))\n"
         "app.synth()\n"
     )
     done = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True, check=False)

@@ -17,6 +17,7 @@ from simulation.workbench import Workbench
 from tests.unit.cli.commands.test_quarantine import SALE, SHOPS
 from tests.unit.cli.in_process import Done, run
 from tests.unit.test_architecture import DECLARATIONS, EXAMPLES
+from tests.unit.test_architecture import every_kind as every_kind  # noqa: PLC0414 - a fixture
 from tests.unit.test_architecture import written as written  # noqa: PLC0414 - a fixture
 
 WORDS = {
