@@ -45,7 +45,7 @@ class Trial:
         repeated.watch(writing)
         writer, reader = Counters(table, client=writing), Counters(table, client=reading)
         polling = Counters(table, client=emulator.client("dynamodb"))
-        crash = Crash(emulator, outputs["AggregatorName"], partial(example.total, polling))
+        crash = Crash(emulator, outputs["AggregatorName"], partial(example.moved, polling))
         later = (partial(of, example.stack) for of in (deployment.metrics, deployment.written))
         bill = Bill(Meter(writing), Meter(reading), *later) if priced and example.priced else None
         queue = outputs.get("InboxUrl")
