@@ -15,7 +15,7 @@ from typing import Final, Self
 from demo.platform.aggregators import crashes
 from dynamodb_counters._dev.emulator import Emulator
 
-_POLL_SECONDS: Final = 0.005
+_POLL_SECONDS: Final = 0.05
 _NOTICE_SECONDS: Final = 2.0
 _PROC: Final = Path("/proc")
 

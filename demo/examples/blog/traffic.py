@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 DEFAULT_VIEWS: Final = 1_000
-_PAGES: Final = 250
+_PAGES: Final = 100
 _SPAN: Final = timedelta(days=10)
-_NEW_VISITOR: Final = 0.35
+_NEW_VISITOR: Final = 0.15
 _NOT_MODIFIED: Final = 0.05
 
 
