@@ -1,4 +1,4 @@
-"""Mutations of explanations and rehearsals."""
+"""Mutations of explanations."""
 
 from __future__ import annotations
 
@@ -65,16 +65,6 @@ EXPLAIN: Final = r"""
 - if not self.reach.ranges and not scan:
 + if False:
 ? ../unit/explain/test_explanations.py::test_a_scan_is_refused_with_its_price_unless_it_is_asked_for
-
-== _backfill/rehearsal.py
-* pages after the scan say nothing to a process that was left behind in it
-- page_values(number, pack_scanned(rows))
-+ {"rows": pack_scanned(rows)}
-? test_rehearsal.py::test_a_process_that_was_left_behind_goes_on_where_another_one_has_ended
-* a shard is read that comes out of one that is read no further
-- if parents.get(shard) in past:
-+ if False:
-? test_rehearsal.py::test_a_shard_that_comes_out_of_one_that_is_read_no_further_is_not_read
 
 == _explain/lines.py
 * the last change after a position is shown, not the first

@@ -91,7 +91,7 @@ class BackendStream:
 
 
 class Runner(Caller):
-    """A process with a backfill, verification or rehearsal; killed at any step, left behind, doubled, resumed."""
+    """A process with a backfill or verification; killed at any step, left behind, doubled, resumed."""
 
     def __init__(
         self,

@@ -54,7 +54,6 @@ LEVEL: Final = "levels over time"
 EXTREMES: Final = "extremes"
 CROSSED: Final = "thresholds crossed"
 EXPLAINED: Final = "explanations"
-REHEARSED: Final = "rehearsals"
 
 FEATURES: Final = (
     PLAIN,
@@ -101,7 +100,6 @@ FEATURES: Final = (
     EXTREMES,
     CROSSED,
     EXPLAINED,
-    REHEARSED,
 )
 
 Pair = tuple[str, str]

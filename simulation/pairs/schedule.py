@@ -17,7 +17,6 @@ from simulation.pairs.engine import NEAR, Engine
 from simulation.pairs.explained import Explaining
 from simulation.pairs.held import is_page
 from simulation.pairs.operators import Billing, Direct, Erasing, GivingUp, Housekeeper, Quarantine, Sharing
-from simulation.pairs.rehearsed import Rehearsing
 from simulation.pairs.runs import SETTLED, Changes, Verifying
 from simulation.pairs.truth import Truth
 from simulation.pairs.writers import Writers
@@ -70,8 +69,7 @@ class PairSchedule:
         self._restoring = Restoring(engine)
         self._explaining = Explaining(engine)
         engine.actors += [self._verifying, self._housekeeper, self._sharing, self._billing, self._restoring]
-        self._rehearsing = Rehearsing(engine, self._changes)
-        engine.actors += [self._explaining, self._rehearsing]
+        engine.actors += [self._explaining]
         engine.runner_ended, engine.runner_moved = self._runner_ended, self._changes.moved
         if engine.rng.random() < _GIVES_UP and "give_up" not in without:
             engine.trouble.append(self._give_up)
@@ -129,7 +127,6 @@ class PairSchedule:
             engine.go()
         self._audit("repaired", whole=True)
         self._explaining.explain_all()
-        self._rehearsing.compare()
         # A generation that a newer one has replaced is kept for two days.
         engine.clock.advance(_KEPT_SECONDS)
         self._writers.touch()

@@ -11,7 +11,7 @@ from typing import Any, Final
 from unittest.mock import patch
 from uuid import UUID
 
-from dynamodb_counters._backfill import backfill, baseline, rehearsal, runner, verification
+from dynamodb_counters._backfill import backfill, baseline, runner, verification
 from dynamodb_counters._commit import checkpoints, commit, page_splits, pruning
 from dynamodb_counters._commit.page_splits import PageSplits
 from dynamodb_counters._control import deployment_items, run_logs
@@ -45,7 +45,7 @@ def housekeeping(*, eager: bool) -> Iterator[None]:
 def seeded(rng: random.Random, *, small: bool) -> Iterator[None]:
     """Have the seed decide ids, and texts of declarations handled once; if small, logs and baselines come in parts."""
     ids: list[tuple[ModuleType, str, Any]]
-    ids = [(module, "secrets", _Ids(rng)) for module in (backfill, rehearsal, runner, verification)]
+    ids = [(module, "secrets", _Ids(rng)) for module in (backfill, runner, verification)]
     ids += [
         (one, "uuid4", lambda: UUID(int=rng.getrandbits(128)))
         for one in (packed_erase, chunk_writes, update_conditions)

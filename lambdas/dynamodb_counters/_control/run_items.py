@@ -49,7 +49,7 @@ class Run:
     """A run that is open: `names` are the generations whose contributions it keeps, `since` is where its cut lies."""
 
     id: str
-    kind: Literal["backfill", "verify", "rehearse"]
+    kind: Literal["backfill", "verify"]
     since: int
     names: tuple[str, ...]
 
@@ -65,7 +65,7 @@ class LoggedChange:
     is_direct: bool = False
     """Whether the transaction that inserted the item has counted it."""
     entries: tuple[str, ...] = ()
-    """Entries of the quarantine that hold what of it could not be folded before the change, or would (rehearsals)."""
+    """Entries of the quarantine that hold what of it could not be folded before the change."""
 
 
 @dataclass(frozen=True, slots=True)

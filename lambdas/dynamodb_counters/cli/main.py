@@ -17,7 +17,7 @@ from dynamodb_counters.cli.failures import DONE, FAULT, PIPE_CLOSED, WRONG_INPUT
 from dynamodb_counters.cli.session import Session, with_shared_options
 
 _SECTIONS: Final = {
-    "Read": ("get", "window", "series", "top", "events", "explain", "trace", "rehearse"),
+    "Read": ("get", "window", "series", "top", "events", "explain", "trace"),
     "Write": ("accept", "retract", "replay", "limit", "erase"),
     "Repair": ("verify", "repair", "quarantine", "bucket", "restore"),
     "Operate": ("describe", "thresholds", "close", "backfill", "drop", "handover", "dev", "diff", "cost", "decode"),

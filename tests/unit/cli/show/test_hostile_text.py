@@ -31,7 +31,6 @@ from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.cli import main
 from dynamodb_counters.cli.commands import dev
 from dynamodb_counters.cli.commands import explain as explaining
-from dynamodb_counters.cli.commands import rehearse as rehearsing
 from dynamodb_counters.cli.commands import verify as verifying
 from dynamodb_counters.cli.failures import FAULT
 from dynamodb_counters.cli.runs import Worked
@@ -69,7 +68,6 @@ CASES = {
     "explain": Case(("pages", GROUP)),
     "trace": Case(("view", GROUP, "time=2026-11-19T23:30:00Z", "client=c"), prints=False),
     "limit": Case(("pages", GROUP), prints=False),
-    "rehearse": Case(("declared", "--yes")),
     "thresholds": Case(("busy",)),
     "dev": Case(("--app", "none", "--port", "0", "--verbose")),
     "diff": Case(("--declarations", encode((*DECLARED, replace(ODD, where=Attr("device").ne(TEXT)))))),
@@ -181,16 +179,6 @@ def _verification(monkeypatch: pytest.MonkeyPatch) -> None:
     over = SimpleNamespace(differences=[drift], compared=1, groups=lambda *_: 1, repair=lambda **_: (1, 0))
     monkeypatch.setattr(verifying, "runner_of", lambda *_, **__: over)
     monkeypatch.setattr(verifying, "work_off", lambda *_: Worked(TEXT, was_complete=False))
-
-
-@pytest.fixture(autouse=True)
-def _rehearsal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For `counters rehearse`: one that is over, and has found a difference."""
-    found = ("pages", {"url": TEXT}, "views", 1, 2, 1)
-    told: dict[str, Any] = {"sums": list, "names": ("pages",), "compared": 1, "differing": 1, "uncounted": 1}
-    over = SimpleNamespace(largest=[found], begin=0.0, **told)
-    monkeypatch.setattr(rehearsing, "runner_of", lambda *_, **__: over)
-    monkeypatch.setattr(rehearsing, "work_off", lambda *_: Worked(TEXT))
 
 
 @pytest.fixture(autouse=True)
