@@ -31,7 +31,7 @@ help: ## List the targets
 setup: $(ENVIRONMENT) ## Create .venv and node_modules if missing or out of date
 
 demo: ## Deploy to an emulator, send traffic, check every count [EXAMPLE= LOG= DUPLICATES= SEED= REPORT= KEEP=1]
-	@$(MAKE) --no-print-directory -j2 $(DEMO_ENVIRONMENT)
+	@$(MAKE) --no-print-directory --silent -j2 $(DEMO_ENVIRONMENT)
 	@set --; \
 	[ -z "$$EXAMPLE" ] || set -- "$$@" --example "$$EXAMPLE"; \
 	[ -z "$$LOG" ] || set -- "$$@" --log "$$LOG"; \
