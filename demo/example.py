@@ -75,10 +75,6 @@ class Example(ABC):
     def total(self, counters: Counters) -> int:
         """Read one number that shows, in one read, how far the counting is."""
 
-    def moved(self, counters: Counters) -> int:
-        """Read a number that each batch of events moves; that of an aggregate over others follows in a later batch."""
-        return self.total(counters)
-
     @abstractmethod
     def expected_total(self) -> int:
         """Return the value that this number must have in the end."""

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from demo.check.drain import Silence, read_settled, wait_until_drained
 from demo.check.explained import explain
 from demo.check.inbox import Inbox
 from demo.cost import Bill, Meter
 from demo.example import Example, Finding, Reading
-from demo.platform.aggregators import diagnosis, finished, is_delivered, limits
-from demo.platform.crash import Crash
+from demo.platform.aggregators import crashes, diagnosis, finished, is_delivered, limits
 from demo.platform.deployment import Deployment
 from demo.report import Result
 from demo.sending.send import Account, Repeated
 from demo.terminal import Progress
 from dynamodb_counters import Counters
+from dynamodb_counters._dev.emulator import Emulator
 
 
 @dataclass
@@ -29,8 +27,8 @@ class Trial:
     example: Example
     writer: Counters
     reader: Counters
-    streams: Any
-    crash: Crash
+    emulator: Emulator
+    function: str
     bill: Bill | None = None
     inbox: Inbox | None = None
     repeated: Repeated = field(default_factory=Repeated)
@@ -44,13 +42,12 @@ class Trial:
         repeated = Repeated()
         repeated.watch(writing)
         writer, reader = Counters(table, client=writing), Counters(table, client=reading)
-        polling = Counters(table, client=emulator.client("dynamodb"))
-        crash = Crash(emulator, outputs["AggregatorName"], partial(example.moved, polling))
         later = (partial(of, example.stack) for of in (deployment.metrics, deployment.written))
         bill = Bill(Meter(writing), Meter(reading), *later) if priced and example.priced else None
         queue = outputs.get("InboxUrl")
         inbox = Inbox(emulator.client("sqs"), queue) if queue else None
-        return cls(example, writer, reader, emulator.client("dynamodbstreams"), crash, bill, inbox, repeated)
+        function = outputs["AggregatorName"]
+        return cls(example, writer, reader, emulator, function, bill, inbox, repeated)
 
     def finding(self, progress: Progress, silence: Silence) -> Finding:
         reading = read_settled(
@@ -59,8 +56,11 @@ class Trial:
             silence,
         )
         costs = self.bill.costs(self.account.sent, self.example.responses()["accepted"]) if self.bill else None
-        explained = [explain(self.reader, self.streams, *asked) for asked in self.example.questions(reading)]
-        return Finding(self.example, self.account, reading, costs, explained, crashed=self.crash.happened)
+        streams = self.emulator.client("dynamodbstreams")
+        explained = [explain(self.reader, streams, *asked) for asked in self.example.questions(reading)]
+        return Finding(
+            self.example, self.account, reading, costs, explained, crashed=crashes(self.emulator, self.function) > 0
+        )
 
     def _read(self, progress: Progress) -> Reading:
         reading = self.example.read(self.reader, progress)
@@ -76,19 +76,17 @@ def count(examples: Sequence[Example], deployment: Deployment, progress: Progres
     """
     trials = [Trial.of(example, deployment, priced=priced) for example in examples]
     silence = Silence(partial(finished, deployment.emulator))
-    with ExitStack() as crashes:
-        # Smallest first: aggregates over aggregates take further rounds of the stream while the others are being sent.
-        for trial in sorted(trials, key=lambda trial: trial.example.size):
-            crashes.enter_context(trial.crash)
-            trial.example.send(trial.writer, deployment, trial.account, progress)
-        progress("all sent; waiting until all of it is counted")
-        stalled = wait_until_drained(
-            {trial.example.name: partial(trial.example.total, trial.writer) for trial in trials},
-            {example.name: example.expected_total() for example in examples},
-            partial(is_delivered, deployment.emulator, [trial.crash.function for trial in trials]),
-            progress,
-            silence,
-        )
+    # Smallest first: aggregates over aggregates take further rounds of the stream while the others are being sent.
+    for trial in sorted(trials, key=lambda trial: trial.example.size):
+        trial.example.send(trial.writer, deployment, trial.account, progress)
+    progress("all sent; waiting until all of it is counted")
+    stalled = wait_until_drained(
+        {trial.example.name: partial(trial.example.total, trial.writer) for trial in trials},
+        {example.name: example.expected_total() for example in examples},
+        partial(is_delivered, deployment.emulator, [trial.function for trial in trials]),
+        progress,
+        silence,
+    )
     if stalled:
         for line in (stalled, *diagnosis(deployment.emulator, deployment.outputs)):
             progress(line)

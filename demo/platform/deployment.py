@@ -66,9 +66,9 @@ class Deployment:
 
 @contextmanager
 def deployed(progress: Progress, stacks: Sequence[str], max_seconds: int) -> Iterator[Deployment]:
-    """Start an emulator and deploy stacks; nothing is left afterwards, or after `max_seconds`."""
+    """Deploy stacks to an emulator that kills each aggregator once; nothing is left after `max_seconds`."""
     progress("starting the emulator")
-    with Emulator.start(max_seconds=max_seconds) as emulator:
+    with Emulator.start(max_seconds=max_seconds, kills=True) as emulator:
         cdk.bootstrap(emulator, _PROJECT)
         progress(f"deploying to {emulator.endpoint_url} with the CDK CLI")
         app = replace(APP, command=f"{APP.command} {' '.join(stacks)}")

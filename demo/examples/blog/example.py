@@ -68,12 +68,6 @@ class Blog(Example):
     def total(self, counters: Counters) -> int:
         return int(counters.get(self.declared.site).measures["site_views"])
 
-    def moved(self, counters: Counters) -> int:
-        # A batch is written in the order of names and groups: after these, most of it is still to come.
-        clients = sorted(self.truth.visitors)[:1]
-        latest = (counters.largest(self.declared.measures.latest, clientId=client) for client in clients)
-        return sum(map(len, latest)) + self.total(counters)
-
     def expected_total(self) -> int:
         return self.truth.total
 

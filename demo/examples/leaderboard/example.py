@@ -42,9 +42,6 @@ class Leaderboard(Example):
     def total(self, counters: Counters) -> int:
         return int(counters.get(LEADERBOARD).measures["total_paths"])
 
-    def moved(self, counters: Counters) -> int:
-        return sum(read_groups(counters, PLAYERS, "player", self.truth.players).values())
-
     def expected_total(self) -> int:
         return self.truth.total
 

@@ -101,11 +101,18 @@ class Emulator:
     @classmethod
     @contextlib.contextmanager
     def start(
-        cls, *, max_seconds: int = 900, port: int = 0, key: str | None = None, is_alone: bool = False
+        cls,
+        *,
+        max_seconds: int = 900,
+        port: int = 0,
+        key: str | None = None,
+        is_alone: bool = False,
+        kills: bool = False,
     ) -> Iterator[Emulator]:
         """Run an emulator for the length of a `with` block, at most `max_seconds`; port 0 is any that is free."""
         # It answers who has the key, by default one of this run only, and says in each answer whether it `is_alone`:
-        # only its functions count its tables, and read the control item before each batch. No process, port or file
+        # only its functions count its tables, and read the control item before each batch. If it `kills`, it ends the
+        # process of each function that reads a stream once, amid a batch. No process, port or file
         # remains, even when this process is interrupted or killed.
         if find_spec("ministack") is None:
             raise EmulatorError("the emulator is not installed: pip install 'cdk-dynamodb-counters[dev]'")
@@ -115,7 +122,9 @@ class Emulator:
         with emulator.log.open("wb+") as output:
             process = supervisor.start(
                 [sys.executable, "-P", str(_SERVER)],
-                environment=_server_environment(emulator) | ({"COUNTERS_DEV": "alone"} if is_alone else {}),
+                environment=_server_environment(emulator)
+                | ({"COUNTERS_DEV": "alone"} if is_alone else {})
+                | ({"EMULATOR_KILLS": "once"} if kills else {}),
                 output=output,
                 max_seconds=max_seconds,
                 directory=emulator.directory,
@@ -139,6 +148,8 @@ def _server_environment(emulator: Emulator) -> dict[str, str]:
         "AWS_ACCESS_KEY_ID": emulator.key,
         # The functions': ministack takes their account's id for their access key.
         "AWS_SESSION_TOKEN": emulator.key,
+        # As AWS sets it: the functions' clients name it with each request.
+        "AWS_EXECUTION_ENV": "AWS_Lambda_python3.13",
         "BIND_HOST": _HOST,
         "MINISTACK_HOST": _HOST,
         "GATEWAY_PORT": str(emulator.port),
