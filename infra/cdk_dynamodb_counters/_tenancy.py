@@ -9,7 +9,7 @@ from typing import Final
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 
-from dynamodb_counters._declarations import Declaration, Event, Quota
+from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.kinds import group_fields
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -59,11 +59,11 @@ def require_posted(
     return bound
 
 
-def require_served(tenant: Mapping[str, str], served: Iterable[Declaration | Event | Quota]) -> None:
+def require_served(tenant: Mapping[str, str], served: Iterable[Declaration | Event]) -> None:
     """Refuse whatever could not be limited to one tenant."""
     for declared in served:
         # A listing of events that are items of their own is limited by the partition key alone.
-        if isinstance(declared, Quota) or (isinstance(declared, Event) and declared.packed is None):
+        if isinstance(declared, Event) and declared.packed is None:
             fields = declared._pk_template.fields
         else:
             fields = declared.fields if isinstance(declared, Event) else group_fields(declared)
@@ -86,7 +86,7 @@ def _require_apart(tenant: Mapping[str, str], event: Event) -> None:
         raise InvalidArgumentError("tenant", event.packed.tenant, allowed)
 
 
-def _unbound(field: str, declared: Declaration | Event | Quota, fields: tuple[str, ...]) -> InvalidArgumentError:
+def _unbound(field: str, declared: Declaration | Event, fields: tuple[str, ...]) -> InvalidArgumentError:
     return InvalidArgumentError(
         "tenant", field, f"a field of {declared.name!r}, which has {', '.join(fields) or 'none'}"
     )

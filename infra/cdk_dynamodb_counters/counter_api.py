@@ -39,15 +39,13 @@ from dynamodb_counters._declarations import (
     Declaration,
     Distinct,
     Event,
-    Quota,
     Window,
     flatten,
 )
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._declarations.generations import root_of
 from dynamodb_counters._declarations.kinds import group_fields, read_by
 from dynamodb_counters._declarations.thresholds import watched
-from dynamodb_counters._http.parameters import OPTIONS, SPAN, explained_by
+from dynamodb_counters._http.parameters import OPTIONS, SPAN
 from dynamodb_counters.errors import InvalidArgumentError
 
 _GET: Final = apigateway.HttpMethod.GET
@@ -56,7 +54,7 @@ _GET: Final = apigateway.HttpMethod.GET
 class CounterApi(Observed, HttpMetrics):
     """Serves counts over HTTP: groups, batches, windows, series, leaderboards and all that is declared besides.
 
-    If asked, events, quotas and limits, too.
+    If asked, events and limits, too.
 
     Parameters
     ----------
@@ -65,25 +63,19 @@ class CounterApi(Observed, HttpMetrics):
     table : DedupCounterTable
         The table.
     shown : sequence of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes
-        Declarations that clients may read, defined as they are counted; nothing else is served. With `quotas`, there
-        may be none.
+        Declarations that clients may read, defined as they are counted; nothing else is served.
     events : sequence of Event, optional
         Events that clients may list, one by one; each name only once in `shown` and `events`. Default: none.
-    quotas : sequence of Quota, optional
-        Quotas that clients may take calls from, give calls back to, and look at. Default: none.
     limits : sequence of Aggregate or Distinct, optional
         Which of `shown` have groups whose limits callers with IAM permission may set, whatever the `authorizer`; none
         with `tenant`. Default: none.
-    explained : sequence of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes, optional
-        Which of `shown` can be explained to those who may read them, by the events that make a number. They count
-        events; a group's fields are in the key of these or, packed, among their tenants. Default: none.
     authorizer : IHttpRouteAuthorizer, optional
-        Who may read, and change quotas. ``HttpNoneAuthorizer()`` makes the API public. Default: callers with IAM
+        Who may read. ``HttpNoneAuthorizer()`` makes the API public. Default: callers with IAM
         permission.
     tenant : mapping of str to str, optional
         Fields that are always a claim of the caller, such as ``{"customer": "claims.sub"}``: who leaves such a
-        parameter out gets the own counts, and who asks for another value a 403. Everything in `shown`, `events` and
-        `quotas` must have these fields. Claims are as in `EventIngest`. Default: callers may read everything.
+        parameter out gets the own counts, and who asks for another value a 403. Everything in `shown` and `events`
+        must have these fields. Claims are as in `EventIngest`. Default: callers may read everything.
     page : LivePage, optional
         A page at ``/`` that shows counts live; requires ``HttpNoneAuthorizer()``. Default: no page.
     cache_age : Duration, optional
@@ -120,9 +112,7 @@ class CounterApi(Observed, HttpMetrics):
         table: DedupCounterTable,
         shown: Sequence[Declarable],
         events: Sequence[Event] = (),
-        quotas: Sequence[Quota] = (),
         limits: Sequence[Aggregate | Distinct] = (),
-        explained: Sequence[Declarable] = (),
         authorizer: apigateway.IHttpRouteAuthorizer | None = None,
         tenant: Mapping[str, str] | None = None,
         page: LivePage | None = None,
@@ -142,15 +132,13 @@ class CounterApi(Observed, HttpMetrics):
         timeout = options.timeout or Duration.seconds(10)
 
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
-        changeable = _require_quotas(quotas)
-        declarations = _require_shown(shown, is_empty_allowed=bool(changeable))
+        declarations = _require_shown(shown)
         readable = _require_events(events, declarations)
         require_authorizer(authorizer)
         bound = require_tenant(tenant, authorizer)
-        require_served(bound, (*declarations, *readable, *changeable))
+        require_served(bound, (*declarations, *readable))
         limited = _require_limits(limits, declarations, bound)
         _require_page(page, authorizer, declarations)
-        explains = _require_explained(explained, declarations)
         require_duration("cache_age", cache_age, Duration.seconds(0), Duration.days(1))
         require_origins("allow_origins", allow_origins)
         require_integer("throttle_rate", throttle_rate, 1, 10_000)
@@ -193,18 +181,14 @@ class CounterApi(Observed, HttpMetrics):
         }
         if readable:
             environment["EVENTS"] = encode(readable, attributes=True)
-        if changeable:
-            environment["QUOTAS"] = encode(changeable)
-        named = {"LIMITS": limited, "EXPLAINED": explains}
-        environment |= {name: json.dumps(names, separators=(",", ":")) for name, names in named.items() if names}
+        if limited:
+            environment["LIMITS"] = json.dumps(limited, separators=(",", ":"))
         if page is not None:
-            environment["PAGE"] = page._settings(explains)
+            environment["PAGE"] = page._settings()
         role = build_role(self, "Role", "Reads a table's counts")
         table.grant_read(role)
-        granted = ((changeable, table.grant_leases), (limited, table.grant_limits), (explains, table.grant_explain))
-        for wanted, grant_to in granted:
-            if wanted:
-                grant_to(role)
+        if limited:
+            table.grant_limits(role)
         acknowledge_resource(role, "Only the indexes of this table.", f"{table.table_arn}/index/*")
         self._function = build_function(
             self,
@@ -217,10 +201,9 @@ class CounterApi(Observed, HttpMetrics):
             timeout=timeout,
             page=page is not None,
         )
-        self._build_routes(authorizer, quotas=bool(changeable), limits=bool(limited), page=page is not None)
+        self._build_routes(authorizer, limits=bool(limited), page=page is not None)
         subject = "counts and the events" if readable else "counts"
-        changes = ", use up its quotas" if changeable else ""
-        risk = f"anybody can read the {subject} it shows{changes}, and each request costs you money."
+        risk = f"anybody can read the {subject} it shows, and each request costs you money."
         warn_if_public(self, authorizer, risk)
         self._alarms = build_alarms(self, self._alarm_specs() if monitoring else (), alarm_actions)
         self._dashboard = build_dashboard(self, self._graphs(), self._alarms) if dashboard else None
@@ -230,15 +213,9 @@ class CounterApi(Observed, HttpMetrics):
         """The API; pass it to `EventIngest` to serve both from one."""
         return self._http_api
 
-    def _build_routes(
-        self, authorizer: apigateway.IHttpRouteAuthorizer, *, quotas: bool, limits: bool, page: bool
-    ) -> None:
+    def _build_routes(self, authorizer: apigateway.IHttpRouteAuthorizer, *, limits: bool, page: bool) -> None:
         integration = integrations.HttpLambdaIntegration("Reads", self._function)
         routes = [("/v1/{proxy+}", _GET), ("/v1/batch", apigateway.HttpMethod.POST), ("/openapi.json", _GET)]
-        if quotas:
-            routes += [
-                (f"/v1/quotas/{{name}}/{change}", apigateway.HttpMethod.POST) for change in ("take", "give-back")
-            ]
         if page:
             routes += [("/", _GET), ("/page/{name}", _GET)]
         for path, method in routes:
@@ -266,24 +243,22 @@ class CounterApi(Observed, HttpMetrics):
         }
 
 
-def _require_shown(
-    shown: Sequence[Declarable], *, is_empty_allowed: bool, argument: str = "shown"
-) -> tuple[Declaration, ...]:
+def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:
     allowed = "a list of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes"
-    for declared in require_sequence(argument, shown, allowed):
+    for declared in require_sequence("shown", shown, allowed):
         if not isinstance(declared, Declarable):
-            raise InvalidArgumentError(argument, declared, allowed)
+            raise InvalidArgumentError("shown", declared, allowed)
     # The items of each member are counted alone: a read of who was active when is not what is shown.
     declarations = tuple(one for one in flatten(shown) if isinstance(one, Window) or not one._longest)
-    if not declarations and not is_empty_allowed:
-        raise InvalidArgumentError(argument, shown, "at least one declaration")
+    if not declarations:
+        raise InvalidArgumentError("shown", shown, "at least one declaration")
     names = [declared.name for declared in declarations]
     if len(set(names)) < len(names):
-        raise InvalidArgumentError(argument, names, "each declaration only once")
+        raise InvalidArgumentError("shown", names, "each declaration only once")
     for declared in declarations:
         if taken := (reserved := _reserved(declared)) & {*group_fields(declared)}:
             allowed = f"fields other than {', '.join(sorted(reserved))}, which are request parameters"
-            raise InvalidArgumentError(argument, f"{declared.name}.{min(taken)}", allowed)
+            raise InvalidArgumentError("shown", f"{declared.name}.{min(taken)}", allowed)
     return tuple(sorted(declarations, key=lambda declared: declared.name))
 
 
@@ -307,19 +282,6 @@ def _require_events(events: Sequence[Event], shown: Sequence[Declaration]) -> tu
     return tuple(sorted(events, key=lambda event: event.name))
 
 
-def _require_quotas(quotas: Sequence[Quota]) -> tuple[Quota, ...]:
-    found: dict[str, Quota] = {}
-    for quota in require_sequence("quotas", quotas, "a list of Quota"):
-        require_instance("quotas", quota, Quota, "a list of Quota")
-        if quota.name in found:
-            raise InvalidArgumentError("quotas", quota.name, "each quota only once")
-        if not isinstance(quota.tz, str):
-            allowed = "an IANA name such as 'Europe/Berlin', which the function's environment can hold"
-            raise InvalidArgumentError("quotas", f"{quota.name}.tz", allowed)
-        found[quota.name] = quota
-    return tuple(found[name] for name in sorted(found))
-
-
 def _require_limits(limits: object, shown: Sequence[Declaration], tenant: Mapping[str, str]) -> list[str]:
     names: list[str] = []
     for each in require_sequence("limits", limits, "a list of Aggregate or Distinct"):
@@ -334,20 +296,6 @@ def _require_limits(limits: object, shown: Sequence[Declaration], tenant: Mappin
         allowed = "none with tenant: a customer sets no limit, its own included; give operators another CounterApi"
         raise InvalidArgumentError("limits", names, allowed)
     return sorted(names)
-
-
-def _require_explained(explained: Sequence[Declarable], shown: Sequence[Declaration]) -> list[str]:
-    names: list[str] = []
-    for each in _require_shown(explained, is_empty_allowed=True, argument="explained"):
-        if each not in shown:
-            raise InvalidArgumentError("explained", each.name, "declarations listed in shown, each only once")
-        if not isinstance(root_of(each), Event):
-            raise InvalidArgumentError("explained", each.name, "declarations that count events")
-        if taken := {*OPTIONS[explained_by(each)]} & {*group_fields(each)}:
-            allowed = f"fields other than {', '.join(OPTIONS[explained_by(each)])}, which are request parameters"
-            raise InvalidArgumentError("explained", f"{each.name}.{min(taken)}", allowed)
-        names.append(each.name)
-    return names
 
 
 def _require_page(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
@@ -96,16 +96,14 @@ class LivePage:
             )
         require_route("beacon_path", self.beacon_path)
 
-    def _settings(self, explained: Collection[str]) -> str:
-        """The page's configuration as JSON; it can show why a window counts what it counts if that is `explained`."""
+    def _settings(self) -> str:
+        """The page's configuration as JSON."""
         settings: dict[str, object] = {
             "title": self.title,
             "total": {"aggregate": self.total.name, "measure": _first(self.total)},
             "top": {"aggregate": self.top.name},
             "window": {"name": self.window.name, "fields": list(self.window.fields)},
         }
-        if self.window.name in explained:
-            settings["explains"] = True
         if self.threshold is not None:
             levels = [float(level) for level in self.threshold.at]
             settings["top"] = {"aggregate": self.top.name, "threshold": {"name": self.threshold.name, "levels": levels}}

@@ -344,8 +344,8 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         feeds = self._feeds(streams)
         return make_explainer(self._table, feeds, declaration, given(values, fields), (start, end)).explained(scan=scan)
 
-    def _feeds(self, streams: DynamoDBStreamsClient | None, *, quick: bool = False) -> Feeds:
-        return feeds_of(self._table, streams or make_service_client("dynamodbstreams"), quick=quick)
+    def _feeds(self, streams: DynamoDBStreamsClient | None) -> Feeds:
+        return feeds_of(self._table, streams or make_service_client("dynamodbstreams"))
 
     def limit(self, aggregate: Aggregate | Distinct, values: Given = None, /, **fields: object) -> Number | None:
         """Return the limit of a group, named as in `get`; None if it has none; strongly consistent.

@@ -33,7 +33,6 @@ DROPPED: Final = "drop"
 VERIFIED: Final = "verification"
 REPAIRED: Final = "repair"
 LEASES: Final = "leases"
-CALLS: Final = "leases over HTTP"
 CLOSED: Final = "closed periods"
 GIVEN_UP: Final = "give-ups"
 BUCKET: Final = "bucket redrive"
@@ -80,7 +79,6 @@ FEATURES: Final = (
     VERIFIED,
     REPAIRED,
     LEASES,
-    CALLS,
     CLOSED,
     GIVEN_UP,
     BUCKET,

@@ -23,7 +23,6 @@ from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters._writes.increments import increment, reset
 from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters._writes.limits import set_limit
-from dynamodb_counters._writes.quota_calls import Lease, QuotaCalls
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.oracle.truth import is_image
 from simulation.pairs import features
@@ -47,8 +46,6 @@ _FIELDS: Final = {
     "rush?none": ("none",),
     "code:class?none": ("2xx", "4xx", "none"),
 }
-_OVER_HTTP: Final = 0.4
-_GIVEN_BACK: Final = 0.4
 _QUOTA: Final = Quota("calls", limit=12, per=timedelta(hours=1), portion=4, clock_error=timedelta(0))
 
 
@@ -233,25 +230,15 @@ class Sharing:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._granted: Counter[str] = Counter()
-        self._leased: dict[tuple[str, str], int] = {}
-        """Calls by period and lease."""
-        self._given_back: set[tuple[str, str]] = set()
-        """Leases of a period that were given back, as an answer says."""
 
     def acts(self) -> Iterable[Act]:
         return [(2, self._ask)]
 
     def wrong(self) -> list[str]:
-        limit, granted = _QUOTA.limit, Counter(self._granted)
-        for (sk, _), n in self._leased.items():
-            granted[sk] += n
-        return [f"quota: {n} calls in {sk} of at most {limit}" for sk, n in granted.items() if n > limit]
+        limit = _QUOTA.limit
+        return [f"quota: {n} calls in {sk} of at most {limit}" for sk, n in self._granted.items() if n > limit]
 
     def _ask(self) -> None:
-        if self._engine.rng.random() < _OVER_HTTP:
-            self._engine.call(self._request, self._engine.noting(features.CALLS, features.EVERYTHING))
-            return
-
         def work(table: Table) -> bool:
             found = table.remembered.setdefault("leases", Leases(table, _QUOTA, {}))
             granted = False
@@ -263,23 +250,6 @@ class Sharing:
             return granted
 
         self._engine.call(work, self._engine.noting(features.LEASES, features.EVERYTHING))
-
-    def _request(self, table: Table) -> bool:
-        """Take calls as a service over HTTP does, some again, and give some of them back."""
-        number, calls = self._engine.rng.randrange(10), QuotaCalls(table, _QUOTA, {})
-        lease, n = f"lease{number}", 1 + number % 3
-        if calls.take(lease, n) != Lease(n):
-            return False
-        about = _QUOTA._period(table.clock()).sk, lease
-        assert about not in self._given_back, f"{lease} was granted although it was given back"
-        self._leased.setdefault(about, n)
-        if self._engine.rng.random() < _GIVEN_BACK:
-            # From when it is sent on, the calls may be others'.
-            self._leased[about] = 0
-            found = calls.give_back(lease, None)
-            assert found == Lease(n, n), f"{lease} of {n} calls, given back, is {found}"
-            self._given_back.add(about)
-        return True
 
 
 class Billing:

@@ -1,6 +1,6 @@
 """Runs schedules of a shared quota: ``python -m simulation.quotas --count 2000 --seed 1``.
 
-With ``--http``, services take calls over HTTP, too; ``--cost`` measures what calls cost.
+With ``--cost``, it measures what calls cost.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import time
 from collections import Counter
 
 from simulation.quotas.quota_cost import cost_table
-from simulation.quotas.quota_schedule import MixedSchedule, QuotaOutcome, QuotaSchedule, WrongQuotaError
+from simulation.quotas.quota_schedule import QuotaOutcome, QuotaSchedule, WrongQuotaError
 
 
-def _outcome(seed: int, kind: type[QuotaSchedule]) -> QuotaOutcome:
+def _outcome(seed: int) -> QuotaOutcome:
     try:
-        return kind(seed).run()
+        return QuotaSchedule(seed).run()
     except Exception as error:  # noqa: BLE001
         # The other schedules go on; the outcome has the seed.
-        return QuotaOutcome(seed, kind.options, [f"{type(error).__name__}: {error}"])
+        return QuotaOutcome(seed, [f"{type(error).__name__}: {error}"])
 
 
 def main() -> int:
@@ -27,7 +27,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m simulation.quotas", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="first seed")
     parser.add_argument("--count", type=int, default=2000, help="how many schedules")
-    parser.add_argument("--http", action="store_true", help="with services that take calls over HTTP")
     parser.add_argument("--cost", action="store_true", help="measure write units per call instead")
     options = parser.parse_args()
     if options.cost:
@@ -36,7 +35,7 @@ def main() -> int:
     begun, wrong = time.monotonic(), 0
     reached: Counter[str] = Counter()
     for seed in range(options.seed, options.seed + options.count):
-        outcome = _outcome(seed, MixedSchedule if options.http else QuotaSchedule)
+        outcome = _outcome(seed)
         reached += outcome.reached + outcome.faults
         if outcome.wrong:
             wrong += 1

@@ -74,23 +74,42 @@ class _Watched(Leases):
         return current
 
 
-class Machine:
-    """A machine with a clock of its own, which wanders within what the quota allows, and requests that it sends."""
+class Process:
+    """Makes a number of calls and gives back the rest, unless it is killed before.
 
-    actor: Actor
+    It has a clock of its own, which wanders within what the quota allows.
+    """
 
-    def __init__(self, world: World, name: str) -> None:
+    def __init__(self, world: World, name: str, calls: int) -> None:
         self.world, self.name = world, name
         self._error = world.quota.clock_error.total_seconds()
         self._offset = world.rng.uniform(-self._error, self._error)
+        self.crashed = False
+        self._calls = calls
+        self._latest = 0
+        client: Any = FaultyClient(
+            _Counted(world, name),
+            self._pause,
+            world.rng,
+            self._postpone,
+            lambda seconds: world.clock.advance(seconds / 10),
+            tells_lost=True,
+        )
+        client = HookedClient(client, self._doubt)
+        table = Table(world.table.name, client, clock=self._now, sleep=self._sleep, jitter=world.rng.random)
+        self.leases = _Watched(table, world.quota, {})
+        self.actor = Actor(self._live)
+        self.doubtful: Calls = Counter()
+        """Units of requests that failed, which may be given up."""
+        self.released_in: set[str] = set()
+        """The periods that nothing is held of any more, because it was given back."""
 
-    def now(self) -> float:
-        """Its own clock, which wanders within what is allowed."""
+    def _now(self) -> float:
         if self.world.rng.random() < 0.1:
             self._offset = self.world.rng.uniform(-self._error, self._error)
         return self.world.clock.now + self._offset
 
-    def postpone(self, send: Callable[[], Any]) -> None:
+    def _postpone(self, send: Callable[[], Any]) -> None:
         self.world.clock.call_at(landing(self.world.rng, self.world.clock.now, self._offset), send)
 
     def _pause(self, operation: str) -> Fault:
@@ -100,32 +119,6 @@ class Machine:
     def _sleep(self, seconds: float) -> None:
         self.world.clock.advance(seconds)
         self.actor.pause("sleep")
-
-
-class Process(Machine):
-    """Makes a number of calls and gives back the rest, unless it is killed before."""
-
-    def __init__(self, world: World, name: str, calls: int) -> None:
-        super().__init__(world, name)
-        self.crashed = False
-        self._calls = calls
-        self._latest = 0
-        client: Any = FaultyClient(
-            _Counted(world, name),
-            self._pause,
-            world.rng,
-            self.postpone,
-            lambda seconds: world.clock.advance(seconds / 10),
-            tells_lost=True,
-        )
-        client = HookedClient(client, self._doubt)
-        table = Table(world.table.name, client, clock=self.now, sleep=self._sleep, jitter=world.rng.random)
-        self.leases = _Watched(table, world.quota, {})
-        self.actor = Actor(self._live)
-        self.doubtful: Calls = Counter()
-        """Units of requests that failed, which may be given up."""
-        self.released_in: set[str] = set()
-        """The periods that nothing is held of any more, because it was given back."""
 
     def _doubt(self, _: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
         """Note what a request was about that failed."""

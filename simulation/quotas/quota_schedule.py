@@ -15,11 +15,9 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._writes import update_conditions
 from dynamodb_counters._writes.holdings import RESERVED
 from dynamodb_counters._writes.leases import Leases
-from dynamodb_counters._writes.quota_calls import CALLS, GIVEN_BACK
 from simulation.clock import VirtualClock
 from simulation.faults.faulty_client import FaultPlan
 from simulation.metered_table import MeteredTable
-from simulation.quotas.quota_caller import Caller
 from simulation.quotas.quota_process import Process, World
 
 _MOST_STEPS: Final = 20_000
@@ -37,8 +35,6 @@ class QuotaOutcome:
     """Errors of a schedule, and how often what happened."""
 
     seed: int
-    options: str
-    """Options of the command, besides the seed, that reproduce it."""
     wrong: list[str] = field(default_factory=list)
     reached: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
@@ -50,18 +46,14 @@ class WrongQuotaError(AssertionError):
 
     def __init__(self, outcome: QuotaOutcome) -> None:
         wrong = "; ".join(outcome.wrong[:3])
-        super().__init__(
-            f"{wrong}\nreproduce: python -m simulation.quotas --count 1 --seed {outcome.seed}{outcome.options}"
-        )
+        super().__init__(f"{wrong}\nreproduce: python -m simulation.quotas --count 1 --seed {outcome.seed}")
 
 
 class QuotaSchedule:
     """A schedule, which its seed decides."""
 
-    options = ""
-
     def __init__(self, seed: int) -> None:
-        self._outcome = QuotaOutcome(seed, self.options)
+        self._outcome = QuotaOutcome(seed)
         self._rng = rng = random.Random(seed)
         clock = VirtualClock()
         limit = rng.choice([rng.randint(1, 6), rng.randint(10, 60), rng.randint(60, 400)])
@@ -77,7 +69,7 @@ class QuotaSchedule:
         plan = FaultPlan(rng, rate=rng.choice([0.0, 0.05, 0.2]), budget=rng.randint(0, 25))
         table = MeteredTable(clock, seed)
         self._world = World(rng, clock, table, quota, plan, Counter(), Counter(), Counter(), self._outcome.reached)
-        self._processes: list[Process | Caller] = []
+        self._processes: list[Process] = []
         self._asleep: dict[str, int] = {}
         self._pace = rng.choice([0.02, 0.3, 2.0])
 
@@ -113,7 +105,7 @@ class QuotaSchedule:
         calls = self._rng.choice([self._rng.randint(1, 10), self._rng.randint(10, 40)])
         self._processes.append(Process(self._world, f"p{len(self._processes)}", calls))
 
-    def _alive(self) -> list[Process | Caller]:
+    def _alive(self) -> list[Process]:
         return [process for process in self._processes if not process.actor.done]
 
     def _pass_time(self) -> None:
@@ -126,7 +118,7 @@ class QuotaSchedule:
         if self._rng.random() < 0.01:
             self._world.table.expire()
 
-    def _step(self, process: Process | Caller, step: int) -> None:
+    def _step(self, process: Process, step: int) -> None:
         before = self._outcome.reached["a granted call"]
         slept = self._asleep.pop(process.name, None)
         process.step()
@@ -149,7 +141,7 @@ class QuotaSchedule:
     def _check_returns(self) -> None:
         """A reservation that a process did not give back it has granted, unless it died or the period was over."""
         world = self._world
-        for process in (one for one in self._processes if isinstance(one, Process)):
+        for process in self._processes:
             periods = {sk for name, sk in {*world.net, *world.granted} if name == process.name}
             for sk in periods:
                 kept, granted = world.net[process.name, sk], world.granted[process.name, sk]
@@ -164,14 +156,10 @@ class QuotaSchedule:
                     elif kept > granted:
                         self._outcome.wrong.append(f"{process.name} kept {kept - granted} calls of {sk}")
 
-    def _kept(self, sk: str) -> int:
-        """Calls of a period that its processes reserved and did not give back."""
-        return sum(calls for (_, period), calls in self._world.net.items() if period == sk)
-
     def _check_newcomer(self) -> None:
         """All that is left can be had by others."""
         world, period = self._world, self._world.quota._period(self._world.clock.now)
-        kept = self._kept(period.sk)
+        kept = sum(calls for (_, sk), calls in world.net.items() if sk == period.sk)
         client: Any = world.table
         table = Table(world.table.name, client, clock=world.clock, sleep=lambda _: None, jitter=world.rng.random)
         leases = Leases(table, replace(world.quota, clock_error=timedelta(0)), {})
@@ -185,33 +173,9 @@ class QuotaSchedule:
             )
 
 
-class MixedSchedule(QuotaSchedule):
-    """The same of processes and of services that take calls over HTTP, of one quota."""
-
-    options = " --http"
-
-    def _start(self) -> None:
-        if self._rng.random() < 0.3:
-            super()._start()
-        else:
-            leases = self._rng.choice([self._rng.randint(1, 10), self._rng.randint(10, 30)])
-            self._processes.append(Caller(self._world, f"c{len(self._processes)}", leases))
-
-    def _kept(self, sk: str) -> int:
-        leases = [item for item in self._world.table.items() if item["sk"]["S"].startswith(f"{sk}#")]
-        given_back = sum(int(item[GIVEN_BACK]["N"]) for item in leases if GIVEN_BACK in item)
-        return super()._kept(sk) + sum(int(item[CALLS]["N"]) for item in leases) - given_back
-
-    def _check_returns(self) -> None:
-        super()._check_returns()
-        for item in self._world.table.items():
-            if RESERVED in item and int(item[RESERVED]["N"]) != (kept := self._kept(item["sk"]["S"])):
-                self._outcome.wrong.append(f"{item[RESERVED]['N']} calls are reserved, {kept} of them by those it says")
-
-
-def check(seed: int, kind: type[QuotaSchedule] = QuotaSchedule) -> QuotaOutcome:
+def check(seed: int) -> QuotaOutcome:
     """Run a schedule; WrongQuotaError if it shows anything wrong."""
-    outcome = kind(seed).run()
+    outcome = QuotaSchedule(seed).run()
     if outcome.wrong:
         raise WrongQuotaError(outcome)
     return outcome

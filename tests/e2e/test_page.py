@@ -255,26 +255,6 @@ def test_a_total_is_shown_with_its_limit_if_it_has_one(visited: Blog, page: Page
     assert violations(page) == []
 
 
-def test_the_events_of_a_count_are_listed_and_add_up_to_it(visited: Blog, page: Page) -> None:
-    open_live(page, visited)
-    last = f"/blog/{PAGES[-1]}"
-    page.get_by_role("button", name=last, exact=True).click()
-    assert eventually(lambda: page.locator("#group").inner_text() == last)
-    page.get_by_role("button", name="Show why").click()
-    wait_for(page, "#sum", f"{last}: ")
-    rows = page.locator("#events tr")
-    told, _, more = page.locator("#sum").inner_text().removeprefix(f"{last}: ").partition("; ")
-    # Each minute some view becomes too old.
-    assert int(told) >= number(page, "#count") > 10
-    assert (rows.count(), more) == (min(int(told), 100), "the first 100 lines" if int(told) > 100 else "")
-    assert " UTC · costs-" in rows.first.inner_text()
-    if directory := os.environ.get("SCREENSHOTS"):
-        page.screenshot(path=PROJECT / directory / "live-page-why.png", full_page=True)
-    assert violations(page) == []
-    page.get_by_role("button", name=top(visited)[0][0], exact=True).click()
-    assert eventually(lambda: not page.locator("#because").is_visible())
-
-
 def test_a_page_without_counts_says_so(visited: Blog, page: Page) -> None:
     nothing = {"aggregate": "site", "values": {}, "measures": {"site_views": 0}, "ranked": []}
     page.route("**/v1/**", lambda route: route.fulfill(json=nothing))

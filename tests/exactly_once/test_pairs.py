@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import random
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 from itertools import combinations_with_replacement
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dynamodb_counters._table import Table
-from dynamodb_counters._writes.quota_calls import Lease, QuotaCalls
-from simulation.clock import VirtualClock
 from simulation.engines.dynamodb_local import DynamoDBLocal
-from simulation.memory_table import MemoryTable
 from simulation.night import scaled
 from simulation.pairs import __main__ as pairs_main
 from simulation.pairs import features, runs, seldom
 from simulation.pairs.declared import FAMILIES
 from simulation.pairs.engine import NEAR
-from simulation.pairs.operators import Sharing
 from simulation.pairs.schedule import PairSchedule, WrongPairError, check
 from simulation.pairs.truth import kept_of
 from simulation.schedules.local_table import DatedLocalBackend
@@ -74,43 +66,6 @@ def test_no_group_must_hold_a_tally_of_other_bins() -> None:
     three, two = (FAMILIES["per_client"][variant][1].declaration for variant in (0, 2))
     assert kept_of(three, two) == {"capped"}
     assert kept_of(three, three) == {"clients.1", "clients.2", "clients.3", "capped"}
-
-
-class _AtOnce:
-    """Stands for the engine: each call ends before the next one begins."""
-
-    def __init__(self) -> None:
-        clock, self.rng = VirtualClock(), random.Random(1)
-        client: Any = MemoryTable(clock)
-        self._table = Table(client.name, client, clock=clock, sleep=clock.advance)
-
-    def call(self, work: Callable[[Table], Any], _ended: object) -> None:
-        work(self._table)
-
-    def noting(self, *_: object) -> None:
-        """Note nothing."""
-
-
-def _share() -> list[str]:
-    engine: Any = _AtOnce()
-    sharing = Sharing(engine)
-    for _ in range(100):
-        sharing._ask()
-    return sharing.wrong()
-
-
-def test_a_lease_that_is_granted_after_it_was_given_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _share() == []
-    known = QuotaCalls._lease
-    monkeypatch.setattr(QuotaCalls, "_lease", lambda *about: (found := known(*about)) and Lease(found.calls))
-    with pytest.raises(AssertionError, match="although it was given back"):
-        _share()
-
-
-def test_a_lease_that_is_not_given_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(QuotaCalls, "give_back", lambda *_: None)
-    with pytest.raises(AssertionError, match="given back, is"):
-        _share()
 
 
 @pytest.mark.night

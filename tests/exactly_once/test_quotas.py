@@ -5,42 +5,28 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
 
 import pytest
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ReadTimeoutError
 
 from dynamodb_counters import Aggregate, Count, Items, Leases, Quota
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.holdings import Holding
-from dynamodb_counters._writes.quota_calls import QuotaCalls
-from dynamodb_counters.testing._dynamodb.client_errors import failure
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient
 from simulation.memory_table import MemoryTable
 from simulation.night import scaled
-from simulation.quotas import quota_caller, quota_schedule
-from simulation.quotas.quota_schedule import MixedSchedule, QuotaSchedule
+from simulation.quotas import quota_schedule
+from simulation.quotas.quota_schedule import QuotaSchedule
 from simulation.workbench import Workbench
 
 SCHEDULES = scaled(50)
 OFTEN = {quota_schedule.CRASHED: 5, quota_schedule.RETURNED: 50, quota_schedule.LEFT: 100, quota_schedule.ZOMBIE: 1}
 """How often so many schedules come across it, at least."""
-
-OFTEN_OVER_HTTP = {
-    quota_caller.TAKEN: 1000,
-    quota_caller.REFUSED: 500,
-    quota_caller.REPEATED: 250,
-    quota_caller.RETURNED: 500,
-    quota_caller.AGAIN: 500,
-    quota_caller.LATE: 100,
-    quota_caller.LOST: 10,
-    "a granted call": 100,
-}
 
 CALLS = Quota("calls", limit=100, per="day", portion=10)
 
@@ -52,16 +38,8 @@ def test_no_limit_is_exceeded_and_nothing_is_lost_whatever_goes_wrong() -> None:
     assert {name: reached[name] for name, times in OFTEN.items() if reached[name] < times} == {}
 
 
-def test_calls_over_http_and_those_of_processes_together_exceed_no_limit() -> None:
-    reached: Counter[str] = Counter()
-    for seed in range(1, 1 + SCHEDULES):
-        reached += quota_schedule.check(seed, MixedSchedule).reached
-    assert {name: reached[name] for name, times in OFTEN_OVER_HTTP.items() if reached[name] < times} == {}
-
-
-@pytest.mark.parametrize("kind", [QuotaSchedule, MixedSchedule])
-def test_a_seed_decides_about_everything(kind: type[QuotaSchedule]) -> None:
-    assert kind(3).run() == kind(3).run()
+def test_a_seed_decides_about_everything() -> None:
+    assert QuotaSchedule(3).run() == QuotaSchedule(3).run()
 
 
 def _leases(client: Any, clock: VirtualClock, quota: Quota = CALLS) -> Leases:
@@ -138,43 +116,6 @@ def test_units_are_given_up_where_too_many_updates_followed_a_lost_answer() -> N
     leases.release()
     leases.release()
     assert _reserved(table) == made + 20
-
-
-def test_a_conflict_after_a_lost_answer_is_not_taken_for_a_refusal() -> None:
-    clock = VirtualClock()
-    table = MemoryTable(clock)
-    made = [0]
-    conflicts = [failure("UpdateItem", "TransactionConflictException")]
-    told: Any = {"ResponseMetadata": {"AnswersLost": True}}
-    conflicts[0].response.update(told)
-
-    def conflict(_: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
-        if ">= :units" in request["ConditionExpression"] and conflicts:
-            send()
-            raise conflicts.pop()
-        return tell(send)
-
-    def tell(send: Callable[[], Any]) -> Any:
-        try:
-            return send()
-        except table.exceptions.ConditionalCheckFailedException as refusal:
-            refusal.response["ResponseMetadata"] = {"AnswersLost": False}
-            raise
-
-    def let_others_take(_: float) -> None:
-        for _ in range(20):
-            clock.advance(1)
-            made[0] += _leases(table, clock).take()
-
-    client: Any = HookedClient(table, conflict)
-    one = Leases(Table("counters", client, clock=clock, sleep=let_others_take, jitter=lambda: 0.5), CALLS, {})
-    while one._holdings == {} or not next(iter(one._holdings.values())).units:
-        made[0] += one.take()
-    with suppress(ClientError):
-        one.release()
-    let_others_take(0)
-    one.release()
-    assert _reserved(table) == made[0]
 
 
 def test_a_portion_whose_answer_is_lost_is_not_taken_twice() -> None:
@@ -268,6 +209,5 @@ def test_reservations_are_no_items_of_other_code() -> None:
     bench = Workbench([count])
     quota = Quota("calls", limit=10, per=timedelta(hours=1))
     assert bench.counters.leases(quota).take()
-    assert QuotaCalls(bench.counters._table, quota, {}).take("a", 1)
     bench.deliver_all()
     assert bench.counters.get(count, {}).measures == {"items": 0}

@@ -154,17 +154,6 @@ def read(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
         assert answer["statusCode"] == 200, (one, answer)
 
 
-def read_and_take(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
-    """Ask for everything that is served, and take and give back calls of a quota."""
-    read(invoke, rules, process)
-    for change, members in (("take", {"id": "a"}), ("take", {"id": "a"}), ("give-back", {"lease": "a"})):
-        body = json.dumps({"values": {"customer": str(process)}, **members})
-        answer = invoke(request("POST", f"/v1/quotas/calls/{change}", body=body, headers=_JSON))
-        assert answer["statusCode"] == 200, answer
-    answer = invoke(request("GET", "/v1/quotas/calls", "customer=0"))
-    assert answer["statusCode"] == 200, answer
-
-
 def read_and_limit(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
     """Ask for everything that is served, and set a limit."""
     read(invoke, rules, process)
@@ -185,7 +174,6 @@ JOBS: Final[dict[str, Callable[[Invoke, list[dict[str, Any]], int], None]]] = {
     "notifier": notify,
     "ingest_http": receive,
     "api": read,
-    "api, quotas": read_and_take,
     "api, limits": read_and_limit,
 }
 DECLARED: Final[dict[str, dict[str, str]]] = {

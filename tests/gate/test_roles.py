@@ -21,7 +21,6 @@ from tests.gate.templates import names, templates
 _RUN_IN: Final = {
     "aggregator": "aggregator_minimal",
     "api": "api_everything",
-    "api, quotas": "api_everything",
     "api, limits": "api_everything",
     "ingest_http": "ingest_minimal",
     "ingest_queue": "ingest_minimal",
@@ -34,19 +33,11 @@ _LISTED: Final = {"verifier"}
 """Handlers that need minutes of DynamoDB's time: tests/unit/infra/test_verification.py lists what their roles allow."""
 
 
-_EXPLAINING: Final = {
-    ("dynamodb:DescribeTable", "table"),
-    *((f"dynamodb:{action}", "table/stream") for action in ("DescribeStream", "GetRecords", "GetShardIterator")),
-}
-"""Permissions to explain counts, which tests/unit/infra/test_grants_fit_the_runtime.py compares with its calls."""
-
-
 def handler(function: Resource) -> str:
-    """The handler, and whether its events are packed, or it serves quotas or limits: other calls write them."""
+    """The handler, and whether its events are packed, or it serves limits: other calls write them."""
     name = str(function["Handler"]).split(".")[-2]
-    for changed in ("QUOTAS", "LIMITS"):
-        if changed in variables(function):
-            return f"{name}, {changed.lower()}"
+    if "LIMITS" in variables(function):
+        return f"{name}, limits"
     declared = decode(variables(function)["DECLARATIONS"]) if name == "ingest_queue" else ()
     packed = any(getattr(one, "packed", None) is not None for one in declared)
     return f"{name}, packed" if packed else name
@@ -89,9 +80,6 @@ def test_each_role_fits_what_its_function_does(template: str, emulator: str) -> 
         if handler(function) in _LISTED:
             continue
         granted = roles.allowed(whole, function)
-        if "EXPLAINED" in variables(function):
-            assert granted >= _EXPLAINING
-            granted -= _EXPLAINING
         needed = {*called(handler(function), emulator), *roles.of_services(whole, function)}
         if not any("GlobalSecondaryIndexes" in table.properties for table in whole.each("DynamoDB::GlobalTable")):
             needed = {one for one in needed if "/index/" not in one[1]}

@@ -106,7 +106,6 @@ COMPOSING: Final = (
     'EventIngest(self, "B", table=counters, event=ORDER, authorizer=iam, http_api=EventIngest(self, "A", table=counters, event=VIEW, authorizer=iam).http_api)',
     'CounterApi(self, "Api", table=counters, shown=[VIEW])',
     'CounterApi(self, "Api", table=counters, shown=[VIEWS])',
-    'CounterApi(self, "Api", table=counters, shown=[], quotas=[LAST_DAY])',
     'CounterApi(self, "Api", table=counters, shown=[VIEWS], limits=[SHOPS])',
     'ThresholdEvents(self, "Crossed", table=counters, thresholds=[VIEWS])',
     'ThresholdEvents(self, "Crossed", table=counters, thresholds=[MANY])',

@@ -46,7 +46,6 @@ from dynamodb_counters._items import table_schema
 from dynamodb_counters._quarantine.redrive_entries import purge
 from dynamodb_counters._streams import Shard
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes.quota_calls import QuotaCalls
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
 from tests.engines import start_moto
@@ -135,7 +134,6 @@ EXAMPLES = {
     "Chunk: with an erased event": "PACK#click#0 *T10:20*#000000",
     "Layout": "PACK#click LAYOUT",
     "Quota": "LEASES#calls#7 day#*Z",
-    "Lease": "LEASES#calls#8 day#*#r-1",
     "Page": "by_url#~0 PAGE#by_url#0",
     "Page: of a day, which expires": "by_day#2026-11-20#~0 PAGE#by_day#0",
     "Crossing": "CROSSING#busy#* *#0.2#up#*",
@@ -357,9 +355,6 @@ class World:
         Discards(self._store.table).discard(discarded)
         purge(self._store.table, discarded)
         self.counters.window(BILLED, ad="7").close("day", "2026-11-19")
-        calls = QuotaCalls(self._store.table, CALLS, {"customer": "8"})
-        assert calls.take("r-1", 2) is not None
-        assert calls.give_back("r-1", 1) is not None
 
     def expire(self, item: Item) -> None:
         expired = self._record(None, item)

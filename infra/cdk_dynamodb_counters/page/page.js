@@ -9,7 +9,6 @@ const TIMEOUT_MS = 10000;
 const LAST = "24h";
 const STEP = "1h";
 const TOP = 10;
-const LINES = 100;
 // API Gateway takes 10,240 bytes of a request's line and headers.
 const MOST_QUERY = 8000;
 const REFUSALS = [400, 413, 414, 431];
@@ -175,35 +174,9 @@ function groupButton(values) {
   return button;
 }
 
-// A span of its own, which ends when it is asked for: later views do not change it.
-async function explain() {
-  const group = selected;
-  setText("sum", "Adding up …");
-  element("because").hidden = false;
-  element("events").replaceChildren();
-  try {
-    const found = await read(`v1/explanations/${settings.window.name}`, { ...group, last: LAST, limit: LINES });
-    const { total = 0 } = found.numbers;
-    const rest = found.difference.total ? `; ${whole.format(found.difference.total)} not explained yet` : "";
-    setText("sum", `${nameOf(group)}: ${whole.format(total)}${rest}${found.more ? `; the first ${LINES} lines` : ""}`);
-    element("events").replaceChildren(...found.lines.map(({ kind, key = {}, time, adds, reason }) => {
-      const texts = Object.keys(key).filter((name) => key[name] !== group[name]).map((name) => key[name]);
-      const own = texts.filter((text) => Date.parse(text) !== Date.parse(time));
-      const told = [...(time ? [moment.format(new Date(time))] : []), ...own].join(" · ");
-      return row(reason ? `${told} (${kind}: ${reason})` : told, adds.total ?? "0");
-    }));
-  } catch (error) {
-    setText("sum", `Not explained (${error.message})`);
-  }
-}
-
 function showWindow({ count, values, start, end }, series) {
   setText("count", whole.format(count));
-  if (element("group").textContent !== nameOf(values)) {
-    element("because").hidden = true;
-  }
   setText("group", nameOf(values));
-  element("why").hidden = !settings.explains;
   setText("interval", moment.formatRange(new Date(start), new Date(end)));
   element("steps").replaceChildren(...series.map((step) => {
     const from = new Date(step.start);
@@ -228,7 +201,6 @@ function refreshIfVisible() {
   }
 }
 
-element("why").addEventListener("click", explain);
 document.addEventListener("visibilitychange", refreshIfVisible);
 setInterval(refreshIfVisible, REFRESH_MS);
 refresh();

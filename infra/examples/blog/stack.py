@@ -51,7 +51,6 @@ class BlogStack(Stack):
             table=counters,
             shown=[VIEWS, SITE, ROLLING, ACTIVE],
             limits=[SITE],
-            explained=[ROLLING],
             authorizer=HttpNoneAuthorizer(),
             page=page,
         )

@@ -30,8 +30,6 @@ ASKED_EVERY: Final = 5.0
 """Seconds; a monotonic clock measures the time in between."""
 
 _QUIET_PAGES: Final = 10
-_QUICK: Final = 3.0
-_QUICK_PAGES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +83,6 @@ class Feeds(NamedTuple):
     stream: StreamReader
     source: SourceTable | None = None
     clocks: float = CLOCKS
-    quick: bool = False
-    """Whether what was written just now may be missing."""
 
     def shards(self) -> list[Shard]:
         """All shards as the aggregator calls them."""
@@ -111,19 +107,13 @@ class Feeds(NamedTuple):
         return Source(table, (PK, SK), is_foreign=False), foreign
 
 
-def feeds_of(table: Table, streams: Any, *, quick: bool = False) -> Feeds:
-    """Find the streams; `streams` is a client of DynamoDB Streams.
-
-    If `quick`, the table's own stream alone, for events, read for those who wait for an answer.
-    """
+def feeds_of(table: Table, streams: Any) -> Feeds:
+    """Find the streams; `streams` is a client of DynamoDB Streams."""
     described: Any = table.client.describe_table(TableName=table.name)
     stream = described["Table"].get("LatestStreamArn")
     if not stream:
         raise BackfillError(f"the table {table.name!r} has no stream")
     is_emulated = EMULATOR_HEADER in described.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    if quick:
-        reader = StreamReader(streams, stream, table.sleep, _QUICK_PAGES)
-        return Feeds(reader, None, ONE_CLOCK if is_emulated else _QUICK, quick)
     arn = read_control(table).source
     source = SourceTable.described(table.client, streams, arn) if arn else None
     return Feeds(StreamReader(streams, stream, table.sleep), source, ONE_CLOCK if is_emulated else CLOCKS)

@@ -17,7 +17,6 @@ from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._declarations.measures import MEASURES, TimeWeighted
 from dynamodb_counters._declarations.packed import Packed
-from dynamodb_counters._declarations.quotas import Quota
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.table_keys import TableKeys
 from dynamodb_counters._declarations.thresholds import Threshold
@@ -33,7 +32,7 @@ COMPRESSED: Final = base64.b85encode(b"BZh9").decode()
 
 _KINDS: Final = (
     *(*MEASURES, TimeWeighted),
-    *(Aggregate, Attribute, Condition, Event, Items, Packed, Quota, Ranking, TableKeys, Threshold, Window),
+    *(Aggregate, Attribute, Condition, Event, Items, Packed, Ranking, TableKeys, Threshold, Window),
 )
 _TYPES: Final[dict[str, type]] = {kind.__name__: kind for kind in _KINDS}
 
@@ -48,7 +47,7 @@ _TEXTS: Final[dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]]]
 """By type: the key of its text, how it is written, how it is read."""
 
 
-def encode(declarations: tuple[Declaration | Event | Quota, ...], *, attributes: bool = False) -> str:
+def encode(declarations: tuple[Declaration | Event, ...], *, attributes: bool = False) -> str:
     """Declarations as ASCII: readable JSON while it is short, compressed JSON beyond."""
     # Events come without what their attributes must be unless `attributes`: that changes nothing about what is counted.
     return shortened([_plain(declaration, attributes) for declaration in declarations])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, TypeAlias
@@ -20,7 +20,7 @@ from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.derived_fields import parts_of, tier_of
 from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.event_times import event_seconds
-from dynamodb_counters._items.item_sizes import READ_UNIT_BYTES, item_bytes
+from dynamodb_counters._items.item_sizes import READ_UNIT_BYTES
 from dynamodb_counters._items.key_templates import KeyTemplate
 from dynamodb_counters._items.table_schema import PAGE_PREFIX, TYPE
 from dynamodb_counters._layouts import Layouts
@@ -50,8 +50,6 @@ class Asked:
     declaration: Declaration
     texts: Mapping[str, str]
     interval: Interval | None = None
-    most: float = math.inf
-    """Bytes of groups in a partition, and of the items that they count, that may be read."""
     layout: ItemLayout = field(init=False)
     spans: Mapping[tuple[str, int], Span] = field(init=False)
     """For a window, which part of which bucket counts a moment."""
@@ -96,21 +94,11 @@ class Asked:
             items = read_items(table, [(self.layout, group) for group in groups], consistent=True)
             return dict(zip(groups, items, strict=True))
         ranges = group_ranges(declared, self.texts)
-        for item in self.bounded(chain.from_iterable(query(table, *one, consistent=True) for one in ranges)):
+        for item in chain.from_iterable(query(table, *one, consistent=True) for one in ranges):
             for one in group_items(declared, item) if item.get(TYPE, {}).get("S") == declared.name else ():
                 if (group := group_of_item(declared, one)) is not None and self.holds(group):
                     found.setdefault(group, []).append(one)
         return found
-
-    def bounded(self, items: Iterable[Image]) -> Iterator[Image]:
-        """Items, as long as they are not more than may be read."""
-        size = 0
-        for item in items:
-            size += item_bytes(item) if self.most < math.inf else 0
-            if size > self.most:
-                allowed = f"a group that at most {self.most:,} bytes of items make; `counters explain` reads more"
-                raise InvalidArgumentError("values", dict(self.texts), allowed)
-            yield item
 
     @property
     def time(self) -> str | None:

@@ -6,7 +6,6 @@ from the position on: the first change after it shows what an item had contribut
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -59,7 +58,6 @@ REPAIRED_MEANWHILE: Final = "it was repaired, and what it had applied before is 
 REDRIVEN_MEANWHILE: Final = "it counts what was redriven lately, or not yet: explain it again later"
 _TALLY: Final = "increments and resets, and events that were erased or have expired and stay counted"
 _UNEXPLAINED: Final = "nothing explains it: verify, and repair"
-_ON_ITS_WAY: Final = "it may be on its way to the stream: explain it again in a minute"
 _LATE: Final = "its time is over: what came late was not counted, and nothing shows which"
 _NOT_WHOLE: Final = "its declaration does not count everything yet: backfill it"
 _AS_GOOD: Final = "a value that is as good was there, and need not count again"
@@ -115,7 +113,7 @@ class Explainer:
         self._books, self._items = read_after_books(table, shards, lambda: asked.read(table), table.clock)
         self._store, self._applied, self._unsure, self._cuts = LineStore(), {}, {}, {}
         self._of = ImageLines(asked, self.feeds.origins(table), table.clock())
-        for item in asked.bounded(self.reach.items()):
+        for item in self.reach.items():
             keys = {name: item[name] for name in self.reach.source.key_names}
             for (one, group), line in self._of.lines(item, keys, self.reach.source.is_foreign).items():
                 self._store.put(one, repr(group), _READ, line)
@@ -261,8 +259,7 @@ class Explainer:
                 why: why,
                 _GIVEN_UP: any(book.successor for book in known),
             }
-            other = _ON_ITS_WAY if self.feeds.quick else _UNEXPLAINED
-            yield next((reason for reason, holds in reasons.items() if reason and holds), other), numbers
+            yield next((reason for reason, holds in reasons.items() if reason and holds), _UNEXPLAINED), numbers
 
     def _number(self, group: GroupKey) -> dict[str, Number]:
         """The numbers that its items hold."""
@@ -286,10 +283,8 @@ def make_explainer(
     declared: Any,
     values: Mapping[str, object],
     ends: tuple[datetime | None, datetime | None] = (None, None),
-    *,
-    most: float = math.inf,
 ) -> Explainer:
-    """Make what explains groups of a declaration, in the generation that readers use; `most` is as in `Asked`."""
+    """Make what explains groups of a declaration, in the generation that readers use."""
     wanted = getattr(declared, "_parts", (declared,))[-1]
     if isinstance(declared, Hierarchy) or not isinstance(wanted, Aggregate | Window):
         allowed = "an Aggregate, Window, Distinct, Percentiles, Extremes or ActiveMembers; of a Hierarchy, one level"
@@ -302,7 +297,7 @@ def make_explainer(
     texts = canonical_fields(base, [(kept, kept.fields)], values)
     if isinstance(kept, Aggregate):
         require_kept(kept, texts, table.clock())
-    asked = Asked(kept, texts, _interval(kept, *ends), most)
+    asked = Asked(kept, texts, _interval(kept, *ends))
     reach, whole = reach_of(asked, *feeds.tables(table)), control.statuses.get(base, Status()).whole
     return Explainer(table=table, feeds=feeds, asked=asked, reach=reach, whole=whole)
 

@@ -10,11 +10,9 @@ from typing import Any, Final, TypeAlias
 from dynamodb_counters._declarations import Aggregate, Average, Declaration, Event, Histogram, Measure, Window
 from dynamodb_counters._declarations.event_attributes import Attribute, json_schema
 from dynamodb_counters._declarations.kinds import group_fields, longest_of, read_by
-from dynamodb_counters._declarations.quotas import MOST_CALLS, Quota
 from dynamodb_counters._http import parameters as limits
-from dynamodb_counters._http.parameters import OPTIONS, ORDERS, PATHS, SPAN, explained_by, leaderboard_fields
+from dynamodb_counters._http.parameters import OPTIONS, ORDERS, PATHS, SPAN, leaderboard_fields
 from dynamodb_counters._http.problems import PROBLEM_JSON
-from dynamodb_counters._http.quota_resources import LEASE
 from dynamodb_counters._timeline.calendars import NAMED_PERIODS, PERIODS
 
 Json: TypeAlias = dict[str, Any]
@@ -70,34 +68,15 @@ _STATEMENT: Final = {
 }
 
 _NUMBERS: Final = {"type": "object", "additionalProperties": _NUMBER}
-_LINE: Final[Json] = {
-    "type": "object",
-    "required": ["kind", "adds"],
-    "properties": {
-        **dict.fromkeys(("kind", "source", "time", "reason"), _TEXT),
-        **dict.fromkeys(("adds", "key", "group"), _TEXTS),
-    },
-}
-_EXPLAINED: Final[Json] = {
-    "numbers": _NUMBERS,
-    "position": {**_TEXTS, "description": "By shard of the stream, the last record that is in the numbers"},
-    "difference": {**_NUMBERS, "description": "How much the numbers differ from what is explained"},
-    "lines": {"type": "array", "items": _LINE},
-    "more": {"type": "boolean", "description": "Whether there are more lines"},
-}
 
 
 def openapi(
     declarations: Iterable[Declaration | Event],
     tenant: Mapping[str, str] = MappingProxyType({}),
-    quotas: Iterable[Quota] = (),
     limited: Collection[str] = (),
-    explained: Collection[str] = (),
 ) -> Json:
     """Describe an API in OpenAPI 3.0; the parameters of `tenant` are bound to claims of the caller."""
     paths: Json = {"/openapi.json": _read("This OpenAPI document", "openapi", [], {"type": "object"})}
-    for quota in quotas:
-        paths |= _quota_paths(quota)
     counted = list[Declaration]()
     for declared in sorted(declarations, key=lambda declared: declared.name):
         if isinstance(declared, Event):
@@ -107,10 +86,6 @@ def openapi(
         paths |= _aggregate_paths(declared) if isinstance(declared, Aggregate) else _window_paths(declared)
         if declared.name in limited:
             paths |= _limit_path(declared)
-        if declared.name in explained:
-            fields = group_fields(declared)
-            identity = {"explanation": _TEXT, "values": _values(fields)}
-            paths |= _get(explained_by(declared), declared, fields, _object({**identity, **_EXPLAINED}))
     if counted:
         paths["/v1/batch"] = _post_batch(counted)
     if tenant:
@@ -189,26 +164,6 @@ def _event_paths(event: Event) -> Json:
         span = ({**option, "required": True} for option in _options(SPAN))
         path["get"]["parameters"] += [*span, *_fields(event.fields, event.packed._tenants)]
     return paths
-
-
-def _quota_paths(quota: Quota) -> Json:
-    name, base, values = quota.name, f"/v1/quotas/{quota.name}", _values(quota.by)
-    number = {"type": "integer", "minimum": 0}
-    calls, lease = {**number, "minimum": 1, "maximum": MOST_CALLS}, {**_TEXT, "pattern": f"^{LEASE}$"}
-    state = {"quota": _TEXT, "values": values, "limit": number, "reserved": number, "left": number, "resets_at": _TIME}
-    granted, given_back = {"lease": _TEXT, "granted": {"type": "boolean"}}, {"lease": _TEXT, "given_back": number}
-    group = {"values": {**values, "additionalProperties": False}} if quota.by else {}
-    take = {"n": {**calls, "default": 1}, "id": {**lease, "description": "The same id takes once in a period"}}
-    give_back = {"n": {**calls, "description": "Default: all that was taken"}}
-    path = _read(f"State of the quota {name}", f"quota_{name}", _fields(quota.by, quota.by), _object(state))
-    del path["get"]["responses"]["304"]
-    taken, returned = _object({**state, **granted}), _object({**state, **given_back})
-    taking, returning = _body(group, take), _body({**group, "lease": lease}, give_back)
-    return {
-        base: path,
-        f"{base}/take": _post(f"Take calls from {name}", f"take_{name}", taking, taken, "409"),
-        f"{base}/give-back": _post(f"Give calls back to {name}", f"give_back_{name}", returning, returned, "409"),
-    }
 
 
 def _body(required: Json, optional: Json) -> Json:

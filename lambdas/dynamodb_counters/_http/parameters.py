@@ -43,8 +43,6 @@ PATHS: Final[Mapping[str, tuple[str, str]]] = {
     "distributions": ("distributions/{}", "Percentiles of {}"),
     "extremes": ("extremes/{}", "Extremes of {}"),
     "events": ("events/{}", "Events {}, page by page"),
-    "explained": ("explanations/{}", "Why a group of {} counts what it counts"),
-    "explain": ("explanations/{}", "Why {} counts what it counts in a span or period"),
 }
 """By resource of a declaration: its path, and what it is."""
 
@@ -61,8 +59,6 @@ OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "distributions": (*_SPANS, "p", "consistent"),
     "extremes": ("order", "count", "consistent"),
     "events": _PAGE,
-    "explained": ("limit",),
-    "explain": (*_SPANS, "limit"),
 }
 """Parameters that a request may leave out, by its resource; of a batch, those of each window."""
 
@@ -77,9 +73,6 @@ INTEGERS: Final = {"count": (10, MAX_COUNT), "limit": (100, 1000), "anchor": (1,
 MAX_DURATION: Final = timedelta(days=366)
 DEFAULT_STEP: Final = timedelta(hours=1)
 MAX_STEPS: Final = 200
-
-MAX_EXPLAINED: Final = 2_000_000
-"""Bytes of the events that make a number: 500 read units."""
 
 DEFAULT_SHARES: Final = "0.5,0.9,0.95,0.99,1"
 SHARES: Final = r"(0(\.[0-9]{1,6})?|1)(,(0(\.[0-9]{1,6})?|1)){0,19}"
@@ -273,19 +266,11 @@ def asked_of(resource: str, declared: Declaration | Event) -> tuple[tuple[str, .
             return declared._pk_template.fields, OPTIONS["events"]
         return (*SPAN, *declared.packed._tenants), (*declared.fields, *OPTIONS["events"])
     fields = group_fields(declared)
-    if resource == "explain":
-        resource = explained_by(declared)
-    elif isinstance(declared, Aggregate) and resource == "distributions":
+    if isinstance(declared, Aggregate) and resource == "distributions":
         resource = read_by(declared)
     elif isinstance(declared, Aggregate) and resource in ("groups", "top"):
         fields = declared._listed_by if resource == "groups" else leaderboard_fields(declared)
     return fields, OPTIONS[resource]
-
-
-def explained_by(declared: Declaration) -> str:
-    """Return the resource that explains groups of a declaration: with a span of time, or without."""
-    read = "window" if isinstance(declared, Window) else read_by(declared)
-    return "explain" if "last" in OPTIONS[read] else "explained"
 
 
 def leaderboard_fields(aggregate: Aggregate) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from http import HTTPStatus
-from itertools import accumulate, islice
+from itertools import accumulate
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -14,12 +14,10 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._declarations.groups import Group
 from dynamodb_counters._declarations.kinds import longest_of, read_by
-from dynamodb_counters._explain.explainer import make_explainer
 from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES, Clock, event_page, page_of
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.parameters import (
     MAX_COUNT,
-    MAX_EXPLAINED,
     OPTIONS,
     ORDERS,
     PATHS,
@@ -27,7 +25,6 @@ from dynamodb_counters._http.parameters import (
     QueryParameters,
     asked_of,
     body_values,
-    explained_by,
 )
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._reads.active_reads import ActiveReader
@@ -68,7 +65,6 @@ class CountResources:
         declarations: Iterable[Declaration | Event],
         clock: Clock,
         limited: Collection[str] = (),
-        explained: Collection[str] = (),
     ) -> None:
         self._counters = counters
         self._limited = limited
@@ -78,8 +74,6 @@ class CountResources:
         for one in declarations:
             read = read_by(one) if isinstance(one, Aggregate) else "window" if isinstance(one, Window) else "events"
             self._served.setdefault(_section(read), {})[one.name] = one
-            if one.name in explained:
-                self._served.setdefault("explanations", {})[one.name] = one
 
     def read(self, name: str, query_string: str, bound: Bound = _NONE, *, resource: str) -> dict[str, Any]:
         """The answer to a request for a resource of a declaration, by the method that is named after it."""
@@ -194,26 +188,6 @@ class CountResources:
         if longest_of(aggregate) is None and (units := (span.end - span.start) // aggregate._unit) > MAX_UNITS:
             raise bad_request(f"invalid span: {aggregate.name!r} has {units} units in it, limit: {MAX_UNITS}")
         return reader.between(utc(span.start), utc(span.end), consistent=parameters.consistent())
-
-    def _explain(self, declared: Declaration, parameters: QueryParameters, values: Values) -> dict[str, Any]:
-        """The first lines that add up to a group's number, if Queries reach them."""
-        ends: tuple[datetime | None, datetime | None] = None, None
-        if explained_by(declared) == "explain":
-            span = parameters.interval(declared, self._clock())
-            if isinstance(declared, Window):
-                _require_affordable([(declared, values, span)])
-            ends = utc(span.start), utc(span.end)
-        feeds = self._counters._feeds(None, quick=True)  # noqa: SLF001 - the stream that explanations read
-        explainer = make_explainer(self._table, feeds, declared, values, ends, most=MAX_EXPLAINED)
-        if not explainer.reach.ranges:
-            units = explainer.reach.units
-            raise bad_request(f"{declared.name!r} is explained by a Scan, {units:,} read units: use `counters explain`")
-        found = explainer.explained()
-        limit = parameters.integer("limit")
-        lines = [line.document() for line in islice(found.lines(), limit + 1)]
-        shown = _fitting(lines[:limit])
-        told = {"numbers": found.numbers, "position": dict(found.position), "difference": found.difference}
-        return {"explanation": declared.name, "values": values, **told, "lines": shown, "more": len(shown) < len(lines)}
 
     def _events(self, event: Event, parameters: QueryParameters, values: Values) -> dict[str, Any]:
         return {"event": event.name, **event_page(self._counters, event, values, parameters, self._clock)}

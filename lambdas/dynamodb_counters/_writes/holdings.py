@@ -12,13 +12,11 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from botocore.exceptions import ClientError
-
 from dynamodb_counters._assumptions import KEPT_LONGER, TRIES
 from dynamodb_counters._declarations.quotas import Quota, QuotaPeriod
 from dynamodb_counters._items.table_schema import PK, QUOTA, SK, TTL, TYPE
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes.update_conditions import answer_was_lost, item_of, met, new_nonce, once
+from dynamodb_counters._writes.update_conditions import item_of, met, new_nonce, once
 from dynamodb_counters.errors import CountersError
 
 RESERVED: Final = "reserved"
@@ -101,10 +99,10 @@ class Holding:
         """Add to what is reserved, or subtract; None if it is refused and unknown whether it was done."""
         self._pending = units, nonce
         client = self._table.client
-        request = reservation(self._table, self._quota, self._key, self.period, units)
+        request = self._reservation(units)
         done: bool | None
         try:
-            answer = self._update(**once(request, nonce), ReturnValues="ALL_NEW")
+            answer = client.update_item(**once(request, nonce), ReturnValues="ALL_NEW")
         except client.exceptions.ConditionalCheckFailedException as refusal:
             try:
                 self._seen, done = met(refusal, nonce, self._seen)
@@ -117,30 +115,22 @@ class Holding:
             self.units += units
         return done
 
-    def _update(self, **request: Any) -> Any:
-        """Send an update until no transaction is in its way, as those of calls over HTTP may be."""
-        refusal: ClientError | None = None
-        for _ in self._table.tries():
-            try:
-                return self._table.client.update_item(**request)
-            except ClientError as error:
-                if error.response["Error"]["Code"] != "TransactionConflictException" or answer_was_lost(error):
-                    raise
-                refusal = error
-        assert refusal is not None
-        raise refusal
-
-
-def reservation(table: Table, quota: Quota, key: Mapping[str, Any], period: QuotaPeriod, units: int) -> dict[str, Any]:
-    """An update of a period's item: add to what is reserved, within the limit, or subtract."""
-    names, values = {"#reserved": RESERVED}, {":units": {"N": str(abs(units))}}
-    if units < 0:
-        update, condition = "SET #reserved = #reserved - :units", "#reserved >= :units"
-    else:
-        update = "SET #reserved = if_not_exists(#reserved, :zero) + :units, #type = :type, #ttl = :ttl"
-        condition = "(attribute_not_exists(#reserved) OR #reserved <= :room)"
-        names |= {"#type": TYPE, "#ttl": TTL}
-        values |= {":zero": {"N": "0"}, ":room": {"N": str(quota.limit - units)}}
-        values |= {":type": {"S": QUOTA}, ":ttl": {"N": str(period.end + KEPT_LONGER)}}
-    request = {"TableName": table.name, "Key": key, "UpdateExpression": update, "ConditionExpression": condition}
-    return {**request, "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
+    def _reservation(self, units: int) -> dict[str, Any]:
+        """An update of the period's item: add to what is reserved, within the limit, or subtract."""
+        names, values = {"#reserved": RESERVED}, {":units": {"N": str(abs(units))}}
+        if units < 0:
+            update, condition = "SET #reserved = #reserved - :units", "#reserved >= :units"
+        else:
+            update = "SET #reserved = if_not_exists(#reserved, :zero) + :units, #type = :type, #ttl = :ttl"
+            condition = "(attribute_not_exists(#reserved) OR #reserved <= :room)"
+            names |= {"#type": TYPE, "#ttl": TTL}
+            values |= {":zero": {"N": "0"}, ":room": {"N": str(self._quota.limit - units)}}
+            values |= {":type": {"S": QUOTA}, ":ttl": {"N": str(self.period.end + KEPT_LONGER)}}
+        return {
+            "TableName": self._table.name,
+            "Key": self._key,
+            "UpdateExpression": update,
+            "ConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+        }

@@ -99,7 +99,7 @@ def met(error: ClientError, nonce: str, since: Mapping[str, Any] | None = None) 
     done = {"S": nonce} in (*kept, item.get(LAST_RESET))
     # Changes of the item since then are known if a nonce of then is still kept.
     known = since is not None and since.get(_NONCES[0], _NONE) in kept
-    if not (done or known) and answer_was_lost(error):
+    if not (done or known) and dict(error.response.get("ResponseMetadata", {})).get(_LOST, True):
         raise CountersError("an answer was lost, and too many updates followed to know whether it was done") from error
     return item, done
 
@@ -108,11 +108,6 @@ def is_new(item: Mapping[str, Any], nonce: str) -> bool:
     """Whether an item that refused an update has not done it before: what its condition on the nonce says."""
     kept = [item.get(name, _NONE)["S"] for name in _NONCES]
     return nonce not in kept[:_LATER] and max(kept[_LATER:]) < nonce
-
-
-def answer_was_lost(refusal: ClientError) -> bool:
-    """Whether an answer to the request that was refused may have been lost before, so that it may have been done."""
-    return bool(dict(refusal.response.get("ResponseMetadata", {})).get(_LOST, True))
 
 
 def watch_for_lost_answers(table: Table) -> None:

@@ -9,28 +9,26 @@ from collections.abc import Callable
 from functools import cache, partial
 from http import HTTPStatus
 from itertools import chain
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Declaration, Event, Quota
+from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._http.gateway_requests import MAX_BODY_BYTES, body_text, bound_values, parse_body, well_formed
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.parameters import PATHS
 from dynamodb_counters._http.problems import ProblemError, bad_request
-from dynamodb_counters._http.quota_resources import QuotaResources
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._http.responses import NO_STORE, etag_response, json_response, page_response, problem_response
 from dynamodb_counters._http.time_limits import time_limit
-from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError, InvalidArgumentError, UnavailableError, UncountedError
 
-_UNAVAILABLE: Final = "the table cannot be reached now; retry, with the same id if there is one"
+_UNAVAILABLE: Final = "the table cannot be reached now; retry"
 
 logger = Logger()
 app = APIGatewayHttpResolver()
@@ -40,7 +38,7 @@ app = APIGatewayHttpResolver()
 def resources() -> CountResources:
     """Create the resources of the environment's declarations once per process."""
     counters = Counters(os.environ["TABLE_NAME"])
-    return CountResources(counters, _served(), time.time, _setting("LIMITS"), _setting("EXPLAINED"))
+    return CountResources(counters, _served(), time.time, _setting("LIMITS"))
 
 
 def _setting(variable: str, default: str = "[]") -> Any:
@@ -52,16 +50,6 @@ def _served() -> tuple[Declaration | Event, ...]:
     return tuple(chain.from_iterable(declared))
 
 
-@cache
-def quotas() -> QuotaResources:
-    """Create the resources of the environment's quotas once per process."""
-    return QuotaResources(Table(os.environ["TABLE_NAME"]), _quotas())
-
-
-def _quotas() -> tuple[Quota, ...]:
-    return cast("tuple[Quota, ...]", decode(os.environ.get("QUOTAS", "[]")))
-
-
 def _answered(answer: Callable[..., dict[str, Any]], *, is_kept: bool = False) -> Callable[..., Response[str]]:
     def respond(**path: str) -> Response[str]:
         request, tenant = app.current_event.raw_event, _setting("TENANT", "{}")
@@ -69,8 +57,7 @@ def _answered(answer: Callable[..., dict[str, Any]], *, is_kept: bool = False) -
         is_read = request["requestContext"]["http"]["method"] == "GET"
         asked = request["rawQueryString"] if is_read else parse_body(body_text(request, MAX_BODY_BYTES))
         with time_limit(app.lambda_context.get_remaining_time_in_millis() / 1000, _UNAVAILABLE):
-            is_of_quota = "/v1/quotas/" in request["rawPath"]
-            body = answer(quotas() if is_of_quota else resources(), *path.values(), asked, bound)
+            body = answer(resources(), *path.values(), asked, bound)
         return _cached(body, is_callers=bool(tenant)) if is_kept else json_response(body)
 
     return respond
@@ -80,14 +67,11 @@ for _path, _resource in {path: resource for resource, (path, _) in PATHS.items()
     app.get(f"/v1/{_path.format('<name>')}")(_answered(partial(CountResources.read, resource=_resource), is_kept=True))
 app.put("/v1/aggregates/<name>/limit")(_answered(CountResources.set_limit))
 app.post("/v1/batch")(_answered(CountResources.batch))
-app.get("/v1/quotas/<name>")(_answered(QuotaResources.state))
-app.post("/v1/quotas/<name>/take")(_answered(QuotaResources.take))
-app.post("/v1/quotas/<name>/give-back")(_answered(QuotaResources.give_back))
 
 
 @app.get("/openapi.json")
 def _get_openapi() -> Response[str]:
-    return _cached(openapi(_served(), _setting("TENANT", "{}"), _quotas(), _setting("LIMITS"), _setting("EXPLAINED")))
+    return _cached(openapi(_served(), _setting("TENANT", "{}"), _setting("LIMITS")))
 
 
 @app.get("/")

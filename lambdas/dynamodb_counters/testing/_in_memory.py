@@ -133,14 +133,14 @@ class CountersInMemory(Counters):
         # Several of one change stay in the order in which they were put.
         return sorted(details, key=itemgetter("at", "sequence"))
 
-    def _feeds(self, streams: Any, *, quick: bool = False) -> Any:
+    def _feeds(self, streams: Any) -> Any:
         del streams  # They are in memory, too.
         own, *others = self._tables
         sources = [
             SourceTable(Table(each.name, self.client), table_of(each.stream.arn), each.keys, cast("Any", each.stream))
             for each in others
         ]
-        return Feeds(cast("Any", own.stream), sources[0] if sources else None, 0.0, quick)
+        return Feeds(cast("Any", own.stream), sources[0] if sources else None, 0.0)
 
     def _expire_until(self, until: float) -> None:
         with self._lock:

@@ -33,7 +33,6 @@ from dynamodb_counters import (
     TableKeys,
     Window,
 )
-from dynamodb_counters._explain.explainer import make_explainer
 from dynamodb_counters.testing import counters_in_memory
 from dynamodb_counters.testing._in_memory import CountersInMemory
 
@@ -350,26 +349,3 @@ def test_groups_of_a_partition_in_write_shards_are_explained() -> None:
         counters.accept_many(SALE, [sale(number, buyer=str(number % 2)) for number in range(7)])
         assert adds_up(counters, spread, {"shop": "a"}) == {"n": 7}
         assert adds_up(counters, spread, {"shop": "a", "buyer": "1"}) == {"n": 3}
-
-
-def test_an_explanation_reads_no_more_bytes_of_groups_than_allowed() -> None:
-    by_id = Aggregate("by_id", SALE, pk="SHOP#{shop}", sk="ID#{id}", n=Count())
-    with counters_in_memory([by_id], now=NOW) as counters:
-        for number in range(20):
-            counters.increment(by_id, shop="a", id=f"s{number}", amount={"n": 1})
-        few = make_explainer(counters._table, counters._feeds(None), by_id, {"shop": "a"}, most=500)
-        with pytest.raises(InvalidArgumentError, match="at most 500 bytes of items make"):
-            few.explained()
-
-
-@pytest.mark.parametrize("values", [{"shop": "a"}, {"shop": "a", "id": "s1"}])
-def test_an_explanation_reads_no_more_bytes_than_allowed(values: dict[str, str]) -> None:
-    by_id = Aggregate("by_id", SALE, pk="SHOP#{shop}", sk="ID#{id}", n=Count())
-    with counters_in_memory([by_id], now=NOW) as counters:
-        counters.accept_many(SALE, [sale(number) for number in range(20)])
-        few, many = (
-            make_explainer(counters._table, counters._feeds(None), by_id, values, most=one) for one in (500, 1e6)
-        )
-        with pytest.raises(InvalidArgumentError, match="at most 500 bytes of items make"):
-            few.explained()
-        assert many.explained().numbers == {"n": 20 if len(values) == 1 else 1}

@@ -164,19 +164,6 @@ def test_a_group_may_count_what_was_redriven_to_another_shard() -> None:
         assert (dict(line.adds), line.reason) == ({"sales": 1, "taken": 5}, REDRIVEN_MEANWHILE)
 
 
-@pytest.mark.parametrize(("quick", "reason"), [(True, "explain it again in a minute"), (False, "verify, and repair")])
-def test_a_difference_of_a_quick_read_may_be_on_its_way(quick: bool, reason: str) -> None:
-    with counters_in_memory([SHOPS], now=NOW) as counters:
-        counters.accept(SALE, sale(1))
-        [group] = [
-            item for item in counters.client.scan(TableName="counters")["Items"] if item["_type"] == {"S": "shops"}
-        ]
-        counters.client.put_item(TableName="counters", Item=group | {"taken": {"N": "6"}})
-        feeds = counters._feeds(None, quick=quick)
-        [line] = make_explainer(counters._table, feeds, SHOPS, {"shop": "a"}).explained().rest
-        assert (dict(line.adds), line.reason.endswith(reason)) == ({"taken": 1}, True), line
-
-
 def test_a_shard_that_was_counted_to_its_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     with counters_in_memory([SHOPS], now=NOW) as counters:
         counters.accept(SALE, sale(1))

@@ -64,8 +64,6 @@ DECLARATIONS: tuple[Declaration, ...] = (VIEWS, SITE, PER_URL, SMALL, ROLLING, K
 HIT = Event("hit", pk="PAGE#{url}", sk="T#{time}#CID#{clientId}", packed=Packed("time", parts=2, chunk_bytes=1024))
 EVENTS: tuple[Event, ...] = (VIEW, HIT)
 LIMITED = ("views", "site")
-_BY_SCANS = ("site", "spread", "kept", "clients", "largest")
-EXPLAINED = tuple(declared.name for declared in DECLARATIONS if declared.name not in _BY_SCANS)
 SCHEMA = {"type": "object", "properties": {"url": {"type": "string", "maxLength": 100}, "bytes": {"type": "integer"}}}
 NOW = 1_790_000_000.0
 
@@ -75,8 +73,8 @@ def ranked_table() -> MemoryTable:
 
 
 class _Counters(Counters):
-    def _feeds(self, streams: Any, *, quick: bool = False) -> Any:
-        del streams, quick
+    def _feeds(self, streams: Any) -> Any:
+        del streams
         client: Any = self._table.client
         return Feeds(client.stream, None, 0.0)
 
@@ -89,8 +87,7 @@ def resources_of(
     client: MemoryTable, declarations: Sequence[Declaration | Event] = (*DECLARATIONS, *EVENTS)
 ) -> CountResources:
     """The resources over the counts and events of a table."""
-    explained = [one.name for one in declarations if not isinstance(one, Event)]
-    return CountResources(counters_of(client), declarations, lambda: NOW, LIMITED, explained)
+    return CountResources(counters_of(client), declarations, lambda: NOW, LIMITED)
 
 
 @dataclass

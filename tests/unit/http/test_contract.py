@@ -35,7 +35,7 @@ from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.handlers import api
 from simulation.handler_process import LAMBDA_CONTEXT
 from tests.unit.http.counted import URLS
-from tests.unit.http.handlers import DECLARATIONS, EVENTS, EXPLAINED, LIMITED, NOW, environment, request
+from tests.unit.http.handlers import DECLARATIONS, EVENTS, LIMITED, NOW, environment, request
 
 SPAN = {
     name: datetime.fromtimestamp(NOW + seconds, UTC).isoformat()
@@ -83,7 +83,7 @@ def documents(counted: CountResources, monkeypatch: pytest.MonkeyPatch) -> Itera
     assert sum(map(holds_counts, found)) >= 3, f"{len(found)} documents, nearly all empty"
 
 
-every_kind = schemathesis.openapi.from_dict(openapi((*DECLARATIONS, *EVENTS), limited=LIMITED, explained=EXPLAINED))
+every_kind = schemathesis.openapi.from_dict(openapi((*DECLARATIONS, *EVENTS), limited=LIMITED))
 every_kind.app = application
 
 

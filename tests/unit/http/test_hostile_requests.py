@@ -27,7 +27,7 @@ from simulation.hostile.costly import BODIES as COSTLY
 from simulation.hostile.doors import Door, all_doors
 from simulation.night import scaled
 from tests.unit.http.counted import URLS
-from tests.unit.http.handlers import DECLARATIONS, EVENTS, EXPLAINED, LIMITED, Queue, call_api, call_ingest, request
+from tests.unit.http.handlers import DECLARATIONS, EVENTS, LIMITED, Queue, call_api, call_ingest, request
 
 # Many requests per example: Hypothesis's overhead per example exceeds the time of a request.
 _REQUESTS = 20
@@ -79,7 +79,7 @@ QUERIES = (
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 DOCUMENTED = [
     (path, [parameter["name"] for parameter in operations["get"]["parameters"]])
-    for path, operations in openapi((*DECLARATIONS, *EVENTS), explained=EXPLAINED)["paths"].items()
+    for path, operations in openapi((*DECLARATIONS, *EVENTS))["paths"].items()
     if "get" in operations
 ]
 KEYS = st.sampled_from(["url", "time", "clientId", "pk", "_type", "ttl", "groups", "aggregate", "values"]) | TEXTS

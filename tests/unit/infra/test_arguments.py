@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 from dataclasses import replace
-from datetime import UTC
 from functools import cache
 from hashlib import sha256
 from itertools import count
@@ -31,7 +30,7 @@ from cdk_dynamodb_counters import (
     WindowedCounter,
     runtime_code,
 )
-from dynamodb_counters._declarations import ActiveMembers, Aggregate, Count, Event, Quota, Threshold, Window
+from dynamodb_counters._declarations import ActiveMembers, Aggregate, Count, Event, Threshold, Window
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import (
     POPULAR,
@@ -48,7 +47,6 @@ from tests.unit.infra.support import (
 )
 
 _SPANNING = Event("span", pk="S#{start}", sk="T#{time}")
-CALLS = Quota("calls", limit=100, per="day", by="customer")
 USERS = ActiveMembers("users", VIEW, member="clientId", time="time")
 _KNOWN = Threshold("known", TOP, at=[10])
 _PAGE = {"title": "Blog", "total": SITE, "top": TOP, "window": ROLLING}
@@ -165,9 +163,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         **OBSERVED,
         "shown": [None, [], VIEWS, ["views"], [VIEW], [VIEWS, VIEWS]],
         "events": [None, VIEW, "view", ["view"], [VIEWS], [VIEW, VIEW], [replace(VIEW, name="views")], [_SPANNING]],
-        "quotas": [None, CALLS, "calls", ["calls"], [VIEWS], [CALLS, CALLS], [replace(CALLS, tz=UTC)]],
         "limits": [None, VIEWS, ["views"], [ROLLING], [SITE], [VIEWS, VIEWS], [replace(VIEWS, write_shards=2)]],
-        "explained": [None, VIEWS, ["views"], [SITE], [VIEWS, VIEWS]],
         "authorizer": ["IAM", HttpIamAuthorizer, False],
         "tenant": ["iam.userId", {}, ["url"], {"url": "iam"}, {"url": "sub"}, {"customer": "iam.userId"}],
         "page": ["page", True, LivePage(title="Blog", total=SITE, top=TOP, window=ROLLING)],

@@ -15,7 +15,6 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from aws_cdk.aws_lambda import Code, Function, Runtime
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest
-from dynamodb_counters import Quota
 from simulation.throttled_burst import run
 from tests.unit.infra.support import (
     PACKED,
@@ -65,16 +64,6 @@ def test_a_public_endpoint_is_warned_of() -> None:
     assert len(found) == 2
 
 
-def test_an_api_of_quotas_needs_no_counts_and_writes_nothing_else(stack: Stack) -> None:
-    build(CounterApi, stack, shown=[], quotas=[Quota("calls", limit=9, per="day")], authorizer=HttpNoneAuthorizer())
-    template = synthesized(stack)
-    writes = [one for one in statements(template) if "dynamodb:UpdateItem" in actions(one)]
-    assert [one["Condition"]["ForAllValues:StringLike"] for one in writes] == [{"dynamodb:LeadingKeys": ["LEASES#*"]}]
-    routes = {route["RouteKey"] for route in each(template, "AWS::ApiGatewayV2::Route")}
-    assert {"POST /v1/quotas/{name}/take", "POST /v1/quotas/{name}/give-back"} < routes
-    assert Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("use up its quotas"))
-
-
 def test_limits_are_set_with_iam_permission_whoever_may_read(stack: Stack) -> None:
     build(CounterApi, stack, limits=[VIEWS], allow_origins=["*"], authorizer=HttpNoneAuthorizer())
     template = synthesized(stack)
@@ -85,15 +74,6 @@ def test_limits_are_set_with_iam_permission_whoever_may_read(stack: Stack) -> No
     [api] = each(template, "AWS::ApiGatewayV2::Api")
     assert "PUT" in api["CorsConfiguration"]["AllowMethods"]
     assert any("dynamodb:UpdateItem" in actions(one) for one in statements(template))
-
-
-def test_explanations_read_the_tables_stream_and_scan_nothing(stack: Stack) -> None:
-    build(CounterApi, stack, explained=[VIEWS])
-    template = synthesized(stack)
-    granted = [action for one in statements(template) for action in actions(one) if "dynamodb:" in action]
-    assert {"dynamodb:DescribeTable", "dynamodb:GetRecords"} <= {*granted}
-    assert not {"dynamodb:Scan", "dynamodb:ListStreams", "dynamodb:UpdateItem"} & {*granted}
-    assert environment(template)["EXPLAINED"] == '["views"]'
 
 
 def test_an_api_writes_nothing_by_default(stack: Stack) -> None:

@@ -39,7 +39,7 @@ from cdk_dynamodb_counters import (
     WindowedCounter,
 )
 from cdk_dynamodb_counters.testing import stable_template
-from dynamodb_counters import Aggregate, Count, Items, Quota, TableKeys, Threshold
+from dynamodb_counters import Aggregate, Count, Items, TableKeys, Threshold
 from tests.unit.infra.support import (
     PACKED,
     POPULAR,
@@ -244,9 +244,7 @@ def api_everything(stack: Stack) -> None:
         table=build(DedupCounterTable, stack, ranking_index=True),
         shown=[SITE, TOP, ROLLING],
         events=[VIEW, PACKED],
-        quotas=[Quota("calls", limit=100, per="day", by="customer")],
         limits=[SITE],
-        explained=[ROLLING],
         authorizer=HttpNoneAuthorizer(),
         page=page,
         cache_age=Duration.minutes(1),

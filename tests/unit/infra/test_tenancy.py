@@ -19,7 +19,7 @@ from aws_cdk.aws_apigatewayv2_authorizers import (
 )
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest
-from dynamodb_counters._declarations import Aggregate, Count, Distinct, Event, Packed, Quota, Ranking, Window
+from dynamodb_counters._declarations import Aggregate, Count, Distinct, Event, Packed, Ranking, Window
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import build, synthesized
 
@@ -116,10 +116,9 @@ def test_events_that_come_in_unchecked_cannot_be_bound(stack: Stack) -> None:
         # The members of a distinct have the field, their number has not.
         ({"shown": [JOBS, SEEN]}, "seen"),
         ({"shown": [JOBS], "events": [BY_DAY]}, "by_day"),
-        ({"shown": [JOBS], "quotas": [Quota("calls", limit=9, per="day")]}, "calls"),
         ({"shown": [JOBS], "events": [replace(JOB, pk="JOB#{id}", sk="JOB")]}, "job"),
     ],
-    ids=["total", "window", "distinct", "listing", "quota", "event"],
+    ids=["total", "window", "distinct", "listing", "event"],
 )
 def test_groups_that_no_field_limits_are_not_shown(more: dict[str, Any], named: str, stack: Stack) -> None:
     with pytest.raises(InvalidArgumentError, match=rf"^invalid tenant='customer': expected a field of '{named}'"):

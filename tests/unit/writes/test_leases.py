@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from dynamodb_counters import Counters, InvalidArgumentError, Leases, Quota
 from dynamodb_counters._table import Table
-from dynamodb_counters.testing._dynamodb.client_errors import failure
 from simulation.clock import VirtualClock
-from simulation.faults.hooked_client import HookedClient
 from simulation.metered_table import MeteredTable
 
 CALLS = Quota("calls", limit=300, per="day", by=("customer",), portion=50)
@@ -121,24 +117,6 @@ def test_writes_that_nothing_is_in_the_way_of_are_followed_by_no_pause(processes
     assert [leases.take() for _ in range(10)] == [True] * 10
     leases.release()
     assert (pauses, processes.reserved) == ([], [10])
-
-
-def test_a_transaction_in_the_way_is_waited_for(processes: Processes) -> None:
-    told: Any = {"ResponseMetadata": {"AnswersLost": False}}
-    refusals = [failure("UpdateItem", "TransactionConflictException", **told)] * 3
-
-    def conflict(_: str, send: Callable[[], Any], __: dict[str, Any]) -> Any:
-        if refusals:
-            raise refusals.pop()
-        return send()
-
-    client: Any = HookedClient(processes.table, conflict)
-    table = Table("counters", client, clock=processes.clock, sleep=processes.clock.advance)
-    assert Leases(table, CALLS, ONE).take()
-    assert processes.reserved == [1]
-    refusals += [failure("UpdateItem", "TransactionConflictException", **told)] * 10
-    with pytest.raises(ClientError, match="TransactionConflict"):
-        Leases(table, CALLS, ONE).take()
 
 
 @pytest.mark.parametrize("values", [None, {}, {"customer": "1", "plan": "x"}, {"user": "1"}])

@@ -30,7 +30,6 @@ from dynamodb_counters._quarantine.quarantine_items import RECORD
 from dynamodb_counters._reads.statements import CLOSED
 from dynamodb_counters._writes.chunk_log import erased_digests
 from dynamodb_counters._writes.holdings import RESERVED
-from dynamodb_counters._writes.quota_calls import CALLS, GIVEN_BACK
 from dynamodb_counters.cli.entries import read_entry, words
 from dynamodb_counters.cli.show.formats import group_text, moment_text
 
@@ -74,8 +73,7 @@ def _decoded(item: Image, declarations: Mapping[str, Declaration]) -> Decoded:
     is_typed = name in (schema.QUOTA, schema.CROSSING)
     if is_layout or is_typed or pk.startswith(schema.CHECKPOINT_PREFIX):
         part = pk.removeprefix(schema.RUN_PREFIX).split("~")[1:2] if pk.startswith(schema.RUN_PREFIX) else []
-        taken = CALLS if CALLS in item else name
-        kind, tell = _BOOKKEEPING[taken if is_typed else part[0] if part else sk.partition("#")[0]]
+        kind, tell = _BOOKKEEPING[name if is_typed else part[0] if part else sk.partition("#")[0]]
         plain = {each: plain_value(value) for each, value in item.items() if each not in (PK, SK, TYPE)}
         return Decoded(kind, list(tell(item)), {"attributes": plain})
     if name.endswith(schema.PACK_SUFFIX) and schema.CHUNK in item:
@@ -170,14 +168,9 @@ def _layout(item: Image) -> Iterator[str]:
     yield f"events up to {item['tolerance']['N']} s ahead are accepted"
 
 
-def _lease(item: Image) -> Iterator[str]:
-    calls, given_back = item[CALLS]["N"], item.get(GIVEN_BACK, {"N": "0"})["N"]
-    yield f"the lease {item[SK]['S'].split('#')[2]} of {_quota_period(item)}: {calls} calls, {given_back} given back"
-
-
 def _quota_period(item: Image) -> str:
     name, *group = map(unescape, item[PK]["S"].removeprefix(schema.LEASES_PREFIX).split("#"))
-    per, start, *_ = item[SK]["S"].split("#")
+    per, start = item[SK]["S"].split("#")
     whose = f", {' / '.join(group)}" if group else ""
     return f"the quota {name!r}{whose}, in the period ({per}) that begins {start}"
 
@@ -272,7 +265,6 @@ def _closed(item: Image) -> Iterator[str]:
 _BOOKKEEPING: Final[dict[str, tuple[str, Callable[[Image], Iterable[str]]]]] = {
     schema.LAYOUT: ("layout", _layout),
     schema.QUOTA: ("quota", lambda item: [f"{_quota_period(item)}: {item[RESERVED]['N']} calls are reserved"]),
-    CALLS: ("lease", _lease),
     schema.CROSSING: ("crossing", _crossing),
     "CHECKPOINT": ("checkpoint", _checkpoint),
     "WITNESS": ("witness", _witness),
