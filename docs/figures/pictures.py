@@ -1,7 +1,6 @@
 """Makes the pictures of the pages, with the margins and portions of the code.
 
 Run: ``PYTHONPATH=lambdas python docs/figures/pictures.py``
-With ``--check`` it changes nothing, and fails where it would.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Makes the picture and the table of docs/windows.md, from the code that they show.
 
 Run: ``PYTHONPATH=lambdas python docs/figures/windows.py``
-With ``--check`` it changes nothing, and fails where it would.
 """
 
 from __future__ import annotations
