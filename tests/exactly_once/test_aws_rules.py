@@ -7,11 +7,8 @@ from typing import Any
 import pytest
 
 from dynamodb_counters._declarations import Aggregate, Count, Event
-from simulation.aws.queue_messages import MOST_IN_FLIGHT
 from simulation.aws.stream_labels import renewed
-from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient
-from simulation.queue.sqs import Queue
 from simulation.throttled_burst import run
 from simulation.workbench import Workbench
 
@@ -44,16 +41,6 @@ def test_no_batch_of_statements_is_refused_for_its_size() -> None:
 def test_no_message_uses_up_its_receives_while_the_table_refuses_it() -> None:
     found = run(events=50, units_per_second=50, outage=2 * 3600, recursive_loop="Allow")
     assert (found["accepted"], found["events in the dead-letter queue"]) == (50, 0)
-
-
-@pytest.mark.parametrize(("most_in_flight", "received"), [(MOST_IN_FLIGHT, [5, 0]), (3, [3, 0])])
-def test_no_more_messages_are_received_than_may_be_in_flight(most_in_flight: int, received: list[int]) -> None:
-    queue = Queue(VirtualClock(), most_in_flight=most_in_flight)
-    sent = [queue.send("{}") for _ in range(5)]
-    assert [len(queue.receive(10)) for _ in range(2)] == received
-    for message in sent:
-        queue.delete(message)
-    assert len(queue.receive(10)) == 5 - received[0]
 
 
 @pytest.mark.parametrize("late", [True, False])
