@@ -56,7 +56,6 @@ class Engine:
         seed: int,
         make_backend: MakeBackend,
         without: Collection[str] = (),
-        deployments: Deployments | None = None,
     ) -> None:
         self.seed = seed
         self.without = frozenset(without)
@@ -75,7 +74,7 @@ class Engine:
         )
         if "faults" in self.without:
             self.faults.budget = 0
-        self.deployments = deployments or Deployments(rng, self.forced, self.without)
+        self.deployments = Deployments(rng, self.forced, self.without)
         self.function = Function(self.backend, rng, self.faults, self.deployments.deployed)
         self.deliveries = Deliveries(self.backend, rng, self.faults, self.function, drawn(rng, MAX_AGE))
         self.actors: list[PairActor] = []

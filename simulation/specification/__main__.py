@@ -9,23 +9,20 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from simulation.engines import EngineUnavailableError
 from simulation.specification.backfill_configurations import BACKFILL_REMOVALS, BACKFILLS
-from simulation.specification.broken_handlers import BROKEN, BROKEN_CROSSINGS, BROKEN_TALLIES
+from simulation.specification.broken_handlers import BROKEN
 from simulation.specification.configurations import CONFIGURATIONS, REMOVALS
 from simulation.specification.explorations import Configuration, Removal
 from simulation.specification.page_configurations import PAGE_REMOVALS, PAGINATIONS
 from simulation.specification.tally_configurations import TALLIES, TALLY_REMOVALS
-from simulation.specification.tally_traces import compare_tallies, tally_trace_of
 from simulation.specification.threshold_configurations import CROSSING_REMOVALS, CROSSINGS
-from simulation.specification.threshold_traces import compare_thresholds, threshold_trace_of
 from simulation.specification.tlc import MODULES, Verdict, check
 from simulation.specification.traces import compare, trace_of
 
@@ -37,11 +34,6 @@ _SEEDS_OF_BROKEN: Final = range(12)
 
 Row = tuple[bool, str]
 """A row of a table, and whether it is as it must be."""
-
-Traced = tuple[Callable[[int], Any], Callable[..., tuple[Verdict, str | None]]]
-"""Functions that make the trace of a seed, and that compare traces with the specification."""
-
-Contexts = Mapping[str, Callable[[], AbstractContextManager[Any]]]
 
 
 def holds(configuration: Configuration, seconds: float) -> Row:
@@ -62,12 +54,11 @@ def breaks(removal: Removal, configurations: Sequence[Configuration], seconds: f
     return right, f"| {removal.about} | {removal.configuration} | {found} | {steps} | {_size(verdict)} |"
 
 
-def parts(name: str, broken: Contexts, traced: Traced) -> Row:
+def parts(name: str) -> Row:
     """A row for a broken handler, and whether the specification does not allow what it does."""
-    trace, compared = traced
-    with broken[name]():
-        traces = [trace(seed) for seed in _SEEDS_OF_BROKEN]
-    _, wrong = compared(traces, _LONGEST_SECONDS)
+    with BROKEN[name]():
+        traces = [trace_of(seed) for seed in _SEEDS_OF_BROKEN]
+    _, wrong = compare(traces, _LONGEST_SECONDS)
     return wrong is not None, f"| {name} | {_shown(wrong or 'accepted')} |"
 
 
@@ -99,13 +90,12 @@ def _checks(check_one: Callable[..., Row], all_of_them: Iterable[Any], given: ar
         yield from pool.map(partial(check_one, seconds=given.seconds), all_of_them)
 
 
-def _traces(given: argparse.Namespace, traced: Traced) -> Iterator[Row]:
-    trace, compared = traced
+def _traces(given: argparse.Namespace) -> Iterator[Row]:
     steps, recorded, rejected = 0, 0, ""
     for first in range(0, given.traces, _AT_ONCE):
         last = min(first + _AT_ONCE, given.traces)
-        traces = [trace(seed) for seed in range(first, last)]
-        verdict, wrong = compared(traces, _LONGEST_SECONDS)
+        traces = [trace_of(seed) for seed in range(first, last)]
+        verdict, wrong = compare(traces, _LONGEST_SECONDS)
         steps, rejected = steps + verdict.states, rejected or wrong or ""
         recorded += sum(bool(each.log) for each in traces)
         print(f"{last} traces, {steps:,} steps {wrong or ''}", flush=True)
@@ -113,13 +103,10 @@ def _traces(given: argparse.Namespace, traced: Traced) -> Iterator[Row]:
     yield not rejected, f"{recorded:,} of {given.traces:,} schedules of the real handler, {steps:,} steps: {found}"
 
 
-def _broken(_: argparse.Namespace, broken: Contexts, traced: Traced) -> Iterator[Row]:
-    yield from (parts(name, broken, traced) for name in broken)
+def _broken(_: argparse.Namespace) -> Iterator[Row]:
+    yield from map(parts, BROKEN)
 
 
-_HANDLER: Final[Traced] = (trace_of, compare)
-_TALLIES: Final[Traced] = (tally_trace_of, compare_tallies)
-_THRESHOLDS: Final[Traced] = (threshold_trace_of, compare_thresholds)
 _breaks: Final = partial(breaks, configurations=CONFIGURATIONS)
 _PARTS: Final[dict[str, Callable[[argparse.Namespace], Iterator[Row]]]] = {
     "configurations": lambda given: _checks(holds, CONFIGURATIONS, given),
@@ -132,16 +119,11 @@ _PARTS: Final[dict[str, Callable[[argparse.Namespace], Iterator[Row]]]] = {
     "page-guards": lambda given: _checks(partial(breaks, configurations=PAGINATIONS), PAGE_REMOVALS, given),
     "thresholds": lambda given: _checks(holds, CROSSINGS, given),
     "threshold-guards": lambda given: _checks(partial(breaks, configurations=CROSSINGS), CROSSING_REMOVALS, given),
-    "traces": partial(_traces, traced=_HANDLER),
-    "broken": partial(_broken, broken=BROKEN, traced=_HANDLER),
-    "tally-traces": partial(_traces, traced=_TALLIES),
-    "broken-tallies": partial(_broken, broken=BROKEN_TALLIES, traced=_TALLIES),
-    "threshold-traces": partial(_traces, traced=_THRESHOLDS),
-    "broken-thresholds": partial(_broken, broken=BROKEN_CROSSINGS, traced=_THRESHOLDS),
+    "traces": _traces,
+    "broken": _broken,
 }
 _REMOVED: Final = "from | violated | shortest trace, steps | states until then | seconds |\n|---|---|---|---|---|---|"
 _EXPLORED: Final = "configuration | what takes part | verdict | distinct states | seconds |\n|---|---|---|---|---|"
-_PARTED: Final = "| handler broken on purpose | where its trace and the specification part |\n|---|---|"
 _HEADS: Final = {
     "configurations": f"| {_EXPLORED}",
     "guards": f"| guard removed | {_REMOVED}",
@@ -153,8 +135,8 @@ _HEADS: Final = {
     "page-guards": f"| guard removed | {_REMOVED}",
     "thresholds": f"| {_EXPLORED}",
     "threshold-guards": f"| guard removed | {_REMOVED}",
-    **dict.fromkeys(("traces", "tally-traces", "threshold-traces"), ""),
-    **dict.fromkeys(("broken", "broken-tallies", "broken-thresholds"), _PARTED),
+    "traces": "",
+    "broken": "| handler broken on purpose | where its trace and the specification part |\n|---|---|",
 }
 
 

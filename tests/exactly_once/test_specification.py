@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection
-from typing import Any
 
 import pytest
 
 from simulation.engines import EngineUnavailableError, maven
 from simulation.night import scaled
 from simulation.specification.backfill_configurations import BACKFILL, BACKFILL_REMOVALS, BACKFILLS, VERIFY
-from simulation.specification.broken_handlers import BROKEN, BROKEN_CROSSINGS, BROKEN_TALLIES
+from simulation.specification.broken_handlers import BROKEN
 from simulation.specification.configurations import CONFIGURATIONS, COUNTING, REMOVALS
 from simulation.specification.explorations import Configuration, Removal, Specification
 from simulation.specification.page_configurations import PAGE_REMOVALS, PAGES, PAGINATIONS
 from simulation.specification.tally_configurations import TALLIES, TALLY, TALLY_REMOVALS
-from simulation.specification.tally_traces import compare_tallies, tally_trace_of
 from simulation.specification.threshold_configurations import CROSSING_REMOVALS, CROSSINGS, THRESHOLDS
-from simulation.specification.threshold_traces import compare_thresholds, threshold_trace_of
 from simulation.specification.tlc import DEADLOCK, PROGRAM, check, installed
 from simulation.specification.traces import compare, trace_of
 from tests.conftest import IN_CI
@@ -34,11 +30,6 @@ ALL_REMOVALS = (*REMOVALS, *BACKFILL_REMOVALS, *TALLY_REMOVALS, *PAGE_REMOVALS, 
 ITEM_EXPIRES = 413
 """Seed in which an item expires between a batch and its retry."""
 SEEDS_OF_BROKEN = range(6, 12)
-SEEDS_OF_TALLIES = range(6)
-SEEDS_OF_THRESHOLDS = range(6)
-SOME_BROKEN_CROSSINGS = ("crossings are put after the checkpoint has moved", "an id is another one in each delivery")
-SEEDS_OF_BROKEN_THRESHOLDS = range(4)
-SOME_BROKEN_TALLIES = ("an erasure is tallied by both generations, and carried",)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -103,55 +94,3 @@ def test_a_broken_handler_violates_the_specification(broken: str) -> None:
     verdict, wrong = compare(traces)
     assert wrong is not None
     assert verdict.violated in (DEADLOCK, "AtMostOnce")
-
-
-@pytest.mark.night
-def test_tallies_become_what_the_specification_allows() -> None:
-    traces = [tally_trace_of(seed) for seed in SEEDS_OF_TALLIES]
-    verdict, wrong = compare_tallies(traces)
-    assert wrong is None
-    assert verdict.states > 50 * len(traces)
-    met = {step["op"] for trace in traces for step in trace.log}
-    assert met == {"put", "fold", "direct", "base", "switch", "gone", "over"}
-
-
-@pytest.mark.night
-@pytest.mark.parametrize("broken", SOME_BROKEN_TALLIES)
-def test_a_tally_that_goes_wrong_violates_the_specification(broken: str) -> None:
-    with BROKEN_TALLIES[broken]():
-        traces = [tally_trace_of(seed) for seed in SEEDS_OF_TALLIES]
-    verdict, wrong = compare_tallies(traces)
-    assert wrong is not None
-    assert verdict.violated in (DEADLOCK, "Balanced")
-
-
-@pytest.mark.night
-def test_crossings_become_what_the_specification_allows() -> None:
-    traces = [threshold_trace_of(seed) for seed in SEEDS_OF_THRESHOLDS]
-    verdict, wrong = compare_thresholds(traces)
-    assert wrong is None
-    assert verdict.states > 50 * len(traces)
-    steps: dict[str, list[dict[str, Any]]] = {}
-    for trace in traces:
-        for step in trace.log:
-            steps.setdefault(step["op"], []).append({"seed": trace.seed, **step})
-    assert {"era", "fold", "base", "switch", "limit", "move landed", "over"} < steps.keys()
-    assert {step["crossing"]["generation"] for step in steps["put landed"]} == {0, 1}
-    changes = Counter(
-        str((step["seed"], step["crossing"]["record"])) for step in steps["put landed"] if step["accepted"]
-    )
-    assert max(changes.values()) > 1, "several levels are crossed in one change"
-    assert not all(step["accepted"] for step in steps["put landed"]), "an item is there already"
-    assert not all(step["finished"] for step in steps["end"]), "an invocation fails"
-    assert not all(step["through"] == len(step["items"]) for step in steps["notified"]), "EventBridge refuses an event"
-    assert any(step["new"]["limit"] and not step["new"]["own"] for step in steps["fold"]), "a limit is carried"
-
-
-@pytest.mark.night
-@pytest.mark.parametrize("broken", SOME_BROKEN_CROSSINGS)
-def test_a_crossing_that_goes_wrong_violates_the_specification(broken: str) -> None:
-    with BROKEN_CROSSINGS[broken]():
-        traces = [threshold_trace_of(seed) for seed in SEEDS_OF_BROKEN_THRESHOLDS]
-    verdict, wrong = compare_thresholds(traces)
-    assert wrong is not None
-    assert verdict.violated is not None
