@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from itertools import count
 from typing import Any
 
@@ -19,38 +18,6 @@ _VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
 
 def _view(url: str = "/", time: str = "1", client: str = "c") -> dict[str, Any]:
     return {"url": url, "time": time, "clientId": client}
-
-
-def test_an_event_is_accepted_once(store: Store) -> None:
-    outcomes = [store.counters.accept(_VIEW, _view(time=time)).status for time in ("1", "2", "1", "1")]
-
-    assert outcomes == ["accepted", "accepted", "duplicate", "duplicate"]
-    assert len(store.items()) == 2
-
-
-def test_another_payload_of_a_known_key_is_a_conflict_with_what_is_stored(store: Store) -> None:
-    values = {**_view(), "price": Decimal("1.50"), "tags": {"a", "b"}, "deep": {"x": [None, b"\0"]}}
-    store.counters.accept(_VIEW, values)
-
-    again, other = store.counters.accept(_VIEW, values), store.counters.accept(_VIEW, {**values, "price": 2})
-    read = store.counters.accept_many(_VIEW, [{**values, "price": 2}], conflicts="read")
-
-    assert (again.status, other.status, [outcome.status for outcome in read]) == ("duplicate", "conflict", ["conflict"])
-    assert other.stored == read[0].stored == values
-
-
-def test_many_events_are_answered_in_their_order(store: Store) -> None:
-    store.counters.accept(_VIEW, _view(time="7"))
-    events: list[Any] = [_view(time=str(number)) for number in range(60)]
-    events[3:3] = [_view(time="2"), {"url": "/"}, _view(time="59")]
-
-    outcomes = [outcome.status for outcome in store.counters.accept_many(_VIEW, events)]
-
-    expected = ["accepted"] * 63
-    expected[10] = expected[3] = expected[62] = "duplicate"
-    expected[4] = "rejected"
-    assert outcomes == expected
-    assert len(store.items()) == 60
 
 
 def test_an_item_too_large_for_dynamodb_is_rejected_and_its_neighbours_are_not(store: Store, engine: Engine) -> None:
