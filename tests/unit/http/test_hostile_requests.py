@@ -1,4 +1,4 @@
-"""Hostile requests among sensible ones: no 5xx, no exception, and every rejection names the problem.
+"""Hostile requests among sensible ones: no 5xx, no exception, and every answer is as the OpenAPI document says.
 
 ``pytest -s`` prints the statuses; ``--hypothesis-seed=0`` repeats a run.
 """
@@ -9,11 +9,13 @@ import base64
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import chain
 from typing import Any
 from urllib.parse import quote, quote_plus, urlencode
 
+import fastjsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -77,9 +79,10 @@ QUERIES = (
     .map(lambda pairs: urlencode(pairs, quote_via=quote_plus))
 ) | st.text(st.characters(max_codepoint=127), max_size=60)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+DOCUMENT = openapi((*DECLARATIONS, *EVENTS))
 DOCUMENTED = [
     (path, [parameter["name"] for parameter in operations["get"]["parameters"]])
-    for path, operations in openapi((*DECLARATIONS, *EVENTS))["paths"].items()
+    for path, operations in DOCUMENT["paths"].items()
     if "get" in operations
 ]
 KEYS = st.sampled_from(["url", "time", "clientId", "pk", "_type", "ttl", "groups", "aggregate", "values"]) | TEXTS
@@ -169,15 +172,35 @@ def counts(queue: Queue, counted: CountResources, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(api, "resources", lambda: counted)
 
 
+def _draft07(schema: Any) -> Any:
+    """A schema of OpenAPI 3.0 as JSON Schema has it."""
+    if not isinstance(schema, dict):
+        return [_draft07(part) for part in schema] if isinstance(schema, list) else schema
+    found = {name: _draft07(part) for name, part in schema.items() if name not in ("nullable", "example", "default")}
+    return {"anyOf": [found, {"type": "null"}]} if schema.get("nullable") is True else found
+
+
+@cache
+def _conforms(method: str, path: str, status: int) -> Callable[[Any], Any]:
+    """Check of an answer; KeyError if the document does not have the operation or the status."""
+    [content] = DOCUMENT["paths"][path][method]["responses"][str(status)]["content"].values()
+    schema = {**_draft07(content["schema"]), "components": _draft07(DOCUMENT["components"])}
+    check: Callable[[Any], Any] = fastjsonschema.compile(schema)
+    return check
+
+
 @_SETTINGS
 @given(st.lists(api_requests(), min_size=_REQUESTS, max_size=_REQUESTS))
 def test_the_counter_api_answers_or_says_why_not(
     counts: None, statuses: dict[str, Counter[int]], events: list[dict[str, Any]]
 ) -> None:
     for event in events:
-        status, _ = call_api(event)
+        status, document = call_api(event)
         statuses["counter API"][status] += 1
         assert status < 500, event
+        method, path = event["requestContext"]["http"]["method"].lower(), event["rawPath"]
+        if method in DOCUMENT["paths"].get(path, ()) and status != 404:
+            _conforms(method, path, status)(document)
 
 
 @_SETTINGS
