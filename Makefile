@@ -126,13 +126,16 @@ clean: ## Remove what tests and builds left behind
 clean-all: clean ## Remove the environment too
 	rm -rf .venv node_modules .cache
 
-# Pip, of the lock $(1), quietly: a dot per package, and what went wrong.
+# Pip, of the lock $(1), quietly: a dot per package, and what went wrong. A pip of .venv's own is made only where the
+# Python that .venv comes from has none that can install into it.
 # Not with --no-deps: aws-cdk-lib and one of its dependencies both bring aws_cdk/cloud_assembly_schema, and the
 # library's copy, the one that works, stays only if it is installed after what it depends on.
 define INSTALL
 	printf 'Installing Python packages '; \
 	rm -f .venv/.complete; \
-	{ if $(PYTHON) -m pip install --disable-pip-version-check --no-input --no-compile \
+	base=$$($(PYTHON) -c 'import sys; print(sys._base_executable)'); \
+	pip() { if [ -e .venv/bin/pip ]; then $(PYTHON) -m pip "$$@"; else "$$base" -m pip --python $(PYTHON) "$$@"; fi; }; \
+	{ if pip install --disable-pip-version-check --no-input --no-compile \
 		--require-hashes -r $(1) 2>&1; then \
 		touch .venv/.complete; fi; } \
 		| tee .venv/install.log | awk '/^ *(Collecting|Downloading|Installing)/ {printf "."; fflush()} END {print ""}'; \
@@ -168,7 +171,9 @@ endef
 			exit 1; \
 		fi; \
 		echo "Creating .venv with $$($$python --version)"; \
-		$$python -m venv --clear .venv; \
+		without=; \
+		! $$python -m pip --python "$$(command -v $$python)" --version >/dev/null 2>&1 || without=--without-pip; \
+		$$python -m venv --clear $$without .venv; \
 	fi; \
 	$(PYTHON) scripts/demo_lock.py > .venv/requirements-demo.txt; \
 	$(call INSTALL,.venv/requirements-demo.txt)
