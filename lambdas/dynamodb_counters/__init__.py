@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from dynamodb_counters._reads.rankings import Ranked as Ranked
     from dynamodb_counters._reads.window_counts import Comparison as Comparison
     from dynamodb_counters._reads.window_counts import Integral as Integral
-    from dynamodb_counters._reads.window_counts import Statement as Statement
     from dynamodb_counters._reads.window_counts import WindowCount as WindowCount
     from dynamodb_counters._reads.window_reader import WindowReader as WindowReader
     from dynamodb_counters._writes.leases import Leases as Leases
@@ -79,7 +78,7 @@ _NAMES = {
     "_reads.distributions": "Distribution DistributionReader",
     "_reads.extreme_reads": "Extreme",
     "_reads.rankings": "Ranked",
-    "_reads.window_counts": "Comparison Integral Statement WindowCount",
+    "_reads.window_counts": "Comparison Integral WindowCount",
     "_reads.window_reader": "WindowReader",
     "_quarantine.quarantine_items": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes OutcomeStatus",

@@ -232,8 +232,6 @@ class Stranger:
             "start": lambda: "2026-09-20T00:00:00Z",
             "end": lambda: "2026-09-22T00:00:00Z",
             "as_of": lambda: "2026-09-21T14:13:20Z",
-            "period": lambda: self._rng.choice(["day", "month", "year"]),
-            "of": lambda: self._rng.choice(["2026-09-21", "2026-09", "2026"]),
             "tz": lambda: self._rng.choice(["UTC", "Asia/Kathmandu"]),
             "anchor": lambda: self._rng.choice(["1", "31"]),
             "time": lambda: "2026-09-21T14:13:20+00:00",
@@ -330,7 +328,7 @@ def _resources() -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
                 (
                     f"/v1/windows/{base}",
                     declared.fields,
-                    ("last", "as_of", "start", "end", "period", "of", "tz", "anchor", "consistent"),
+                    ("last", "as_of", "start", "end", "consistent"),
                 )
             )
             found.append(

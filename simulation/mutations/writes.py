@@ -238,13 +238,4 @@ WRITES: Final = r"""
 + layout.bucket + retention + KEPT_LONGER <= now:
 ? test_packed.py::test_a_bucket_takes_no_events_long_before_its_chunks_expire
 
-== _reads/statements.py
-* of two processes that close a period, the later one's numbers stand
-- , ConditionExpression=f"attribute_not_exists({PK})")
-+ )
-? test_invoices.py::test_invoices_are_exact_to_the_cent_and_the_same_everywhere
-* the last period alone is compared with what it was billed
-- "first": interval.start if last is None else _whole(last, "first"),
-+ "first": interval.start,
-? test_invoices.py::test_invoices_are_exact_to_the_cent_and_the_same_everywhere
 """

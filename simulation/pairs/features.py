@@ -33,7 +33,6 @@ DROPPED: Final = "drop"
 VERIFIED: Final = "verification"
 REPAIRED: Final = "repair"
 LEASES: Final = "leases"
-CLOSED: Final = "closed periods"
 GIVEN_UP: Final = "give-ups"
 BUCKET: Final = "bucket redrive"
 RESTORED: Final = "restores"
@@ -79,7 +78,6 @@ FEATURES: Final = (
     VERIFIED,
     REPAIRED,
     LEASES,
-    CLOSED,
     GIVEN_UP,
     BUCKET,
     RESTORED,
@@ -103,8 +101,8 @@ FEATURES: Final = (
 Pair = tuple[str, str]
 
 _ONE_SOURCE: Final = "a declaration counts one kind of source"
-_NO_WINDOW: Final = "a window, whose periods are closed, counts events here and takes no direct counts"
-_ELSEWHERE: Final = "windows are neither renamed nor spoiled here: test_closed_periods.py has both"
+_NO_WINDOW: Final = "a window counts events here and takes no direct counts"
+_ELSEWHERE: Final = "windows are neither renamed nor spoiled here: test_measures_are_verified.py adds and repairs them"
 _NOT_DIRECT: Final = "increments and resets take an Aggregate, whose groups are not bins, gaps or values"
 _NOT_WATCHED: Final = "a threshold watches groups of an Aggregate or Distinct, and refuses others"
 _NO_COPY: Final = "no copy is restored here once Lambda has given up on records: test_restored_bucket.py has both"
@@ -115,28 +113,20 @@ REASONS: Final[Mapping[Pair, str]] = {
     (PACKED, FOREIGN): _ONE_SOURCE,
     (PACKED, ONCE): "a transaction inserts an item: record_once refuses a packed event",
     (FOREIGN, ONCE): _ONE_SOURCE,
-    (FOREIGN, CLOSED): _NO_WINDOW,
-    (INCREMENTED, CLOSED): _NO_WINDOW,
-    (RESET, CLOSED): _NO_WINDOW,
-    (RENAMED, CLOSED): _ELSEWHERE,
-    (REPAIRED, CLOSED): _ELSEWHERE,
     (GIVEN_UP, RESTORED): _NO_COPY,
     (BUCKET, RESTORED): _NO_COPY,
     (FOREIGN, ERASED_KEPT): "erasure finds events, not items of other code",
     (FOREIGN, ERASED_BACK): "erasure finds events, not items of other code",
     (FOREIGN, ATTRIBUTES): "items of other code have no declared attributes",
-    (CLOSED, PAGED): "a window has no pages",
-    (CLOSED, PAGE_SPLIT): "a window has no pages",
     (PAGED, LEVEL): "a window has no pages",
     (PAGE_SPLIT, LEVEL): "a window has no pages",
     **dict.fromkeys(((PAGED, EXTREMES), (PAGE_SPLIT, EXTREMES)), "values in order are items of their own"),
-    **dict.fromkeys(product((CLOSED,), (PERCENTILES, ACTIVE, EXTREMES)), "only a window has periods"),
     **dict.fromkeys(product((RENAMED, REPAIRED), (LEVEL,)), _ELSEWHERE),
     **dict.fromkeys(product((INCREMENTED, RESET), (LEVEL,)), _NO_WINDOW),
     **dict.fromkeys(product((INCREMENTED, RESET), (PERCENTILES, ACTIVE, EXTREMES)), _NOT_DIRECT),
     **dict.fromkeys(product((ONCE,), (PERCENTILES, ACTIVE)), "record_once refuses what counts in pages"),
     **dict.fromkeys(product((FOREIGN,), (ACTIVE, LEVEL)), "orders have no time here: test_active_members.py"),
-    **dict.fromkeys(product((CLOSED, LEVEL, PERCENTILES, ACTIVE, EXTREMES), (CROSSED,)), _NOT_WATCHED),
+    **dict.fromkeys(product((LEVEL, PERCENTILES, ACTIVE, EXTREMES), (CROSSED,)), _NOT_WATCHED),
     **dict.fromkeys(combinations((PERCENTILES, ACTIVE, LEVEL, EXTREMES), 2), "a declaration has one such measure"),
 }
 """Why no schedule can cover a pair."""

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
-from itertools import pairwise, product
+from datetime import timedelta
 from typing import Any, Final, Literal
 
 from dynamodb_counters._backfill.dropping import Dropping
-from dynamodb_counters._declarations import Aggregate, Event, Quota, Window
+from dynamodb_counters._declarations import Aggregate, Event, Quota
 from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._quarantine.quarantine_items import Quarantined
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
-from dynamodb_counters._reads.bucket_queries import count_intervals
-from dynamodb_counters._reads.statements import close_period, closed_periods, read_statements
-from dynamodb_counters._reads.window_counts import Statement
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.intervals import Interval
-from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters._writes.increments import increment, reset
 from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters._writes.limits import set_limit
@@ -250,69 +244,6 @@ class Sharing:
             return granted
 
         self._engine.call(work, self._engine.noting(features.LEASES, features.EVERYTHING))
-
-
-class Billing:
-    """Closes hours of windows as billing periods, one after the other and some again: what is closed stands."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._stood: dict[tuple[str, str, datetime], Statement] = {}
-
-    def acts(self) -> Iterable[Act]:
-        return [(5, self.close)]
-
-    def wrong(self) -> list[str]:
-        """Closed periods that have changed, or whose totals do not add up to what they count."""
-        table, wrong = self._engine.table(), list[str]()
-        windows = [each for each in self._engine.deployments.declared if isinstance(each, Window)]
-        for window, values in [(each, values) for each in windows for values in self._groups(each)]:
-            closed, name = closed_periods(table, window, values), f"{window.name} {values}"
-            if not closed:
-                continue
-            wrong += [
-                f"{name}: {one} stood as {stood}"
-                for one in closed
-                if (stood := self._stood.get((window.name, str(values), one.start), one)) != one
-            ]
-            wrong += [f"{name}: {one} before {other}" for one, other in pairwise(closed) if one.end != other.start]
-            first, last = (int(at.timestamp()) for at in (closed[0].start, closed[-1].end))
-            [count] = count_intervals(table, [(window, values, Interval(first, last))], consistent=True)
-            [following] = read_statements(table, [(window, values, Interval(last, last + HOUR))], consistent=True)
-            billed = sum(one.total for one in closed) + following.adjustment
-            wrong += [f"{name}: billed {billed} of {count.count}"] if billed != count.count else []
-        return wrong
-
-    def close(self) -> None:
-        """Have some process close a period of a window."""
-        draw = self._engine.rng
-        windows = [each for each in self._engine.deployments.declared if isinstance(each, Window)]
-        if not windows:
-            return
-        happened = self._engine.happened
-        fresh = happened[features.ADDED] | happened[features.RENAMED] | {*self._engine.forced.names}
-        window = draw.choice([each for each in windows if each.name in fresh] or windows)
-        values = draw.choice(self._groups(window))
-
-        def work(table: Table) -> Statement:
-            closed = closed_periods(table, window, values)
-            start = int(table.clock()) // HOUR * HOUR - 3 * HOUR
-            if closed:
-                start = int((closed[-1].start if draw.random() < 0.2 else closed[-1].end).timestamp())
-            return close_period(table, (window, values, Interval(start, start + HOUR)), ("period", str(start)))
-
-        def ended(found: Statement) -> None:
-            known = self._stood.setdefault((window.name, str(values), found.start), found)
-            if known != found:
-                self._engine.wrong.append(f"{window.name} {values}: {found} stood as {known}")
-            self._engine.note(features.CLOSED, [window.name])
-
-        self._engine.call(work, ended)
-
-    @staticmethod
-    def _groups(window: Window) -> list[dict[str, str]]:
-        texts = product(*(_FIELDS[field] for field in window.fields))
-        return [dict(zip(window.fields, each, strict=True)) for each in texts]
 
 
 def _numbers(taken: Any) -> list[Any]:

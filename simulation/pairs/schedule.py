@@ -16,7 +16,7 @@ from simulation.pairs.copies import Restoring
 from simulation.pairs.engine import NEAR, Engine
 from simulation.pairs.explained import Explaining
 from simulation.pairs.held import is_page
-from simulation.pairs.operators import Billing, Direct, Erasing, GivingUp, Housekeeper, Quarantine, Sharing
+from simulation.pairs.operators import Direct, Erasing, GivingUp, Housekeeper, Quarantine, Sharing
 from simulation.pairs.runs import SETTLED, Changes, Verifying
 from simulation.pairs.truth import Truth
 from simulation.pairs.writers import Writers
@@ -26,8 +26,6 @@ from simulation.schedules.housekeeping import housekeeping, narrow_pages, seeded
 
 _GIVES_UP: Final = 0.1
 _BLOCKS: Final = 0.3
-_CLOSES: Final = 3
-"""Periods that are closed once everything is counted: of declarations that were added late, too."""
 _KEPT_SECONDS: Final = 50 * 3600.0
 _CHUNKS_KEPT_SECONDS: Final = 27 * 3600.0
 
@@ -64,11 +62,11 @@ class PairSchedule:
         self._changes = Changes(engine, self._writers)
         self._verifying = Verifying(engine, self._changes)
         self._housekeeper = Housekeeper(engine)
-        self._sharing, self._billing = Sharing(engine), Billing(engine)
+        self._sharing = Sharing(engine)
         engine.actors = [self._writers, Direct(engine), Erasing(engine), self._quarantine, self._changes]
         self._restoring = Restoring(engine)
         self._explaining = Explaining(engine)
-        engine.actors += [self._verifying, self._housekeeper, self._sharing, self._billing, self._restoring]
+        engine.actors += [self._verifying, self._housekeeper, self._sharing, self._restoring]
         engine.actors += [self._explaining]
         engine.runner_ended, engine.runner_moved = self._runner_ended, self._changes.moved
         if engine.rng.random() < _GIVES_UP and "give_up" not in without:
@@ -110,9 +108,6 @@ class PairSchedule:
             return
         self._audit("made whole", whole=True)
         engine.wrong += crossed.wrong_limits(self._truth())
-        for _ in range(_CLOSES):
-            self._billing.close()
-        engine.go()
         if "block" not in engine.without and engine.rng.random() < _BLOCKS:
             self._verifying.block()
         least = 2 if engine.forced.has(features.REPAIRED) else 0
@@ -134,7 +129,7 @@ class PairSchedule:
         self._housekeeper.drop()
         engine.go()
         self._audit("dropped", whole=True)
-        engine.wrong += [*self._sharing.wrong(), *self._billing.wrong(), *crossed.wrong(self._truth())]
+        engine.wrong += [*self._sharing.wrong(), *crossed.wrong(self._truth())]
         if lost := engine.deliveries.lost():
             engine.wrong.append(f"{lost} records that Lambda gave up on were not counted from the bucket")
 

@@ -59,6 +59,7 @@ Path("acme-2026-11.jsonl").write_text(counted + json.dumps(end) + chr(10))
 """,
     "windows.md": """
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 from dynamodb_counters import Counters, Distinct, Event, Window
 VIEW = Event("view", key=("url", "at"))
 JOB = Event("job", key=("customer", "id"))

@@ -88,7 +88,6 @@ VIEWS_WINDOW = Window(
     retention=timedelta(days=61),
     tiers=("minute", "hour", "day", "month"),
 )
-BILLED = Window("billed", CLICK, pk="AD#{ad}", time="time")
 CUSTOMERS = Aggregate("customers", JOB, pk="CUSTOMER#{customer}", sk="STATISTICS", measures={"jobs": Count()})
 SHOPS = Aggregate(
     "shops",
@@ -116,9 +115,7 @@ BY_URL = Aggregate("by_url", VIEW, by="url", pages=True)
 BY_DAY = Aggregate("by_day", VIEW, by=("time:day", "url"), retention=timedelta(days=31), pages=True)
 CALLS = Quota("calls", limit=10_000, per="day", by=("customer",))
 BUSY = Threshold("busy", VIEWS, at=[Decimal("0.2")], of="limit")
-DECLARATIONS = flatten(
-    [BUSY, VIEWS, SITE, VISITORS, VIEWS_WINDOW, BILLED, CUSTOMERS, SHOPS, PLAYERS, RISK, BY_URL, BY_DAY]
-)
+DECLARATIONS = flatten([BUSY, VIEWS, SITE, VISITORS, VIEWS_WINDOW, CUSTOMERS, SHOPS, PLAYERS, RISK, BY_URL, BY_DAY])
 
 LONG_URL = "/search?q=" + "x" * 2100
 
@@ -154,7 +151,6 @@ EXAMPLES = {
     "Quarantined image: redriven": f"QUARANTINE#* {SHARD}#*[!0]?#NewImage",
     "Quarantined delta": f"QUARANTINE#* {SHARD}#*#shops",
     "Checkpoint": "CHECKPOINT#?* CHECKPOINT",
-    "Closed period": "CHECKPOINT#closed~* CLOSED#*",
     "Witness": "CHECKPOINT#?* WITNESS",
     "History": "CHECKPOINT# DEPLOYMENTS",
     "Deployment": "CHECKPOINT# DEPLOYMENT#*",
@@ -354,7 +350,6 @@ class World:
         self.counters.redrive(redriven)
         Discards(self._store.table).discard(discarded)
         purge(self._store.table, discarded)
-        self.counters.window(BILLED, ad="7").close("day", "2026-11-19")
 
     def expire(self, item: Item) -> None:
         expired = self._record(None, item)

@@ -16,7 +16,6 @@ from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.generations import base_name, read_name
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
-from dynamodb_counters._reads.statements import window_of_closed
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 
@@ -79,9 +78,6 @@ class Dropping:
                 raise BackfillError(f"invalid name={name!r}: expected one that was removed two days ago, or earlier")
 
         def is_left(item: Image) -> bool:
-            # A closed period of a removed window: with other buckets, its numbers would mislead.
-            if window_of_closed(item.get(PK, {}).get("S", "")) in self.names:
-                return True
             kind = item.get(TYPE, {}).get("S", "")
             return kind not in used and kind not in events and base_name(kind) in live | names
 

@@ -13,7 +13,7 @@ from dynamodb_counters._declarations.kinds import group_fields, longest_of, read
 from dynamodb_counters._http import parameters as limits
 from dynamodb_counters._http.parameters import OPTIONS, ORDERS, PATHS, SPAN, leaderboard_fields
 from dynamodb_counters._http.problems import PROBLEM_JSON
-from dynamodb_counters._timeline.calendars import NAMED_PERIODS, PERIODS
+from dynamodb_counters._timeline.calendars import PERIODS
 
 Json: TypeAlias = dict[str, Any]
 
@@ -32,11 +32,9 @@ _OPTIONS: Final[dict[str, tuple[str, Json]]] = {
         "Strongly consistent read: sees every completed write, at twice the read units",
         {"type": "string", "enum": ["true", "false"], "default": "false"},
     ),
-    "count": ("Maximum number of groups, values or closed periods", _INTEGERS["count"]),
+    "count": ("Maximum number of groups or values", _INTEGERS["count"]),
     "start": ("First moment of the span, with a UTC offset", _TIME),
     "end": ("First moment after the span, with a UTC offset", _TIME),
-    "period": ("A billing period instead of 'last'", {"type": "string", "enum": list(NAMED_PERIODS)}),
-    "of": ("Which period: 2026-10-03, 2026-W40, 2026-10 or 2026; default: the current one", _TEXT),
     "tz": ("Time zone of the calendar, such as Europe/Berlin", {**_TEXT, "default": "UTC"}),
     "anchor": ("Day on which months begin; the last day of a shorter month", _INTEGERS["anchor"]),
     "limit": (
@@ -61,11 +59,6 @@ _STANDING: Final = {
 }
 _LIMITED: Final = {"limit": {**_NUMBER, "description": "Limit of the group, if it has one"}}
 _COUNT: Final = {"count": _NUMBER, "start": _TIME, "end": _TIME, **_STANDING}
-_STATEMENT: Final = {
-    "adjustment": {**_NUMBER, "description": "Changes of the closed periods before this one"},
-    "total": _NUMBER,
-    "closed_at": {**_TIME, "nullable": True},
-}
 
 _NUMBERS: Final = {"type": "object", "additionalProperties": _NUMBER}
 
@@ -95,7 +88,7 @@ def openapi(
     schemas = {
         "Problem": _object({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT}),
         "Group": _object({"aggregate": _TEXT, "values": _TEXTS, "measures": {"type": "object"}, **_STANDING}, _LIMITED),
-        "Span": _object({"window": _TEXT, "values": _TEXTS, **_COUNT}, _STATEMENT),
+        "Span": _object({"window": _TEXT, "values": _TEXTS, **_COUNT}),
     }
     info = {"title": "Counters", "version": "1"}
     return {"openapi": "3.0.3", "info": info, "paths": paths, "components": {"schemas": schemas}}
@@ -140,12 +133,8 @@ def _limit_path(aggregate: Declaration) -> Json:
 
 def _window_paths(window: Window) -> Json:
     identity, fields = {"window": _TEXT, "values": _values(window.fields)}, window.fields
-    paths = _get("window", window, fields, _object({**identity, **_COUNT}, _STATEMENT))
-    paths |= _get("series", window, fields, _object({**identity, "series": _array(_object(_COUNT))}))
-    if window.retention is None:
-        closed = _array(_object({**_COUNT, **_STATEMENT}))
-        paths |= _get("closed", window, fields, _object({**identity, "closed": closed}))
-    return paths
+    paths = _get("window", window, fields, _object({**identity, **_COUNT}))
+    return paths | _get("series", window, fields, _object({**identity, "series": _array(_object(_COUNT))}))
 
 
 def _text(duration: timedelta) -> str:

@@ -8,7 +8,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
@@ -21,23 +21,20 @@ from dynamodb_counters._http.lossless_json import read_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
 from dynamodb_counters._reads.bucket_queries import require_retained
-from dynamodb_counters._reads.statements import billing_period
 from dynamodb_counters._timeline.calendars import PERIODS, steps, time_zone
 from dynamodb_counters._timeline.intervals import Interval
 from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND
 
 SPAN: Final = ("start", "end")
-_CALENDAR: Final = ("tz", "anchor")
 _PAGE: Final = ("limit", "next", "consistent")
-_SPANS: Final = ("last", "as_of", *SPAN, "period", "of", *_CALENDAR)
+_SPANS: Final = ("last", "as_of", *SPAN)
 
 PATHS: Final[Mapping[str, tuple[str, str]]] = {
     "get": ("aggregates/{}", "One group of {}"),
     "groups": ("aggregates/{}/groups", "All groups of {} in one partition, page by page"),
     "top": ("aggregates/{}/top", "Top groups of {}"),
-    "window": ("windows/{}", "Count of {} in a span or period"),
+    "window": ("windows/{}", "Count of {} in a span"),
     "series": ("windows/{}/series", "Counts of {} by step"),
-    "closed": ("windows/{}/closed", "Last closed periods of {}"),
     "active": ("active/{}", "Active members of {}"),
     "distribution": ("distributions/{}", "Percentiles of {}"),
     "distributions": ("distributions/{}", "Percentiles of {}"),
@@ -51,8 +48,7 @@ OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "groups": _PAGE,
     "top": ("count",),
     "window": (*_SPANS, "consistent"),
-    "series": ("last", "as_of", *SPAN, "step", *_CALENDAR),
-    "closed": ("count",),
+    "series": (*_SPANS, "step", "tz", "anchor"),
     "batch": _SPANS,
     "active": (*_SPANS, "consistent"),
     "distribution": ("p", "consistent"),
@@ -183,19 +179,16 @@ class QueryParameters:
         require_answerable("last", declared, last)
         return last
 
-    def interval(self, declared: Declaration, now: float, *, is_series: bool = False) -> Interval:
-        """The span of time that is asked for: a period, from `start` to `end`, or the trailing `last`."""
-        given, kinds = self.by_name, (("last", "as_of"), SPAN, ("period", "of", *(() if is_series else _CALENDAR)))
+    def interval(self, declared: Declaration, now: float) -> Interval:
+        """The span of time that is asked for: from `start` to `end`, or the trailing `last`."""
+        given, kinds = self.by_name, (("last", "as_of"), SPAN)
         spans = [names for names in kinds if not given.keys().isdisjoint(names)]
         if len(spans) > 1:
             raise bad_request(f"{spans[0][0]!r} and {spans[1][0]!r} are given: expected one span of time")
-        for name in ("start", "end", "period"):
-            if spans and name in spans[0] and name not in given:
+        for name in SPAN:
+            if spans == [SPAN] and name not in given:
                 raise bad_request(f"missing parameter {name!r}")
-        if "period" in given:
-            anchor = self.integer("anchor")
-            interval = billing_period(declared, given["period"], given.get("of"), self.zone(), now, anchor=anchor)
-        elif "start" in given:
+        if "start" in given:
             first, last = (self.moment(name).timestamp() for name in SPAN)
             if first >= last:
                 raise _invalid("end", given["end"], "a moment after 'start'")
@@ -206,17 +199,15 @@ class QueryParameters:
         require_retained(declared, spans[0][0] if spans else "last", interval.start, now)
         return interval
 
-    def zone(self) -> tzinfo:
-        return time_zone(self.by_name.get("tz", "UTC"))
-
     def steps(self, window: Window, now: float) -> list[Interval]:
         """The steps of a series: of a length that the span is a multiple of, or periods of a calendar."""
-        span, text = self.interval(window, now, is_series=True), self.by_name.get("step", "")
+        span, text = self.interval(window, now), self.by_name.get("step", "")
         length = timedelta(seconds=span.end - span.start)
         step = text if text in PERIODS else self._duration("step", min(DEFAULT_STEP, length))
         if isinstance(step, timedelta) and length % step:
             raise bad_request(f"invalid step: expected the span, {length}, to be a multiple of it")
-        found = steps(span.start, span.end, step, self.zone(), window._unit, anchor=self.integer("anchor"))
+        zone, anchor = time_zone(self.by_name.get("tz", "UTC")), self.integer("anchor")
+        found = steps(span.start, span.end, step, zone, window._unit, anchor=anchor)
         if len(found) > MAX_STEPS:
             raise bad_request(f"invalid step: expected at most {MAX_STEPS} steps, not {len(found)}")
         return found

@@ -33,8 +33,7 @@ from dynamodb_counters._reads.distributions import Distribution, DistributionRea
 from dynamodb_counters._reads.extreme_reads import Extreme, read_extremes
 from dynamodb_counters._reads.rankings import Ranked
 from dynamodb_counters._reads.span_reader import SpanReader
-from dynamodb_counters._reads.statements import closed_periods, read_statements
-from dynamodb_counters._reads.window_counts import Statement, WindowCount
+from dynamodb_counters._reads.window_counts import WindowCount
 from dynamodb_counters._timeline.intervals import Span, plan_queries, read_cost
 from dynamodb_counters._timeline.times import utc
 
@@ -132,28 +131,16 @@ class CountResources:
         [found] = self._windows([(window, values, parameters)], consistent=parameters.consistent())
         return found
 
-    def _closed(self, window: Window, parameters: QueryParameters, values: Values) -> dict[str, Any]:
-        """The statements of a group's last closed periods, in order."""
-        closed = closed_periods(self._table, window, values, last=parameters.integer("count"))
-        return {"window": window.name, "values": values, "closed": [*map(document_of, closed)]}
-
     def _windows(self, asked: Sequence[_Asked[Window]], *, consistent: bool) -> list[dict[str, Any]]:
-        """Counts of spans, and statements of periods, each kind at once."""
-        now, is_period = self._clock(), ["period" in parameters.by_name for *_, parameters in asked]
-        spans: dict[bool, list[Asked]] = {True: [], False: []}
-        for (window, values, parameters), named in zip(asked, is_period, strict=True):
-            spans[named].append((window, values, parameters.interval(window, now)))
-        _require_affordable([*spans[True], *spans[False]])
-
-        def check(both: Sequence[Asked]) -> None:
-            _require_affordable([*spans[False], *both])
-
-        statements = read_statements(self._table, spans[True], consistent=consistent, check=check)
-        counts = count_intervals(self._table, spans[False], consistent=consistent)
-        found = {True: map(document_of, statements), False: map(document_of, counts)}
+        now = self._clock()
+        spans: list[Asked] = [
+            (window, values, parameters.interval(window, now)) for window, values, parameters in asked
+        ]
+        _require_affordable(spans)
+        counts = count_intervals(self._table, spans, consistent=consistent)
         return [
-            {"window": window.name, "values": values, **next(found[named])}
-            for (window, values, _), named in zip(asked, is_period, strict=True)
+            {"window": window.name, "values": values, **document_of(count)}
+            for (window, values, _), count in zip(asked, counts, strict=True)
         ]
 
     def _series(self, window: Window, parameters: QueryParameters, values: Values) -> dict[str, Any]:
@@ -254,9 +241,7 @@ def distribution_json(found: Distribution, shares: Iterable[str]) -> dict[str, A
     return {"count": found.count, "percentiles": {share: found.p(float(share)) for share in shares}, **told}
 
 
-def document_of(read: Group | Ranked | WindowCount | Statement | Distribution | Extreme) -> dict[str, Any]:
-    """All that was read by its names, moments as texts; of a statement, the total too."""
-    found = {one.name: getattr(read, one.name) for one in fields(read)}
-    if isinstance(read, Statement):
-        found["total"] = read.total
-    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in found.items()}
+def document_of(read: Group | Ranked | WindowCount | Distribution | Extreme) -> dict[str, Any]:
+    """All that was read by its names, moments as texts."""
+    values = ((each.name, getattr(read, each.name)) for each in fields(read))
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from decimal import Decimal, localcontext
+from decimal import Decimal
 
 from dynamodb_counters._declarations.measures import DIVISION, MOMENT
-from dynamodb_counters._items.decimals import EXACT, Number, whole
+from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._timeline.intervals import Span
 from dynamodb_counters._timeline.tiers import TOTAL
 from dynamodb_counters.errors import InvalidArgumentError
@@ -69,45 +69,6 @@ class Comparison:
     def ratio(self) -> float | None:
         """The change relative to the previous count: 0.5 is half as many again; None if the previous count is 0."""
         return float(self.change / self.previous.count) if self.previous.count else None
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """The count of a billing period, with what arrived too late for the periods that are closed already.
-
-    Parameters
-    ----------
-    count : int or Decimal
-        The window's measure over the period.
-    adjustment : int or Decimal
-        Changes of the closed periods before, since the last of them was closed; 0 unless this one follows it.
-    start, end : datetime
-        The period in UTC, start included, end excluded.
-    closed_at : datetime, optional
-        When it was closed, from which on its numbers stand. Default None: it is open.
-    complete, as_declared : bool, optional
-        As of a `Group`; both are true of a closed period.
-
-    Examples
-    --------
-    >>> october = Statement(100, -2, datetime(2026, 10, 1), datetime(2026, 11, 1))
-    >>> october.total, october.closed_at
-    (98, None)
-    """
-
-    count: Number
-    adjustment: Number
-    start: datetime
-    end: datetime
-    closed_at: datetime | None = None
-    complete: bool = True
-    as_declared: bool = True
-
-    @property
-    def total(self) -> Number:
-        """The amount to bill: `count` and `adjustment`."""
-        with localcontext(EXACT):
-            return whole(self.count + self.adjustment)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._items.decimals import Number, require_storable
 from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, integrate, require_retained
-from dynamodb_counters._reads.span_reader import Length, length_of, now_and_until, trailing
-from dynamodb_counters._reads.statements import BillingReader
+from dynamodb_counters._reads.span_reader import Length, SpanReader, length_of, now_and_until, trailing
 from dynamodb_counters._reads.table_reads import TableReads
 from dynamodb_counters._reads.window_counts import Comparison, Integral, WindowCount
 from dynamodb_counters._timeline.intervals import Interval
@@ -20,7 +19,7 @@ from dynamodb_counters._timeline.times import FIRST_SECOND
 from dynamodb_counters.errors import InvalidArgumentError
 
 
-class WindowReader(BillingReader):
+class WindowReader(SpanReader[Window, WindowCount]):
     """One group of a window, to be counted over spans of time. Made by `Counters.window`.
 
     Each call reads the table; all its Queries run at once. Every result states the interval it covers, which differs

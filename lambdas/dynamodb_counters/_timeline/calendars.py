@@ -27,9 +27,6 @@ MAX_STEPS: Final = 10_000
 _SHORTEST: Final = {"hour": HOUR, "day": DAY, "week": 7 * DAY, "month": 28 * DAY, "year": 365 * DAY}
 """The shortest length of each period, in seconds; where clocks change, an hour less."""
 
-_FIRST_DAYS: Final = {"day": "{}", "week": "{}-1", "month": "{}-01", "year": "{}-01-01"}
-NAMED_PERIODS: Final = tuple(_FIRST_DAYS)
-_EXAMPLES: Final = {"day": "2026-10-03", "week": "2026-W40", "month": "2026-10", "year": "2026"}
 _LAST_DAY: Final = 31
 
 
@@ -49,30 +46,6 @@ def require_anchor(anchor: int, period: object) -> None:
     """Refuse a first day that no month has, or that another period cannot have."""
     if type(anchor) is not int or not 1 <= anchor <= (_LAST_DAY if period == "month" else 1):
         raise InvalidArgumentError("anchor", anchor, "1 to 31 of months, else 1")
-
-
-def named_period(period: str, name: str | None, zone: tzinfo, now: float, *, anchor: int = 1) -> tuple[int, int]:
-    """The first second of a local period, and of the next one; by its ISO 8601 name, None for the one of `now`.
-
-    >>> [utc(edge).isoformat() for edge in named_period("month", "2026-02", UTC, 0, anchor=31)]
-    ['2026-02-28T00:00:00+00:00', '2026-03-31T00:00:00+00:00']
-    """
-    if period not in NAMED_PERIODS:
-        raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, NAMED_PERIODS)))
-    require_anchor(anchor, period)
-    try:
-        if name is None:
-            day = _local(period_start(period, now, zone, anchor), zone).date()
-        else:
-            day = date.fromisoformat(_FIRST_DAYS[period].format(name))
-        # Local time of the first year and the last may be of another one, which has no name.
-        is_named = date.min.year < day.year < date.max.year
-        if len(name or _EXAMPLES[period]) != len(_EXAMPLES[period]) or not is_named:
-            raise ValueError(name)
-    except (ValueError, TypeError):
-        raise InvalidArgumentError(period, name, f"a {period} such as {_EXAMPLES[period]!r}") from None
-    first = _anchored(day, anchor) if period == "month" else day
-    return _midnight(first, zone), _midnight(_next(period, first, anchor), zone)
 
 
 def period_start(period: str, moment: float, zone: tzinfo, anchor: int = 1) -> int:

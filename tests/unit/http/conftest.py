@@ -9,15 +9,12 @@ import pytest
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.event_requests import parse_events
 from dynamodb_counters._http.resources import CountResources
-from dynamodb_counters._timeline.times import DAY, utc
 from tests.unit.http.counted import consumer, function, views
 from tests.unit.http.functions import Pipeline, message
 from tests.unit.http.handlers import (
     CLIENTS,
     DECLARATIONS,
     HIT,
-    KEPT,
-    NOW,
     Queue,
     counters_of,
     environment,
@@ -43,6 +40,4 @@ def counted() -> CountResources:
     pipeline.settle()
     outcomes = counters_of(client).accept_many(HIT, parse_events(message(*views())))
     assert {outcome.status for outcome in outcomes} == {"accepted"}
-    yesterday = utc(NOW - DAY).date().isoformat()
-    assert counters_of(client).window(KEPT).close("day", yesterday).count
     return resources_of(client)

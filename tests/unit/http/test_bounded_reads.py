@@ -273,7 +273,6 @@ def test_a_declaration_that_the_table_does_not_count_is_unavailable(monkeypatch:
         asked = (
             ("aggregates/clients", "url=/&clientId=c"),
             ("windows/fine", "url=/"),
-            ("windows/fine/closed", "url=/"),
         )
         for path, query in asked:
             response = api.handler(request("GET", f"/v1/{path}", query), LAMBDA_CONTEXT)

@@ -41,7 +41,7 @@ TEXTS = st.text(max_size=30)
 NAMES = st.sampled_from([declared.name for declared in (*DECLARATIONS, *EVENTS)]) | TEXTS.map(
     lambda text: quote(text, safe="")
 )
-TAILS = st.sampled_from(["", "/top", "/groups", "/series", "/closed", "/x"])
+TAILS = st.sampled_from(["", "/top", "/groups", "/series", "/x"])
 KINDS = st.sampled_from(
     ["aggregates", "windows", "active", "distributions", "extremes", "events", "groups", "explanations", ""]
 )
@@ -59,8 +59,6 @@ PARAMETERS = {
     "last": LENGTHS | TEXTS,
     "step": LENGTHS | st.sampled_from(["hour", "month"]) | TEXTS,
     "as_of": MOMENTS,
-    "period": st.sampled_from(["hour", "day", "week", "month", "year"]) | TEXTS,
-    "of": st.sampled_from(["2026-09", "2026", "2026-W38", "2026-09-21", "9999-12", "0001-01"]) | TEXTS,
     "tz": st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kathmandu", "..", "/etc/passwd"]) | TEXTS,
     "anchor": st.integers(-5, 40).map(str) | TEXTS,
     "p": st.sampled_from(["0.5", "0.5,0.95,1", "2", "0.5,", "x"]) | TEXTS,

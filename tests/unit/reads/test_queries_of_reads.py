@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
-from unittest.mock import Mock
 
 import pytest
-from botocore.paginate import Paginator
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Window
 from dynamodb_counters._http.parameters import Position
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, LAYOUT
-from dynamodb_counters._reads.statements import closed_periods
 from simulation.memory_table import MemoryTable
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -35,7 +32,7 @@ READS: dict[str, Read] = {
     "series": lambda counters, consistent: counters.window(USAGE, URL).series(
         NOW - DAY, NOW, step="hour", consistent=consistent
     ),
-    "statement": lambda counters, consistent: counters.window(USAGE, URL).statement("month", consistent=consistent),
+    "calendar": lambda counters, consistent: counters.window(USAGE, URL).calendar("month", consistent=consistent),
 }
 
 
@@ -59,7 +56,7 @@ def counters(queries: list[dict[str, Any]]) -> Counters:
 
 
 def _of_bookkeeping(request: dict[str, Any]) -> bool:
-    """Closed periods, and layouts."""
+    """Checkpoints and layouts."""
     values = request.get("ExpressionAttributeValues") or {":pk": request["Key"]["pk"]}
     return values[":pk"]["S"].startswith(CHECKPOINT_PREFIX) or values.get(":prefix") == {"S": LAYOUT}
 
@@ -80,7 +77,6 @@ def test_queries_are_as_consistent_as_asked(
         ("get", "views", "url=/"),
         ("groups", "views", "url=/"),
         ("window", "usage", "url=/&last=1h"),
-        ("window", "usage", "url=/&period=month"),
         ("events", "view", "url=/"),
         ("events", "hit", "start=2026-11-19T00:00:00Z&end=2026-11-20T00:00:00Z"),
     ],
@@ -91,27 +87,6 @@ def test_answers_over_http_are_as_consistent_as_asked(
     resources = CountResources(counters, [VIEWS, USAGE, VIEW, HIT], NOW.timestamp)
     resources.read(name, f"{query}&consistent={str(consistent).lower()}", resource=resource)
     assert {one["ConsistentRead"] for one in queries if not _of_bookkeeping(one)} == {consistent}
-
-
-def test_closed_periods_are_read_consistently_and_those_that_stand_are_counted_so(
-    counters: Counters, queries: list[dict[str, Any]]
-) -> None:
-    usage = counters.window(USAGE, URL)
-    usage.statement("month", "2026-10")
-    usage.closed()
-    assert [one["ConsistentRead"] for one in queries if "Key" not in one and _of_bookkeeping(one)] == [True, True]
-    queries.clear()
-    with pytest.raises(Exception, match="does not count everything yet"):
-        usage.close("month", "2026-10")
-    assert {one["ConsistentRead"] for one in queries} == {True}
-
-
-def test_no_more_closed_periods_are_read_than_asked_for(counters: Counters, monkeypatch: pytest.MonkeyPatch) -> None:
-    pages = Mock(wraps=Paginator.paginate, return_value=[])
-    monkeypatch.setattr(Paginator, "paginate", pages)
-    for last in (2, None):
-        assert closed_periods(counters._table, USAGE, URL, last=last) == []
-    assert [call.kwargs["PaginationConfig"]["PageSize"] for call in pages.call_args_list] == [2, None]
 
 
 def test_a_page_of_packed_events_begins_where_the_one_before_ended(

@@ -1,4 +1,4 @@
-"""``counters window``: how many in the last hours, between two moments, or in a billing period."""
+"""``counters window``: how many in the last hours, or between two moments."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from dynamodb_counters._declarations.kinds import group_fields, read_by
 from dynamodb_counters._http.resources import distribution_json, document_of
 from dynamodb_counters._reads.active_reads import ActiveReader
 from dynamodb_counters._reads.distributions import Distribution, DistributionReader
-from dynamodb_counters._reads.window_counts import Statement, WindowCount
+from dynamodb_counters._reads.window_counts import WindowCount
 from dynamodb_counters._reads.window_reader import WindowReader
-from dynamodb_counters._timeline.calendars import NAMED_PERIODS, Period
 from dynamodb_counters.cli.arguments import fields_of, span_of, with_consistent, with_span
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.formats import (
@@ -38,10 +37,6 @@ _Rows: TypeAlias = dict[str, str | Text]
 @click.argument("name")
 @click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…")
 @with_span
-@click.option("--period", type=click.Choice(NAMED_PERIODS), help="A billing period instead: the current one.")
-@click.option("--of", help="Name of the period: 2026-10-03, 2026-W40, 2026-10 or 2026.")
-@click.option("--tz", help="Time zone of the period, such as Europe/Berlin. Default: UTC.")
-@click.option("--anchor", type=int, help="Day on which months begin. Default: 1.")
 @click.option("--compare", is_flag=True, help="With the same length before.")
 @with_consistent
 @shared
@@ -50,10 +45,6 @@ def window(
     name: str,
     group: tuple[str, ...],
     *,
-    period: Period | None,
-    of: str | None,
-    tz: str | None,
-    anchor: int | None,
     compare: bool,
     consistent: bool,
     **when: Any,
@@ -62,23 +53,14 @@ def window(
 
     Active members show how many there were; percentiles, count and percentiles; a level, its ends and integral.
     """
-    if period is None and (of, tz, anchor) != (None, None, None):
-        raise click.UsageError("--of, --tz and --anchor are those of a period: add --period")
-    if period is not None and (any(when.values()) or compare):
-        raise click.UsageError("--period is a span of its own: leave out --last, --since, --until, --compare")
     given = [session.find_timed(one) for one in name.split(",")]
-    if (period or compare) and not all(isinstance(one, Window) for one in given):
-        raise click.UsageError("--period and --compare are for windows alone")
+    if compare and not all(isinstance(one, Window) for one in given):
+        raise click.UsageError("--compare is for windows alone")
     documents, rows = [], _Rows()
     for declared in given:
         values = fields_of(group, group_fields(declared))
         reader = reader_of(session, declared, values)
-        if period is not None and isinstance(reader, WindowReader):
-            monthly = 1 if anchor is None else anchor
-            found = reader.statement(period, of, tz or "UTC", anchor=monthly, consistent=consistent)
-            document, shown = count_document(found), _rows(found)
-        else:
-            document, shown = _counted(session, declared, reader, compare=compare, consistent=consistent, **when)
+        document, shown = _counted(session, declared, reader, compare=compare, consistent=consistent, **when)
         documents.append({"window": declared.name, "values": values, **document})
         rows |= {label if len(given) == 1 else f"{declared.name}: {label}": value for label, value in shown.items()}
     session.emit(documents[0] if len(documents) == 1 else {"windows": documents}, pairs(rows))
@@ -91,12 +73,12 @@ def reader_of(session: Session, declared: Window | Aggregate, values: dict[str, 
     return kind(session.table, declared, values)
 
 
-def count_document(found: WindowCount | Statement | Distribution, shares: Sequence[str] = SHARES) -> dict[str, Any]:
-    """A count with the interval it covers; its percentiles, or its adjustment, total and closing, if it has some."""
+def count_document(found: WindowCount | Distribution, shares: Sequence[str] = SHARES) -> dict[str, Any]:
+    """A count with the interval it covers; its percentiles, if it has some."""
     if isinstance(found, Distribution):
         return distribution_json(found, shares)
     document = document_of(found)
-    ends = {name: getattr(found, name) for name in ("start", "end", "closed_at") if document.get(name)}
+    ends = {name: getattr(found, name) for name in ("start", "end") if document.get(name)}
     return document | {name: stamp(end.timestamp()) for name, end in ends.items()}
 
 
@@ -127,13 +109,10 @@ def _counted(
     return document, rows
 
 
-def _rows(found: WindowCount | Statement | Distribution) -> _Rows:
+def _rows(found: WindowCount | Distribution) -> _Rows:
     told = distribution_rows(found) if isinstance(found, Distribution) else {}
     rows = {**told, "count": Text(number(found.count), HEADING)}
     rows |= {label: moment_text(end) for label, end in (("from", found.start), ("to", found.end)) if end is not None}
-    if isinstance(found, Statement):
-        closed = "open" if found.closed_at is None else f"closed at {moment_text(found.closed_at)}"
-        rows |= {"adjustment": number(found.adjustment), "total": number(found.total), "period": closed}
     if not found.complete:
         rows["complete"] = Text("no: backfill it", WARNING)
     if not found.as_declared:

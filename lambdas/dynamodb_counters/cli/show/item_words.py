@@ -27,7 +27,6 @@ from dynamodb_counters._items.ordered_texts import value_of
 from dynamodb_counters._items.table_schema import PK, SK, TTL, TYPE
 from dynamodb_counters._items.watermarks import sequence_of
 from dynamodb_counters._quarantine.quarantine_items import RECORD
-from dynamodb_counters._reads.statements import CLOSED
 from dynamodb_counters._writes.chunk_log import erased_digests
 from dynamodb_counters._writes.holdings import RESERVED
 from dynamodb_counters.cli.entries import read_entry, words
@@ -255,13 +254,6 @@ def _of_run(kind: str) -> tuple[str, Callable[[Image], Iterable[str]]]:
     return kind, lambda item: [f"a {kind} of the run {_identity(item)}"]
 
 
-def _closed(item: Image) -> Iterator[str]:
-    period = f"{_moment(item, 'start')} to {_moment(item, 'end')}"
-    group = unescape(item[PK]["S"].partition("#")[2].partition("#")[2])
-    yield f"a closed period of the window {item['window']['S']!r}, group {group}: {period}"
-    yield f"it counted {item['count']['N']}, and {item['adjustment']['N']} more of the closed periods before it"
-
-
 _BOOKKEEPING: Final[dict[str, tuple[str, Callable[[Image], Iterable[str]]]]] = {
     schema.LAYOUT: ("layout", _layout),
     schema.QUOTA: ("quota", lambda item: [f"{_quota_period(item)}: {item[RESERVED]['N']} calls are reserved"]),
@@ -278,7 +270,6 @@ _BOOKKEEPING: Final[dict[str, tuple[str, Callable[[Image], Iterable[str]]]]] = {
     "scan": _of_run("scan page"),
     "beat": _of_run("heartbeat"),
     "CUT": _of_run("cut"),
-    CLOSED: ("closed period", _closed),
 }
 """By the part of an item's key that names its kind."""
 

@@ -50,7 +50,6 @@ WORDS = {
     "Quarantined image: redriven": "The insertion of the sale SALE#6 / SALE could not be counted by shops.",
     "Quarantined delta": "could not be added to its item.",
     "Checkpoint": "the checkpoint of shardId-00000001795161600000-f55eea83: all records through 44215845000000000174",
-    "Closed period": "a closed period of the window 'billed', group AD#7: 2026-11-19 00:00:00 UTC to ",
     "Witness": "if the checkpoint is gone, it was lost",
     "History": "all records: deployment ",
     "Deployment": "  views: event view by url: views (count)",

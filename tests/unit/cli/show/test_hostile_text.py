@@ -61,7 +61,6 @@ CASES = {
     "describe": Case(),
     "get": Case(("phones", "time:day=2026-11-19")),
     "window": Case(("pace", GROUP, "--last", "1h", "--compare"), prints=False),
-    "close": Case(("pace", "day=2026-11-19", GROUP, "--dry-run")),
     "series": Case(("pace", GROUP, "--last", "1h")),
     "top": Case(("pages",)),
     "events": Case(("view", GROUP, "--limit", "1")),

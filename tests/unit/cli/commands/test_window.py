@@ -1,0 +1,80 @@
+"""``counters window`` over a month and of several windows, and counts that lack something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Attr, Event, Sum, Window
+from dynamodb_counters.testing import CountersInMemory, counters_in_memory
+from simulation.workbench import Workbench
+from tests.unit.cli.in_process import Done, run
+
+CALL = Event("call", key=("customer", "id"))
+USAGE = Window("usage", CALL, by="customer", time="at", measure=Sum("cents"), longest=timedelta(days=366))
+CALLS = Window("calls", CALL, by="customer", time="at", longest=timedelta(days=366))
+SPENT = Aggregate("spent", CALL, by="customer", cents=Sum("cents"))
+NOW = datetime(2026, 11, 3, tzinfo=UTC)
+
+
+@pytest.fixture
+def counters() -> Iterator[CountersInMemory]:
+    with counters_in_memory([USAGE, CALLS, SPENT], now=NOW) as counters:
+        for number, at in enumerate(("2026-10-05T10:00:00Z", "2026-10-31T23:30:00Z")):
+            counters.accept(CALL, {"customer": "c1", "id": number, "at": at, "cents": 10 + number})
+        yield counters
+
+
+def _ask(counters: CountersInMemory, *arguments: str) -> Done:
+    return run(*arguments, "--table", counters.table_name, client=counters.client, clock=counters.clock)
+
+
+def test_several_windows_are_counted_at_once(counters: CountersInMemory) -> None:
+    october = ("--since", "2026-10-01T00:00+02:00", "--until", "2026-11-01T00:00+01:00")
+    asked = ("window", "usage,calls", "customer=c1", *october)
+    document = _ask(counters, *asked, "--json").document
+    assert [(each["window"], each["count"]) for each in document["windows"]] == [("usage", 10), ("calls", 1)]
+    assert {each["end"] for each in document["windows"]} == {"2026-10-31T23:00:00Z"}
+    shown = _ask(counters, *asked).out
+    assert [line.split()[:3] for line in shown.splitlines() if "count" in line] == [
+        ["usage:", "count", "10"],
+        ["calls:", "count", "1"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("window", "spent", "customer=c1", "--last", "1h"), "no window 'spent' is declared"),
+        (("get", "usage", "customer=c1"), "no aggregate 'usage' is declared, but it is of the kind window"),
+        (("window", "usage", "plan=free", "--last", "1h"), "there is no field 'plan'"),
+        (("window", "usage", "customer=c1", "customer=c2", "--last", "1h"), "the field 'customer' is given twice"),
+        (("window", "usage", "c1", "--last", "1h"), "'c1' is no field=value"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong(counters: CountersInMemory, arguments: tuple[str, ...], said: str) -> None:
+    done = _ask(counters, *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_a_read_says_which_counts_lack_something() -> None:
+    kinds = Aggregate("kinds", CALL, by=("customer", "kind"), cents=Sum("cents"))
+    bench = Workbench([kinds])
+    bench.aggregator.handle({})
+    dear = replace(kinds, where=Attr("cents").ge(100))
+    late = replace(kinds, name="late", pk="LATE#{customer}", sk="KIND#{kind}")
+    bench.deploy([dear, late, replace(CALLS, name="pace")], as_declared=True)
+
+    def ask(*arguments: str) -> Done:
+        client: Any = bench.table
+        return run(*arguments, "--table", bench.table.name, client=client, clock=bench.clock)
+
+    for group in (("customer=c1",), ("customer=c1", "kind=a")):
+        assert ask("get", "kinds", *group).err.startswith("by the definition before: `counters backfill kinds`")
+        assert ask("get", "late", *group).err.startswith("not complete: `counters backfill late`")
+    assert "no: backfill it" in ask("window", "pace", "customer=c1", "--last", "1h").out
