@@ -62,7 +62,7 @@ class CounterApi(Observed, HttpMetrics):
         Parent construct, and id within it.
     table : DedupCounterTable
         The table.
-    shown : sequence of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes
+    shown : sequence of Aggregate, Window, Distinct, ActiveMembers, Percentiles or Extremes
         Declarations that clients may read, defined as they are counted; nothing else is served.
     events : sequence of Event, optional
         Events that clients may list, one by one; each name only once in `shown` and `events`. Default: none.
@@ -244,7 +244,7 @@ class CounterApi(Observed, HttpMetrics):
 
 
 def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:
-    allowed = "a list of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes"
+    allowed = "a list of Aggregate, Window, Distinct, ActiveMembers, Percentiles or Extremes"
     for declared in require_sequence("shown", shown, allowed):
         if not isinstance(declared, Declarable):
             raise InvalidArgumentError("shown", declared, allowed)

@@ -71,7 +71,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         Another table, whose items `Items` declarations count, by its stream of new and old images: a `TableV2`, a
         `Table`, or an import with a stream ARN; an import by ARN may be of another account. Nothing is written to it.
         Default: `Items` lie in the table itself.
-    aggregates : sequence of Aggregate, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes, optional
+    aggregates : sequence of Aggregate, Distinct, ActiveMembers, Percentiles or Extremes, optional
         Aggregates to keep current; `add_aggregate` and `WindowedCounter` add more. Default: none.
     service_name : str, optional
         Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
@@ -235,7 +235,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
 
         Parameters
         ----------
-        *aggregates : Aggregate, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes
+        *aggregates : Aggregate, Distinct, ActiveMembers, Percentiles or Extremes
             Aggregates to keep current.
 
         Raises
@@ -277,7 +277,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
 
 
 def _require_aggregates(aggregates: object) -> None:
-    kinds = "Aggregate, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes"
+    kinds = "Aggregate, Distinct, ActiveMembers, Percentiles or Extremes"
     for aggregate in require_sequence("aggregates", aggregates, f"a list of {kinds}"):
         if not isinstance(aggregate, Aggregate | Composite):
             allowed = f"an {kinds}; declare a Window with WindowedCounter"

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from dynamodb_counters._declarations import Distinct as Distinct
     from dynamodb_counters._declarations import Event as Event
     from dynamodb_counters._declarations import Extremes as Extremes
-    from dynamodb_counters._declarations import Hierarchy as Hierarchy
     from dynamodb_counters._declarations import Histogram as Histogram
     from dynamodb_counters._declarations import Items as Items
     from dynamodb_counters._declarations import Packed as Packed
@@ -66,7 +65,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "_counters": "Counters",
     "_declarations.event_attributes": "Attribute",
-    "_declarations": "ActiveMembers Aggregate Average Count Distinct Event Extremes Hierarchy Histogram Items "
+    "_declarations": "ActiveMembers Aggregate Average Count Distinct Event Extremes Histogram Items "
     "Packed Percentiles Quota Ranking Sum Threshold TimeWeighted Window",
     "_declarations.groups": "Group",
     "_declarations.table_keys": "TableKeys",

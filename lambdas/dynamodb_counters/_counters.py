@@ -326,7 +326,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         Parameters
         ----------
         declaration : Aggregate, Window, Distinct, Percentiles, Extremes or ActiveMembers
-            A `Hierarchy` is explained by its levels. Aggregates over groups are explained by these, in turn.
+            Aggregates over groups are explained by these, in turn.
         values, **fields
             The group, as in `get`; without some of its fields, all groups of the partition.
         start, end : datetime, optional

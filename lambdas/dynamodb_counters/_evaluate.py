@@ -31,7 +31,7 @@ def evaluate(
 
     Parameters
     ----------
-    declared : iterable of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes
+    declared : iterable of Aggregate, Window, Distinct, ActiveMembers, Percentiles or Extremes
         Declarations to count by.
     items : iterable of (Event or Items, mapping)
         Source and attributes of each item, in the order of writing. Among several events with one key the first counts,

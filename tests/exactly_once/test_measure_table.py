@@ -24,7 +24,6 @@ from dynamodb_counters import (
     Distinct,
     Event,
     Extremes,
-    Hierarchy,
     Histogram,
     Percentiles,
     Ranking,
@@ -112,13 +111,6 @@ def _active(counters: Counters, declared: ActiveMembers) -> Any:
     return rolling, [(each.retained, each.returning, each.arrived) for each in users.growth(START, END)]
 
 
-def _levels(counters: Counters, declared: Hierarchy) -> Any:
-    return [
-        dict(counters.get(declared.level(level), values).measures)
-        for level, values in (("shop", {"shop": "a"}), ("buyer", {"shop": "a", "buyer": "ann"}))
-    ]
-
-
 MEASURES: Final = {
     "Count": _aggregate(sales=Count()),
     "Sum": _aggregate(paid=Sum("amount")),
@@ -126,7 +118,6 @@ MEASURES: Final = {
     "Histogram": _aggregate(paid=Histogram("amount", bounds=[0, 10, 50])),
     "Ranking": _aggregate(sales=Count(), ranking=Ranking("sales", leaderboard="SHOPS")),
     "Distinct": _of(Distinct, lambda counters, one: counters.get(one.total, shop="a")["distinct"], member="buyer"),
-    "Hierarchy": _of(Hierarchy, _levels, by=("shop", "buyer"), measures={"sales": Count(), "paid": Sum("amount")}),
     "Window": _window(Sum("amount"), lambda window: [each.count for each in window.series(START, END, step=DAY)]),
     "TimeWeighted": _window(
         TimeWeighted("amount"), lambda window: (window.integral(START, END).value, window.integral(START, END).closing)
@@ -146,13 +137,10 @@ def _same(measured: Measured, found: Any, events: Events, word: str = "exact", *
 
 
 def _asked(ask: Callable[[Any], str], measured: Measured) -> str:
-    """The answer to a call that takes a declaration, or the levels of one."""
-    declared = measured.declare()
+    """The answer to a call that takes a declaration."""
     try:
-        return ask(declared)
+        return ask(measured.declare())
     except InvalidArgumentError:
-        if isinstance(declared, Hierarchy):
-            return f"{ask(declared.level('shop'))} by level"
         return "refused"
 
 

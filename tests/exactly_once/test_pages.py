@@ -19,7 +19,6 @@ from dynamodb_counters import (
     Counters,
     Distinct,
     Event,
-    Hierarchy,
     Histogram,
     InvalidArgumentError,
     Packed,
@@ -62,7 +61,6 @@ def _declared(source: Event) -> tuple[Any, ...]:
         Aggregate("items", by_client, by="client", pairs=Count()),
         Aggregate("daily", source, by=("time:day", "url"), retention=timedelta(days=31), pages=True),
         Distinct("visitors", source, by="url", member="client", pages=True),
-        Hierarchy("tree", source, by=("client", "url"), views=Count(), pages=True),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from dynamodb_counters import Count, Distinct, Hierarchy
+from dynamodb_counters import Distinct
 from dynamodb_counters._timeline.times import DAY, HOUR
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import NUMBER, ORDER, REVENUE, Older, Stream, bench, delete, put, read, spoil
@@ -17,7 +17,6 @@ from tests.unit.cli.in_process import Done, run
 __all__ = ["bench"]
 
 BUYERS = Distinct("buyers", ORDER, pk="BUYERS", sk="NUMBER", member="customer")
-SHOPS = Hierarchy("shops", ORDER, pk="SHOPS", levels=("ALL", "CUSTOMER#{customer}"), measures={"orders": Count()})
 
 
 class Person:
@@ -155,15 +154,6 @@ def test_a_removed_distinct_is_dropped_with_its_members(counters: Counters) -> N
     counters.stream.deliver()
     dropped = counters("drop", "buyers", "--yes", "--json").document["dropped"]
     assert dropped == {"buyers": 1, "buyers-members": 1}
-
-
-def test_a_hierarchy_is_backfilled_with_all_its_levels() -> None:
-    counters = late(*SHOPS._parts, NUMBER)
-    done = counters("backfill", "shops", "--yes", "--json")
-    assert (done.code, done.document["names"]) == (0, ["shops-0", "shops-1"])
-    counters.bench.clock.advance(61)
-    assert read(counters.bench, SHOPS.level(0)) == ({"orders": 10}, True)
-    assert read(counters.bench, SHOPS.level(1), customer="customer1") == ({"orders": 2}, True)
 
 
 def test_a_dry_run_does_not_take_for_whole_what_an_old_stream_no_longer_shows() -> None:

@@ -8,7 +8,7 @@ import os
 from datetime import timedelta
 from pathlib import Path
 
-from dynamodb_counters import Aggregate, Average, Count, Distinct, Event, Hierarchy, Histogram, Ranking, Sum, Window
+from dynamodb_counters import Aggregate, Average, Count, Distinct, Event, Histogram, Ranking, Sum, Window
 from dynamodb_counters._declarations import flatten
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
@@ -38,12 +38,15 @@ _SALES = Aggregate(
     },
 )
 _CLIENTS = Distinct("clients", _VIEW, pk="URL#{url}", sk="CLIENTS", member="client")
-_LEVELS = Hierarchy("levels", _ORDER, pk="REGION#{region}", levels=("ALL", "SHOP#{shop}"), measures={"n": Count()})
+_LEVELS = [
+    Aggregate(f"levels-{number}", _ORDER, pk="REGION#{region}", sk=sk, n=Count())
+    for number, sk in enumerate(("ALL", "SHOP#{shop}"))
+]
 _RECENT = Window("recent", _VIEW, pk="URL#{url}", time="time", longest=timedelta(days=400))
 _MINUTELY = Window(
     "minutely", _VIEW, pk="M#{url}", time="time", precision=timedelta(seconds=1), longest=timedelta(hours=1)
 )
-_DECLARED = flatten([_VIEWS, _BUSY, _SALES, _CLIENTS, _LEVELS, _RECENT, _MINUTELY])
+_DECLARED = flatten([_VIEWS, _BUSY, _SALES, _CLIENTS, *_LEVELS, _RECENT, _MINUTELY])
 
 _LARGEST = 10**38 - 1
 

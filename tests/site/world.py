@@ -22,7 +22,6 @@ from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import (
     Aggregate,
     Distinct,
-    Hierarchy,
     Items,
     TableKeys,
     Window,
@@ -40,7 +39,7 @@ SOURCE = "Shop-Orders-1NS4MPL3"
 """The existing table's name: CloudFormation chooses it, so a page must not guess it."""
 
 _READS = ("get_item", "batch_get_item", "query", "scan", "get_paginator")
-_DECLARATIONS = {"Aggregate", "Distinct", "Event", "Hierarchy", "Items", "Window", "TableKeys"}
+_DECLARATIONS = {"Aggregate", "Distinct", "Event", "Items", "Window", "TableKeys"}
 
 
 class CountedTable:
@@ -163,12 +162,10 @@ def declarations(blocks: list[Block]) -> list[Any]:
         is_import = isinstance(statement, ast.Import | ast.ImportFrom)
         value = getattr(statement, "value", None)
         declares = isinstance(value, ast.Call) and getattr(value.func, "id", "") in _DECLARATIONS
-        if is_import or declares or isinstance(value, ast.Constant | ast.Dict):
+        if is_import or declares or isinstance(value, ast.Constant | ast.Dict | ast.Tuple | ast.ListComp):
             try:
                 exec(compile(ast.Module([statement], []), "page", "exec"), names)
             except (ImportError, NameError):
                 continue  # a page's own file, or what its prelude gives
-    found = {
-        id(value): value for value in names.values() if isinstance(value, Aggregate | Distinct | Hierarchy | Window)
-    }
-    return [*found.values()]
+    values = (each for value in names.values() for each in (value if isinstance(value, list) else [value]))
+    return [*{id(value): value for value in values if isinstance(value, Aggregate | Distinct | Window)}.values()]

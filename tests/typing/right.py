@@ -15,7 +15,6 @@ from dynamodb_counters import (
     Declaration,
     Distinct,
     Event,
-    Hierarchy,
     Sum,
     Window,
     evaluate,
@@ -57,7 +56,7 @@ VIEW = Event(
 VIEWS = Aggregate("views", VIEW, by="url", measures={"views": Count(), "size": Sum("size", default=0)})
 SPENT = Window("spent", PURCHASE, by="user", time="at", measure=Sum("amount"))
 VISITORS = Distinct("visitors", VIEW, by=(), member="url")
-RISK = Hierarchy("risk", TRADE, pk="RISK", levels={"all": "ALL", "desk": "DESK#{desk}"}, measures={"trades": Count()})
+RISK = Aggregate("risk", TRADE, pk="RISK", sk="DESK#{desk}", trades=Count())
 
 LIST: list[Declaration] = [VIEWS, SPENT, VISITORS, RISK]
 COUNTED = evaluate(LIST, [])
@@ -65,7 +64,7 @@ COUNTED = evaluate(LIST, [])
 
 def read(counters: Counters) -> tuple[int, datetime]:
     group = counters.get(VIEWS, url="/", consistent=True)
-    total: int = group["views"] + counters.get(RISK.level("desk"), desk="a")["trades"]
+    total: int = group["views"] + counters.get(RISK, desk="a")["trades"]
     counters.record_once(VIEW, {"url": "/", "time": "2026-11-20T10:00:00Z"}, LIST)
     spent = counters.window(SPENT, user="ann").last(hours=24)
     return total + counters.get(VISITORS)["distinct"], spent.end

@@ -27,7 +27,6 @@ from dynamodb_counters import (
     Count,
     Distinct,
     Event,
-    Hierarchy,
     Histogram,
     Items,
     Packed,
@@ -66,7 +65,6 @@ CLICK = Event("click", pk="AD#{ad}", sk="T#{time}#CID#{clientId}", retention=tim
 ORDER = Event("order", pk="ORDER#{id}", sk="ORDER", version="revision")
 JOB = Event("job", pk="JOB#{id}", sk="JOB")
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
-TRADE = Event("trade", pk="TRADE#{id}", sk="TRADE")
 PATH = Items("path", where=Attr("user_submitted_path").exists())
 
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
@@ -104,18 +102,11 @@ PLAYERS = Aggregate(
     measures={"paths": Count()},
     ranking=Ranking(measure="paths", leaderboard="PLAYERS"),
 )
-RISK = Hierarchy(
-    "risk",
-    TRADE,
-    pk="REGION#{region}",
-    levels=("TOTAL", "DESK#{desk}"),
-    measures={"trades": Count(), "risk": Sum("risk")},
-)
 BY_URL = Aggregate("by_url", VIEW, by="url", pages=True)
 BY_DAY = Aggregate("by_day", VIEW, by=("time:day", "url"), retention=timedelta(days=31), pages=True)
 CALLS = Quota("calls", limit=10_000, per="day", by=("customer",))
 BUSY = Threshold("busy", VIEWS, at=[Decimal("0.2")], of="limit")
-DECLARATIONS = flatten([BUSY, VIEWS, SITE, VISITORS, VIEWS_WINDOW, CUSTOMERS, SHOPS, PLAYERS, RISK, BY_URL, BY_DAY])
+DECLARATIONS = flatten([BUSY, VIEWS, SITE, VISITORS, VIEWS_WINDOW, CUSTOMERS, SHOPS, PLAYERS, BY_URL, BY_DAY])
 
 LONG_URL = "/search?q=" + "x" * 2100
 
@@ -142,7 +133,6 @@ EXAMPLES = {
     "Group: a key too long": "URL#/search* STATISTICS",
     "Group: a distinct member": "URL#/ VISITORS#2026-11-20#MEMBER#c1",
     "Group: distinct members": "URL#/ VISITORS#2026-11-20",
-    "Group: a level of a hierarchy": "REGION#emea DESK#rates",
     "Bucket: minute": "URL#/ WINDOW#views_24h#M#2026-11-20T10:30",
     "Bucket: hour": "URL#/ WINDOW#views_24h#H#2026-11-20T10",
     "Bucket: day": "URL#/ WINDOW#views_24h#D#2026-11-20",
@@ -327,7 +317,6 @@ class World:
         for number, shop, price in ((1, "a", 5), (2, "a", 12), (3, "c", 10**38 - 1), (4, "c", 2)):
             self.counters.accept(SALE, {"id": number, "shop": shop, "price": price})
         self.counters.accept(SALE, {"id": 5, "shop": "b"})
-        self.counters.accept(TRADE, {"id": 1, "region": "emea", "desk": "rates", "risk": 3})
         path = {"pk": "PATHS", "sk": "1", "player": "ann", "user_submitted_path": "a>b"}
         self.client.put_item(TableName="counters", Item={name: {"S": value} for name, value in path.items()})
         self.deliver_all()

@@ -2,7 +2,7 @@
 
 from dynamodb_counters._declarations.active_members import ActiveMembers
 from dynamodb_counters._declarations.aggregates import WRITE_SHARD_FIELD, Aggregate, Ranking
-from dynamodb_counters._declarations.composites import Composite, Distinct, Hierarchy
+from dynamodb_counters._declarations.composites import Composite, Distinct
 from dynamodb_counters._declarations.consistency import Declarable, Declaration, flatten, require_consistent
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._declarations.extremes import Extremes

@@ -1,18 +1,17 @@
-"""Declarations made of several aggregates: distinct members and hierarchies."""
+"""Declarations made of several aggregates, such as distinct members."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from datetime import timedelta
-from itertools import pairwise
 from typing import Any, Final
 
 from dynamodb_counters._declarations.aggregates import MAX_GROUPS, Aggregate, OnChange, OnExpiry
-from dynamodb_counters._declarations.checks import is_name, require_name, require_precision, require_retention
-from dynamodb_counters._declarations.default_keys import Fields, field_names, fields_instead, named_key
-from dynamodb_counters._declarations.frozen import Frozen, set_fields, shown
-from dynamodb_counters._declarations.measures import Count, Measure, given_measures
+from dynamodb_counters._declarations.checks import require_name, require_precision, require_retention
+from dynamodb_counters._declarations.default_keys import Fields, field_names, fields_instead
+from dynamodb_counters._declarations.frozen import shown
+from dynamodb_counters._declarations.measures import Count
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.conditions import Attr, Condition
@@ -154,10 +153,17 @@ class Distinct(Composite):
     @property
     def total(self) -> Aggregate:
         """The aggregate that counts members, in the measure ``distinct``."""
-        pk, sk, pages = self.pk, self.sk, _paged(self.pages, self.sk)
-        where, on_change = Attr("items").ge(1), self.on_change
+        # One group in a partition has an item of its own.
+        pages = self.pages and bool(key_template(self.sk, MAX_SK_BYTES, "sk").fields)
         return Aggregate(
-            self.name, self._members, pk=pk, sk=sk, distinct=Count(), where=where, on_change=on_change, pages=pages
+            self.name,
+            self._members,
+            pk=self.pk,
+            sk=self.sk,
+            distinct=Count(),
+            where=Attr("items").ge(1),
+            on_change=self.on_change,
+            pages=pages,
         )
 
     @property
@@ -165,132 +171,11 @@ class Distinct(Composite):
         return self._members, self.total
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Hierarchy(Composite):
-    """The same measures at several levels: for a region, each of its desks, each type of a desk.
-
-    Each level groups by one field more. All levels of a top group share a partition key: one Query reads them.
-
-    Parameters
-    ----------
-    name : str
-        Unique in a table; a level's aggregate is named after both, such as ``risk-desk``.
-    by : sequence of str, optional
-        The fields from the top level down, each of which names a level: ``("region", "desk")`` has a level ``region``,
-        by region, and a level ``desk``, by region and desk.
-    pk : str, optional
-        Key template of the top group, instead of `by`.
-    levels : mapping of str to str, or tuple of str, optional
-        Sort key templates from the top level down, by the level's name; without names they are called 0, 1, ….
-    source, measures, where, on_expiry, max_groups, on_change, **named
-        As in `Aggregate`.
-    pages : bool, optional
-        Whether the groups of a level that are in one top group share pages, as in `Aggregate`. Default False.
-
-    Examples
-    --------
-    >>> trade = Event("trade", key="id")
-    >>> risk = Hierarchy("risk", trade, by=("region", "desk"))
-    >>> risk.level("desk").fields
-    ('region', 'desk')
-    """
-
-    _: KW_ONLY
-    pk: str = ""
-    levels: Mapping[str, str] | tuple[str, ...] = ()
-    measures: Mapping[str, Measure]
-    max_groups: int = MAX_GROUPS
-    pages: bool = False
-
-    def __init__(
-        self,
-        name: str,
-        source: Event | Items | Aggregate,
-        *,
-        by: Fields | None = None,
-        pk: str = "",
-        levels: Mapping[str, str] | tuple[str, ...] = (),
-        measures: Mapping[str, Measure] | None = None,
-        where: Condition | None = None,
-        on_expiry: OnExpiry = "keep",
-        max_groups: int = MAX_GROUPS,
-        on_change: OnChange = "backfill",
-        pages: bool = False,
-        **named: Measure,
-    ) -> None:
-        require_name(name)
-        measures = given_measures(name, measures, named)
-        set_fields(self, locals())
-        self._set_levels(by)
-        if not isinstance(self.levels, tuple | Mapping) or not self.levels:
-            raise InvalidArgumentError("levels", self.levels, "sort key templates by name, or a tuple of them")
-        for level in self.levels if isinstance(self.levels, Mapping) else ():
-            if not is_name(level):
-                raise InvalidArgumentError("levels", level, "names: a letter, then letters, digits, '-' or '_'")
-        _ = self._parts
-        if isinstance(self.levels, Mapping):
-            object.__setattr__(self, "levels", Frozen(self.levels))
-
-    def _set_levels(self, by: Fields | None) -> None:
-        fields = fields_instead(self.name, "by", by, pk=self.pk)
-        if fields is None:
-            return
-        if self.levels:
-            raise InvalidArgumentError("levels", self.levels, "no levels where by is given, which names them")
-        if not fields or not all(map(is_name, fields)):
-            raise InvalidArgumentError("by", by, "attributes that name the levels; for others, pk and levels")
-        levels = dict[str, str]()
-        for depth, name in enumerate(fields):
-            part = Aggregate(f"{self.name}-{name}", self.source, by=fields[: depth + 1], measures=self.measures)
-            object.__setattr__(self, "pk", self.pk or part.pk)
-            levels[name] = named_key(part.name, fields[1 : depth + 1])
-        object.__setattr__(self, "levels", levels)
-
-    def level(self, level: str | int) -> Aggregate:
-        """The aggregate of a level, by its name or, if levels have none, its number.
-
-        Parameters
-        ----------
-        level : str or int
-        """
-        for known, part in zip(self._templates, self._parts, strict=True):
-            if level == known:
-                return part
-        raise InvalidArgumentError("level", level, f"one of {', '.join(map(repr, self._templates))}")
-
-    @property
-    def _templates(self) -> Mapping[str | int, str]:
-        levels = self.levels
-        return dict(levels.items() if isinstance(levels, Mapping) else enumerate(levels))
-
-    @property
-    def _parts(self) -> tuple[Aggregate, ...]:
-        return tuple(
-            self._part(f"{self.name}-{level}", pk=self.pk, sk=sk, measures=self.measures, pages=_paged(self.pages, sk))
-            for level, sk in self._templates.items()
-        )
-
-
-def _paged(pages: bool, sk: str) -> bool:
-    """Whether groups by a sort key are in pages: not if there is one group."""
-    return pages and bool(key_template(sk, MAX_SK_BYTES, "sk").fields)
-
-
-def with_parts(names: Iterable[str], declared: Collection[Aggregate | Window]) -> set[str]:
-    """Names that a person gives, with what they mean: of a `Distinct` its members, too, of a `Hierarchy` its levels."""
-    aggregates = [one for one in declared if isinstance(one, Aggregate)]
-    found = set[str]()
-    for name in names:
-        sources = [one.source for one in aggregates if one.name == name]
-        members = [each.name for each in sources if isinstance(each, Aggregate) and each.name == f"{name}{MEMBERS}"]
-        found |= {name, *members} if any(one.name == name for one in declared) else _levels(name, aggregates) or {name}
-    return found
-
-
-def _levels(name: str, aggregates: Iterable[Aggregate]) -> set[str]:
-    """The levels of a hierarchy, which differ in their sort keys alone; none if there is no hierarchy of that name."""
-    levels = [one for one in aggregates if one.name.startswith(f"{name}-")]
-    is_one = all(
-        (one.source, one.pk, one.measures) == (two.source, two.pk, two.measures) for one, two in pairwise(levels)
-    )
-    return {one.name for one in levels} if is_one and len(levels) > 1 else set()
+def with_parts(names: Iterable[str], declared: Iterable[Aggregate | Window]) -> set[str]:
+    """Names that a person gives, with what they mean: of a `Distinct` its members, too."""
+    names = {*names}
+    sources = [(each.name, each.source) for each in declared if each.name in names]
+    members = [
+        source.name for name, source in sources if isinstance(source, Aggregate) and source.name == f"{name}{MEMBERS}"
+    ]
+    return {*names, *members}

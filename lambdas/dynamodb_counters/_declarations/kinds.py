@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.active_members import ActiveMembers
 from dynamodb_counters._declarations.aggregates import Aggregate
-from dynamodb_counters._declarations.composites import Distinct, Hierarchy
+from dynamodb_counters._declarations.composites import Distinct
 from dynamodb_counters._declarations.extremes import Extremes
 from dynamodb_counters._declarations.percentiles import Percentiles
 from dynamodb_counters._declarations.quotas import Quota
@@ -22,7 +22,6 @@ _ADVICE: Final[dict[type, tuple[str, str]]] = {
     Percentiles: ("Percentiles", "use distribution() or, with a `time`, distributions()"),
     ActiveMembers: ("ActiveMembers", "use active()"),
     Extremes: ("Extremes", "use largest() or smallest()"),
-    Hierarchy: ("a Hierarchy", "use its level(…), or partition()"),
     Event: ("an Event", "declare an Aggregate over it, or use events()"),
     Items: ("Items", "declare an Aggregate over them"),
     Aggregate: ("an Aggregate", "use get()"),

@@ -46,7 +46,7 @@ class Threshold:
     name : str
         A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     aggregate : Aggregate or Distinct
-        Whose groups are watched, with one write shard; also a level of a `Hierarchy`.
+        Whose groups are watched, with one write shard.
     at : sequence of int or Decimal
         1 to 20 ascending levels: a group is above one from that number on. With ``of="limit"``, shares above 0 of the
         limit that `Counters.set_limit` has stored for the group; a group without one crosses nothing.

@@ -21,7 +21,7 @@ from dynamodb_counters._commit.expired_items import read_expired
 from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._control.run_items import ONLY_SHARD, RUN_SK_PREFIX, cut_key, found_by
 from dynamodb_counters._control.statuses import Status
-from dynamodb_counters._declarations import Aggregate, Hierarchy, Window
+from dynamodb_counters._declarations import Aggregate, Window
 from dynamodb_counters._declarations.generations import base_name, generation_number, read_name
 from dynamodb_counters._declarations.groups import canonical_fields
 from dynamodb_counters._explain.asked import Asked, Reach, reach_of
@@ -286,8 +286,8 @@ def make_explainer(
 ) -> Explainer:
     """Make what explains groups of a declaration, in the generation that readers use."""
     wanted = getattr(declared, "_parts", (declared,))[-1]
-    if isinstance(declared, Hierarchy) or not isinstance(wanted, Aggregate | Window):
-        allowed = "an Aggregate, Window, Distinct, Percentiles, Extremes or ActiveMembers; of a Hierarchy, one level"
+    if not isinstance(wanted, Aggregate | Window):
+        allowed = "an Aggregate, Window, Distinct, Percentiles, Extremes or ActiveMembers"
         raise InvalidArgumentError("declaration", getattr(declared, "name", declared), allowed)
     control, base = read_control(table), base_name(wanted.name)
     folded = read_declarations(table, control.history.last.deployment) if control.history else None

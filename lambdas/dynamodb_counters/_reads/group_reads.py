@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from dynamodb_counters._control.statuses import Standing, Statuses
-from dynamodb_counters._declarations import Aggregate, Composite, Distinct, Hierarchy
+from dynamodb_counters._declarations import Aggregate, Composite, Distinct
 from dynamodb_counters._declarations.groups import Given, Group, canonical_fields, given, group_key, group_of, values_of
 from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._fold.item_layout import ItemLayout, require_kept
@@ -83,7 +83,7 @@ class GroupReads(TableReads):
 
     def partition(
         self,
-        aggregates: Sequence[Aggregate | Distinct | Hierarchy],
+        aggregates: Sequence[Aggregate | Distinct],
         values: Given = None,
         /,
         *,
@@ -94,9 +94,9 @@ class GroupReads(TableReads):
 
         Parameters
         ----------
-        aggregates : sequence of Aggregate, Distinct or Hierarchy
-            Declarations with one ``pk`` template and ``write_shards=1``. A `Hierarchy` is read with all its levels, a
-            `Distinct` with its members, whose groups are those of ``<name>-members``.
+        aggregates : sequence of Aggregate or Distinct
+            Declarations with one ``pk`` template and ``write_shards=1``. A `Distinct` is read with its members, whose
+            groups are those of ``<name>-members``.
         values, consistent
             As in `get`.
         **fields : str or number
@@ -109,16 +109,14 @@ class GroupReads(TableReads):
 
         Examples
         --------
-        >>> counters.partition([RISK], region="emea")["risk-region"]  # doctest: +SKIP
+        >>> counters.partition([REGIONS, DESKS], region="emea")["regions"]  # doctest: +SKIP
         [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True, as_declared=True, limit=None)]
         """
         if isinstance(aggregates, Composite):
             raise InvalidArgumentError("aggregates", aggregates.name, "a sequence, of one declaration or several")
         if not isinstance(aggregates, Sequence):
             raise InvalidArgumentError("aggregates", aggregates, "a sequence of aggregates; for one, use scan()")
-        declared = [
-            part for each in aggregates for part in (each._parts if isinstance(each, Distinct | Hierarchy) else (each,))
-        ]
+        declared = [part for each in aggregates for part in (each._parts if isinstance(each, Distinct) else (each,))]
         for part in declared:
             require_declaration(part, Aggregate, "aggregates")
         names = [part.name for part in declared]

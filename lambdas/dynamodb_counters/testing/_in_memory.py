@@ -197,7 +197,7 @@ def counters_in_memory(
 
     Parameters
     ----------
-    declarations : iterable of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes
+    declarations : iterable of Aggregate, Window, Distinct, ActiveMembers, Percentiles or Extremes
         Declarations to count by, and each `Threshold` to watch them by.
     now : datetime, optional
         Where the clock begins, with a time zone. Default 2026-01-01T00:00Z.
@@ -240,7 +240,7 @@ def counters_in_memory(
     try:
         flat = flatten(declarations)
     except (AttributeError, TypeError):
-        expected = "an iterable of Aggregate, Window, Distinct, Hierarchy, ActiveMembers, Percentiles or Extremes"
+        expected = "an iterable of Aggregate, Window, Distinct, ActiveMembers, Percentiles or Extremes"
         raise InvalidArgumentError("declarations", declarations, expected) from None
     counters = CountersInMemory(flat, now, seed, faults or Faults())
     yield counters

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Count, Distinct, Event, Hierarchy, InvalidArgumentError, Items, Quota, Window
+from dynamodb_counters import Aggregate, Count, Distinct, Event, InvalidArgumentError, Items, Quota, Window
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._declarations.consistency import Declarable, flatten, require_consistent
 
@@ -48,16 +48,6 @@ def test_an_item_lies_next_to_its_source_if_that_names_the_group(made: Any, pk: 
     assert (made.pk, getattr(made, "sk", None)) == (pk, sk)
 
 
-def test_each_field_of_a_hierarchy_is_a_level() -> None:
-    risk = Hierarchy("risk", Event("trade", key="id"), by=("region", "desk", "type"), measures=_N)
-
-    assert [(one.name, one.pk, one.sk) for one in risk._parts] == [
-        ("risk-region", "risk-region#{region}", "risk-region"),
-        ("risk-desk", "risk-region#{region}", "risk-desk#{desk}"),
-        ("risk-type", "risk-region#{region}", "risk-type#{desk}#{type}"),
-    ]
-
-
 def test_templates_and_the_fields_that_make_them_are_the_same_declaration() -> None:
     by = Aggregate("views", _VIEW, by="url", measures=_N)
     assert by == Aggregate("views", _VIEW, pk="view#{url}", sk="views", measures=_N)
@@ -89,9 +79,6 @@ def test_the_fields_of_a_quota_are_a_tuple_however_they_are_given() -> None:
         (lambda: Aggregate("best", _PLAYERS, by="team", measures=_N), "by", "team"),
         (lambda: Window("hours", _VIEW, by="tags[]", time="time"), "by", "tags[]"),
         (lambda: Distinct("visitors", Event("v", key="a", attributes={"a": str}), by="b", member="a"), "by", "b"),
-        (lambda: Hierarchy("risk", _VIEW, by=(), measures=_N), "by", ()),
-        (lambda: Hierarchy("risk", _VIEW, by="a.b", measures=_N), "by", "a.b"),
-        (lambda: Hierarchy("risk", _VIEW, by="a", levels=("A",), measures=_N), "levels", ("A",)),
     ],
 )
 def test_fields_and_templates_are_refused_together_and_fields_that_are_none(

@@ -23,7 +23,6 @@ from dynamodb_counters import (
     Count,
     Distinct,
     Event,
-    Hierarchy,
     Histogram,
     Items,
     Packed,
@@ -51,13 +50,11 @@ _VIEWS = Aggregate(
     where=Attr("bytes").gt(1),
     retention=_WEEK,
 )
-_LEVELS = Hierarchy("all", _VIEW, pk="ALL", levels={"site": "SITE", "url": "URL#{url}"}, measures={"n": Count()})
 _DECLARED: list[Any] = [
     _VIEW,
     _VIEWS,
     Window("recent", _VIEW, pk="URL#{url}", time="time", measure=Sum("bytes"), tiers=("hour", "day")),
     Distinct("visitors", _VIEW, pk="URL#{url}", sk="DAY#{time:day}", member="bytes", retention=_WEEK),
-    _LEVELS,
     Quota("calls", limit=5, per="day", by=("customer",)),
 ]
 
@@ -71,7 +68,7 @@ def test_a_declaration_has_the_hash_of_its_equals(declared: Any) -> None:
 
 @pytest.mark.parametrize(
     ("declared", "name"),
-    [(_VIEW, "attributes"), (_VIEWS, "measures"), (_LEVELS, "measures"), (_LEVELS, "levels")],
+    [(_VIEW, "attributes"), (_VIEWS, "measures")],
 )
 def test_a_declaration_does_not_change(declared: Any, name: str) -> None:
     held = getattr(declared, name)
@@ -107,7 +104,6 @@ _SHOWN: list[Any] = [
         measures={"n": Sum("n", cap=Decimal(2)), "m": Average("m")},
         ranking=Ranking("n", "ALL"),
     ),
-    Hierarchy("by", _VIEW, by=("url", "time"), measures={"n": Count()}),
     Quota("hours", limit=5, per=_WEEK, tz=zoneinfo.ZoneInfo("Europe/Berlin")),
 ]
 

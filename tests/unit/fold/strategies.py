@@ -17,7 +17,6 @@ from dynamodb_counters import (
     Count,
     Distinct,
     Event,
-    Hierarchy,
     Histogram,
     Items,
     Sum,
@@ -72,7 +71,7 @@ values = st.fixed_dictionaries(
 
 @st.composite
 def declared(draw: st.DrawFn) -> list[Declarable]:
-    """Make aggregates over items, over those, and over those; perhaps a distinct count and a hierarchy."""
+    """Make aggregates over items, over those, and over those; perhaps a distinct count and levels."""
     levels: list[list[Aggregate]] = [[]]
     for number in range(draw(st.integers(1, 2))):
         source = draw(st.sampled_from([GAME, FOREIGN]))
@@ -93,7 +92,7 @@ def declared(draw: st.DrawFn) -> list[Declarable]:
     if draw(st.booleans()):
         made.append(_distinct(draw))
     if draw(st.booleans()):
-        made.append(_hierarchy(draw))
+        made += _levels(draw)
     return draw(st.permutations(made))
 
 
@@ -156,12 +155,19 @@ def _distinct(draw: st.DrawFn) -> Distinct:
     )
 
 
-def _hierarchy(draw: st.DrawFn) -> Hierarchy:
-    return Hierarchy(
-        "hierarchy",
-        draw(_sources),
-        pk="HIERARCHY#{team}",
-        levels=("ALL", "CITY#{place.city}", "CITY#{place.city}#TAG#{tags[]}", "CODE#{code:class}"),
-        measures={"n": Count(), "points": Average("points")},
-        on_expiry=draw(st.sampled_from(["keep", "subtract"])),
-    )
+def _levels(draw: st.DrawFn) -> list[Aggregate]:
+    source = draw(_sources)
+    on_expiry: Any = draw(st.sampled_from(["keep", "subtract"]))
+    levels = ("ALL", "CITY#{place.city}", "CITY#{place.city}#TAG#{tags[]}", "CODE#{code:class}")
+    return [
+        Aggregate(
+            f"level-{depth}",
+            source,
+            pk="LEVELS#{team}",
+            sk=sk,
+            n=Count(),
+            points=Average("points"),
+            on_expiry=on_expiry,
+        )
+        for depth, sk in enumerate(levels)
+    ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Distinct, Event, Hierarchy, Window
+from dynamodb_counters import Aggregate, Count, Distinct, Event, Window
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._declarations.aggregates import MAX_GROUPS
 from dynamodb_counters._fold import contributions
@@ -41,7 +41,6 @@ def _fold(declared: Any, *images: Image) -> Folded:
         Aggregate("each", _VIEW, pk="URL#{url}", sk="TAG#{tags[]}", measures={"n": Count()}),
         Window("window", _VIEW, pk="URL#{url}", time="at"),
         Distinct("distinct", _VIEW, pk="ALL", sk="ALL", member="url"),
-        Hierarchy("tree", _VIEW, pk="ALL", levels=("ALL", "URL#{url}"), measures={"n": Count()}),
     ],
     ids=lambda declared: declared.name,
 )
@@ -92,7 +91,6 @@ def test_members_are_counted_once_before_they_are_too_many() -> None:
     [
         _BY_TAGS,
         Distinct("distinct", _VIEW, pk="TAG#{tags[]}", sk="CATS", member="cats[]"),
-        Hierarchy("tree", _VIEW, pk="TAG#{tags[]}", levels=("ALL", "CAT#{cats[]}"), measures={"n": Count()}),
     ],
     ids=lambda declared: declared.name,
 )

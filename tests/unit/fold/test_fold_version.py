@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from datetime import timedelta
 
-from dynamodb_counters import Aggregate, Attr, Average, Count, Distinct, Event, Hierarchy, Histogram, Items, Sum, Window
+from dynamodb_counters import Aggregate, Attr, Average, Count, Distinct, Event, Histogram, Items, Sum, Window
 from dynamodb_counters._control.deployment_items import FOLD_VERSION
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._fold.fold import fold
@@ -32,8 +32,9 @@ _PLAN = Plan(
             Aggregate("tags", _VIEW, pk="TAG#{tags[]}", sk="S", measures={"n": Count()}, max_groups=2),
             Aggregate("any", Items("foreign", where=Attr("url").exists()), pk="ANY", sk="S", measures={"n": Count()}),
             Distinct("visitors", _VIEW, pk="URL#{url}", sk="V", member="id"),
-            Hierarchy(
-                "places", _VIEW, pk="PLACE", levels=("ALL", "URL#{url}", "URL#{url}#{id}"), measures={"n": Count()}
+            *(
+                Aggregate(f"places-{depth}", _VIEW, pk="PLACE", sk=sk, n=Count())
+                for depth, sk in enumerate(("ALL", "URL#{url}", "URL#{url}#{id}"))
             ),
             Window("recent", _VIEW, pk="URL#{url}", time="at", retention=timedelta(days=2)),
             Window("ever", _VIEW, pk="EVER", time="at", measure=Sum("bytes"), on_expiry="subtract"),

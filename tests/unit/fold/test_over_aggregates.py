@@ -1,4 +1,4 @@
-"""Aggregates over aggregates: histograms, caps, distinct members, hierarchies, each right after every change."""
+"""Aggregates over aggregates: histograms, caps, distinct members, each right after every change."""
 
 from __future__ import annotations
 

@@ -18,7 +18,6 @@ from dynamodb_counters import (
     Counters,
     Distinct,
     Event,
-    Hierarchy,
     IncompleteError,
     InvalidArgumentError,
     Ranking,
@@ -39,7 +38,7 @@ OF_DAILY = Aggregate("of_daily", DAILY, by=("customer", "at:day"), n=Count())
 SITE = Aggregate("site", CALL, calls=Count())
 RECENT = Window("recent", CALL, by="customer", time="at")
 PAYERS = Distinct("payers", CALL, member="customer")
-LEVELS = Hierarchy("levels", CALL, by=("customer", "status"))
+STATUSES = Aggregate("statuses", CALL, by=("customer", "status"))
 TOP = Aggregate("top", CALL, by="customer", ranking=Ranking(measure="top", leaderboard="TOP"))
 C1 = {"customer": "c1"}
 
@@ -48,7 +47,7 @@ _READS: dict[str, tuple[str, Callable[[Counters], Any]]] = {
     "get of a Distinct": ("payers", lambda counters: counters.get(PAYERS)),
     "get_many": ("calls", lambda counters: counters.get_many([(SITE, {}), (CALLS, C1)])),
     "scan": ("calls", lambda counters: next(counters.scan(CALLS, C1), None)),
-    "partition": ("levels-customer", lambda counters: counters.partition([LEVELS], C1)),
+    "partition": ("statuses", lambda counters: counters.partition([STATUSES], C1)),
     "top": ("top", lambda counters: counters.top(TOP)),
     "around": ("top", lambda counters: counters.around(TOP, C1)),
     "window": ("recent", lambda counters: counters.window(RECENT, C1).last(hours=1)),

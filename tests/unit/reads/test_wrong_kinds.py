@@ -14,7 +14,6 @@ from dynamodb_counters import (
     Counters,
     Distinct,
     Event,
-    Hierarchy,
     InvalidArgumentError,
     Items,
     UnknownMeasureError,
@@ -26,7 +25,6 @@ VIEW = Event("view", pk="PAGE#{page}", sk="VIEW#{user}")
 VIEWS = Aggregate("views", VIEW, pk="PAGE#{page}", sk="STATISTICS", measures={"views": Count()})
 LAST_DAY = Window("last_day", VIEW, pk="PAGE#{page}", time="at")
 VISITORS = Distinct("visitors", VIEW, pk="SITE", sk="VISITORS", member="user")
-LEVELS = Hierarchy("levels", VIEW, pk="PAGE#{page}", levels={"page": "ALL"}, measures={"views": Count()})
 PATHS = Items("paths")
 
 HOME = {"page": "home"}
@@ -36,13 +34,12 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 TO_CALL = {
     "last_day": "an Aggregate; for a Window, use window()",
     "visitors": "an Aggregate; for a Distinct, use get(), or its `total`",
-    "levels": "an Aggregate; for a Hierarchy, use its level(…), or partition()",
     "view": "an Aggregate; for an Event, declare an Aggregate over it, or use events()",
     "paths": "an Aggregate; for Items, declare an Aggregate over them",
     "'views'": "an Aggregate; for a name, pass the declaration itself",
 }
 
-TAKEN: dict[type, tuple[str, ...]] = {Distinct: ("get", "get_many", "partition"), Hierarchy: ("partition",)}
+TAKEN: dict[type, tuple[str, ...]] = {Distinct: ("get", "get_many", "partition")}
 
 Call = Callable[[Counters, Any], object]
 OF_AGGREGATES: dict[str, Call] = {
@@ -83,7 +80,7 @@ def _counters() -> Counters:
     [
         (call, declared)
         for call in OF_AGGREGATES
-        for declared in (LAST_DAY, VISITORS, LEVELS, VIEW, PATHS, "views")
+        for declared in (LAST_DAY, VISITORS, VIEW, PATHS, "views")
         if call not in TAKEN.get(type(declared), ())
     ],
     ids=str,
@@ -114,10 +111,9 @@ def test_values_that_are_no_event_are_refused(call: str) -> None:
         OF_EVENTS[call](_counters(), 5)
 
 
-@pytest.mark.parametrize("declared", [VISITORS, LEVELS])
-def test_a_partition_is_read_by_a_sequence(declared: Distinct | Hierarchy) -> None:
+def test_a_partition_is_read_by_a_sequence() -> None:
     with pytest.raises(InvalidArgumentError, match="expected a sequence, of one declaration or several"):
-        _counters().partition(declared, HOME)  # type: ignore[arg-type]
+        _counters().partition(VISITORS, HOME)  # type: ignore[arg-type]
 
 
 def test_a_misspelt_measure_names_those_there_are() -> None:
@@ -132,13 +128,3 @@ def test_a_misspelt_measure_names_those_there_are() -> None:
             _ = measures["view"]
         assert isinstance(refused.value, KeyError)
         assert str(refused.value) == "invalid measure='view': expected one of 'views'"
-
-
-def test_a_level_is_read_by_its_name() -> None:
-    world = World([LEVELS])
-    world.put(VIEW, {**HOME, "user": "ann"})
-    world.settle()
-
-    assert LEVELS.level("page").name == "levels-page"
-    assert world.counters.get(LEVELS.level("page"), HOME)["views"] == 1
-    assert list(world.counters.partition([LEVELS], HOME)) == ["levels-page"]

@@ -17,7 +17,6 @@ from dynamodb_counters import (
     Count,
     Distinct,
     Event,
-    Hierarchy,
     Histogram,
     Items,
     Packed,
@@ -41,7 +40,7 @@ PEOPLE = [
     Aggregate(f"people_of_{one.name}", one, pk="#{team}", sk=f"{one.name}#{{who}}", measures={"n": Count()})
     for one in SOURCES
 ]
-DECLARED: list[Aggregate | Distinct | Hierarchy] = [
+DECLARED: list[Aggregate | Distinct] = [
     *PEOPLE,
     *(
         Aggregate(
@@ -55,7 +54,7 @@ DECLARED: list[Aggregate | Distinct | Hierarchy] = [
     ),
     Aggregate("how_often", PEOPLE[0], pk="OFTEN", sk="OFTEN", measures={"people": Histogram("n", at_least=(1, 2))}),
     Distinct("members", ORDER, pk="TEAM#{team}", sk="MEMBERS", member="who"),
-    Hierarchy("tree", TASK, pk="TREE", levels=("ALL", "TEAM#{team}"), measures={"points": Sum("points", cap=3)}),
+    Aggregate("capped", TASK, pk="CAPPED", sk="TEAM#{team}", points=Sum("points", cap=3)),
 ]
 WINDOWS = [Window(f"last_of_{one.name}", one, pk="TEAM#{team}", time="time", future_tolerance=None) for one in SOURCES]
 START = datetime(2026, 3, 1, tzinfo=UTC)

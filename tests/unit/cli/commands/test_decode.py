@@ -40,7 +40,6 @@ WORDS = {
     "Group: a key too long": "a group of the aggregate 'views', url=/search?q=",
     "Group: a distinct member": "a group of the aggregate 'visitors-members', ",
     "Group: distinct members": "a group of the aggregate 'visitors', ",
-    "Group: a level of a hierarchy": "a group of the aggregate 'risk-1', ",
     "Group: of the next generation": "a group of the aggregate 'customers~1', ",
     "Bucket: minute": "a bucket of the window 'views_24h', url=/: 2 in the minute 2026-11-20T10:30",
     "Bucket: hour": "2 in the hour 2026-11-20T10",
