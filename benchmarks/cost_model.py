@@ -33,8 +33,7 @@ from dynamodb_counters._cost.own_units import (
     count_units,
 )
 from dynamodb_counters._cost.workload_settings import Workload
-from dynamodb_counters._timeline.cost_estimate import choose_tiers
-from dynamodb_counters._timeline.tiers import TIERS
+from dynamodb_counters._timeline.tiers import TIERS, tiers_up_to
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
 
 _EVENT_BYTES: Final = 150
@@ -255,7 +254,7 @@ def _windows() -> Iterator[Compared]:
     jobs, batch = workloads.jobs(), 10
     seconds = 37 * HOUR / len(jobs) * batch
     batches = Batches(batch, seconds, len(jobs) / batch, tumbling_seconds=math.inf)
-    counted = Counted(len(workloads.PROVIDERS), tiers=choose_tiers(MINUTE, DAY))
+    counted = Counted(len(workloads.PROVIDERS), tiers=tiers_up_to(MINUTE, DAY))
     found = windows.measure(MemoryDatabase(), batch)["packed_buckets"]
     model = _writes(count_units((counted,), batches, 1))
     yield Compared("window, a day by minutes", "count", model, found["write_units"])

@@ -13,7 +13,7 @@ from typing import Final
 from drawing import INNER, LEFT, box, picture, text, write
 
 from dynamodb_counters._declarations import Event, Window
-from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries
+from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries, read_cost, read_units
 from dynamodb_counters._timeline.tiers import DAYS, HOURS
 from dynamodb_counters._timeline.times import utc
 
@@ -29,17 +29,28 @@ _MINUTE: Final = "%Y-%m-%d %H:%M"
 
 
 def table() -> str:
-    """Updates, write units, Queries, items and read units by precision and longest window."""
+    """Updates, Queries, items and read units by precision and longest window, at the worst of many moments."""
     rows = [
-        "| precision | longest | tiers | updates a group and batch | write units | Queries | items | read units |",
-        "|---|---|---|---:|---:|---:|---:|---:|",
+        "| precision | longest | tiers | write units a group and batch | Queries | items | read units |",
+        "|---|---|---|---:|---:|---:|---:|",
     ]
     for precision, longest in product(_PRECISIONS, _LONGEST):
-        if _length(longest) >= _length(precision):
-            cost = _jobs(precision=_length(precision), longest=_length(longest)).cost_estimate
-            figures = (cost.updates, cost.write_units, cost.queries, cost.items_read, f"{cost.read_units:g}")
-            rows.append(f"| {precision} | {longest} | {' + '.join(cost.tiers)} | {' | '.join(map(str, figures))} |")
+        unit, length = _length(precision), _length(longest)
+        if length >= unit:
+            tiers = _jobs(precision=unit, longest=length)._kept_tiers
+            moments = range(_SECONDS["year"], 5 * _SECONDS["year"], 14 * 3600 + 59)
+            intervals = (Interval.ending_at(moment, length, unit // timedelta(seconds=1)) for moment in moments)
+            spans = max(
+                (plan_queries(tiers, each) for each in intervals), key=lambda found: (read_cost(found), _items(found))
+            )
+            names = " + ".join(tier.name for tier in tiers)
+            figures = (len(tiers), len(spans), _items(spans), f"{sum(map(read_units, spans)):g}")
+            rows.append(f"| {precision} | {longest} | {names} | {' | '.join(map(str, figures))} |")
     return "\n".join(rows)
+
+
+def _items(spans: list[Span]) -> int:
+    return sum(span.buckets[1] - span.buckets[0] + 1 for span in spans)
 
 
 def _length(text: str) -> timedelta:

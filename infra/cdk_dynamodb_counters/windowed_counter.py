@@ -14,7 +14,6 @@ from cdk_dynamodb_counters._table_schemas import require_stream
 from cdk_dynamodb_counters._validations import missing_aggregator
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Window
-from dynamodb_counters._timeline.cost_estimate import CostEstimate
 
 
 class WindowedCounter(Construct, Metrics):
@@ -57,11 +56,6 @@ class WindowedCounter(Construct, Metrics):
     def window(self) -> Window:
         """The window, to pass to the runtime's reads."""
         return self._window
-
-    @property
-    def cost_estimate(self) -> CostEstimate:
-        """The window's tiers and what they cost to write and to read."""
-        return self._window.cost_estimate
 
     def metric_late_events(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count events that arrived after the retention of their bucket, over all windows of the table."""

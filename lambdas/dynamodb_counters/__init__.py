@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from dynamodb_counters._reads.distributions import DistributionReader as DistributionReader
     from dynamodb_counters._reads.extreme_reads import Extreme as Extreme
     from dynamodb_counters._reads.rankings import Ranked as Ranked
-    from dynamodb_counters._reads.window_counts import Comparison as Comparison
     from dynamodb_counters._reads.window_counts import Integral as Integral
     from dynamodb_counters._reads.window_counts import WindowCount as WindowCount
     from dynamodb_counters._reads.window_reader import WindowReader as WindowReader
@@ -77,7 +76,7 @@ _NAMES = {
     "_reads.distributions": "Distribution DistributionReader",
     "_reads.extreme_reads": "Extreme",
     "_reads.rankings": "Ranked",
-    "_reads.window_counts": "Comparison Integral WindowCount",
+    "_reads.window_counts": "Integral WindowCount",
     "_reads.window_reader": "WindowReader",
     "_quarantine.quarantine_items": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes OutcomeStatus",

@@ -301,10 +301,4 @@ FOLD: Final = r"""
 - index += size > self._bound(index)
 + pass
 ? test_percentiles.py::test_the_bounds_of_bins_belong_to_the_lower_one
-
-== _reads/window_reader.py
-* a limit is asked of less than the trailing time
-- interval = Interval(ending.start - unit, ending.end)
-+ interval = ending
-? test_window_limits.py::test_no_trailing_time_holds_more_than_the_limit
 """

@@ -42,9 +42,9 @@ _LEVELS = [
     Aggregate(f"levels-{number}", _ORDER, pk="REGION#{region}", sk=sk, n=Count())
     for number, sk in enumerate(("ALL", "SHOP#{shop}"))
 ]
-_RECENT = Window("recent", _VIEW, pk="URL#{url}", time="time", longest=timedelta(days=400))
+_RECENT = Window("recent", _VIEW, pk="URL#{url}", time="time", tiers=("hour", "month"))
 _MINUTELY = Window(
-    "minutely", _VIEW, pk="M#{url}", time="time", precision=timedelta(seconds=1), longest=timedelta(hours=1)
+    "minutely", _VIEW, pk="M#{url}", time="time", precision=timedelta(seconds=1), tiers=("minute", "hour")
 )
 _DECLARED = flatten([_VIEWS, _BUSY, _SALES, _CLIENTS, *_LEVELS, _RECENT, _MINUTELY])
 

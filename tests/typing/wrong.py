@@ -50,4 +50,3 @@ def read(counters: Counters) -> None:
     counters.leases(LAST_DAY, url="/")  # refused
     counters.partition(VIEWS, url="/")  # refused
     counters.window(LAST_DAY, url="/").calendar("today")  # refused
-    counters.window(LAST_DAY, url="/").allow("300", hours=24)  # refused

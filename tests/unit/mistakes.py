@@ -161,7 +161,6 @@ READING: Final = (
     'counters.window(LAST_DAY, url="/").last(24)',
     'counters.window(LAST_DAY, url="/").last(days=30)',
     'counters.window(LAST_DAY, url="/").between(datetime(2026, 11, 19), datetime(2026, 11, 20))',
-    'counters.window(LAST_DAY, url="/").allow("300", hours=24)',
     "list(counters.events(VIEW))",
 )
 

@@ -88,7 +88,6 @@ _SHARED_WITH_CONSTRUCTS = (
     "_changes.summary",
     "_items.derived_fields",
     "_items.table_schema",
-    "_timeline.cost_estimate",
     "_http.json_schema",
     "_http.parameters",
 )

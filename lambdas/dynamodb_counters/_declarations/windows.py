@@ -24,8 +24,7 @@ from dynamodb_counters._items.attributes import LIST_MARK
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
-from dynamodb_counters._timeline.cost_estimate import CostEstimate, choose_tiers, estimate_cost
-from dynamodb_counters._timeline.tiers import BY_NAME, TIERS, TOTAL, Tier
+from dynamodb_counters._timeline.tiers import BY_NAME, TIERS, TOTAL, Tier, tiers_up_to
 from dynamodb_counters.errors import InvalidArgumentError
 
 Late: TypeAlias = Literal["drop", "quarantine"]
@@ -48,7 +47,7 @@ class Window:
     """Counts over trailing time: events are added up in time buckets, each with a total and a slot per finer unit.
 
     Precision and longest window determine the buckets: 24 hours to the minute take an item per hour with a slot per
-    minute. See `cost_estimate`.
+    minute; 30 days, one per day with a slot per hour besides.
 
     Parameters
     ----------
@@ -78,7 +77,8 @@ class Window:
         The longest window that is read regularly; longer ones within the retention read more items. Default 24 hours,
         or the retention if that is shorter; 10 years of a `TimeWeighted`, as all that was before makes its level.
     tiers : tuple of {"minute", "hour", "day", "month"}, optional
-        The buckets to keep, finest first. Default: those that cost least. Set it to keep the tiers of a window that has
+        The buckets to keep, finest first. Default: those that have slots of the precision, and each longer kind that
+        is shorter than `longest`. Set it to keep the tiers of a window that has
         counted when `longest` changes: others wait for a backfill, or, with ``on_change="keep"``, lack what was before.
 
     Examples
@@ -146,7 +146,7 @@ class Window:
 
     @cached_property
     def _longest_window(self) -> timedelta:
-        """The longest window its tiers are chosen for."""
+        """The longest window, which its tiers follow."""
         if self.longest is not None:
             return self.longest
         usual = _YEARS if isinstance(self.measure, TimeWeighted) else _DAY
@@ -162,18 +162,13 @@ class Window:
         """The tiers it keeps, finest first."""
         if self.tiers is not None:
             return tuple(BY_NAME[name] for name in self.tiers)
-        return choose_tiers(self._unit, self._longest_window.total_seconds())
+        return tiers_up_to(self._unit, self._longest_window.total_seconds())
 
     @cached_property
     def _attributes(self) -> tuple[str, ...]:
         """The attributes that hold the counts of a bucket."""
         names = dict.fromkeys((TOTAL, *(slot for tier in self._kept_tiers for slot in tier.slots)))
         return tuple(attribute for name in names for attribute in self.measure._attributes(name))
-
-    @property
-    def cost_estimate(self) -> CostEstimate:
-        """Cost to write and to read if one stream shard at a time feeds a group."""
-        return estimate_cost(self._kept_tiers, self._longest_window.total_seconds())
 
     @cached_property
     def _pk_template(self) -> KeyTemplate:

@@ -207,13 +207,13 @@ def now_and_until(table: Table, as_of: datetime | None) -> tuple[float, float]:
 
 def trailing(declared: Aggregate | Window, until: float, length: object, parts: Length) -> Interval:
     """The interval of a trailing span of whole units; of one unit, or named by a finer one, it is refused."""
-    span, unit = length_of(length, parts), declared._unit
+    span, unit = _length_of(length, parts), declared._unit
     is_finer = any(timedelta(**{name: 1}).total_seconds() < unit for name in parts)
     require_answerable("last", declared, span, dict(parts) if is_finer else None)
     return Interval.ending_at(until, span, unit)
 
 
-def length_of(length: object, parts: Length) -> timedelta:
+def _length_of(length: object, parts: Length) -> timedelta:
     """Length of a span, by a timedelta or its parts; the precision of a window refuses what is no whole unit."""
     if parts and length is None:
         try:

@@ -42,36 +42,6 @@ class WindowCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """A window and the one before it.
-
-    Parameters
-    ----------
-    current, previous : WindowCount
-        Two windows of equal length; `previous` ends where `current` starts.
-
-    Examples
-    --------
-    >>> noon = datetime(2026, 11, 20, 12)
-    >>> Comparison(WindowCount(6, noon, noon), WindowCount(4, noon, noon)).ratio
-    0.5
-    """
-
-    current: WindowCount
-    previous: WindowCount
-
-    @property
-    def change(self) -> Number:
-        """The current count minus the previous one."""
-        return self.current.count - self.previous.count
-
-    @property
-    def ratio(self) -> float | None:
-        """The change relative to the previous count: 0.5 is half as many again; None if the previous count is 0."""
-        return float(self.change / self.previous.count) if self.previous.count else None
-
-
-@dataclass(frozen=True, slots=True)
 class Integral:
     """A level over an interval of time.
 

@@ -9,11 +9,10 @@ from typing import Unpack
 from dynamodb_counters._declarations import TimeWeighted, Window
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._declarations.kinds import require_declaration
-from dynamodb_counters._items.decimals import Number, require_storable
 from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, integrate, require_retained
-from dynamodb_counters._reads.span_reader import Length, SpanReader, length_of, now_and_until, trailing
+from dynamodb_counters._reads.span_reader import Length, SpanReader, now_and_until, trailing
 from dynamodb_counters._reads.table_reads import TableReads
-from dynamodb_counters._reads.window_counts import Comparison, Integral, WindowCount
+from dynamodb_counters._reads.window_counts import Integral, WindowCount
 from dynamodb_counters._timeline.intervals import Interval
 from dynamodb_counters._timeline.times import FIRST_SECOND
 from dynamodb_counters.errors import InvalidArgumentError
@@ -31,77 +30,6 @@ class WindowReader(SpanReader[Window, WindowCount]):
     >>> jobs.last(hours=24).count, jobs.today("Europe/Berlin").count  # doctest: +SKIP
     (7, 3)
     """
-
-    def compare(
-        self,
-        length: timedelta | None = None,
-        /,
-        *,
-        as_of: datetime | None = None,
-        consistent: bool = False,
-        **parts: Unpack[Length],
-    ) -> Comparison:
-        """Compare a trailing span of time with the same length before it.
-
-        Parameters
-        ----------
-        length, as_of, consistent, weeks, days, hours, minutes, seconds
-            As in `last`; the window's retention must be at least twice the length.
-
-        Examples
-        --------
-        >>> counters.window(JOBS, customer="c1").compare(days=7).ratio  # doctest: +SKIP
-        0.5
-        """
-        now, until = now_and_until(self._table, as_of)
-        current = trailing(self._declared, until, length, parts)
-        previous = Interval(2 * current.start - current.end, current.start)
-        require_retained(self._declared, "last", previous.start, now)
-        before, after = self._counted([previous, current], consistent=consistent)
-        return Comparison(after, before)
-
-    def allow(
-        self,
-        limit: Number,
-        length: timedelta | None = None,
-        /,
-        *,
-        n: Number = 1,
-        as_of: datetime | None = None,
-        consistent: bool = False,
-        **parts: Unpack[Length],
-    ) -> bool:
-        """Return whether `n` more keep the count of a trailing span of time within a limit.
-
-        Ask before the call is served: of at most 300, call 300 is allowed and call 301 is not. The unit of precision in
-        which the span begins counts whole, so a refusal may come early by what happened in it. The stream counts an
-        event a moment after it was accepted, so a group may exceed its limit by what arrives in that moment;
-        `Counters.leases` hold a limit exactly.
-
-        Parameters
-        ----------
-        limit : int or Decimal
-            The highest count allowed.
-        n : int or Decimal, optional
-            Amount that the call adds to the count. Default 1.
-        length, as_of, consistent, weeks, days, hours, minutes, seconds
-            As in `last`.
-
-        Examples
-        --------
-        >>> counters.window(JOBS, customer="c1").allow(300, hours=24)  # doctest: +SKIP
-        True
-        """
-        require_storable("limit", limit)
-        if require_storable("n", n) <= 0:
-            raise InvalidArgumentError("n", n, "a number above 0")
-        now, until = now_and_until(self._table, as_of)
-        span, unit = length_of(length, parts), self._declared._unit
-        # The bucket of the unit in which the span begins ends after that moment, so it is retained as long.
-        require_retained(self._declared, "last", until - span.total_seconds(), now)
-        ending = Interval.ending_at(until, span, unit)
-        interval = Interval(ending.start - unit, ending.end)
-        return self._counted([interval], consistent=consistent)[0].count + n <= limit
 
     def integral(self, start: datetime, end: datetime, *, consistent: bool = False) -> Integral:
         """Add up a level over time between two moments, of a window whose measure is `TimeWeighted`.

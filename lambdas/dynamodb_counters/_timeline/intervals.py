@@ -10,11 +10,25 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
-from dynamodb_counters._timeline.cost_estimate import QUERY_OVERHEAD, read_units
 from dynamodb_counters._timeline.tiers import Tier
-from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND, MINUTE
+from dynamodb_counters._timeline.times import FIRST_SECOND, HOUR, LAST_SECOND, MINUTE
 from dynamodb_counters.errors import InvalidArgumentError
+
+_QUERY_OVERHEAD: Final = 0.5
+"""Read units that the thread and connection of one more Query are taken to cost."""
+
+_READ_BYTES: Final = 4096
+"""https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html"""
+
+# Measured on full buckets: keys of 40 characters, type, ttl and total; a slot's name with a number of up to four
+# digits; watermarks, at their largest. A shard is replaced about every 4 hours, and leaves one for about 30.
+_BASE_BYTES: Final = 75
+_SLOT_BYTES: Final = 6
+_WATERMARK_BYTES: Final = 72
+_SHARD_SECONDS: Final = 4 * HOUR
+_MOST_WATERMARKS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,5 +105,13 @@ def plan_queries(tiers: tuple[Tier, ...], interval: Interval) -> list[Span]:
 
 
 def read_cost(spans: Sequence[Span]) -> float:
-    """Read units of Queries, their overhead included."""
-    return sum(QUERY_OVERHEAD + read_units(span.tier, span.buckets[1] - span.buckets[0] + 1) for span in spans)
+    """Read units of Queries over full buckets, eventually consistent; their overhead included."""
+    return sum(_QUERY_OVERHEAD + read_units(span) for span in spans)
+
+
+def read_units(span: Span) -> float:
+    """Read units of one Query over full buckets, eventually consistent: half of the started 4 KB."""
+    first, last = span.buckets
+    watermarks = min(_MOST_WATERMARKS, math.ceil(span.tier.seconds / _SHARD_SECONDS) + (span.tier.seconds >= HOUR))
+    size = _BASE_BYTES + len(span.tier.slots) * _SLOT_BYTES + watermarks * _WATERMARK_BYTES
+    return math.ceil((last - first + 1) * size / _READ_BYTES) / 2

@@ -108,6 +108,17 @@ MONTHS: Final[Tier] = _Months("month", "N", 31 * DAY, DAY, _names("d", 1, 32))
 TIERS: Final = (MINUTES, HOURS, DAYS, MONTHS)
 """Finest first."""
 
+
+def tiers_up_to(precision: float, longest: float) -> tuple[Tier, ...]:
+    """The tier that has slots of a precision, then each whose buckets are shorter than the longest window, in seconds.
+
+    >>> [tier.name for tier in tiers_up_to(60, 30 * 86_400)]
+    ['hour', 'day']
+    """
+    finest, *coarser = (tier for tier in TIERS if tier.slot_seconds >= precision)
+    return (finest, *(tier for tier in coarser if tier.seconds < longest))
+
+
 BY_NAME: Final = {tier.name: tier for tier in TIERS}
 BY_LETTER: Final = {tier.letter: tier for tier in TIERS}
 

@@ -36,7 +36,7 @@ class Leases:
 
     def __init__(self, table: Table, quota: Quota, values: Mapping[str, object]) -> None:
         if not isinstance(quota, Quota):
-            raise InvalidArgumentError("quota", quota, "a Quota; for a Window, use window(…).allow(…)")
+            raise InvalidArgumentError("quota", quota, "a Quota")
         if set(values) != set(quota.by):
             allowed = f"values for {', '.join(quota.by)}" if quota.by else "no values: the quota has one group"
             raise InvalidArgumentError("values", values, allowed)

@@ -141,7 +141,7 @@ _SEATS = Window("seats", _VIEW, by="team", time="at", measure=TimeWeighted("seat
         (_PACES, "event view by url: distribution of ms, error 0.02 by at to the hour, kept 9 days"),
         (_LATEST, "event view by client: extremes of time with url, status"),
         (_SLOWEST, "event view in total: only the largest of ms"),
-        (_SEATS, "event view by team: level of seats by at to the minute in hours and months, kept for good"),
+        (_SEATS, "event view by team: level of seats by at to the minute in hours and days and months, kept for good"),
     ],
     ids=["members", "active", "distribution", "distributions", "extremes", "largest", "level"],
 )

@@ -207,11 +207,6 @@ def test_declarations_of_several_aggregates_are_taken_apart(aggregator: StreamAg
     assert declared(synthesized(aggregator)) == ["views", "visitors", "visitors-members"]
 
 
-def test_a_window_estimates_its_cost(stack: Stack) -> None:
-    estimate = build(WindowedCounter, stack).cost_estimate
-    assert (estimate.tiers, estimate.updates, estimate.queries) == (("hour",), 1, 1)
-
-
 # With the id STATISTICS, a note has the key of a group of VIEWS, and its attribute `views` is that group's measure.
 NOTE = Event("note", pk="URL#{url}", sk="{id}")
 MEMO = Event("memo", pk="URL#{url}", sk="MEMO#{id}")

@@ -115,15 +115,6 @@ def _calendar(world: World) -> list[WindowCount]:
     return [answer]
 
 
-def _compare(world: World) -> list[WindowCount]:
-    last = world.unit * world.random.randint(2, max(2, world.longest // world.unit))
-    found = world.buckets.counters.window(world.window, _C).compare(last, as_of=world.aware(world.moment()))
-    assert found.previous.end == found.current.start
-    assert found.previous.start == found.current.start - last
-    assert found.change == found.current.count - found.previous.count
-    return [found.previous, found.current]
-
-
 def _series(world: World) -> list[WindowCount]:
     zone, start = world.random.choice(_ZONES), world.aware(world.moment())
     step: Any = world.random.choice(["hour", "day", "week", "month", world.unit * world.random.randint(1, 50)])
@@ -168,7 +159,7 @@ def test_every_answer_is_exact_over_the_interval_it_states() -> None:
     for seed in range(WORLDS):
         world = World(seed)
         for number in range(QUESTIONS):
-            ask = world.random.choice([_last, _last, _between, _calendar, _compare, _series])
+            ask = world.random.choice([_last, _last, _between, _calendar, _series])
             try:
                 for answer in ask(world):
                     assert answer.count == world.counted(answer.start, answer.end)

@@ -143,8 +143,6 @@ _START, _END = _utc(2026, 1, 1), _utc(2026, 1, 2)
         ("last", [], {"days": 10**20}, "^invalid last="),
         ("last", [_DAY], {"as_of": _utc(1, 1, 1, 12)}, "years 1 to 9999"),
         ("last", [_DAY], {"as_of": _START.replace(tzinfo=None)}, r"^invalid as_of=.*time zone"),
-        ("allow", [1.5, _DAY], {}, "^invalid limit="),
-        ("allow", [5, _DAY], {"n": 0}, "^invalid n=0: expected a number above 0"),
         *(("calendar", [period], {}, "^invalid period=") for period in ("decade", "", "Month", None, ["month"])),
         *(
             ("calendar", ["month"], {"anchor": anchor}, "^invalid anchor=.*: expected 1 to 31 of months, else 1")
@@ -174,7 +172,6 @@ def test_parts_of_a_length_add_up() -> None:
     jobs = _written(_JOBS).counters.window(_JOBS, _C)
 
     assert jobs.last(days=1, hours=1.5, minutes=30) == jobs.last(timedelta(hours=26))
-    assert jobs.compare(hours=26) == jobs.compare(timedelta(hours=26))
 
 
 def test_a_zone_may_be_given_itself() -> None:
@@ -189,24 +186,13 @@ def test_longer_than_retained_is_an_error_that_says_so() -> None:
     asks: list[Any] = [
         lambda: counters.window(kept, _C).last(hours=25, minutes=1),
         lambda: counters.window(kept, _C).last(hours=1, as_of=_utc(2026, 11, 1)),
-        lambda: counters.window(kept, _C).compare(hours=24),
         lambda: counters.window(kept, _C).calendar("week"),
         lambda: counters.window(kept, _C).series(_utc(2026, 11, 1), _utc(2026, 11, 2), step="hour"),
         lambda: counters.window_many([(kept, _C)], hours=26),
-        lambda: counters.window(kept, _C).allow(5, hours=26),
     ]
     for ask in asks:
         with pytest.raises(InvalidArgumentError, match=r"'jobs' retains no more"):
             ask()
-
-
-def test_this_day_is_compared_with_the_one_before() -> None:
-    now = _utc(2026, 11, 20, 10, 30, 30)
-    buckets = _written(_JOBS, *[now - timedelta(hours=hours) for hours in (1, 2, 23, 25, 47, 49)])
-    found = buckets.counters.window(_JOBS, _C).compare(_DAY)
-
-    assert (found.current.count, found.previous.count, found.change, found.ratio) == (3, 2, 1, 0.5)
-    assert buckets.counters.window(_JOBS, customer="unknown").compare(_DAY).ratio is None
 
 
 def test_several_groups_are_counted_in_one_call() -> None:
@@ -224,12 +210,3 @@ def test_sums_are_exact() -> None:
 
     answer = buckets.counters.window(paid, _C).last(_DAY).count
     assert answer == Decimal("-4.699999999999999999999999999999")
-
-
-@pytest.mark.parametrize(
-    ("limit", "n", "allowed"), [(2, 1, False), (3, 1, True), (3, 2, False), (Decimal("3.5"), Decimal("1.5"), True)]
-)
-def test_a_call_is_allowed_that_keeps_the_limit(limit: Any, n: Any, allowed: bool) -> None:
-    counters = _written(_JOBS, _utc(2026, 11, 20, 9, 40), _utc(2026, 11, 20, 9, 50), _utc(2026, 11, 20, 9)).counters
-
-    assert counters.window(_JOBS, _C).allow(limit, hours=1, n=n) is allowed

@@ -47,7 +47,6 @@ _READS: dict[str, tuple[Callable[[Counters, Any], Any], str]] = {
     "top": (lambda counters, values: counters.top(_TOP, values), "of 'top': none"),
     "around": (lambda counters, values: counters.around(_TOP, values), "of 'top': 'url'"),
     "window": (lambda counters, values: counters.window(_RECENT, values).last(_HOUR), "of 'recent': 'url'"),
-    "compare": (lambda counters, values: counters.window(_RECENT, values).compare(_HOUR), "of 'recent': 'url'"),
     "calendar": (lambda counters, values: counters.window(_RECENT, values).calendar("day"), "of 'recent': 'url'"),
     "between": (
         lambda counters, values: counters.window(_RECENT, values).between(_NOON - _HOUR, _NOON),

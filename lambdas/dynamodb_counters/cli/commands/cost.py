@@ -22,8 +22,7 @@ from dynamodb_counters._declarations.packed import MAX_PARTS
 from dynamodb_counters._items.chunks import Row
 from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters._price_file import PRICES, PriceList
-from dynamodb_counters._timeline.cost_estimate import choose_tiers
-from dynamodb_counters._timeline.tiers import TIERS, Tier
+from dynamodb_counters._timeline.tiers import TIERS, Tier, tiers_up_to
 from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters.cli.arguments import Within, duration
 from dynamodb_counters.cli.replay_files import rows
@@ -41,7 +40,7 @@ def tiers_of(text: str) -> tuple[Tier, ...]:
     known = [timedelta(seconds=tier.slot_seconds) for tier in TIERS]
     if finest not in known or finest > longest:
         raise click.BadParameter(f"{text!r}: expected a precision of 1s, 1m, 1h or 1d, and a length of as much or more")
-    return choose_tiers(finest.total_seconds(), longest.total_seconds())
+    return tiers_up_to(finest.total_seconds(), longest.total_seconds())
 
 
 @click.command()

@@ -37,7 +37,6 @@ _Rows: TypeAlias = dict[str, str | Text]
 @click.argument("name")
 @click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…")
 @with_span
-@click.option("--compare", is_flag=True, help="With the same length before.")
 @with_consistent
 @shared
 def window(
@@ -45,7 +44,6 @@ def window(
     name: str,
     group: tuple[str, ...],
     *,
-    compare: bool,
     consistent: bool,
     **when: Any,
 ) -> None:
@@ -54,13 +52,11 @@ def window(
     Active members show how many there were; percentiles, count and percentiles; a level, its ends and integral.
     """
     given = [session.find_timed(one) for one in name.split(",")]
-    if compare and not all(isinstance(one, Window) for one in given):
-        raise click.UsageError("--compare is for windows alone")
     documents, rows = [], _Rows()
     for declared in given:
         values = fields_of(group, group_fields(declared))
         reader = reader_of(session, declared, values)
-        document, shown = _counted(session, declared, reader, compare=compare, consistent=consistent, **when)
+        document, shown = _counted(session, declared, reader, consistent=consistent, **when)
         documents.append({"window": declared.name, "values": values, **document})
         rows |= {label if len(given) == 1 else f"{declared.name}: {label}": value for label, value in shown.items()}
     session.emit(documents[0] if len(documents) == 1 else {"windows": documents}, pairs(rows))
@@ -83,17 +79,10 @@ def count_document(found: WindowCount | Distribution, shares: Sequence[str] = SH
 
 
 def _counted(
-    session: Session, declared: Window | Aggregate, reader: Reader, *, compare: bool, consistent: bool, **when: Any
+    session: Session, declared: Window | Aggregate, reader: Reader, *, consistent: bool, **when: Any
 ) -> tuple[dict[str, Any], _Rows]:
-    """The count of a span, and what it is compared with, or the ends and the integral of a level."""
+    """The count of a span; of a level, its ends and its integral, too."""
     start, end = span_of(session.clock(), **when)
-    if compare and isinstance(reader, WindowReader):
-        compared = reader.compare(end - start, as_of=end, consistent=consistent)
-        found, before = compared.current, compared.previous
-        ratio = f" ({float(compared.change / before.count):+.1%})" if before.count else ""
-        change = f"{'+' if compared.change > 0 else ''}{number(compared.change)}{ratio}"
-        rows = _rows(found) | {"before": number(before.count), "change": change}
-        return {**count_document(found), "previous": count_document(before)}, rows
     counted: WindowCount | Distribution
     if when["last"] is not None:
         counted = reader.last(when["last"], as_of=end, consistent=consistent)

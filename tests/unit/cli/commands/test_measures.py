@@ -136,7 +136,6 @@ def test_a_series_of_members_or_percentiles_adds_nothing_up(counters: CountersIn
     [
         (("get", "users", "url=/"), "`counters window users`"),
         (("get", "paces", "url=/"), "`counters window paces`"),
-        (("window", "users", "url=/", "--last", "2d", "--compare"), "for windows alone"),
         (("window", "sizes", "url=/", "--last", "2d"), "there is: paces, seats, users"),
         (("series", "paces", "url=/", "--last", "2d", "--rolling", "1d"), "--rolling is for active members"),
         (("top", "sizes", "url=/"), "'sizes' is not ranked"),
