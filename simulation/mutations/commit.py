@@ -235,15 +235,7 @@ COMMIT: Final = r"""
 ? test_expiring_members.py::test_every_number_is_exact_whatever_expires_and_comes_late
 
 == _commit/extreme_deltas.py
-* a value that is better than the known one is not written
-- return known is None or choose is None or choose(sk, known) == sk != known
-+ return known is None
-? test_extremes.py::test_the_only_value_that_is_kept_is_the_best_one
 == _declarations/kinds.py
-* events that are append-only are retracted
-- if event.append_only:
-+ if False:
-? test_extremes.py::test_an_event_that_is_append_only_is_not_taken_back
 == _commit/item_deltas.py
 * a group that is a text is added to, though only by 0
 - return PageUpdate(self.layout, self.page, kept or {self.deltas[0].group: None})

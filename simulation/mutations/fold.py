@@ -119,10 +119,6 @@ FOLD: Final = r"""
 ? test_thresholds.py::test_the_outbox_holds_each_crossing_once
 
 == _fold/fold.py
-* a value of an append-only event is taken back
-- if any(layout.only is not None for layout, _, _ in minus) and not is_erasure(change.record):
-+ if False:
-? test_extremes.py::test_an_append_only_event_that_other_code_deletes_goes_to_quarantine
 * a split is counted
 - and is_split(old, new):
 + and False:
@@ -180,10 +176,6 @@ FOLD: Final = r"""
 ? test_tally.py::test_dropping_the_old_generation_leaves_what_was_carried
 
 == _fold/item_layout.py
-* a smaller value stands where only the largest is to
-- self.only = max if declaration._only == "largest" else min
-+ self.only = min if declaration._only == "largest" else max
-? test_extremes.py::test_the_only_value_that_is_kept_is_the_best_one
 * a member is deleted as soon as nothing is in time for it
 - return int(self.closing_time(group) + GROUP_KEPT)
 + return int(self.closing_time(group))

@@ -190,8 +190,8 @@ WRITES: Final = r"""
 + if
 ? test_extremes.py::test_extremes_are_those_of_the_events_there_are
 * values of another generation are extremes
-- and item[TYPE]["S"] == kept.name:
-+ and True:
+- and item[TYPE]["S"] == kept.name)
++ and True)
 ? test_measure_guards.py::test_extremes_are_those_of_the_generation_that_is_read
 
 == _writes/leases.py

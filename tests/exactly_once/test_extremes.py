@@ -12,7 +12,6 @@ import pytest
 from dynamodb_counters import Event, Extremes, Packed
 from dynamodb_counters._items.decimals import format_number
 from dynamodb_counters._items.ordered_texts import is_ordered_text, ordered_text, value_of
-from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.testing import Faults, counters_in_memory
 from simulation.night import scaled
 
@@ -88,69 +87,3 @@ def test_equal_values_are_one_with_the_number_of_their_items() -> None:
             counters.accept(REQUEST, {"id": f"{number}", "ms": size, "revision": 1})
         [largest] = counters.largest(sizes)
     assert (largest.value, largest.items, largest.shown) == (7, 2, {})
-
-
-APPENDED = Event("measured", key=("id", "at"), packed=Packed("at"), append_only=True)
-SINGLE = Event("single", key="id", append_only=True)
-
-
-@pytest.mark.parametrize("source", [SINGLE, APPENDED], ids=["plain", "packed"])
-@pytest.mark.parametrize("only", ["largest", "smallest"])
-@pytest.mark.parametrize("seed", range(scaled(1)))
-def test_the_only_value_that_is_kept_is_the_best_one(seed: int, only: Any, source: Event) -> None:
-    rng, kept = random.Random(seed), list[dict[str, Any]]()
-    declared = Extremes("best", source, by="route", attribute="ms", show="id", only=only)
-    with counters_in_memory([declared], now=START, seed=seed, faults=FAULTS) as counters:
-        for batch in range(8):
-            events = [
-                {"id": f"e{batch}-{n:02d}", "at": START.isoformat(), "route": rng.choice("ab"), "ms": rng.randrange(99)}
-                for n in range(rng.choice((1, 20, 60)))
-            ]
-            counters.accept_many(source, events).raise_for_rejected()
-            kept += events
-            read = counters.largest if only == "largest" else counters.smallest
-            best = max if only == "largest" else min
-            for route in {each["route"] for each in kept}:
-                wanted = best((each["ms"], each["id"]) for each in kept if each["route"] == route)
-                [found] = read(declared, route=route)
-                assert (found.value, found.shown["id"]) == wanted
-        items = counters.client.scan(TableName=counters.table_name)["Items"]
-        assert sum(item.get("_type") == {"S": "best"} for item in items) < len(kept) / 2
-
-
-def test_an_event_that_is_append_only_is_not_taken_back() -> None:
-    with counters_in_memory([Extremes("best", SINGLE, attribute="ms", only="largest")]) as counters:
-        counters.accept(SINGLE, {"id": "1", "ms": 5})
-        with pytest.raises(InvalidArgumentError, match="append_only=True, which is never taken back"):
-            counters.retract(SINGLE, {"id": "1"})
-        with pytest.raises(InvalidArgumentError, match="append_only=True, which is never taken back"):
-            counters.erase(SINGLE, {"id": "1"}, counts="take_back")
-        assert counters.erase(SINGLE, {"id": "1"}, counts="keep").events == 1
-        [best] = counters.largest(Extremes("best", SINGLE, attribute="ms", only="largest"))
-        assert best.value == 5
-
-
-def test_an_append_only_event_that_other_code_deletes_goes_to_quarantine() -> None:
-    declared = Extremes("best", SINGLE, attribute="ms", only="largest")
-    with counters_in_memory([declared], quarantine="keep") as counters:
-        counters.accept(SINGLE, {"id": "1", "ms": 5})
-        [item] = [i for i in counters.client.scan(TableName=counters.table_name)["Items"] if "ms" in i]
-        counters.client.delete_item(TableName=counters.table_name, Key={"pk": item["pk"], "sk": item["sk"]})
-        [entry] = counters.quarantined()
-        assert "append_only" in entry.reason
-        assert counters.largest(declared)[0].value == 5
-
-
-def test_only_one_end_is_read_of_an_index_that_keeps_one() -> None:
-    declared = Extremes("best", SINGLE, attribute="ms", only="largest")
-    with counters_in_memory([declared]) as counters:
-        with pytest.raises(InvalidArgumentError, match="only the largest"):
-            counters.smallest(declared)
-        with pytest.raises(InvalidArgumentError, match="only the largest"):
-            counters.largest(declared, count=2)
-
-
-@pytest.mark.parametrize("source", [REQUEST, Event("plain", key="id")], ids=["versions", "retractions"])
-def test_only_of_events_that_may_be_taken_back_is_refused(source: Event) -> None:
-    with pytest.raises(InvalidArgumentError, match="append_only=True"):
-        Extremes("best", source, attribute="ms", only="largest")

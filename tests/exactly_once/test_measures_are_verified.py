@@ -13,14 +13,13 @@ from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import Stream, fill, verify
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
-SEEN = Event("seen", key="id", append_only=True)
+SEEN = Event("seen", key="id")
 DECLARED = (
     Percentiles("sizes", SEEN, by="url", attribute="bytes"),
     Percentiles("hourly", SEEN, by="url", attribute="bytes", time="at"),
     ActiveMembers("users", SEEN, by="url", member="client", time="at", longest=timedelta(days=186)),
     Window("level", SEEN, by="url", time="at", measure=TimeWeighted("bytes"), future_tolerance=None),
     Extremes("latest", SEEN, by="url", attribute="at", show="client"),
-    Extremes("largest", SEEN, by="url", attribute="bytes", only="largest"),
 )
 
 
@@ -44,7 +43,7 @@ def _deliver(stream: Stream) -> None:
 
 
 def _read(bench: Workbench, url: str) -> list[Any]:
-    sizes, hourly, users, level, latest, largest = DECLARED
+    sizes, hourly, users, level, latest = DECLARED
     counters, end = bench.counters, START + timedelta(days=60)
     return [
         counters.distribution(sizes, url=url).bins,
@@ -52,7 +51,6 @@ def _read(bench: Workbench, url: str) -> list[Any]:
         [each.count for each in counters.active(users, url=url).rolling(START, end, timedelta(days=30))],
         counters.window(level, url=url).integral(START, end).value,
         [each.value for each in counters.largest(latest, url=url, count=100)],
-        [each.value for each in counters.largest(largest, url=url)],
     ]
 
 
@@ -103,26 +101,3 @@ def test_a_backfill_counts_what_was_there_before() -> None:
     _deliver(other)
     assert both == [_read(again, url) for url in "ab"]
     assert verify(bench, stream).differences == []
-
-
-def test_a_largest_value_that_comes_again_is_no_difference() -> None:
-    bench = Workbench(flatten([Extremes("largest", SEEN, attribute="bytes", only="largest")]))
-    bench.aggregator.handle({})
-    stream = Stream(bench)
-    for number in range(3):
-        bench.counters.accept(SEEN, {"id": f"{number}", "bytes": 7})
-        _deliver(stream)
-    assert verify(bench, stream).differences == []
-
-
-def test_an_event_that_was_the_largest_leaves_no_difference_when_it_is_erased() -> None:
-    bench = Workbench(flatten([Extremes("largest", SEEN, attribute="bytes", only="largest")]))
-    bench.aggregator.handle({})
-    stream = Stream(bench)
-    for number in range(3):
-        bench.counters.accept(SEEN, {"id": f"{number}", "bytes": number})
-        _deliver(stream)
-    bench.counters.erase(SEEN, {"id": "0"}, counts="keep")
-    bench.table.expire()
-    _deliver(stream)
-    assert [(each.name, each.verdict) for each in verify(bench, stream).differences] == []

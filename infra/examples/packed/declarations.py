@@ -1,4 +1,4 @@
-"""The blog's counts, from packed views: the same counts, for a fraction of a write unit per view."""
+"""The blog's counts, from packed views: the same counts, where storing a view takes a fraction of a write unit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ VIEW: Final = Event(
     pk=blog.VIEW.pk,
     sk=blog.VIEW.sk,
     packed=Packed("time", bucket=timedelta(days=1), future_tolerance=None),
-    append_only=True,
     attributes=blog.VIEW.attributes,
 )
 """A client viewed a url. Without retention, so that a log of any age can be replayed."""
@@ -25,7 +24,7 @@ VISITORS: Final = replace(blog.VISITORS, source=VIEW)
 ROLLING: Final = replace(blog.ROLLING, source=VIEW)
 ACTIVE: Final = replace(blog.ACTIVE, source=VIEW)
 SIZES: Final = replace(blog.SIZES, source=VIEW)
-LATEST: Final = replace(blog.LATEST, source=VIEW, only="largest")
+LATEST: Final = replace(blog.LATEST, source=VIEW)
 
 VIEWS_IN_PAGES: Final = Aggregate("views-in-pages", VIEW, by="url", pages=True)
 VISITORS_IN_PAGES: Final = Aggregate("visitors-in-pages", VIEW, by="clientId", pages=True)

@@ -24,14 +24,13 @@ from dynamodb_counters._backfill.verdicts import WAITS, Judged, Verdict, counted
 from dynamodb_counters._commit.expired_items import read_expired
 from dynamodb_counters._control.control import Control
 from dynamodb_counters._control.run_items import Run
-from dynamodb_counters._declarations import Aggregate, Event
+from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.generations import base_name, read_name
 from dynamodb_counters._declarations.groups import identity, typed_key
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout, late_parts
 from dynamodb_counters._items.decimals import EXACT, Number
-from dynamodb_counters._items.table_schema import PK, REPAIRED, SK
-from dynamodb_counters._reads.extreme_reads import value_items
+from dynamodb_counters._items.table_schema import REPAIRED
 from dynamodb_counters._reads.page_reads import read_items
 from dynamodb_counters.errors import BackfillError
 
@@ -52,7 +51,6 @@ class Verification(Runner):
     sample: float = 1.0
     differences: list[Difference] = field(default_factory=list)
     compared: int = 0
-    _best: dict[tuple[str, str], str | None] = field(default_factory=dict)
     _expired: Mapping[str, float] = field(default_factory=dict)
     _begun: State = field(init=False)
 
@@ -194,22 +192,8 @@ class Verification(Runner):
             found = counted(layout.declaration, ref[1], held.items)
             expected = shown(layout.declaration, expected)
             missing = {name: expected.get(name, 0) - found.get(name, 0) for name in {**expected, **found}}
-        if layout.only is not None and self._need_not_count(layout, ref[1]):
-            missing = {name: number for name, number in missing.items() if number < 0}
         late = late_parts(layout.declaration, ref[1], self._begun.run.since)
         return {name: number for name, number in sorted(missing.items()) if number and name not in late}
-
-    def _need_not_count(self, layout: ItemLayout, group: GroupKey) -> bool:
-        """Whether a value that is at least as good is there, so that one is not counted, or not again."""
-        declaration, key = layout.declaration, layout.key(group, "")
-        assert isinstance(declaration, Aggregate)
-        assert layout.only is not None
-        place, forward = (layout.name, key[PK]), declaration._only == "smallest"
-        if place not in self._best:
-            items = value_items(self.table, declaration, key[PK], consistent=True, forward=forward)
-            self._best[place] = next((item[SK]["S"] for item in items), None)
-        best = self._best[place]
-        return best is not None and layout.only(best, key[SK]) == best
 
     def _is_beyond(self, layout: ItemLayout, group: GroupKey) -> bool:
         """Whether it is unknown by now what a group must hold, as its retention is over, or that of its source."""

@@ -41,7 +41,6 @@ def event_words(event: Event) -> Words:
         "event": f"{event.pk} / {event.sk}",
         "kept for": "good" if event.retention is None else length_words(event.retention),
         "corrected by": "nothing" if event.version is None else f"a greater {event.version}",
-        **({"taken back": "never"} if event.append_only else {}),
         "packed": "no" if event.packed is None else "; before that: ".join(map(_packed_words, event.packed._layouts)),
     }
 
@@ -57,7 +56,6 @@ def _aggregate_words(aggregate: Aggregate) -> Words:
         "groups of an item": f"at most {aggregate.max_groups}",
         # Few have a retention, so it is not shown at its default.
         **({} if aggregate.retention is None else {"retention": length_words(aggregate.retention)}),
-        **({} if aggregate._only is None else {"keeps only": f"the {aggregate._only}"}),
     }
 
 

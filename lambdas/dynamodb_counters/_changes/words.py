@@ -129,8 +129,7 @@ def _own_words(aggregate: Aggregate, read: Read) -> str:
     """The sums of an aggregate that only a read of its own understands."""
     first, *others = aggregate._sk_template.fields
     if read == "extremes":
-        only = f"only the {aggregate._only} of" if aggregate._only else "extremes of"
-        return f"{only} {parts_of(first)[0]}{' with ' if others else ''}{', '.join(others)}"
+        return f"extremes of {parts_of(first)[0]}{' with ' if others else ''}{', '.join(others)}"
     time, tier, _ = parts_of(first)
     timed = f" by {time} to the {tier}" if aggregate._shelved else ""
     if isinstance(aggregate.source, Aggregate):

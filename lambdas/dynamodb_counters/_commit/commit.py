@@ -33,7 +33,6 @@ from botocore.exceptions import ClientError
 
 from dynamodb_counters._commit.checkpoint_items import Checkpoint
 from dynamodb_counters._commit.checkpoints import Checkpoints
-from dynamodb_counters._commit.extreme_deltas import BestValues
 from dynamodb_counters._commit.item_deltas import ItemDelta, joined, place_of
 from dynamodb_counters._commit.page_splits import PageSplits
 from dynamodb_counters._commit.pruning import Pruner
@@ -124,13 +123,12 @@ class Committer:
         self._pruner = pruner
         self._levels = PageLevels.of_table(table)
         self._splits = PageSplits(table)
-        self._best = BestValues.of_table(table)
 
     def commit(self, deltas: Sequence[Delta], part: Part) -> Committed:
         """Write the deltas of a part; `CommitError` means that some are not written: deliver the batch again."""
         done = Committed()
         failures: dict[GroupRef, Exception] = {}
-        ordered = sorted(self._best.needed(deltas), key=place_of)
+        ordered = sorted(deltas, key=place_of)
         left = self._after_progress(ordered, part, done) if part.checkpoint.progress else ordered
         while left:
             applied_through: dict[GroupRef, str] = {}
@@ -156,8 +154,6 @@ class Committer:
         if failures:
             self._remember(ordered, failures, part)
             raise CommitError(list(failures.values()))
-        if not done.quarantined:
-            self._best.learn(ordered)
         return done
 
     def _joined(self, deltas: Sequence[Delta], failures: dict[GroupRef, Exception]) -> list[ItemDelta]:

@@ -31,7 +31,6 @@ from dynamodb_counters._timeline.tiers import Tier
 from dynamodb_counters.errors import InvalidArgumentError
 
 OnExpiry: TypeAlias = Literal["keep", "subtract", "tally"]
-Only: TypeAlias = Literal["largest", "smallest"]
 OnChange: TypeAlias = Literal["backfill", "keep", "fail"]
 ON_CHANGE: Final = ("backfill", "keep", "fail")
 ON_EXPIRY: Final = ("keep", "subtract", "tally")
@@ -177,7 +176,6 @@ class Aggregate:
     """Set by a backfill: the generation before, whose tallies this one carries on."""
     _shelved: int = field(default=0, repr=False)
     """The number of the first fields of `sk` that groups have in common which share pages."""
-    _only: Only | None = field(default=None, repr=False)
     """Set by `Extremes`: the only value that counts of those with one partition key."""
     _longest: int = field(default=0, repr=False)
     """Set by `ActiveMembers`: over how many buckets its pages look back, which therefore never split."""
@@ -205,7 +203,6 @@ class Aggregate:
         pages: bool = False,
         _carries: Aggregate | None = None,
         _shelved: int = 0,
-        _only: Only | None = None,
         _longest: int = 0,
         _thresholds: tuple[Any, ...] = (),
         **named: Measure,

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
 
-from dynamodb_counters._declarations.aggregates import Aggregate, Only
-from dynamodb_counters._declarations.checks import require_attribute, require_choice
+from dynamodb_counters._declarations.aggregates import Aggregate
+from dynamodb_counters._declarations.checks import require_attribute
 from dynamodb_counters._declarations.composites import Grouped
 from dynamodb_counters._declarations.default_keys import Fields, field_names, named_key
 from dynamodb_counters._declarations.frozen import shown
 from dynamodb_counters._declarations.measures import Count
-from dynamodb_counters._declarations.sources import Event
 from dynamodb_counters._items.derived_fields import ORDER
-from dynamodb_counters.errors import InvalidArgumentError
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +29,6 @@ class Extremes(Grouped):
     show : str or sequence of str, optional
         Fields that are read with a value, such as the URL of the latest view. Values that are equal are in the order of
         these, so they are also what ties break by. Default: none.
-    only : {"largest", "smallest"}, optional
-        The only value that is asked for, of an event that is `append_only`: values that cannot be it are not written.
-        So a batch writes an item per group at most, and none where an earlier value stands. Default: all are kept.
     name, by, where, on_expiry, on_change
         As in `Aggregate`.
     retention : timedelta or None, optional
@@ -49,7 +44,6 @@ class Extremes(Grouped):
     _: KW_ONLY
     attribute: str
     show: Fields = ()
-    only: Only | None = None
     retention: timedelta | None = field(default=None, repr=False)
 
     __repr__ = shown
@@ -58,11 +52,6 @@ class Extremes(Grouped):
         Grouped.__post_init__(self)
         object.__setattr__(self, "show", field_names("show", self.show))
         require_attribute("attribute", self.attribute)
-        if self.only is not None:
-            require_choice("only", self.only, ("largest", "smallest"))
-            if not isinstance(self.source, Event) or not self.source.append_only or self.on_expiry != "keep":
-                allowed = "None, or an event with append_only=True whose expiry keeps counts"
-                raise InvalidArgumentError("only", self.only, allowed)
         _ = self._counted
 
     @property
@@ -70,4 +59,4 @@ class Extremes(Grouped):
         """The aggregate that counts the items of each value."""
         value = f"{self.attribute}:{ORDER}"
         pk, sk = named_key(self.name, self.fields), named_key(self.name, (value, *self.show))
-        return self._part(self.name, pk=pk, sk=sk, items=Count(), _only=self.only)
+        return self._part(self.name, pk=pk, sk=sk, items=Count())

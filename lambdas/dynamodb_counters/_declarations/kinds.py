@@ -81,9 +81,3 @@ def require_declaration(declared: object, wanted: type, argument: str = "") -> N
             shown = declared if isinstance(declared, str) else getattr(declared, "name", "")
             raise InvalidArgumentError(argument, shown, f"{article}; for {name}, {advice}")
     raise InvalidArgumentError(argument, declared, article)
-
-
-def require_retractable(event: Event) -> None:
-    """Refuse an event that is never taken back."""
-    if event.append_only:
-        raise InvalidArgumentError("event", event.name, "one without append_only=True, which is never taken back")

@@ -11,7 +11,6 @@ from typing import Any, cast
 from dynamodb_counters._declarations.attribute_checks import KnownAttributes
 from dynamodb_counters._declarations.checks import (
     require_attribute,
-    require_bool,
     require_duration,
     require_key,
     require_name,
@@ -50,8 +49,6 @@ class Event:
     packed : Packed or None, optional
         Keeps many events in one item, at a fraction of a write unit each. Events older than the retention are refused
         then. Default None: an item per event.
-    append_only : bool, optional
-        Whether its events are never corrected or taken back, which `retract` then refuses. Default False.
     attributes : mapping of str to type or Attribute, optional
         Rules for its attributes; or a dataclass, TypedDict or pydantic model. An event that does not fit is rejected,
         whoever sends it; a declaration may name no other attribute. Events may have more. Default None: any.
@@ -75,7 +72,6 @@ class Event:
     retention: timedelta | None = None
     version: str | None = None
     packed: Packed | None = None
-    append_only: bool = field(default=False, repr=False)
     attributes: AttributeTypes | None = field(default=None, hash=False, repr=False)
 
     __repr__ = shown
@@ -93,9 +89,6 @@ class Event:
         require_duration("retention", self.retention)
         if self.version is not None:
             require_attribute("version", self.version)
-        require_bool("append_only", self.append_only)
-        if self.append_only and self.version is not None:
-            raise InvalidArgumentError("version", self.version, "None for an event that is append_only")
         self._require_packable()
         if self.attributes is not None:
             object.__setattr__(self, "attributes", attributes_of(self.attributes))

@@ -11,7 +11,6 @@ from botocore.session import get_session
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._control.run_items import KEPT, RUN_SK_PREFIX, page_partitions
 from dynamodb_counters._declarations.checks import require_choice
-from dynamodb_counters._declarations.kinds import require_retractable
 from dynamodb_counters._erase.bucket_erase import BucketCopies
 from dynamodb_counters._erase.matching import Wanted
 from dynamodb_counters._erase.packed_erase import PackedEvents
@@ -102,8 +101,6 @@ class Eraser:
         """Erase; a run that ended halfway is completed by the next."""
         require_choice("counts", counts, get_args(CountsOfErased))
         require_choice("uncounted", uncounted, get_args(Uncounted))
-        if counts == "take_back":
-            require_retractable(self._event)
         if uncounted == "refuse":
             _, waiting, _ = self._quarantine.sweep(writes=False)
             if waiting := waiting + sum(bucket.sweep(writes=False) for bucket in self._buckets):

@@ -60,7 +60,6 @@ _TALLY: Final = "increments and resets, and events that were erased or have expi
 _UNEXPLAINED: Final = "nothing explains it: verify, and repair"
 _LATE: Final = "its time is over: what came late was not counted, and nothing shows which"
 _NOT_WHOLE: Final = "its declaration does not count everything yet: backfill it"
-_AS_GOOD: Final = "a value that is as good was there, and need not count again"
 _GIVEN_UP: Final = "Lambda may have given up on records: redrive what is in the on-failure bucket"
 
 
@@ -253,7 +252,6 @@ class Explainer:
         for _, why, numbers in judge(declared, group, missing, until, is_gone=not self._items[group]):
             reasons = {
                 self._unsure.get(group, ""): True,
-                _AS_GOOD: layout.only is not None and min(numbers.values()) > 0,
                 _LATE: is_late,
                 _NOT_WHOLE: not self.whole,
                 why: why,

@@ -85,12 +85,6 @@ class _Folding:
             else:
                 reason = "the record holds no image: the stream must carry new and old ones, and huge ones are not kept"
                 self._leave(change, NEW, reason, record=change.record)
-        if any(layout.only is not None for layout, _, _ in minus) and not is_erasure(change.record):
-            names = tuple(sorted({layout.name for layout, _, _ in minus if layout.only is not None}))
-            reason = "its event is append_only, and was taken back"
-            # An entry of its own: what others could not fold of the image waits for them alone.
-            self._leave(change, f"{OLD}#only", reason, names, single_image(change.record, OLD))
-            minus = [each for each in minus if each[0].only is None]
         if plus:
             self._add_to_deltas(1, plus, change.sequence)
         if minus:

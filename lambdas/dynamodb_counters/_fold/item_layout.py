@@ -41,10 +41,6 @@ class ItemLayout:
         self._names = (*declaration.fields, *((TIER_FIELD, BUCKET_FIELD) if self._window else ()))
         self._shards = 1 if isinstance(declaration, Window) else declaration.write_shards
         self.pages = PageLayout(declaration) if isinstance(declaration, Aggregate) and declaration.pages else None
-        self.only: Callable[[str, str], str] | None = None
-        """Chooses the sort key that stays, where only the largest or the smallest value counts."""
-        if isinstance(declaration, Aggregate) and declaration._only is not None:
-            self.only = max if declaration._only == "largest" else min
         self.closing_time: Callable[[GroupKey], float] | None = None
         """From when on nothing counts in a group of an aggregate with a retention, in seconds since 1970."""
         if isinstance(declaration, Aggregate) and declaration.retention is not None:

@@ -164,8 +164,8 @@ class QueryParameters:
             raise _invalid("p", text, "up to 20 numbers from 0 to 1, such as 0.5,0.95")
         return text.split(",")
 
-    def order(self, default: str) -> str:
-        order = self.by_name.get("order", default)
+    def order(self) -> str:
+        order = self.by_name.get("order", ORDERS[0])
         if order not in ORDERS:
             raise _invalid("order", order, " or ".join(ORDERS))
         return order

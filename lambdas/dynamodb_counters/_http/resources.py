@@ -19,7 +19,6 @@ from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.parameters import (
     MAX_COUNT,
     OPTIONS,
-    ORDERS,
     PATHS,
     Position,
     QueryParameters,
@@ -162,10 +161,10 @@ class CountResources:
         return {"distribution": aggregate.name, "values": values, **distribution_json(found, shares)}
 
     def _extremes(self, aggregate: Aggregate, parameters: QueryParameters, values: Values) -> dict[str, Any]:
-        """The first values of a group, from either end; one, if only that is kept."""
-        order, count = parameters.order(aggregate._only or ORDERS[0]), parameters.integer("count")
+        """The first values of a group, from either end."""
+        order, count = parameters.order(), parameters.integer("count")
         asked = {"consistent": parameters.consistent(), "forward": order == "smallest"}
-        found = read_extremes(self._table, aggregate, values, 1 if aggregate._only else count, **asked)
+        found = read_extremes(self._table, aggregate, values, count, **asked)
         return {"extremes": aggregate.name, "values": values, order: _fitting([*map(document_of, found)])}
 
     def _between(

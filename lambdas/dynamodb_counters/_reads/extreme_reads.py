@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -16,9 +16,8 @@ from dynamodb_counters._items.decimals import Number, read_number
 from dynamodb_counters._items.ordered_texts import value_of
 from dynamodb_counters._items.table_schema import TYPE
 from dynamodb_counters._reads.group_reads import sort_key_range
-from dynamodb_counters._reads.table_reads import Item, TableReads, current, query
+from dynamodb_counters._reads.table_reads import TableReads, current, query
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import InvalidArgumentError
 
 _AT_A_TIME: Final = 20
 """Items that a Query reads: as much as fits into half a read unit. Values that no item has any more are passed over."""
@@ -32,7 +31,7 @@ class Extreme:
     ----------
     value : int, Decimal or datetime
     items : int
-        How many items have the value, and what is shown with it; at least so many where it is the `only` one kept.
+        How many items have the value, and what is shown with it.
     shown : mapping of str to str
         The fields that are shown with it.
     complete, as_declared : bool, optional
@@ -102,21 +101,14 @@ def read_extremes(
 ) -> list[Extreme]:
     """The first values of a group from either end, by the aggregate that counts the items of each value."""
     kept, values, standing = current(table, counted, values, group_fields)
-    if kept._only is not None and (forward != (kept._only == "smallest") or count > 1):
-        raise InvalidArgumentError("extremes", kept.name, f"one that does not keep only the {kept._only} value")
     value, *shown = kept._sk_template.fields
-    found = []
-    items = value_items(table, kept, kept._pk_template.render(values), consistent=consistent, forward=forward)
-    for item in islice(items, count):
+    pk, found = kept._pk_template.render(values), []
+    options = {"ScanIndexForward": forward, "PaginationConfig": {"PageSize": _AT_A_TIME}}
+    items = query(table, pk, sort_key_range([kept]), consistent=consistent, **options)
+    # An item stays at 0 when its value is gone.
+    present = (item for item in items if read_number(item, "items") > 0 and item[TYPE]["S"] == kept.name)
+    for item in islice(present, count):
         texts = values_of(kept, item) or {}
         held = read_number(item, "items")
         found.append(Extreme(value_of(texts[value]), held, {name: texts[name] for name in shown}, *standing))
     return found
-
-
-def value_items(table: Table, kept: Aggregate, pk: str, *, consistent: bool, forward: bool) -> Iterator[Item]:
-    """The items of the values that there are, in the order of these, page by page as they are asked for."""
-    options = {"ScanIndexForward": forward, "PaginationConfig": {"PageSize": _AT_A_TIME}}
-    for item in query(table, pk, sort_key_range([kept]), consistent=consistent, **options):
-        if read_number(item, "items") > 0 and item[TYPE]["S"] == kept.name:
-            yield item

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters._declarations.groups import identity
-from dynamodb_counters._declarations.kinds import require_declaration, require_retractable
+from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.conflicts import differing, repetition
@@ -107,7 +107,6 @@ def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
     """Delete an event; the stream takes back what it counted. Return whether there was such an event."""
     require_declaration(event, Event)
     require_mapping(values)
-    require_retractable(event)
     if event.packed is not None and (was_there := retract_packed(table, event, values)) is not None:
         return was_there
     item = key_item(event, values)

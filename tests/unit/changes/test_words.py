@@ -123,12 +123,10 @@ def test_a_threshold_is_in_the_words_of_its_aggregate(how: dict[str, Any], words
     assert words_of(watched) == f"{words_of(_VIEWS)}, threshold busy ({words})"
 
 
-_GROWING = replace(_VIEW, append_only=True)
 _USERS = ActiveMembers("users", _VIEW, by="url", member="client", time="time")
 _SIZES = Percentiles("sizes", _VIEW, attribute="ms")
 _PACES = Percentiles("paces", _VIEW, by="url", attribute="ms", error=0.02, time="at", retention=timedelta(days=9))
 _LATEST = Extremes("latest", _VIEW, by="client", attribute="time", show=("url", "status"))
-_SLOWEST = Extremes("slowest", _GROWING, attribute="ms", only="largest")
 _SEATS = Window("seats", _VIEW, by="team", time="at", measure=TimeWeighted("seats"), retention=None)
 
 
@@ -140,18 +138,12 @@ _SEATS = Window("seats", _VIEW, by="team", time="at", measure=TimeWeighted("seat
         (_SIZES, "event view in total: distribution of ms, error 0.01"),
         (_PACES, "event view by url: distribution of ms, error 0.02 by at to the hour, kept 9 days"),
         (_LATEST, "event view by client: extremes of time with url, status"),
-        (_SLOWEST, "event view in total: only the largest of ms"),
         (_SEATS, "event view by team: level of seats by at to the minute in hours and days and months, kept for good"),
     ],
-    ids=["members", "active", "distribution", "distributions", "extremes", "largest", "level"],
+    ids=["members", "active", "distribution", "distributions", "extremes", "level"],
 )
 def test_measures_beyond_sums_in_words(declared: Declarable, words: str) -> None:
     assert words_of(flatten([declared])[-1]) == words
-
-
-def test_a_change_to_only_one_extreme_is_in_words() -> None:
-    one, two = (flatten([Extremes("slowest", _GROWING, attribute="ms", only=only)])[0] for only in (None, "largest"))
-    assert differences(merged((two,), (one,)).changes["slowest"]) == [("keeps only", "nothing", "the largest")]
 
 
 @pytest.mark.parametrize("changes", [{"pages": True}, {"sk": "OTHER#{url}"}], ids=["pages", "keys"])
@@ -224,7 +216,6 @@ def test_events_that_differ_read_differently() -> None:
                 {"sk": "AT#{time}"},
                 {"retention": timedelta(days=7)},
                 {"version": "at"},
-                {"append_only": True},
                 {"packed": packed},
                 {"packed": replace(packed, parts=4)},
                 {"packed": replace(packed, parts=4, partition_by="url")},

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Extremes
 from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._timeline.times import DAY, utc
-from tests.unit.http.handlers import DECLARATIONS, NOW, OWN, VIEW, call_api, environment, request, resources_of
-from tests.unit.http.handlers import ranked_table as empty
+from tests.unit.http.handlers import DECLARATIONS, NOW, OWN, call_api, environment, request
 
 
 def get(path: str, **parameters: object) -> tuple[int, Any]:
@@ -95,13 +92,3 @@ def test_a_measure_is_found_by_its_own_path_alone() -> None:
     status, problem = get("active/latest", url="/")
     assert (status, problem["detail"]) == (404, "no active 'latest'; available: clients")
     assert get("extremes/views", url="/")[0] == 404
-
-
-def test_the_only_extreme_that_is_kept_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = replace(VIEW, append_only=True)
-    [least] = Extremes("least", log, attribute="bytes", only="smallest")._parts
-    other = Aggregate("n", log, by="url", n=Count())
-    environment(monkeypatch, resources_of(empty(), [least, other]))
-    status, found = get("extremes/least")
-    assert (status, found.get("smallest"), "largest" in found) == (200, [], False)
-    assert get("extremes/least", order="largest")[0] == 400

@@ -57,8 +57,7 @@ def get(session: Session, name: str, group: tuple[str, ...], *, limit: int | Non
         document = {"distribution": name, "values": values, **distribution_json(spread, SHARES)}
         session.emit(document, pairs(distribution_rows(spread), numbers=True))
     elif read == "extremes":
-        ends = [aggregate._only] if aggregate._only else [*ORDERS]
-        _emit_extremes(session, aggregate, values, limit, *ends, consistent=consistent)
+        _emit_extremes(session, aggregate, values, limit, *ORDERS, consistent=consistent)
     elif values.keys() == set(aggregate.fields):
         found = session.counters.get(aggregate, values, consistent=consistent)
         session.emit(group_json(name, found), _pairs_of(found))
@@ -111,7 +110,6 @@ def top(session: Session, name: str, leaderboard: tuple[str, ...], *, limit: int
 def _emit_extremes(
     session: Session, aggregate: Aggregate, values: dict[str, str], count: int, *ends: str, consistent: bool = False
 ) -> None:
-    count = 1 if aggregate._only else count
     read = partial(read_extremes, session.table, aggregate, values, count, consistent=consistent)
     found = {end: read(forward=end == "smallest") for end in ends}
     names = aggregate._sk_template.fields[1:]

@@ -14,14 +14,12 @@ from dynamodb_counters.testing import CountersInMemory, counters_in_memory
 from tests.unit.cli.in_process import Done, run
 
 VIEW = Event("view", key=("url", "time", "client"))
-LOG = Event("log", key=("time", "client"), append_only=True)
 CHANGE = Event("change", key=("team", "id"))
 DECLARED: list[Declarable] = [
     ActiveMembers("users", VIEW, by="url", member="client", time="time"),
     Percentiles("paces", VIEW, by="url", attribute="ms", time="time"),
     Percentiles("sizes", VIEW, by="url", attribute="ms"),
     Extremes("slowest", VIEW, by="url", attribute="ms", show="client"),
-    Extremes("latest", LOG, attribute="time", only="largest"),
     Window("seats", CHANGE, by="team", time="at", measure=TimeWeighted("seats"), retention=None),
 ]
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -36,7 +34,6 @@ def counters() -> Iterator[CountersInMemory]:
                 time = (NOW - days * DAY - HOUR).isoformat()
                 event = {"url": "/", "time": time, "client": f"c{number + days}", "ms": 10 * days + number}
                 counters.accept(VIEW, event)
-        counters.accept(LOG, {"time": NOW.isoformat(), "client": "c1"})
         for number, (hours, seats) in enumerate(((48, 5), (12, 3), (6, -2))):
             at = (NOW - hours * HOUR).isoformat()
             counters.accept(CHANGE, {"team": "a", "id": number, "at": at, "seats": seats})
@@ -106,13 +103,6 @@ def test_extremes_are_listed_from_both_ends(counters: CountersInMemory) -> None:
     assert ["smallest", "1", "0", "1", "c0"] in shown
     assert [one["value"] for one in document(counters, "top", "slowest", "url=/", "--limit", "1")["largest"]] == [31]
     assert [one["value"] for one in document(counters, "top", "slowest", "url=/", "--smallest")["smallest"]][:1] == [0]
-
-
-def test_the_only_extreme_that_is_kept_is_shown_alone(counters: CountersInMemory) -> None:
-    found = document(counters, "get", "latest")
-    assert [one["value"] for one in found["largest"]] == ["2026-11-20T12:00:00+00:00"]
-    assert "smallest" not in found
-    assert "2026-11-20 12:00:00 UTC" in ask(counters, "top", "latest").out
 
 
 def test_a_series_of_members_or_percentiles_adds_nothing_up(counters: CountersInMemory) -> None:
