@@ -6,10 +6,10 @@ is an error: the table must not claim what it has not tried.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,11 +20,15 @@ from pathlib import Path
 from typing import Final
 
 from simulation.mutations import MUTATIONS, Mutation, mutate
+from simulation.mutations.trial import run_tests
 
 _ROOT: Final = Path(__file__).parents[2]
 _TIMEOUT_SECONDS: Final = 1800
-_UNSET: Final = ("NIGHT", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "PYTHONPYCACHEPREFIX")
 _IGNORED: Final = shutil.ignore_patterns("__pycache__", "*.pyc")
+
+# Loaded once, as they take longer than most tests: nothing of ours, which each process loads as a mutation left it.
+_SERVER: Final = multiprocessing.get_context("forkserver")
+_PRELOADED: Final = ("boto3", "fastjsonschema", "hypothesis", "moto", "pytest", "xdist.scheduler")
 
 CAUGHT: Final = "caught"
 
@@ -50,24 +54,19 @@ def run(mutation: Mutation, project: Path) -> str:
 
 
 def _run(root: Path, tests: Sequence[str], *, compiles: bool = False) -> str:
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    command += [f"tests/exactly_once/{test}" for test in tests]
-    # The tests must import the copy, not what this process was started with; and plugins take longer than most tests.
-    env = {name: value for name, value in os.environ.items() if name not in _UNSET}
-    env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    if not compiles:
-        env["PYTHONDONTWRITEBYTECODE"] = "1"
-    try:
-        done = subprocess.run(
-            command, cwd=root, env=env, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
+    output = root.parent / "output"
+    process = _SERVER.Process(target=run_tests, args=(root, tests, output, compiles))
+    process.start()
+    process.join(_TIMEOUT_SECONDS)
+    if process.exitcode is None:
+        process.kill()
         return "ERROR: the test does not end"
-    if done.returncode == 1:
+    printed = output.read_text(encoding="utf-8", errors="replace")
+    if process.exitcode == 1:
         # The first line of the failure says what the test noticed.
-        noticed = re.search(r"^E +(?:[\w.]+: )?(.*)$", done.stdout, re.MULTILINE)
-        return f"{CAUGHT}: {noticed[1]}" if noticed else f"ERROR: {done.stdout[-500:]}"
-    return "SURVIVED" if done.returncode == 0 else f"ERROR: {done.stdout[-500:]}{done.stderr[-500:]}"
+        noticed = re.search(r"^E +(?:[\w.]+: )?(.*)$", printed, re.MULTILINE)
+        return f"{CAUGHT}: {noticed[1]}" if noticed else f"ERROR: {printed[-500:]}"
+    return "SURVIVED" if process.exitcode == 0 else f"ERROR: {printed[-1000:]}"
 
 
 def tell(results: Iterable[tuple[Mutation, str]]) -> bool:
@@ -87,6 +86,7 @@ def main() -> int:
         print(f"no mutation has a name that contains one of {sys.argv[1:]}")
         return 1
     begun = time.monotonic()
+    _SERVER.set_forkserver_preload([*_PRELOADED])
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         copy_project(project := Path(folder) / "project")
         unbroken = _run(project, sorted({mutation.test for mutation in wanted}), compiles=True)
