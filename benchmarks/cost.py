@@ -12,7 +12,7 @@ from benchmarks.designs.base import Design
 from benchmarks.designs.ours import Ours
 from benchmarks.queue_and_stream import Mortality, Stream, chunks, deliver, deliver_at_least_once, deliver_steadily
 from benchmarks.workloads import truth
-from demo.examples.blog.traffic import View
+from demo.blog.traffic import View
 from dynamodb_counters._cost.ceilings import TRANSACTIONS_PER_SECOND, UNITS_PER_KEY, Limit, ceiling
 from dynamodb_counters._cost.functions import ROUND_TRIP
 from dynamodb_counters._cost.known_units import KNOWN

@@ -18,7 +18,7 @@ from benchmarks.designs import DESIGNS
 from benchmarks.designs.ours import PACKED_VIEW, VIEW, Ours, OursOnThree, PackedEvents
 from benchmarks.partitions import cadence
 from benchmarks.queue_and_stream import Stream, chunks
-from demo.examples.blog.traffic import View
+from demo.blog.traffic import View
 from dynamodb_counters import Aggregate
 from dynamodb_counters._cost.batches import SHARD_LIFETIME, Batches
 from dynamodb_counters._cost.counted_items import Counted, updates_of

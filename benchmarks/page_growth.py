@@ -13,7 +13,7 @@ from typing import Any, Final
 from benchmarks.databases import TABLE, MemoryDatabase, since, units
 from benchmarks.designs.ours import SHARD, PackedEvents, PagedOnThree
 from benchmarks.queue_and_stream import Stream, chunks
-from demo.examples.blog.traffic import View
+from demo.blog.traffic import View
 from dynamodb_counters import Aggregate, Counters
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, Page, hash_of, is_full

@@ -25,7 +25,7 @@ from benchmarks.designs.ours import (
 )
 from benchmarks.metering import purpose
 from benchmarks.queue_and_stream import Stream, chunks, deliver
-from demo.examples.blog.traffic import View
+from demo.blog.traffic import View
 from dynamodb_counters import Counters, Distinct
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._fold.item_layout import group_items

@@ -11,8 +11,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from demo.examples.blog.access_log import parse_line, read_log
-from demo.examples.blog.traffic import View
+from demo.blog.access_log import parse_line, read_log
+from demo.blog.traffic import View
 
 LOG: Final = Path(__file__).resolve().parents[2] / "shared" / "data" / "semicomplete_access.log"
 """A real log, where there is one next to the project."""

@@ -1,112 +1,163 @@
-"""The shape that every example has: what it sends, what it reads back, and what that must be."""
+"""An example: what is sent, which numbers that must come to, and how they are read back."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from datetime import datetime
+from functools import cached_property
+from importlib import import_module
+from typing import Any, ClassVar, Final, TypeAlias
 
 from demo.check.explained import Explained
-from demo.check.intervals import Interval
+from demo.check.intervals import last_day
 from demo.cost import Costs
-from demo.options import Setup
 from demo.platform.deployment import Deployment
+from demo.sending.deliveries import Deliveries
 from demo.sending.send import Account, Feed
 from demo.terminal import Progress, printable
-from dynamodb_counters import Aggregate, Counters
+from dynamodb_counters import ActiveMembers, Aggregate, Counters, Distinct, Event, Extremes, Percentiles, Window
 
 Numbers: TypeAlias = Mapping[str, Mapping[str, float]]
-"""Counts, or other measures, by aggregate and group."""
+"""By what is counted, and by group."""
+
+_THREADS: Final = 8
+_DECLARED: Final = (Event, Aggregate, Distinct, Window, ActiveMembers, Percentiles, Extremes)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """Counts read through the runtime, and the interval covered by those of windows."""
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """Events and their truth, for the stack of the same name: `CountersJobs` of `jobs`.
 
-    counts: Numbers
-    interval: Interval | None = None
+    The `truth` is by declaration, or by `declaration.measure` where it has several: `.top` is the ranking. A group is
+    the value of its only field, "" of an aggregate without; that of a histogram is a bin. Windows are of the 24 hours
+    to the end of the minute of `now`.
+    """
 
-    @property
-    def covered(self) -> Interval:
-        """The interval, of an example that has windows."""
-        assert self.interval is not None
-        return self.interval
+    name: str
+    now: datetime
+    events: Mapping[str, Deliveries]
+    """Deliveries by the event that they are declared as, in the order in which they are sent."""
+    truth: Numbers
+    changes: Sequence[tuple[dict[str, Any], dict[str, Any] | None]] = ()
+    """What other code does to items of its own table: their keys, and the rest, None where it deletes one."""
 
-
-class Example(ABC):
-    """An example with its traffic and its truth: the class `Blog` belongs to the stack `CountersBlog`."""
-
-    name: ClassVar[str]
-    stack: ClassVar[str]
-    noun: ClassVar[str] = "events"
-    leading: ClassVar[bool] = False
-    """Whether its section is at the report's top level, not in a member named after it."""
     priced: ClassVar[bool] = False
     """Whether its units are measured."""
 
-    def __init_subclass__(cls) -> None:
-        cls.name, cls.stack = cls.__name__.lower(), f"Counters{cls.__name__}"
+    @property
+    def stack(self) -> str:
+        return f"Counters{self.name.title()}"
 
-    @classmethod
-    @abstractmethod
-    def prepare(cls, setup: Setup) -> Example:
-        """Generate or read the traffic of a run."""
+    @cached_property
+    def declared(self) -> dict[tuple[bool, str], Any]:
+        """Declarations of the example by whether they are events, and name."""
+        found = vars(import_module(f"examples.{self.name}.declarations")).values()
+        return {(isinstance(each, Event), each.name): each for each in found if isinstance(each, _DECLARED)}
 
-    @abstractmethod
     def feeds(self) -> Sequence[Feed]:
-        """Return the deliveries that are sent, in this order."""
+        return [Feed(self.declared[True, name], deliveries, name) for name, deliveries in self.events.items()]
 
     @property
     def size(self) -> int:
-        return sum(len(feed.deliveries) for feed in self.feeds())
+        return sum(map(len, self.events.values())) + len(self.changes)
 
     def responses(self) -> Counter[str]:
         """How many events the runtime must accept, reject as duplicates, and retract."""
-        return sum((feed.deliveries.responses() for feed in self.feeds()), Counter[str]())
+        return sum((deliveries.responses() for deliveries in self.events.values()), Counter[str]())
 
-    def send(self, counters: Counters, deployment: Deployment, account: Account, progress: Progress) -> None:  # noqa: ARG002
-        """Send everything; an example whose events are items of other code writes these."""
+    def send(self, counters: Counters, deployment: Deployment, account: Account, progress: Progress) -> None:
+        """Send all events and write all changes."""
         for feed in self.feeds():
             account.send(counters, feed, progress)
+        client, table = deployment.emulator.client("dynamodb"), deployment.outputs[self.stack].get("SourceTableName")
+        for key, item in self.changes:
+            if item is None:
+                client.delete_item(TableName=table, Key=key)
+            else:
+                client.put_item(TableName=table, Item=key | item)
 
-    @abstractmethod
-    def total(self, counters: Counters) -> int:
-        """Read one number that shows, in one read, how far the counting is."""
+    def total(self, counters: Counters) -> float:
+        """Read a number that shows that all is counted: the last part of the truth."""
+        return sum(self._numbers(counters, list(self.truth)[-1]).values())
 
-    @abstractmethod
-    def expected_total(self) -> int:
-        """Return the value that this number must have in the end."""
+    @property
+    def expected_total(self) -> float:
+        return sum(list(self.truth.values())[-1].values())
 
-    @abstractmethod
-    def read(self, counters: Counters, progress: Progress) -> Reading:
+    def read(self, counters: Counters) -> Numbers:
         """Read everything back."""
+        return {what: self._numbers(counters, what) for what in self.truth}
 
-    @abstractmethod
-    def expected(self, reading: Reading) -> Numbers:
-        """Return the numbers that must have been read, as of the interval and among the equal ranks that were read."""
+    def expected(self, found: Numbers) -> Numbers:  # noqa: ARG002 - approximate measures depend on what was read
+        """Return the numbers that must have been read."""
+        return self.truth
 
-    def questions(self, reading: Reading) -> Sequence[tuple[Aggregate, Mapping[str, str]]]:  # noqa: ARG002
+    def _numbers(self, counters: Counters, what: str) -> dict[str, float]:
+        name, _, measure = what.partition(".")
+        declared, groups = self.declared[False, name], list(self.truth[what])
+        if measure == "top":
+            ranked = counters.top(declared, count=len(groups))
+            return {str(rank): float(entry.score) for rank, entry in enumerate(ranked, start=1)}
+        if isinstance(declared, Window):
+            with ThreadPoolExecutor(_THREADS) as pool:
+                days = pool.map(lambda group: self._last_day(counters, declared, group), groups)
+                return dict(zip(groups, days, strict=True))
+        if not groups:
+            return {}
+        read = counters.get_many([(declared, self._values(name, group)) for group in groups])
+        numbers = [each.measures[measure] if measure else next(iter(each.measures.values())) for each in read]
+        if isinstance(numbers[0], Mapping):
+            return {str(paths): float(number) for paths, number in numbers[0].items()}
+        return {group: float(number) for group, number in zip(groups, numbers, strict=True)}
+
+    def _last_day(self, counters: Counters, window: Window, group: str) -> float:
+        count = counters.window(window, self._values(window.name, group)).last(days=1, as_of=self.now)
+        assert (count.start, count.end) == last_day(self.now)
+        return float(count.count)
+
+    def _values(self, name: str, group: str) -> dict[str, str]:
+        declared = self.declared[False, name]
+        fields = declared.total.fields if isinstance(declared, Distinct) else declared.fields
+        return dict.fromkeys(fields, group)
+
+    def questions(self) -> Sequence[tuple[Aggregate, Mapping[str, str]]]:
         """Return groups that are explained."""
         return []
 
-    @abstractmethod
-    def lines(self, finding: Finding) -> Sequence[str]:
+    def lines(self, found: Numbers) -> Sequence[str]:
         """Its lines of the summary."""
+        return [f"{sum(groups.values()):>9,.0f}  {what}, {len(groups):,} groups" for what, groups in found.items()]
 
     def section(self, finding: Finding) -> dict[str, Any]:
+        """Its part of the report."""
         return {
-            "events_sent": finding.account.sent,
-            "accepted": finding.account.statuses["accepted"],
-            "duplicates_rejected": finding.account.statuses["duplicate"],
-            "withdrawn": finding.account.withdrawn,
-            **finding.found,
+            self.name: {
+                "events_sent": finding.account.sent,
+                "accepted": finding.account.statuses["accepted"],
+                "duplicates_rejected": finding.account.statuses["duplicate"],
+                "withdrawn": finding.account.withdrawn,
+                "killed_while_counting": finding.crashed,
+                **finding.found,
+            }
         }
 
     def commands(self) -> Sequence[str]:
         """Return arguments of `counters` to try on the table while it stays up."""
-        return []
+        return list(dict.fromkeys(self._command(what) for what in self.truth))
+
+    def _command(self, what: str) -> str:
+        name, _, measure = what.partition(".")
+        if measure == "top":
+            return f"top {name}"
+        values = self._values(name, next(iter(highest(self.truth[what], 1)), ""))
+        group = "".join(f" {shlex.quote(f'{field}={value}')}" for field, value in values.items())
+        if isinstance(self.declared[False, name], Window):
+            return f"window {name}{group} --last 24h --until {self.now.isoformat()}"
+        return f"get {name}{group}"
 
 
 @dataclass(frozen=True)
@@ -115,18 +166,14 @@ class Finding:
 
     example: Example
     account: Account
-    reading: Reading
+    found: Numbers
     costs: Costs | None = None
     explained: Sequence[Explained] = ()
     crashed: bool = False
 
     @property
-    def found(self) -> Numbers:
-        return self.reading.counts
-
-    @property
     def expected(self) -> Numbers:
-        return self.example.expected(self.reading)
+        return self.example.expected(self.found)
 
     @property
     def measured(self) -> Costs:

@@ -16,7 +16,7 @@ from demo.terminal import Progress
 
 _GENERATED_DUPLICATES: Final = 0.2
 _ALL: Final = "all"
-EXAMPLES: Final = sorted(path.parent.name for path in Path(__file__).parent.glob("examples/*/__init__.py"))
+EXAMPLES: Final = sorted(path.stem for path in Path(__file__).parent.glob("examples/[a-z]*.py"))
 
 
 class InputError(Exception):

@@ -31,8 +31,7 @@ def report(result: Result) -> dict[str, Any]:
     wrong = result.differences()
     document: dict[str, Any] = {"exact": not wrong, "differences": wrong, "seconds": round(result.seconds, 1)}
     for finding in result.findings:
-        section = {**finding.example.section(finding), "killed_while_counting": finding.crashed}
-        document |= section if finding.example.leading else {finding.example.name: section}
+        document |= finding.example.section(finding)
     return document
 
 
@@ -53,14 +52,15 @@ def _about(finding: Finding) -> Iterator[str]:
     example, account = finding.example, finding.account
     if account.sent:
         withdrawn = f", {account.withdrawn:,} taken back" if account.withdrawn else ""
-        again = f"{account.statuses['duplicate']:,} sent twice and refused"
-        yield f"Sent {account.sent:,} {example.noun}: {account.statuses['accepted']:,} accepted, {again}{withdrawn}"
+        accepted, again = (account.statuses[status] for status in ("accepted", "duplicate"))
+        answers = f"{accepted:,} accepted, {again:,} sent twice and refused{withdrawn}"
+        yield f"Sent {account.sent:,} events of {example.name}: {answers}"
     else:
-        yield f"Made {example.size:,} changes of {example.noun}"
+        yield f"Made {example.size:,} changes of {example.name}"
     yield (
         "Killed the function while it counted; the batch was delivered again"
         if finding.crashed
         else ("Killed nothing: the function was done with each batch first")
     )
-    yield from example.lines(finding)
+    yield from example.lines(finding.found)
     yield from map(str, finding.explained)

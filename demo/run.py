@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from demo.example import Example
-from demo.examples import load
+from demo.examples import play
 from demo.options import Setup
 from demo.platform.deployment import Deployment, deployed
 from demo.report import report, summary
@@ -28,7 +28,7 @@ def run(setup: Setup) -> int:
     A log that cannot be read fails before anything is started.
     """
     options, progress = setup.options, setup.progress
-    examples = [example.prepare(setup) for example in load(options.examples)]
+    examples = play(setup, options.examples)
     limit = _BASE_SECONDS + sum(example.size for example in examples) // _SLOWEST_EVENTS_PER_SECOND
     stacks = [example.stack for example in examples]
     with deployed(progress, stacks, limit + (KEEP_SECONDS if options.keep else 0)) as deployment:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from demo.check.drain import Silence, read_settled, wait_until_drained
 from demo.check.explained import explain
 from demo.check.inbox import Inbox
 from demo.cost import Bill, Meter
-from demo.example import Example, Finding, Reading
+from demo.example import Example, Finding, Numbers
 from demo.platform.aggregators import crashes, diagnosis, finished, is_delivered, limits
 from demo.platform.deployment import Deployment
 from demo.report import Result
@@ -49,24 +49,18 @@ class Trial:
         function = outputs["AggregatorName"]
         return cls(example, writer, reader, emulator, function, bill, inbox, repeated)
 
-    def finding(self, progress: Progress, silence: Silence) -> Finding:
-        reading = read_settled(
-            partial(self._read, progress),
-            lambda read: read.counts == self.example.expected(read),
-            silence,
-        )
+    def finding(self, silence: Silence) -> Finding:
+        found = read_settled(self._read, lambda numbers: numbers == self.example.expected(numbers), silence)
         costs = self.bill.costs(self.account.sent, self.example.responses()["accepted"]) if self.bill else None
         streams = self.emulator.client("dynamodbstreams")
-        explained = [explain(self.reader, streams, *asked) for asked in self.example.questions(reading)]
+        explained = [explain(self.reader, streams, *asked) for asked in self.example.questions()]
         return Finding(
-            self.example, self.account, reading, costs, explained, crashed=crashes(self.emulator, self.function) > 0
+            self.example, self.account, found, costs, explained, crashed=crashes(self.emulator, self.function) > 0
         )
 
-    def _read(self, progress: Progress) -> Reading:
-        reading = self.example.read(self.reader, progress)
-        if self.inbox is None:
-            return reading
-        return replace(reading, counts={**reading.counts, "crossings": self.inbox.read()})
+    def _read(self) -> Numbers:
+        numbers = self.example.read(self.reader)
+        return numbers if self.inbox is None else {**numbers, "crossings": self.inbox.read()}
 
 
 def count(examples: Sequence[Example], deployment: Deployment, progress: Progress, *, priced: bool) -> Result:
@@ -82,7 +76,7 @@ def count(examples: Sequence[Example], deployment: Deployment, progress: Progres
     progress("all sent; waiting until all of it is counted")
     stalled = wait_until_drained(
         {trial.example.name: partial(trial.example.total, trial.writer) for trial in trials},
-        {example.name: example.expected_total() for example in examples},
+        {example.name: example.expected_total for example in examples},
         partial(is_delivered, deployment.emulator, [trial.function for trial in trials]),
         progress,
         silence,
@@ -91,7 +85,7 @@ def count(examples: Sequence[Example], deployment: Deployment, progress: Progres
         for line in (stalled, *diagnosis(deployment.emulator, deployment.outputs)):
             progress(line)
     progress("reading back all groups and windows")
-    findings = [trial.finding(progress, silence) for trial in trials]
+    findings = [trial.finding(silence) for trial in trials]
     for finding in findings if stalled else ():
         if finding.costs:
             progress(f"{finding.example.stack}: the aggregator reports {finding.costs.metrics or 'nothing'}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from benchmarks.databases import TABLE, Database
-from demo.examples.blog.traffic import View
+from demo.blog.traffic import View
 
 QUEUE_BATCH = 25
 """Events that are accepted at once."""

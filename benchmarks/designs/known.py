@@ -16,7 +16,7 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyAl
 
 from benchmarks.databases import TABLE
 from benchmarks.designs.base import Design, increment, inserted, statistics_key, view_item, views_by_url
-from demo.examples.blog.traffic import View
+from demo.blog.traffic import View
 
 _EVENTS: Final = "events"
 _MARKERS: Final = "idempotency"

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from benchmarks.databases import TABLE
 from benchmarks.designs.base import Design
-from demo.examples.blog.traffic import View
+from demo.blog.traffic import View
 from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration, Packed

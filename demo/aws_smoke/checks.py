@@ -33,7 +33,7 @@ def refusals(deployed: Deployed) -> None:
 def counts(deployed: Deployed, traffic: Traffic) -> None:
     """Everything sent is counted once: by page, in all, and in the last 24 hours."""
     expectations = deployed.expectations
-    events = [view.as_event() for view in traffic.sent]
+    events = list(traffic.sent)
     starts = range(0, len(events), _EVENTS_PER_REQUEST)
     answers = {deployed.api.post("/events", events[start : start + _EVENTS_PER_REQUEST])[0] for start in starts}
     expectations.check("events are taken", {202}, answers)

@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from demo.examples.blog.traffic import View
-from demo.sending.deliveries import with_duplicates
+from demo.blog.traffic import View
+from demo.sending.deliveries import Attributes, Deliveries, with_duplicates
 
 _PAGES = 40
 _SHARE = 0.2
@@ -18,7 +18,7 @@ _SHARE = 0.2
 class Traffic:
     """Views in the order they are sent, some more than once."""
 
-    sent: tuple[View, ...]
+    sent: tuple[Attributes, ...]
 
     @classmethod
     def generate(cls, seed: int, count: int, end: datetime) -> Traffic:
@@ -30,11 +30,11 @@ class Traffic:
                 f"/smoke/{rng.randrange(_PAGES)}",
                 (end - timedelta(seconds=rng.randrange(60, 3600))).astimezone(UTC).isoformat(timespec="seconds"),
                 f"client-{number}",
-            )
+            ).as_event()
             for number in range(distinct)
         ]
         return cls(tuple(with_duplicates(rng, views, (count - distinct) / distinct)))
 
     @property
     def by_url(self) -> Counter[str]:
-        return Counter(view.url for view in frozenset(self.sent))
+        return Counter(view["url"] for view in Deliveries(self.sent).remaining())

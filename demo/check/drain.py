@@ -48,8 +48,8 @@ class Silence:
 
 
 def wait_until_drained(
-    totals: Mapping[str, Callable[[], int]],
-    expected: Mapping[str, int],
+    totals: Mapping[str, Callable[[], float]],
+    expected: Mapping[str, float],
     is_delivered: Callable[[], bool],
     progress: Progress,
     silence: Silence,
@@ -60,15 +60,15 @@ def wait_until_drained(
 
     A batch may have counted all before its function was killed: what counts twice shows when it `is_delivered` again.
     """
-    counted: dict[str, int] = {}
+    counted: dict[str, float] = {}
     while (lacking := [name for name, n in expected.items() if counted.get(name) != n]) or not is_delivered():
         last, counted = counted, {**counted, **{name: totals[name]() for name in lacking}}
         if counted != last:
             silence.end()
         elif silence.is_long():
-            state = ", ".join(f"{name} {counted[name]} of {number}" for name, number in expected.items())
+            state = ", ".join(f"{name} {counted[name]:g} of {number:g}" for name, number in expected.items())
             return f"nothing was counted for {silence.seconds:g} s: {state}"
-        progress.now_and_then("counted so far: " + ", ".join(f"{name} {n:,}" for name, n in counted.items()))
+        progress.now_and_then("counted so far: " + ", ".join(f"{name} {n:,.0f}" for name, n in counted.items()))
         sleep(_POLL_SECONDS)
     return None
 

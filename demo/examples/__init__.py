@@ -1,7 +1,6 @@
-"""The examples, one folder each and all of one shape.
+"""The examples, a file each: `play` makes the events and the numbers that they must come to, from the events alone.
 
-`traffic.py` generates the events, `truth.py` computes the counts from the events alone, without the runtime's code, and
-`example.py` reads them back through the runtime. A further example is one more folder.
+`demo.example.Example` sends them and reads the numbers back. A further example is one more file.
 """
 
 from __future__ import annotations
@@ -13,8 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from demo.example import Example
+    from demo.options import Setup
 
 
-def load(examples: Sequence[str]) -> list[type[Example]]:
-    """Import examples: the class `Blog` of folder `blog`."""
-    return [getattr(import_module(f"{__name__}.{name}.example"), name.title()) for name in examples]
+def play(setup: Setup, names: Sequence[str]) -> list[Example]:
+    """Make the traffic of some examples and its truth."""
+    examples: list[Example] = [import_module(f"{__name__}.{name}").play(setup) for name in names]
+    return examples

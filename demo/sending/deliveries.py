@@ -4,49 +4,50 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, TypeAlias
 
-_Event = TypeVar("_Event")
+Attributes: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Deliveries(Generic[_Event]):
+class Deliveries:
     """Events of one kind in this order: `sent` with repeats, some `retracted`, some of those `resent` as new events.
 
-    Equal events are the same event. Each one's `as_event` has its attributes, named as declared.
+    Equal events are the same event.
     """
 
-    sent: Sequence[_Event] = ()
-    retracted: Sequence[_Event] = ()
-    resent: Sequence[_Event] = ()
+    sent: Sequence[Attributes] = ()
+    retracted: Sequence[Attributes] = ()
+    resent: Sequence[Attributes] = ()
 
     def __len__(self) -> int:
         return len(self.sent) + len(self.retracted) + len(self.resent)
 
-    def remaining(self) -> frozenset[_Event]:
+    def remaining(self) -> list[Attributes]:
         """The distinct events that exist in the end."""
-        return (frozenset(self.sent) - frozenset(self.retracted)) | frozenset(self.resent)
+        retracted = _distinct(self.retracted)
+        left = {key: event for key, event in _distinct(self.sent).items() if key not in retracted}
+        return list((left | _distinct(self.resent)).values())
 
     def responses(self) -> Counter[str]:
         """How many events the runtime must accept, reject as duplicates, and retract."""
-        distinct = len(set(self.sent))
+        distinct = len(_distinct(self.sent))
         return Counter(
             accepted=distinct + len(self.resent), duplicate=len(self.sent) - distinct, withdrawn=len(self.retracted)
         )
 
 
-def with_duplicates(rng: random.Random, events: Sequence[_Event], share: float) -> list[_Event]:
-    """Insert copies of `share` of the distinct events at random positions, also before the original.
-
-    >>> sorted(with_duplicates(random.Random(1), "abcd", 0.25)) in [list("aabcd"), list("abbcd"), list("abccd"),
-    ...     list("abcdd")]
-    True
-    """
-    distinct = list(dict.fromkeys(events))
+def with_duplicates(rng: random.Random, events: Sequence[Attributes], share: float) -> list[Attributes]:
+    """Insert copies of `share` of the distinct events at random positions, also before the original."""
+    distinct = list(_distinct(events).values())
     copies = rng.sample(distinct, k=round(share * len(distinct)))
     total = len(events) + len(copies)
     positions = set(rng.sample(range(total), k=len(copies)))
     originals, repeats = iter(events), iter(copies)
     return [next(repeats) if position in positions else next(originals) for position in range(total)]
+
+
+def _distinct(events: Sequence[Attributes]) -> dict[Hashable, Attributes]:
+    return {tuple(sorted(event.items())): event for event in events}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from demo.sending.deliveries import Deliveries
+from demo.sending.deliveries import Attributes, Deliveries
 from demo.terminal import Progress
 from dynamodb_counters import Counters, Event
 
@@ -20,7 +20,7 @@ class Feed(NamedTuple):
     """A kind of event, its deliveries, and what progress messages call them."""
 
     event: Event
-    deliveries: Deliveries[Any]
+    deliveries: Deliveries
     name: str
 
 
@@ -39,12 +39,12 @@ class Account:
     def send(self, counters: Counters, feed: Feed, progress: Progress) -> None:
         """Send the events, retract some of them and send some of those again."""
         self._accept(counters, feed, feed.deliveries.sent, progress)
-        self.withdrawn += sum(counters.retract(feed.event, event.as_event()) for event in feed.deliveries.retracted)
+        self.withdrawn += sum(counters.retract(feed.event, event) for event in feed.deliveries.retracted)
         self._accept(counters, feed, feed.deliveries.resent, progress)
 
-    def _accept(self, counters: Counters, feed: Feed, events: Sequence[Any], progress: Progress) -> None:
+    def _accept(self, counters: Counters, feed: Feed, events: Sequence[Attributes], progress: Progress) -> None:
         for start in range(0, len(events), _CHUNK):
-            pending = [event.as_event() for event in events[start : start + _CHUNK]]
+            pending = list(events[start : start + _CHUNK])
             rounds = _ROUNDS
             while pending:
                 outcomes = counters.accept_many(feed.event, pending)

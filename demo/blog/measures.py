@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, time, timedelta
 from typing import Final, NamedTuple
 
+from demo.blog.truth import BlogTruth
 from demo.example import Numbers
-from demo.examples.blog.truth import BlogTruth
 from dynamodb_counters import ActiveMembers, Counters, Extremes, Percentiles
 
 _DAY: Final = timedelta(days=1)

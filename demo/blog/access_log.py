@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-from demo.examples.blog.traffic import View
+from demo.blog.traffic import View
 from demo.options import InputError
 from dynamodb_counters.cli.log_lines import log_request
 

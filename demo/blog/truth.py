@@ -6,25 +6,33 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime, timedelta
 
-from demo.check.intervals import Timeline
-from demo.examples.blog.traffic import View
+from demo.blog.traffic import View
+from demo.check.intervals import last_day
 
 _DAY = timedelta(days=1)
 
 
-class BlogTruth(Timeline):
-    """Each distinct view once, by url and by client; who came on which day, and which sizes were sent."""
+class BlogTruth:
+    """Each distinct view once, by url and by client; who came on which day, and which sizes were sent.
 
-    def __init__(self, sent: Iterable[View]) -> None:
+    The last 24 hours are those to the last view, or to `now` if there is none.
+    """
+
+    def __init__(self, sent: Iterable[View], now: datetime) -> None:
         distinct = frozenset(sent)
-        super().__init__((view.url, datetime.fromisoformat(view.time)) for view in distinct)
+        self.total = len(distinct)
+        self.views = Counter(view.url for view in distinct)
         self.visitors = Counter(view.client for view in distinct)
+        self.now = max((datetime.fromisoformat(view.time) for view in distinct), default=now)
+        day = last_day(self.now)
+        self.rolling = dict.fromkeys(self.views, 0)
         self._clients, self._sizes = defaultdict[date, set[str]](set), defaultdict[date, list[int]](list)
         self.latest: dict[str, datetime] = {}
         self.viewed: dict[tuple[str, str], datetime] = {}
         """When a client viewed a url last."""
         for url, time, client, size in distinct:
             moment = datetime.fromisoformat(time)
+            self.rolling[url] += day.start <= moment < day.end
             self._clients[moment.date()].add(client)
             if size is not None:
                 self._sizes[moment.date()].append(size)
@@ -36,7 +44,7 @@ class BlogTruth(Timeline):
 
     def crossed(self, levels: Iterable[int]) -> dict[str, float]:
         """How often each url's views have crossed each level: views are never taken back."""
-        return {f"{url} up {level}": 1 for url, count in self.counts.items() for level in levels if count >= level}
+        return {f"{url} up {level}": 1 for url, count in self.views.items() for level in levels if count >= level}
 
     def unique(self, last: date, days: int) -> int:
         """How many different clients came on the days that end with the last one."""

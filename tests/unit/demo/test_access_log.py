@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.examples.blog.access_log import parse_line, read_log
-from demo.examples.blog.traffic import View
+from demo.blog.access_log import parse_line, read_log
+from demo.blog.traffic import View
 
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _COMBINED = '83.149.9.216 - - [17/May/2015:10:05:03 +0000] "GET /a.png HTTP/1.1" 200 203023 "http://b.c/" "Mozilla/5.0"'

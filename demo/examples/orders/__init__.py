@@ -1,1 +1,0 @@
-"""Orders in a table of other code, counted by its stream."""

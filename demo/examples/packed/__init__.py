@@ -1,1 +1,0 @@
-"""The blog's views through the other door: many in one item."""
