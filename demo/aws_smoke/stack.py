@@ -1,4 +1,4 @@
-"""A copy of the blog's stack under another name, with the probe: `python -m demo.aws_smoke.stack NAME` is its app."""
+"""A copy of the blog's stack under another name: `python -m demo.aws_smoke.stack NAME` is its app."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from cdk_dynamodb_counters import (  # noqa: E402
     StreamAggregator,
     WindowedCounter,
 )
-from demo.aws_smoke.probe import add_probe  # noqa: E402
 from examples.blog.declarations import ROLLING, SITE, VIEW, VIEW_SCHEMA, VIEWS  # noqa: E402
 
 
@@ -27,9 +26,7 @@ def build(app: App, name: str, environment: Environment | None = None) -> Stack:
     """Add the stack to an app; what its constructs retain is removed by name."""
     stack = Stack(app, name, env=environment, description="A smoke test of exact counting; may be deleted")
     counters = DedupCounterTable(stack, "Counters", ranking_index=True)
-    aggregator = StreamAggregator(
-        stack, "Aggregator", table=counters, aggregates=[VIEWS, SITE], monitoring=True, dashboard=True
-    )
+    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS, SITE], monitoring=True, dashboard=True)
     WindowedCounter(stack, "Rolling", table=counters, window=ROLLING)
     api = CounterApi(stack, "Api", table=counters, shown=[VIEWS, SITE, ROLLING], monitoring=True)
     common = {"table": counters, "event": VIEW, "http_api": api.http_api, "authorizer": HttpIamAuthorizer()}
@@ -47,10 +44,6 @@ def build(app: App, name: str, environment: Environment | None = None) -> Stack:
         "TableName": counters.table_name,
         "ApiId": api.http_api.api_id,
         "DeadLetterQueue": direct.dead_letter_queue.queue_url,
-        "MappingId": aggregator.event_source_mapping.event_source_mapping_id,
-        "AggregatorFunction": aggregator.function.function_name,
-        "AggregatorLogs": aggregator.log_group.log_group_name,
-        **add_probe(stack),
     }.items():
         CfnOutput(stack, output, value=value)
     return stack

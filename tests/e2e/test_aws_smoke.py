@@ -1,31 +1,25 @@
-"""The smoke test for AWS, against the emulator: it finds what it expects, asks all questions, and leaves nothing."""
+"""The smoke test for AWS, against the emulator: it finds what it expects, and leaves nothing."""
 
 from __future__ import annotations
 
-import os
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from demo.aws_smoke.questions.asked import A_DAY_LATER
 from dynamodb_counters._dev.cdk import bootstrap
 from dynamodb_counters._dev.emulator import Emulator
 from tests.unit.infra.support import PROJECT
 
 pytestmark = pytest.mark.e2e
 
-RECORDED = PROJECT / "tests" / "snapshots" / "seen_on_emulator.md"
-
 
 @pytest.mark.night
-def test_the_smoke_test_is_as_expected_and_leaves_nothing(tmp_path: Path) -> None:
+def test_the_smoke_test_is_as_expected_and_leaves_nothing() -> None:
     with Emulator.start(max_seconds=600) as emulator:
         bootstrap(emulator, PROJECT)
         done = subprocess.run(
-            [sys.executable, "-m", "demo.aws_smoke", "--yes", "--patience", "120", "--page", str(tmp_path / "page.md")],
+            [sys.executable, "-m", "demo.aws_smoke", "--yes", "--patience", "120"],
             cwd=PROJECT,
             env=emulator.environment(),
             capture_output=True,
@@ -43,10 +37,3 @@ def test_the_smoke_test_is_as_expected_and_leaves_nothing(tmp_path: Path) -> Non
         assert emulator.client("lambda").list_functions()["Functions"] == []
         buckets = [bucket["Name"] for bucket in emulator.client("s3").list_buckets()["Buckets"]]
         assert [name for name in buckets if not name.startswith("cdk-")] == []
-
-        page = re.sub(r"\b\d+ ms\b", "… ms", (tmp_path / "page.md").read_text())
-        if os.environ.get("UPDATE_SNAPSHOTS"):
-            RECORDED.write_text(page)
-        # All questions were asked: those about the bill of a day come later.
-        assert page == RECORDED.read_text()
-        assert page.count("not yet run") == len(A_DAY_LATER)

@@ -4,27 +4,23 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from aws_cdk import App, Environment
 from aws_cdk.assertions import Template
 from botocore.exceptions import ClientError
 
-from demo.aws_smoke import run as smoke
-from demo.aws_smoke.account import Account
-from demo.aws_smoke.options import Options
-from demo.aws_smoke.removal import remove
+from demo.aws_smoke import __main__ as smoke
+from demo.aws_smoke.account import Account, remove
 from demo.aws_smoke.stack import build
 from demo.terminal import Progress
 from tests.unit.infra.support import CONTEXT
 
 NAME = "CountersSmoke-1"
-OPTIONS = Options(yes=True, seed=1, events=10, patience_seconds=1.0)
+OPTIONS = smoke.parse_options(["--yes", "--events", "10", "--patience", "1"])
 
 
 def _missing(operation: str, code: str = "ValidationError") -> ClientError:
@@ -40,9 +36,6 @@ class Cloud:
     exists: bool = True
     calls: list[str] = field(default_factory=list)
     objects: list[str] = field(default_factory=lambda: ["a", "b"])
-
-    def client(self, service: str) -> Any:
-        return self
 
     def describe_stacks(self, *, StackName: str) -> Any:  # noqa: N803
         if not self.exists:
@@ -85,25 +78,30 @@ class Cloud:
 KEPT = {"table": "AWS::DynamoDB::GlobalTable", "bucket": "AWS::S3::Bucket", "url": "AWS::SQS::Queue", "f": "AWS::X"}
 
 
-def _removed(cloud: Cloud) -> list[str]:
-    return remove(cast("Account", cloud), NAME, Progress(io.StringIO()), sleep=lambda _: None)
+def _account(monkeypatch: pytest.MonkeyPatch, cloud: Cloud) -> Account:
+    monkeypatch.setattr("demo.aws_smoke.account._client", lambda *_: cloud)
+    return Account("123456789012", "eu-central-1", "arn:aws:iam::123456789012:user/u", None)
 
 
-def test_resources_that_a_stack_retains_are_removed_too() -> None:
+def _removed(monkeypatch: pytest.MonkeyPatch, cloud: Cloud) -> list[str]:
+    return remove(_account(monkeypatch, cloud), NAME, Progress(io.StringIO()), sleep=lambda _: None)
+
+
+def test_resources_that_a_stack_retains_are_removed_too(monkeypatch: pytest.MonkeyPatch) -> None:
     cloud = Cloud(dict(KEPT))
-    assert _removed(cloud) == []
+    assert _removed(monkeypatch, cloud) == []
     assert cloud.calls == ["stack", "table", "bucket"]
 
 
-def test_resources_are_removed_once_late_invocations_have_ended() -> None:
+def test_resources_are_removed_once_late_invocations_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     cloud = Cloud(dict(KEPT))
     pause: Callable[[float], None] = lambda seconds: cloud.calls.append(f"{seconds:.0f} s")  # noqa: E731
-    assert remove(cast("Account", cloud), NAME, Progress(io.StringIO()), pause) == []
+    assert remove(_account(monkeypatch, cloud), NAME, Progress(io.StringIO()), pause) == []
     assert cloud.calls == ["stack", "10 s", "table", "bucket"]
 
 
-def test_resources_that_cannot_be_removed_are_reported() -> None:
-    told = _removed(Cloud({**KEPT, "logs": "AWS::Logs::LogGroup"}, stuck=True))
+def test_resources_that_cannot_be_removed_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = _removed(monkeypatch, Cloud({**KEPT, "logs": "AWS::Logs::LogGroup"}, stuck=True))
     assert [line.partition(":")[0] for line in told] == [f"stack {NAME}", "AWS"]
     assert "AccessDenied" in told[1]
 
@@ -124,13 +122,12 @@ def account(monkeypatch: pytest.MonkeyPatch) -> tuple[Account, list[str]]:
 def test_it_says_what_it_will_do_and_asks(
     account: tuple[Account, list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = Options(yes=False, seed=1, events=1000, patience_seconds=1.0)
+    asked = smoke.parse_options([])
     assert smoke.run(account[0], asked, Progress(io.StringIO()), ask=lambda _: "no") == 1
     assert account[1] == []
     told = capsys.readouterr().err
     assert all(
-        word in told
-        for word in ("123456789012", "eu-central-1", "CountersSmoke-", "1,000 events", "15 questions", "$0.0")
+        word in told for word in ("123456789012", "eu-central-1", "CountersSmoke-", "1,000 events", "some cents")
     )
 
 
@@ -141,7 +138,7 @@ def test_everything_is_removed_whatever_happens(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def fails(account: Account, name: str, directory: Path) -> dict[str, str]:
+    def fails(account: Account, name: str) -> dict[str, str]:
         account_seen.append(name)
         raise error
 
@@ -153,13 +150,8 @@ def test_everything_is_removed_whatever_happens(
     assert f"differs: all checks are made: expected yes, found {type(error).__name__}" in capsys.readouterr().out
 
 
-def test_unsigned_requests_are_refused_and_resources_are_those_it_announces() -> None:
+def test_unsigned_requests_are_refused() -> None:
     app = App(context=CONTEXT, analytics_reporting=False)
     template = Template.from_stack(build(app, NAME, Environment(region="us-east-1"))).to_json()
     routes = [one for one in template["Resources"].values() if one["Type"] == "AWS::ApiGatewayV2::Route"]
     assert {route["Properties"]["AuthorizationType"] for route in routes} == {"AWS_IAM"}
-    found = Counter(one["Type"].split("::")[-1] for one in template["Resources"].values())
-    # One of the functions is the nested stack's.
-    shown = {"tables": "GlobalTable", "functions": "Function", "queues": "Queue", "buckets": "Bucket"}
-    for word, kind in shown.items():
-        assert f"{found[kind] + (word == 'functions')} {word}" in smoke.RESOURCES
