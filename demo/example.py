@@ -43,7 +43,7 @@ class Example:
     """Deliveries by the event that they are declared as, in the order in which they are sent."""
     truth: Numbers
     changes: Sequence[tuple[dict[str, Any], dict[str, Any] | None]] = ()
-    """What other code does to items of its own table: their keys, and the rest, None where it deletes one."""
+    """Changes by other code of items of its own table: their keys, and the rest, None where it deletes one."""
 
     priced: ClassVar[bool] = False
     """Whether its units are measured."""

@@ -30,6 +30,8 @@ class Blog(Example):
 
     viewed: BlogTruth
     unparsable_lines: int
+    levels: Sequence[int] = ()
+    """Levels of a url's views that have a threshold."""
 
     @property
     def measures(self) -> Measures:
@@ -39,7 +41,8 @@ class Blog(Example):
         return {**super().read(counters), **self.measures.read(counters, self.viewed)}
 
     def expected(self, found: Numbers) -> Numbers:
-        return {**self.truth, **self.measures.expected(self.viewed, found), "crossings": self.viewed.crossed(LEVELS)}
+        crossings = {"crossings": self.viewed.crossed(self.levels)} if self.levels else {}
+        return {**self.truth, **self.measures.expected(self.viewed, found), **crossings}
 
     def questions(self) -> Sequence[tuple[Aggregate, Mapping[str, str]]]:
         return [(self.declared[False, "views"], {"url": url}) for url in highest(self.truth["views"], 1)]
@@ -97,6 +100,7 @@ def play(setup: Setup) -> Blog:
         truth=counts(truth),
         viewed=truth,
         unparsable_lines=unparsable,
+        levels=LEVELS,
     )
 
 

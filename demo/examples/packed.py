@@ -21,7 +21,7 @@ class Packed(blog.Blog):
         return {**super().read(counters), "events": events}
 
     def expected(self, found: Numbers) -> Numbers:
-        return {**super().expected(found), "events": self.viewed.views, "crossings": {}}
+        return {**super().expected(found), "events": self.viewed.views}
 
     def section(self, finding: Finding) -> dict[str, Any]:
         return {self.name: super().section(finding)}

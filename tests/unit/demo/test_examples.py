@@ -31,7 +31,7 @@ def setup(seed: int = 1) -> Setup:
 
 
 def counted(name: str) -> Finding:
-    """What is counted of an example's events, less crossings, which the emulator sends."""
+    """Count an example's events in memory; crossings, which only the emulator sends, are taken to be right."""
     [example] = play(setup(), [name])
     account = Account()
     declared = [each for (is_event, _), each in example.declared.items() if not is_event]
