@@ -74,7 +74,7 @@ spec: $(ENVIRONMENT) ## Check the specification and the handler against it; writ
 engines: $(ENVIRONMENT) ## Run the store tests and the benchmarks on every engine
 	ENGINES=all $(PYTHON) -m pytest tests/integration tests/unit/benchmarks $(ARGS)
 
-nightly: $(ENVIRONMENT) ## Run what a day has no time for, then say in a table what was wrong [PARTS='mutations spec' MINUTES=30]
+nightly: $(ENVIRONMENT) .venv/.installed-nightly ## Run what a day has no time for, then say in a table what was wrong [PARTS='mutations spec' MINUTES=30]
 	$(PYTHON) -m simulation.nightly --minutes $(or $(MINUTES),30) --parts $(PARTS)
 
 snapshot: $(ENVIRONMENT) ## Rewrite the snapshots of synthesized templates
@@ -88,8 +88,11 @@ lint: $(ENVIRONMENT) ## Check style and types
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 
-audit: $(ENVIRONMENT) ## Ask for known vulnerabilities of all that is locked
-	$(PYTHON) -m scripts.audit
+audit: ## Ask for known vulnerabilities of all that is locked (needs uv and npm)
+	for lock in requirements.txt requirements-nightly.txt requirements-release.txt; do \
+		uvx pip-audit==2.10.1 --requirement $$lock --require-hashes --disable-pip || exit 1; \
+	done
+	npm audit
 
 wheel: $(ENVIRONMENT) ## Build the wheel with its bill of materials into dist
 	$(PYTHON) -m build --wheel --no-isolation
@@ -99,9 +102,10 @@ release-check: $(ENVIRONMENT) ## Build wheel and sdist of the last commit into d
 	[ -z "$$TAG" ] || set -- "$$TAG"; \
 	exec $(PYTHON) -m scripts.release_check "$$@"
 
-lock: ## Write requirements.txt and requirements-release.txt from their .in (needs uv) [ARGS='--upgrade']
+lock: ## Write the locks requirements*.txt from their .in (needs uv) [ARGS='--upgrade']
 	@command -v uv >/dev/null || { echo 'error: needs uv: pip install uv' >&2; exit 1; }
 	$(LOCK) $(ARGS) -o requirements.txt requirements.in
+	$(LOCK) $(ARGS) -c requirements.txt -o requirements-nightly.txt requirements-nightly.in
 	$(LOCK) $(ARGS) -c requirements.txt -o requirements-release.txt requirements-release.in
 
 lambda-asset: $(ENVIRONMENT) ## Write docs/lambda-asset.md: what goes into the Lambda asset, with licences
@@ -181,6 +185,10 @@ endef
 
 .venv/.installed: .venv/.installed-demo requirements.txt
 	@$(call INSTALL,requirements.txt)
+	@touch $@
+
+.venv/.installed-nightly: .venv/.installed requirements-nightly.txt
+	@$(call INSTALL,requirements-nightly.txt)
 	@touch $@
 
 node_modules/.installed-demo: package.json package-lock.json

@@ -43,12 +43,11 @@ def test_blocks_run(
     printed = [line for block in to_run for line in _PRINTED.findall(block.code)]
     assert not printed or capsys.readouterr().out.splitlines() == printed
     if any(tmp_path.glob("test_*.py")):
-        # Within a worker of xdist, syrupy writes nothing.
         outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
         roots = os.pathsep.join(str(PROJECT / root) for root in ("infra", "lambdas"))
         plugins = ["-p", "no:cacheprovider", "-p", "dynamodb_counters._pytest_plugin"]
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", *plugins, "--snapshot-update", "."],
+            [sys.executable, "-m", "pytest", "-q", *plugins, "."],
             cwd=tmp_path, capture_output=True, text=True, check=False,
             env=outside | {"PYTHONPATH": roots, "CDK_VALIDATION": "false"},
         )  # fmt: skip
