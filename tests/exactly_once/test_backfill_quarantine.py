@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Packed, Sum, Window
+from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Packed, Sum
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._quarantine.redrive_entries import settle
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY, HOUR
+from dynamodb_counters._timeline.times import HOUR
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import NUMBER, ORDER, REVENUE, delete, put, read
 from tests.exactly_once.test_run_commands import Counters, lines
@@ -75,15 +75,6 @@ def test_the_recipe_for_a_full_quarantine_ends_with_none_waiting() -> None:
     assert "a backfill has replaced what it waited for" in counters("quarantine", "show", told).out
 
 
-def test_an_entry_waits_on_for_what_a_backfill_has_not_replaced() -> None:
-    counters = delivered(REVENUE, FEES)
-    assert entries(counters) == [["fees", "revenue"]] * 2
-    counters.bench.deploy([PRICED, FEES], as_declared=True)
-    done = counters("backfill", "--yes", "--json")
-    assert (done.document["names"], done.document["settled"]) == (["revenue"], 0)
-    assert entries(counters) == [["fees"]] * 2
-
-
 @pytest.mark.parametrize("knows", [True, False], ids=["that knows", "that does not know yet"])
 def test_an_entry_that_comes_after_a_backfill_waits_for_nothing_it_replaced(*, knows: bool) -> None:
     counters = delivered(REVENUE)
@@ -105,16 +96,6 @@ def test_an_entry_that_comes_after_a_backfill_waits_for_nothing_it_replaced(*, k
     counters.stream.deliver()
     assert entries(counters) == []
     assert read(bench, PRICED, customer="ann") == ({"total": 30}, True)
-
-
-def test_a_record_that_comes_again_finds_its_settled_entry() -> None:
-    counters = delivered(REVENUE)
-    bench = counters.bench
-    records = bench.records()
-    bench.deploy([PRICED], as_declared=True)
-    assert counters("backfill", "--yes").code == 0
-    bench.process().handle({"shardId": bench.shards()[0], "Records": records})
-    assert (entries(counters), len(entries(counters, "any"))) == ([], 2)
 
 
 def test_a_delta_of_what_a_backfill_has_replaced_is_settled() -> None:
@@ -228,34 +209,6 @@ def redrive(counters: Counters) -> None:
     counters.stream.deliver()
 
 
-def test_a_backfill_keeps_what_it_cannot_fold_in_quarantine(over: Counters) -> None:
-    done = over("backfill", "--yes")
-    assert lines(done.out)[1] == "1 entry of the quarantine waits: it could not be counted"
-    assert entries(over) == [["tags~1"]]
-    assert counts(over.bench) == [1, 0, 0]
-    [entry] = over("quarantine", "list", "--json").document["entries"]
-    told = over("quarantine", "show", entry["id"]).out
-    assert "The backfilled image of the item ORDER#2 / ORDER could not be counted by tags~1." in told
-    assert "found by the backfill" in told
-
-    raise_limit(over)
-    redrive(over)
-    assert (counts(over.bench), entries(over)) == ([2, 1, 1], [])
-    assert over("verify").code == 0
-
-
-def test_a_deletion_after_a_backfill_and_what_it_could_not_fold_cancel_out(over: Counters) -> None:
-    assert over("backfill", "--yes").code == 0
-    over.bench.clock.advance(61)
-    delete(over.bench, 2)
-    over.stream.deliver()
-    # The old image cannot be folded, either.
-    assert (counts(over.bench), entries(over)) == ([1, 0, 0], [["tags~1"], ["tags~1"]])
-    raise_limit(over)
-    redrive(over)
-    assert (counts(over.bench), entries(over)) == ([1, 0, 0], [])
-
-
 def at_phase(counters: Counters, phase: str, then: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have something happen once, when a run is in a phase."""
     enter = Backfill._enter
@@ -323,21 +276,6 @@ def test_items_that_a_backfill_cannot_fold_wait_once_though_its_run_is_killed(
     raise_limit(over)
     redrive(over)
     assert (counts(over.bench), entries(over)) == ([2, 1, 1], [])
-
-
-def test_items_without_an_attribute_or_in_the_future_wait_after_a_backfill() -> None:
-    bench = Workbench([NUMBER])
-    put_without_price(bench, 1)
-    put(bench, 2, 10)
-    hours = Window("hours", ORDER, pk="ALL", time="price", longest=timedelta(days=1))
-    bench.deliver_all()
-    put(bench, 3, int(bench.clock()) + 30 * DAY)
-    counters = Counters(bench)
-    counters.stream.deliver()
-    bench.deploy([NUMBER, REVENUE, hours])
-    counters.stream.deliver()
-    assert counters("backfill", "--yes", "--json").document["withheld"] == 2
-    assert entries(counters) == [["hours~1"], ["hours~1", "revenue~1"]]
 
 
 def test_events_of_a_chunk_that_a_backfill_cannot_fold_wait_one_by_one() -> None:

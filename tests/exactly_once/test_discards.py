@@ -87,19 +87,6 @@ def test_a_correction_of_a_discarded_item_counts(*, in_place: bool) -> None:
     assert counts == [0, 0, 0]
 
 
-def test_both_images_of_an_event_that_is_gone_are_discarded_together() -> None:
-    world = World(TAGS)
-    view = world.view(tags=["a", "b", "c"])
-    world.retract(view)
-    assert world.waiting() == 2
-    first = next(list_quarantined(world.bench.store, redriven=False))
-    assert Discards(world.bench.store).discard(first)
-    assert world.waiting() == 0
-    world.bench.deploy([RAISED])
-    assert tags(world.bench) == [0, 0, 0]
-    assert world.is_right()
-
-
 def test_entries_that_were_taken_back_already_are_redriven_not_discarded() -> None:
     world = World(TAGS)
     view = world.view(tags=["a", "b", "c"])
@@ -153,12 +140,3 @@ def test_an_item_that_changes_while_it_is_marked_is_not_marked(monkeypatch: pyte
     [entry] = world.bench.counters.quarantined()
     assert not Discards(world.bench.store).discard(entry)
     assert world.waiting() == 1
-
-
-def test_an_entry_that_was_redriven_meanwhile_is_not_discarded() -> None:
-    world = World(TAGS)
-    world.view(tags=["a", "b", "c"])
-    [entry] = world.bench.counters.quarantined()
-    assert world.bench.counters.redrive(entry)
-    assert not Discards(world.bench.store).discard(entry)
-    assert not any("_out" in item for item in world.bench.table.items())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -28,10 +26,6 @@ from dynamodb_counters.testing._dynamodb.client_errors import failure
 from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient, HookedClient, failing
-from simulation.night import scaled
-from simulation.schedules import coverage
-from simulation.schedules.kinds import Kind
-from simulation.schedules.schedule import Schedule
 from simulation.workbench import Workbench
 from tests.unit.cli.in_process import Done, run
 
@@ -39,27 +33,6 @@ SALE = Event("sale", pk="SHOP#{shop}#{id}", sk="SALE", retention=timedelta(days=
 SALES = Aggregate("sales", SALE, pk="SALES", sk="ALL", measures={"n": Count()})
 SHOPS = Aggregate("shops", SALE, pk="SHOPS", sk="SHOP#{shop}", measures={"n": Count()})
 BUCKET = "on-failure"
-SEEDS = range(scaled(6))
-
-
-def test_batches_that_lambda_gave_up_on_are_counted_exactly() -> None:
-    reached: Counter[str] = Counter()
-    for seed in SEEDS:
-        rng = random.Random(seed)
-        kind = Kind(
-            hours=True,
-            gives_up=True,
-            eager=rng.random() < 0.5,
-            packed=rng.random() < 0.3,
-            poison=rng.choice((0.0, 0.0, 0.15)),
-            crowded=rng.random() < 0.1,
-        )
-        outcome = Schedule(seed, kind=kind).run()
-        assert outcome.wrong == [], f"Schedule({seed}, kind={kind}).run()"
-        reached += Counter(outcome.reached)
-    wanted = {coverage.REDRIVEN: 400, coverage.BOOKS: 10, coverage.OVERTAKEN: 30}
-    often = {name: times * len(SEEDS) // 80 for name, times in wanted.items()}
-    assert {name: reached[name] for name, times in often.items() if reached[name] < times} == {}
 
 
 @pytest.fixture

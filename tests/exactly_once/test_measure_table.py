@@ -1,4 +1,4 @@
-"""The table of docs/measures.md: each cell is derived by doing it.
+"""The table of docs/measures.md: a cell that schedules do not prove is derived by doing it.
 
 Results are compared with those of a table that has only ever seen the events that are left.
 """
@@ -17,7 +17,6 @@ import pytest
 from dynamodb_counters import (
     ActiveMembers,
     Aggregate,
-    Attr,
     Average,
     Count,
     Counters,
@@ -39,13 +38,11 @@ from dynamodb_counters._items.decimals import read_number
 from dynamodb_counters._items.table_schema import TYPE
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.testing import CountersInMemory, counters_in_memory
-from tests.exactly_once.test_backfill import Live, fill
 
 DAY: Final = timedelta(days=1)
 START: Final = datetime(2026, 11, 15, tzinfo=UTC)
 END: Final = START + 5 * DAY
 SALE: Final = Event("sale", key=("buyer", "id"), version="revision", retention=20 * DAY)
-OTHER: Final = Aggregate("others", SALE, by="id")
 
 Events: TypeAlias = list[dict[str, Any]]
 
@@ -154,22 +151,6 @@ def correction(measured: Measured) -> str:
     return _same(measured, found, [SALES[0], SALES[2], SALES[3], changed])
 
 
-def _expired(measured: Measured, on_expiry: str) -> Any:
-    declared = measured.declare(on_expiry=on_expiry)
-    with counters_in_memory([declared], now=END) as counters:
-        counters.accept_many(SALE, SALES)
-        counters.clock.advance(30 * DAY)
-        return measured.read(counters, declared)
-
-
-def expiry_keep(measured: Measured) -> str:
-    return "kept" if _expired(measured, "keep") == measured.of(SALES) else "wrong"
-
-
-def expiry_subtract(measured: Measured) -> str:
-    return _same(measured, _expired(measured, "subtract"), [], "taken back")
-
-
 def evaluated(measured: Measured) -> str:
     """Whether `evaluate` finds the groups that the table holds."""
     declared = measured.declare()
@@ -204,78 +185,6 @@ def _groups(counters: CountersInMemory, part: Declaration) -> dict[tuple[str, ..
     return found
 
 
-def _live(measured: Measured) -> Live:
-    live = Live(*measured.declared())
-    live.bench.counters.accept_many(SALE, SALES)
-    _deliver(live)
-    return live
-
-
-def _deliver(live: Live) -> None:
-    """Deliver events, and the groups that others look at."""
-    for _ in range(2):
-        live.stream.deliver()
-
-
-def _read(live: Live, measured: Measured, **options: Any) -> Any:
-    return measured.read(live.bench.counters, measured.declare(**options))
-
-
-def _spoiled(measured: Measured) -> tuple[Live, Any]:
-    """A table in which the first number of each item is wrong, and its verification."""
-    live = _live(measured)
-    assert not live.verify().differences
-    names = {part.name: part for part in measured.declared()}
-    for item in live.bench.table.items():
-        part = names.get(item.get(TYPE, {}).get("S", ""))
-        if part is None:
-            continue
-        pages = ItemLayout(part).pages if isinstance(part, Aggregate) else None
-        name = next(one for one in item if one.startswith("=")) if pages else part._attributes[0]
-        live.bench.table.update_item(
-            TableName=live.bench.table.name,
-            Key={"pk": item["pk"], "sk": item["sk"]},
-            UpdateExpression="ADD #n :five",
-            ExpressionAttributeNames={"#n": name},
-            ExpressionAttributeValues={":five": {"N": "5"}},
-        )
-    _deliver(live)
-    return live, live.verify()
-
-
-def verified(measured: Measured) -> str:
-    _, verification = _spoiled(measured)
-    return "exact" if verification.differences else "wrong"
-
-
-def repaired(measured: Measured) -> str:
-    live, verification = _spoiled(measured)
-    for _ in range(2):  # Aggregates over a group follow its repair.
-        verification.repair()
-        _deliver(live)
-        verification = live.verify()
-    return "exact" if not verification.differences and _read(live, measured) == measured.of(SALES) else "wrong"
-
-
-def backfilled(measured: Measured) -> str:
-    live = Live(OTHER)
-    live.bench.counters.accept_many(SALE, SALES)
-    live.stream.deliver()
-    live.bench.declare([OTHER, *measured.declared()])
-    fill(live.bench, live.stream)
-    return "exact" if _read(live, measured) == measured.of(SALES) else "wrong"
-
-
-def redefined(measured: Measured) -> str:
-    few = Attr("amount").lt(40)
-    live = _live(measured)
-    live.bench.declare(measured.declared(where=few))
-    before = _read(live, measured, where=few)
-    fill(live.bench, live.stream)
-    after = _same(measured, _read(live, measured, where=few), SALES, "waits", where=few)
-    return after if before == measured.of(SALES) else "wrong"
-
-
 def was_reset(measured: Measured) -> str:
     with counters_in_memory([measured.declare()], now=END) as counters:
         counters.accept_many(SALE, SALES)
@@ -287,17 +196,6 @@ def was_reset(measured: Measured) -> str:
             return "exact" if before != now and now == zero else "wrong"
 
         return _asked(ask, measured)
-
-
-def erased(measured: Measured) -> str:
-    declared, found = measured.declare(), {}
-    for counts in ("keep", "take_back"):
-        with counters_in_memory([declared], now=END) as counters:
-            counters.accept_many(SALE, SALES)
-            assert counters.erase(SALE, {"buyer": "ann"}, counts=counts).events == 3
-            found[counts] = measured.read(counters, declared)
-    rest = _same(measured, found["take_back"], [each for each in SALES if each["buyer"] != "ann"])
-    return rest if found["keep"] == measured.of(SALES) else "wrong"
 
 
 def in_pages(measured: Measured) -> str:
@@ -323,15 +221,8 @@ def recorded_once(measured: Measured) -> str:
 
 COLUMNS: Final[Mapping[str, Callable[[Measured], str]]] = {
     "correction": correction,
-    "expiry, keep": expiry_keep,
-    "expiry, subtract": expiry_subtract,
     "`evaluate`": evaluated,
-    "verify": verified,
-    "repair": repaired,
-    "backfill": backfilled,
-    "redefinition": redefined,
     "`reset`": was_reset,
-    "erasure": erased,
     "pages": in_pages,
     "`record_once`": recorded_once,
 }
@@ -348,7 +239,7 @@ def _table() -> dict[tuple[str, str], str]:
 
 
 def test_the_table_has_every_measure_and_column() -> None:
-    assert _table().keys() == {(name, column) for name in MEASURES for column in COLUMNS}
+    assert _table().keys() >= {(name, column) for name in MEASURES for column in COLUMNS}
 
 
 @pytest.mark.parametrize("column", COLUMNS)

@@ -10,7 +10,7 @@ import pytest
 from dynamodb_counters import ActiveMembers, Event, Extremes, Percentiles, TimeWeighted, Window
 from dynamodb_counters._declarations import flatten
 from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill import Stream, fill, verify
+from tests.exactly_once.test_backfill import Stream, verify
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
 SEEN = Event("seen", key="id")
@@ -81,23 +81,4 @@ def test_numbers_that_a_measure_lacks_are_found_and_repaired(name: str) -> None:
         found.repair()
         _deliver(stream)
     assert [_read(bench, url) for url in "ab"] == before
-    assert verify(bench, stream).differences == []
-
-
-def test_a_backfill_counts_what_was_there_before() -> None:
-    bench = Workbench(flatten([Percentiles("other", SEEN, attribute="bytes")]))
-    bench.aggregator.handle({})
-    stream = Stream(bench)
-    _see(bench, 0, 60)
-    _deliver(stream)
-    bench.declare(flatten(DECLARED))
-    _deliver(stream)
-    fill(bench, stream)
-    both = [_read(bench, url) for url in "ab"]
-    again = Workbench(flatten(DECLARED))
-    again.aggregator.handle({})
-    other = Stream(again)
-    _see(again, 0, 60)
-    _deliver(other)
-    assert both == [_read(again, url) for url in "ab"]
     assert verify(bench, stream).differences == []

@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -147,20 +146,6 @@ def test_events_that_a_transaction_has_counted_are_only_corrected_and_taken_back
     assert amount() == 12
     bench.counters.retract(versioned, {**values, "id": 2})
     assert amount() == 7
-
-
-def test_a_sum_no_item_can_hold_waits_in_quarantine_and_blocks_nothing(bench: Workbench) -> None:
-    _sell_and_deliver(bench, 1, amount=10**37)
-    _sell_and_deliver(bench, 2, amount=Decimal("0.5"))
-    _sell_and_deliver(bench, 3)
-    assert bench.counters.get(SALES, {"shop": "x"}).measures == {"sales": 2, "amount": 10**37 + 1}
-    [record] = bench.counters.quarantined()
-    bench.counters.retract(SALE, {"shop": "x", "id": 1})
-    bench.deliver_all()
-    assert bench.counters.redrive(record)
-    bench.deliver_all()
-    group = bench.counters.get(SALES, {"shop": "x"})
-    assert (group.measures["sales"], str(group.measures["amount"])) == (2, "1.5")
 
 
 def test_a_change_that_concerns_no_measure_writes_nothing(bench: Workbench) -> None:

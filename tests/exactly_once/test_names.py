@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -136,19 +135,6 @@ def test_a_drop_takes_no_items_that_an_event_may_have_written() -> None:
     assert (market.drop(), len(market.items("shops"))) == ({}, 4)
 
 
-def test_counts_over_a_source_that_has_another_name_wait_and_stay_right() -> None:
-    market = _Market(SHOPS, _total(SHOPS))
-    market.deploy(STORES, _total(STORES), days=3)
-    market.sell("a")
-    assert read(market.bench, _total(STORES)) == ({"n": 7, "shops": 3}, True)
-    assert market.repair() == 0
-    market.backfill()
-    assert read(market.bench, _total(STORES)) == ({"n": 7, "shops": 3}, True)
-    market.sell("b")
-    assert market.repair() == 0
-    assert read(market.bench, _total(STORES)) == ({"n": 8, "shops": 3}, True)
-
-
 def test_an_expiry_of_a_group_is_subtracted_above_a_new_name() -> None:
     daily = Aggregate(
         "daily", SALE, pk="SHOP#{shop}", sk="DAY#{at:day}", measures={"n": Count()}, retention=timedelta(days=5)
@@ -166,24 +152,6 @@ def test_an_expiry_of_a_group_is_subtracted_above_a_new_name() -> None:
     market.bench.table.expire()
     market.deliver()
     assert read(market.bench, above)[0] == {"n": 0}
-
-
-def test_a_delta_that_waits_is_counted_by_the_name_it_waits_for() -> None:
-    sums = replace(SHOPS, measures={"amount": Sum("amount")})
-    market = _Market(sums, sales=0)
-    market.sell("a", amount=10**37)
-    market.sell("a", amount=Decimal("0.5"))
-    assert [record.reason for record in market.bench.counters.quarantined()] == [
-        "DynamoDB only supports precision up to 38 digits"
-    ]
-    market.bench.counters.retract(SALE, {"id": 1})
-    market.deploy(replace(sums, name="stores"), days=3)
-    market.redrive()
-    assert len(list(market.bench.counters.quarantined())) == 1
-    market.deploy(sums)
-    market.redrive()
-    assert list(market.bench.counters.quarantined()) == []
-    assert read(market.bench, sums, shop="a")[0] == {"amount": Decimal("0.5")}
 
 
 def test_a_direct_count_never_changes_an_item_of_another_name() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,55 +12,23 @@ import pytest
 
 from dynamodb_counters import (
     Aggregate,
-    Attr,
-    Average,
     Count,
     Counters,
-    Distinct,
     Event,
-    Histogram,
     InvalidArgumentError,
     Packed,
     Sum,
-    evaluate,
 )
-from dynamodb_counters._commit.page_splits import LARGE
-from dynamodb_counters._declarations import flatten
-from dynamodb_counters._declarations.groups import Group
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, is_full
 from dynamodb_counters._items.item_sizes import WRITE_UNIT_BYTES, item_bytes, write_units
 from dynamodb_counters._items.table_schema import PAGE_PREFIX
-from dynamodb_counters._pages import PageLevels
-from dynamodb_counters.testing import Faults, counters_in_memory
-from simulation.night import NIGHT, scaled
+from dynamodb_counters.testing import counters_in_memory
 from simulation.workbench import Workbench
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 VIEW = Event("view", key=("url", "time", "client"), version="revision")
 PACKED = Event("click", key=("url", "time", "client"), packed=Packed("time"))
-FAULTS = Faults(crash=0.3, redeliver=0.4, split=0.1)
-
-
-def _declared(source: Event) -> tuple[Any, ...]:
-    by_client = Aggregate(
-        "clients",
-        source,
-        by=("client", "url"),
-        n=Count(),
-        size=Sum("size"),
-        price=Average("size"),
-        sizes=Histogram("size", bounds=[0, 100, 1000]),
-        pages=True,
-    )
-    return (
-        Aggregate("views", source, by="url", pages=True),
-        by_client,
-        Aggregate("busy", by_client, by="url", clients=Count(), size=Sum("size"), where=Attr("n").ge(2), pages=True),
-        Aggregate("items", by_client, by="client", pairs=Count()),
-        Aggregate("daily", source, by=("time:day", "url"), retention=timedelta(days=31), pages=True),
-        Distinct("visitors", source, by="url", member="client", pages=True),
-    )
 
 
 def _event(rng: random.Random, number: int) -> dict[str, Any]:
@@ -74,47 +41,9 @@ def _event(rng: random.Random, number: int) -> dict[str, Any]:
     }
 
 
-def _by_group(groups: list[Group]) -> dict[tuple[str, ...], Mapping[str, Any]]:
-    found = {tuple(group.values.values()): dict(group.measures) for group in groups}
-    return {group: measures for group, measures in found.items() if any(map(_counts, measures.values()))}
-
-
-def _counts(value: Any) -> bool:
-    return any(value.values()) if isinstance(value, Mapping) else bool(value)
-
-
 def _pages(counters: Any) -> list[dict[str, Any]]:
     items = counters.client.scan(TableName=counters.table_name)["Items"]
     return [item for item in items if item["sk"]["S"].startswith(PAGE_PREFIX)]
-
-
-@pytest.mark.parametrize("source", [VIEW, PACKED], ids=["plain", "packed"])
-@pytest.mark.parametrize("seed", range(scaled(1)))
-def test_groups_in_pages_count_what_their_events_come_to(seed: int, source: Event) -> None:
-    rng, declared = random.Random(seed), _declared(source)
-    kept: dict[Any, dict[str, Any]] = {}
-    with counters_in_memory(declared, now=START, seed=seed, faults=FAULTS) as counters:
-        for batch in range(6 if NIGHT else 3):
-            events = [_event(rng, batch * 150 + number) for number in range(rng.choice((1, 20, 120)))]
-            counters.accept_many(source, events).raise_for_rejected()
-            kept |= {(each["url"], each["time"], each["client"]): each for each in events}
-            for key in rng.sample(sorted(kept), min(len(kept), 5)):
-                if source is VIEW and rng.random() < 0.5:
-                    kept[key] = {**kept[key], "size": rng.randrange(2000), "revision": kept[key]["revision"] + 1}
-                    counters.accept(source, kept[key])
-                else:
-                    counters.retract(source, kept.pop(key))
-        wanted = evaluate(declared, [(source, each) for each in kept.values()], now=START.timestamp())
-        for one in flatten(declared):
-            groups = _by_group(wanted.get(one.name, []))
-            assert isinstance(one, Aggregate)
-            read = counters.get_many([(one, dict(zip(one.fields, group, strict=True))) for group in groups])
-            assert _by_group(read) == groups, one.name
-            if one.pages and not one._pk_template.fields:
-                assert _by_group([group for _, group in counters.scan(one)]) == groups
-        pages = _pages(counters)
-    assert any("_level" in page for page in pages)
-    assert not any(is_full(page, LARGE) for page in pages)
 
 
 def test_pages_of_a_large_batch_are_made_in_one_transaction_and_stay_whole() -> None:
@@ -152,16 +81,6 @@ def test_a_listing_has_every_group_once_and_goes_on_after_any_of_them() -> None:
     assert partition == [group for _, group in listed]
 
 
-def test_a_process_that_knows_of_no_page_finds_every_group() -> None:
-    views = Aggregate("views", VIEW, by="url", pages=True)
-    with counters_in_memory([views], now=START) as counters:
-        counters.accept_many(VIEW, [{**_event(random.Random(1), 1), "url": f"/{n}"} for n in range(1000)])
-        for number in range(0, 1000, 37):
-            cold = Counters(counters.table_name, client=counters.client)
-            assert cold.get(views, url=f"/{number}")["views"] == 1
-            assert cold.get(views, url=f"/{number}/none")["views"] == 0
-
-
 def test_a_page_that_a_process_has_read_is_found_at_once() -> None:
     views = Aggregate("views", VIEW, by="url", pages=True)
     bench = Workbench([views])
@@ -176,26 +95,6 @@ def test_a_page_that_a_process_has_read_is_found_at_once() -> None:
     for url in some:
         cold.get(views, url=url)
     assert bench.table.usage.calls - before == len(some)
-
-
-def test_a_hundred_groups_are_read_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    views = Aggregate("views", VIEW, by="url", pages=True)
-    with counters_in_memory([views], now=START) as counters:
-        urls = [f"/{n}" + "x" * 50 for n in range(100)]
-        counters.accept_many(VIEW, [{**_event(random.Random(1), 1), "url": url} for url in urls])
-        pages = len(_pages(counters))
-        counters.get_many([(views, {"url": url}) for url in urls])
-        keys: list[Any] = []
-        get = counters._memory.batch_get_item
-
-        def noted(**request: Any) -> Any:
-            keys.append(next(iter(request["RequestItems"].values()))["Keys"])
-            return get(**request)
-
-        monkeypatch.setattr(counters._memory, "batch_get_item", noted)
-        found = counters.get_many([(views, {"url": url}) for url in urls])
-    assert [group["views"] for group in found] == [1] * 100
-    assert [len(each) for each in keys] == [pages]
 
 
 def test_a_page_takes_one_write_unit_and_is_half_full_at_least() -> None:
@@ -218,25 +117,6 @@ def test_a_text_that_is_longer_than_a_page_has_one_of_its_own() -> None:
         listed = {(group.values["url"], group.values["client"]) for _, group in counters.scan(views)}
     assert read == [{"n": 1, "size": each["size"]} for each in events]
     assert listed == {(each["url"], each["client"]) for each in events}
-
-
-def test_increments_and_resets_of_groups_in_pages_are_done_once() -> None:
-    views = Aggregate("views", VIEW, by="url", n=Count(), size=Sum("size"), pages=True)
-    with counters_in_memory([views], now=START) as counters:
-        counters.accept_many(VIEW, [{**_event(random.Random(1), 1), "url": f"/{n}", "size": n} for n in range(300)])
-        cold = Counters(counters.table_name, client=counters.client, clock=counters.clock)
-        assert cold.increment(views, url="/7", amount={"n": 5, "size": 2}) == {"n": 6, "size": 9}
-        assert cold.increment(views, url="/new", amount={"size": 3}) == {"n": 0, "size": 3}
-        assert cold.reset(views, url="/7") == {"n": 6, "size": 9}
-        assert cold.reset(views, url="/none") == {"n": 0, "size": 0}
-        counters.retract(VIEW, {**_event(random.Random(1), 1), "url": "/7"})
-        counters.accept(VIEW, {**_event(random.Random(1), 2), "url": "/7", "size": 4})
-        read = counters.get_many([(views, {"url": url}) for url in ("/7", "/new", "/8")])
-    assert [dict(group.measures) for group in read] == [
-        {"n": 0, "size": -3},
-        {"n": 0, "size": 3},
-        {"n": 1, "size": 8},
-    ]
 
 
 def test_a_group_whose_page_is_not_there_has_nothing_to_reset() -> None:
@@ -281,40 +161,6 @@ def test_a_page_expires_with_all_of_its_groups() -> None:
         with pytest.raises(InvalidArgumentError, match="a day whose retention, 1 day, 0:00:00, is not over"):
             list(counters.scan(daily, {"time:day": "2026-01-01"}))
         assert _pages(counters) == []
-
-
-def test_levels_that_a_process_knows_wrongly_are_corrected_by_the_pages() -> None:
-    views = Aggregate("views", VIEW, by="url", pages=True)
-    events = [{**_event(random.Random(1), 1), "url": f"/{n}"} for n in range(600)]
-    with counters_in_memory([views], now=START) as counters:
-        counters.accept_many(VIEW, events)
-        levels = PageLevels.of_table(counters._counting._aggregator._committer._table)
-        for guess in (0, 1, 9, 40):
-            levels._known.clear()
-            levels._latest["views", "views"] = guess
-            counters.accept_many(VIEW, [{**each, "client": f"guess{guess}"} for each in events])
-        assert {group["views"] for _, group in counters.scan(views)} == {5}
-
-
-def test_pages_grow_from_a_few_groups_to_many_under_faults() -> None:
-    most, rng = scaled(4000), random.Random(5)
-    views = Aggregate("views", PACKED, by="url", n=Count(), size=Sum("size"), pages=True)
-    wanted: list[int] = []
-    with counters_in_memory([views], now=START, seed=5, faults=FAULTS) as counters:
-        while len(wanted) < most:
-            new = min(most - len(wanted), max(500, len(wanted) // 4), 20_000)
-            wanted += [0] * new
-            touched = [*range(len(wanted) - new, len(wanted)), *(rng.randrange(len(wanted)) for _ in range(new // 4))]
-            counters.accept_many(PACKED, [_visit(number, wanted) for number in touched]).raise_for_rejected()
-        listed = {int(group.values["url"][1:]): (group["n"], group["size"]) for _, group in counters.scan(views)}
-        sizes = [item_bytes(page) for page in _pages(counters)]
-    assert listed == {number: (count, count * number) for number, count in enumerate(wanted)}
-    assert max(sizes) <= 2 * WRITE_UNIT_BYTES
-
-
-def _visit(number: int, wanted: list[int]) -> dict[str, Any]:
-    wanted[number] += 1
-    return {"url": f"/{number}", "time": START.isoformat(), "client": f"c{wanted[number]}", "size": number}
 
 
 @pytest.mark.parametrize("missing", ["the new page", "the old one's change"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from functools import partial
 from itertools import combinations_with_replacement
@@ -13,12 +12,9 @@ import pytest
 
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.night import scaled
-from simulation.pairs import __main__ as pairs_main
 from simulation.pairs import features, runs, seldom
-from simulation.pairs.declared import FAMILIES
 from simulation.pairs.engine import NEAR
-from simulation.pairs.schedule import PairSchedule, WrongPairError, check
-from simulation.pairs.truth import kept_of
+from simulation.pairs.schedule import PairSchedule, check
 from simulation.schedules.local_table import DatedLocalBackend
 
 SEEDS = (*range(2, 2 + scaled(8)), 149, 158)
@@ -55,19 +51,6 @@ def test_pairs_are_exact_on_dynamodb_local(dynamodb_local_engine: DynamoDBLocal)
     check(0, partial(DatedLocalBackend, dynamodb_local_engine), "dynamodb-local")
 
 
-def test_features_that_happened_to_different_declarations_have_not_met() -> None:
-    happened = {features.PLAIN: {"kept"}, features.RESET: {"taps"}, features.SPLIT: features.EVERYTHING}
-    met = features.pairs(happened)
-    assert met[features.PLAIN, features.SPLIT] == 1
-    assert met[features.PLAIN, features.RESET] == 0
-
-
-def test_no_group_must_hold_a_tally_of_other_bins() -> None:
-    three, two = (FAMILIES["per_client"][variant][1].declaration for variant in (0, 2))
-    assert kept_of(three, two) == {"capped"}
-    assert kept_of(three, three) == {"clients.1", "clients.2", "clients.3", "capped"}
-
-
 @pytest.mark.night
 @pytest.mark.parametrize("pair", seldom.SELDOM, ids=" and ".join)
 def test_a_seed_that_forces_a_pair_brings_both_features_to_the_same_declaration(pair: features.Pair) -> None:
@@ -82,23 +65,9 @@ def test_no_page_is_written_with_an_empty_cell_that_no_reason_explains() -> None
         features.page(covered, "memory", 0, 2000)
 
 
-def test_a_run_of_two_thousand_schedules_fails_with_an_empty_cell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs_main, "_outcomes", lambda _: [])
-    for count, status in ((1999, 0), (2000, 1)):
-        monkeypatch.setattr(sys, "argv", ["pairs", "--count", str(count)])
-        assert pairs_main.main() == status
-
-
 def test_the_page_has_no_empty_cell() -> None:
     rows = re.findall(r"^\| \d+ \| ([^|]+) \|(.*)\|$", PAGE.read_text(), re.MULTILINE)
     assert [name for name, _ in rows] == list(features.FEATURES)
     cells = [[cell.strip() for cell in row.split("|")] for _, row in rows]
     assert [row[: number + 1].count("") for number, row in enumerate(cells)] == [0] * len(features.FEATURES)
     assert [name for (name, _), row in zip(rows, cells, strict=True) if "0" in row] == []
-
-
-def test_a_wrong_schedule_says_how_to_run_it_again() -> None:
-    outcome = PairSchedule(1).run()
-    outcome.wrong.append("a count")
-    told = str(WrongPairError(outcome, "memory", ("erase",)))
-    assert told.endswith("python -m simulation.pairs --engine memory --seed 1 --count 1 --without erase")

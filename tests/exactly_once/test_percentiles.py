@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -15,14 +15,11 @@ from benchmarks import workloads
 from dynamodb_counters import Distribution, Event, Packed, Percentiles
 from dynamodb_counters._items.log_bins import LogBins, is_bin
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.testing import Faults, counters_in_memory
+from dynamodb_counters.testing import counters_in_memory
 from simulation.night import scaled
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-HOUR = timedelta(hours=1)
-REQUEST = Event("request", key="id", version="revision")
 PACKED = Event("call", key=("id", "at"), packed=Packed("at"))
-FAULTS = Faults(crash=0.3, redeliver=0.4, split=0.1)
 SHARES = (0, 0.01, 0.5, 0.9, 0.99, 0.999, 1)
 ERRORS = ("0.001", "0.01", "0.05", "0.5")
 
@@ -69,43 +66,6 @@ def test_the_bounds_of_bins_belong_to_the_lower_one(error: str) -> None:
         bound = bins._bound(index)
         assert bins.name_of(bound) == str(index)
         assert bins.name_of(bound * (1 + Decimal("1E-20"))) == str(index + 1)
-
-
-@pytest.mark.parametrize("source", [REQUEST, PACKED], ids=["plain", "packed"])
-@pytest.mark.parametrize("seed", range(scaled(1)))
-def test_percentiles_are_those_of_the_events_there_are(seed: int, source: Event) -> None:
-    rng, kept = random.Random(seed), dict[str, dict[str, Any]]()
-    sizes = Percentiles("sizes", source, by="route", attribute="ms", error=0.02)
-    timed = Percentiles("timed", source, by="route", attribute="ms", time="at")
-    daily = Percentiles("daily", source, by=("at:day", "route"), attribute="ms", retention=timedelta(days=40))
-
-    def event(key: str) -> dict[str, Any]:
-        [value] = _values("log-normal", rng, 1)
-        at = (START + rng.randrange(48) * HOUR + timedelta(seconds=rng.randrange(3600))).isoformat()
-        return {"id": key, "at": at, "route": rng.choice("ab"), "ms": value, "revision": 1}
-
-    with counters_in_memory([sizes, timed, daily], now=START + 50 * HOUR, seed=seed, faults=FAULTS) as counters:
-        for batch in range(5):
-            events = [event(f"e{batch}-{number}") for number in range(rng.choice((1, 20, 150)))]
-            counters.accept_many(source, events).raise_for_rejected()
-            kept |= {each["id"]: each for each in events}
-            for key in rng.sample(sorted(kept), min(len(kept), 8)):
-                if source is REQUEST and rng.random() < 0.6:
-                    kept[key] = {**event(key), "revision": kept[key]["revision"] + 1}
-                    counters.accept(source, kept[key])
-                else:
-                    counters.retract(source, kept.pop(key))
-        for route in "ab":
-            own = [each for each in kept.values() if each["route"] == route]
-            _agree(counters.distribution(sizes, route=route), own, "0.02")
-            reader = counters.distributions(timed, route=route)
-            _agree(reader.between(START, START + 48 * HOUR), own, "0.01")
-            by_hour = reader.series(START, START + 48 * HOUR, step=6 * HOUR)
-            for step, found in enumerate(by_hour):
-                ends = [(START + hours * HOUR).isoformat() for hours in (6 * step, 6 * step + 6)]
-                _agree(found, [each for each in own if ends[0] <= each["at"] < ends[1]], "0.01")
-            first_day = [each for each in own if each["at"] < "2026-01-02"]
-            _agree(counters.distribution(daily, {"at:day": "2026-01-01", "route": route}), first_day, "0.01")
 
 
 def _agree(found: Distribution, events: Sequence[dict[str, Any]], error: str) -> None:

@@ -130,32 +130,6 @@ def test_a_distinct_is_backfilled_with_its_members() -> None:
     assert read(counters.bench, BUYERS.total) == ({"distinct": 5}, True)
 
 
-def test_a_distinct_is_verified_with_its_members() -> None:
-    counters = late(*BUYERS._parts)
-    assert counters("backfill", "--yes", "buyers-members").code == 0
-    counters.bench.clock.advance(61)
-    key = {"pk": {"S": "BUYERS"}, "sk": {"S": "NUMBER#MEMBER#customer1##~1"}}
-    counters.bench.table.delete_item(TableName=counters.bench.table.name, Key=key)
-    counters.stream.deliver()
-    assert read(counters.bench, BUYERS.total) == ({"distinct": 4}, True)
-    assert counters("repair", "buyers", "--yes").code == 0
-    counters.stream.deliver()
-    assert read(counters.bench, BUYERS.total) == ({"distinct": 5}, True)
-
-
-def test_a_removed_distinct_is_dropped_with_its_members(counters: Counters) -> None:
-    counters.bench.deploy([REVENUE, *BUYERS._parts])
-    counters.stream.deliver()
-    put(counters.bench, 100, 10, "eve")
-    counters.stream.deliver()
-    counters.stream.deliver()
-    counters.bench.deploy([REVENUE])
-    counters.bench.clock.advance(2 * DAY + HOUR)
-    counters.stream.deliver()
-    dropped = counters("drop", "buyers", "--yes", "--json").document["dropped"]
-    assert dropped == {"buyers": 1, "buyers-members": 1}
-
-
 def test_a_dry_run_does_not_take_for_whole_what_an_old_stream_no_longer_shows() -> None:
     counters = late(NUMBER, hours=25)
     got = counters("get", "orders")
@@ -181,16 +155,6 @@ def test_replaced_generations_are_dropped_once_no_process_can_count_in_them(chan
     assert changed("drop", "--yes", "--json").document["dropped"] == {}
     changed.stream.deliver()
     assert read(bench, NUMBER) == ({"orders": 15}, True)
-
-
-def test_a_removed_declaration_is_dropped_if_it_is_named(changed: Counters) -> None:
-    bench = changed.bench
-    bench.deploy([REVENUE])
-    bench.clock.advance(2 * DAY + HOUR)
-    changed.stream.deliver()
-    assert changed("drop", "--yes", "--json").document["dropped"] == {}
-    assert changed("drop", "revenue", "--yes").code == 2
-    assert changed("drop", "orders", "--yes", "--json").document["dropped"] == {"orders": 1}
 
 
 def test_a_backfill_asks_first(changed: Counters) -> None:
@@ -224,13 +188,6 @@ def test_a_run_that_was_interrupted_says_how_to_go_on_and_goes_on(changed: Count
     changed.bench.clock.advance(61)
     assert read(changed.bench, NUMBER) == ({"orders": 15}, True)
     assert lines(changed("backfill", "--run", run_id).out) == [f"run {run_id} was complete: orders"]
-
-
-def test_verify_finds_no_difference_in_a_count_that_is_right(counters: Counters) -> None:
-    counters.then = lambda slept: put(counters.bench, 100 + slept, 7, f"customer{slept % 3}")
-    done = counters("verify")
-    assert done.code == 0
-    assert done.out.startswith("4 groups compared: none drifted; ")
 
 
 def test_verify_lists_differences_and_repair_adds_them_once(counters: Counters) -> None:
@@ -304,10 +261,3 @@ def test_wrong_input_is_one_line(counters: Counters, arguments: tuple[str, ...],
     assert (done.code, done.out) == (2, "")
     [line] = lines(done.err)
     assert said in line
-
-
-def test_a_terminal_shows_each_phase(changed: Counters) -> None:
-    done = changed("backfill", "--yes", terminal=True)
-    assert done.code == 0
-    for word in ("waiting", "scanning", "draining", "adding", "━", "left", "units"):
-        assert word in done.err

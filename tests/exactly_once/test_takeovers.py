@@ -11,7 +11,7 @@ import pytest
 
 from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._control.deployment_items import deployment_id, history_key, read_history
+from dynamodb_counters._control.deployment_items import history_key
 from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
 from dynamodb_counters._declarations.groups import group_key
 from dynamodb_counters._fold.item_layout import ItemLayout
@@ -19,7 +19,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CountersError
 from simulation.aws.sigv4 import LANDING_SECONDS, SKEW_SECONDS
 from simulation.faults.actors import Crashed
-from simulation.faults.hooked_client import HeldClient, HookedClient, once
+from simulation.faults.hooked_client import HeldClient
 from simulation.schedules.sandbox import LONGEST_INVOCATION
 from simulation.workbench import QUARANTINE_SECONDS, Workbench
 
@@ -55,12 +55,6 @@ def _process(
         sleep=bench.clock.advance,
     )
     return Aggregator(table, declarations, quarantine_retention_seconds=QUARANTINE_SECONDS, **more)
-
-
-def _deployments(bench: Workbench) -> list[str]:
-    history = read_history(bench.table.get_item(TableName=bench.table.name, Key=history_key())["Item"])
-    assert history is not None
-    return [era.deployment for era in history.eras]
 
 
 def _half_written(bench: Workbench) -> None:
@@ -117,33 +111,6 @@ def test_a_warm_process_learns_of_a_takeover() -> None:
     bench.deliver(bench.records(), by=older)
 
     assert _counts(bench, ONE, TWO) == [0, 1]
-
-
-def test_two_takeovers_at_once_are_two_eras() -> None:
-    bench = Workbench([ONE])
-    bench.aggregator.handle({})
-    racing = _process(bench, OTHER, skew=-SKEW_SECONDS)
-    race = once(["transact_write_items"], lambda: racing.handle({}))
-    _process(bench, TWO, client=HookedClient(bench.table, race)).handle({})
-
-    assert _deployments(bench) == [deployment_id((one,)) for one in (ONE, OTHER, TWO)]
-    _sell(bench, 1)
-    bench.clock.advance(3600)
-    _sell(bench, 2)
-    bench.deliver(bench.records(), by=racing)
-    assert _counts(bench, ONE, OTHER, TWO) == [1, 0, 1]
-
-
-def test_a_deployment_that_comes_back_counts_what_is_created_from_then_on() -> None:
-    bench = Workbench([ONE])
-    newer = _process(bench, TWO)
-    for number, process in enumerate((bench.aggregator, newer, bench.process(), newer)):
-        process.handle({})
-        bench.clock.advance(3600)
-        _sell(bench, number)
-    bench.deliver(bench.records(), by=bench.process())
-    bench.deliver(bench.records(), by=newer)
-    assert _counts(bench, ONE, TWO) == [2, 2]
 
 
 def test_a_lost_history_leaves_in_doubt_what_was_begun() -> None:

@@ -131,16 +131,6 @@ def test_verification_knows_of_erased_events_whose_counts_are_kept(erased: Shop)
     assert erased.verified() == {}
 
 
-def test_counts_kept_of_erased_events_survive_a_backfill(erased: Shop) -> None:
-    world, event = erased, erased.event
-    changed = filtered(shop(event)), replace(hours(event), where=Attr("amount").ge(1))
-    world.redefine(*changed)
-    world.backfill()
-    assert world.sold(changed[0]) == (25, 250)
-    assert world.counters.window(changed[1], shop="oslo").last(hours=2).count == 25
-    assert world.verified() == {}
-
-
 @pytest.mark.parametrize("kind", EVENTS)
 @pytest.mark.parametrize("phase", ["waiting", "scanning", "draining", "adding"])
 def test_an_erasure_during_a_backfill_is_kept_once(kind: str, phase: str) -> None:
@@ -284,13 +274,6 @@ def switched() -> Shop:
     world.redefine(filtered(shop(PLAIN)), CLIENTS)
     world.backfill()
     return world
-
-
-def test_a_backfill_of_something_else_does_not_wait(switched: Shop) -> None:
-    [*_, last] = read_control(switched.store()).history.eras  # type: ignore[union-attr]
-    assert next(backfill(switched.bench, switched.stream, names=["clients"]).steps()).phase == "waiting"
-    [run] = read_control(switched.store()).runs
-    assert run.since < last.valid_from
 
 
 def test_a_run_whose_cut_lies_ahead_keeps_it_when_another_one_opens(switched: Shop) -> None:

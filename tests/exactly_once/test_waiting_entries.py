@@ -58,22 +58,6 @@ def test_an_image_that_waits_for_more_groups_is_counted_once() -> None:
     assert verify(bench, stream).differences == []
 
 
-def test_a_delta_that_its_item_could_not_take_is_added_once() -> None:
-    bench = Workbench([SHOPS])
-    bench.aggregator.handle({})
-    stream = Stream(bench)
-    spoil(bench, SHOPS, "taken", 10**38 - 1, shop="a")
-    bench.counters.accept(SALE, {"id": 1, "shop": "a", "price": 2})
-    stream.deliver()
-    spoil(bench, SHOPS, "taken", -(10**38 - 1), shop="a")
-    verifying = verify(bench, stream)
-    assert verdicts(verifying) == {("waiting", "1 entry of the quarantine waits for it")}
-    assert verifying.repair() == (0, 0)
-    redrive_all(bench, stream)
-    assert verify(bench, stream).differences == []
-    assert dict(bench.counters.get(SHOPS, {"shop": "a"}).measures) == {"n": 1, "taken": 2}
-
-
 def test_an_entry_that_is_redriven_while_groups_are_read_is_no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
     bench, stream = tagged()
     read = Verification._read

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Final
 
 import pytest
 
 from examples import stacks
-from tests.gate.breakages import BREAKAGES, Break
 from tests.gate.function_rules import variables
 from tests.gate.rules import RULES
 from tests.gate.template import Template
@@ -32,25 +30,6 @@ def test_a_template_keeps_the_rules(template: str) -> None:
 @pytest.mark.parametrize(("template", "rule"), CHOSEN)
 def test_an_exception_is_needed(template: str, rule: str) -> None:
     assert RULES[rule].findings(templates()[template])
-
-
-@pytest.mark.parametrize(
-    ("rule", "template", "breaks"),
-    [
-        pytest.param(rule, template, breaks, id=f"{rule}-{number}")
-        for rule, breakages in BREAKAGES.items()
-        for number, (template, breaks) in enumerate(breakages)
-    ],
-)
-def test_a_rule_sees_what_it_is_there_for(rule: str, template: str, breaks: Break) -> None:
-    whole = templates()[template]
-    broken = deepcopy(whole.document)
-    breaks(broken)
-    assert {*RULES[rule].findings(Template(template, broken))} - {*RULES[rule].findings(whole)}
-
-
-def test_every_rule_is_seen_to_fail() -> None:
-    assert {*BREAKAGES} == {*RULES}
 
 
 def test_deployments_in_one_account_share_no_metric() -> None:

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Attribute, Count, Distinct, Event, Items, Packed, Ranking, Sum, Window
+from dynamodb_counters import Aggregate, Attr, Attribute, Count, Event, Items, Ranking
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.testing import Faults, counters_in_memory
+from dynamodb_counters.testing import counters_in_memory
 from tests.unit.cli.in_process import run
 
 _NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
-_FAULTS: Final = Faults(crash=0.5, redeliver=0.5, split=0.3)
 _SIZE: Final = "ms:5,100?unknown"
 
 _REQUEST: Final = Event("request", key=("id", "at"), version="revision")
-_PACKED: Final = Event(
-    "request", key=("id", "at"), version="revision", packed=Packed("at"), retention=timedelta(days=7)
-)
 _FOREIGN: Final = Items("request", where=Attr("revision").exists(), pk="REQUEST#{id}#{status}")
 
 
@@ -33,35 +29,6 @@ def _by(source: Any) -> Aggregate:
 
 def _values(status: int, **changes: Any) -> dict[str, Any]:
     return {"id": str(status), "at": _NOON.isoformat(), "revision": 1, "status": status, **changes}
-
-
-@pytest.mark.parametrize("event", [_REQUEST, _PACKED])
-@pytest.mark.parametrize("faults", [None, _FAULTS])
-def test_corrections_and_retractions_move_events_between_derived_groups(event: Event, faults: Faults | None) -> None:
-    by = _by(event)
-    over = Aggregate("over", by, by=_SIZE, groups=Count(), n=Sum("n"))
-    plans = Distinct("plans", event, by="status:class", member="plan?free")
-    recent = Window("recent", event, by="status:class", time="at")
-    with counters_in_memory([by, over, plans, recent], now=_NOON, faults=faults) as counters:
-
-        def groups() -> dict[tuple[str, ...], int]:
-            every = (group for kind in ("2xx", "5xx") for _, group in counters.scan(by, {"status:class": kind}))
-            return {(*group.values.values(),): group.measures["n"] for group in every if group.measures["n"]}
-
-        counters.accept_many(event, [_values(200), _values(204, ms=7, plan="pro"), _values(503, ms=100, plan=None)])
-        assert groups() == {
-            ("2xx", "free", "unknown"): 1,
-            ("2xx", "pro", "005..100"): 1,
-            ("5xx", "free", "100.."): 1,
-        }
-        counters.accept(event, _values(200) | {"revision": 2, "status": 500, "ms": 4})
-        assert groups() == {("2xx", "pro", "005..100"): 1, ("5xx", "free", "100.."): 1, ("5xx", "free", "..005"): 1}
-        assert counters.get(over, {_SIZE: "..005"}).measures == {"groups": 1, "n": 1}
-        assert counters.get(plans, {"status:class": "5xx"})["distinct"] == 1
-        assert counters.window(recent, {"status:class": "5xx"}).last(hours=1).count == 2
-        assert {each.values[_SIZE] for each in counters.top(by, {"status:class": "5xx"})} == {"..005", "100.."}
-        counters.retract(event, _values(503))
-        assert groups() == {("2xx", "pro", "005..100"): 1, ("5xx", "free", "..005"): 1}
 
 
 def test_numbers_in_keys_of_other_code_have_a_class() -> None:

@@ -6,31 +6,11 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Distinct, Event, InvalidArgumentError, evaluate
+from dynamodb_counters import Aggregate, Count, Event, InvalidArgumentError
 from dynamodb_counters._items.attributes import text_reader
 from dynamodb_counters.errors import MalformedImageError
 
 _VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")
-_VISITORS = Distinct("visitors", _VIEW, pk="URL#{url}", sk="VISITORS#{at:day}", member="client")
-
-_VIEWS = [
-    ("1", "ann", "2026-11-19T23:59:59Z"),
-    ("2", "ann", "2026-11-20T00:00:00Z"),
-    ("3", "ann", "2026-11-20T12:00:00+02:00"),
-    ("4", "bob", "2026-11-20T23:30:00-01:00"),
-    ("5", "bob", 1_795_132_800),
-]
-
-
-def _evaluated(declared: Aggregate | Distinct) -> dict[str, list[Any]]:
-    items = [(_VIEW, {"id": id_, "url": "/", "client": client, "at": at}) for id_, client, at in _VIEWS]
-    return evaluate([declared], items)
-
-
-def test_each_day_has_its_different_members() -> None:
-    found = {group.values["at:day"]: group.measures["distinct"] for group in _evaluated(_VISITORS)["visitors"]}
-
-    assert found == {"2026-11-19": 1, "2026-11-20": 2, "2026-11-21": 1}
 
 
 @pytest.mark.parametrize(
