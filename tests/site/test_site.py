@@ -13,14 +13,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-import cdk_dynamodb_counters.testing
-import dynamodb_counters.testing
 from tests.site.blocks import DOCS, PROJECT
 
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*(?:\n[^\]\n]*)?\]\((?P<target>[^)\s]+)\)|!\[[^\]]*\]\((?P<picture>[^)\s]+)\)")
 _NOT_PAGES = {"genindex.html", "py-modindex.html", "search.html"}
 _LOADED = {"img": "src", "script": "src", "link": "href", "source": "src", "iframe": "src"}
-_FETCHED_BY_STYLES = re.compile(r"""(?:@import\s+["']?|url\(\s*["']?)(?:https?:)?//""")
 
 
 class Html(HTMLParser):
@@ -83,62 +80,6 @@ def test_links_lead_somewhere(site: Path, pages: dict[str, Html]) -> None:
         if not (site / target).exists() or (anchor and target in pages and anchor not in pages[target].anchors)
     ]
     assert dead == []
-
-
-@pytest.mark.night
-def test_pages_load_nothing_from_a_network(site: Path, pages: dict[str, Html]) -> None:
-    fetched = [f"{name}: {it}" for name, page in pages.items() for it in page.loaded if urlsplit(it).netloc]
-    styles = [path for path in site.rglob("*.css") if _FETCHED_BY_STYLES.search(path.read_text(encoding="utf-8"))]
-    assert (fetched, styles) == ([], [])
-
-
-@pytest.mark.night
-def test_the_reference_has_all_that_is_public(pages: dict[str, Html]) -> None:
-    documented = {anchor.rpartition(".")[2] for name, page in pages.items() if "api" in name for anchor in page.anchors}
-    public = (dynamodb_counters, dynamodb_counters.testing, cdk_dynamodb_counters, cdk_dynamodb_counters.testing)
-    assert {name for module in public for name in module.__all__} - documented == set()
-
-
-@pytest.mark.night
-def test_the_site_can_be_searched(site: Path) -> None:
-    index = (site / "searchindex.js").read_text(encoding="utf-8")
-    assert "tutorials/first-hour" in index
-    assert "watermark" in index
-
-
-@pytest.mark.night
-def test_every_page_has_a_markdown_copy_with_links_that_lead_somewhere(site: Path, pages: dict[str, Html]) -> None:
-    copies = {path: _without_blocks(path) for path in site.rglob("*.md") if "_sources" not in path.parts}
-    named = {name for name, page in pages.items() if f"{Path(name).stem}.md" in page.loaded}
-    assert {str(path.relative_to(site).with_suffix(".html")) for path in copies} == named
-    assert {str(path.relative_to(DOCS).with_suffix(".html")) for path in DOCS.rglob("*.md")} - named == {
-        "adr/000-template.html"
-    }
-    assert dead_links(copies) == []
-    assert [path.name for path in copies if "```{" in path.read_text(encoding="utf-8")] == []
-
-
-@pytest.mark.night
-def test_markdown_copies_of_the_reference_hold_the_docstrings(site: Path) -> None:
-    text = (site / "api" / "declarations.md").read_text(encoding="utf-8")
-    assert "class dynamodb_counters.Event(name, *, key=None" in text
-    assert "The first\n        one is the partition key" in text
-    assert "eval-rst" not in text
-
-
-@pytest.mark.night
-def test_llms_txt_lists_each_page_once_with_a_sentence(site: Path) -> None:
-    text = (site / "llms.txt").read_text(encoding="utf-8")
-    title, _, rest = text.partition("\n\n")
-    assert title == "# DynamoDB counters"
-    assert re.match(r"> [^\n]+\n\n[^\n]+\n\n## Start\n\n- ", rest)
-    listed = re.findall(r"(?m)^- \[[^]]+\]\(([^)]+)\)(: .+)?$", text)
-    pages = {str(path.relative_to(site)) for path in site.rglob("*.md") if "_sources" not in path.parts}
-    assert sorted(page for page, _ in listed) == sorted(pages - {"index.md"})
-    assert [page for page, sentence in listed if not sentence and not page.startswith("adr/0")] == []
-    optional = text[text.index("## Optional") :]
-    assert "\n## " not in optional
-    assert "(exactly-once.md)" in optional
 
 
 @pytest.mark.parametrize(
