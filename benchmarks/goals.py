@@ -66,7 +66,6 @@ unique_30_days_read_units: measures/memory/unique/*/this/read_units <= 1.5
 unique_30_days_write_units_per_member_day: measures/memory/unique/*/this/write_units <= 2.1
 percentiles_write_units_per_bucket: measures/memory/percentiles/sigma 0.5/this/units_per_bucket <= 1.1
 threshold_units_where_nothing_is_crossed: measures/memory/thresholds/*/above no level/more <= 0
-limit_units_where_nothing_is_crossed: measures/memory/thresholds/*/above no share of its limit/more <= 0
 threshold_units_per_crossing: measures/memory/thresholds/*/above one level more each time/more_per_crossing <= 1
 packed_20_percent_duplicates_raise: packing/duplicates/log/{20% close by / none} - 1 <= 0.15
 packed_8_writers_raise: writers/{8 / 1}/with pauses/units - 1 <= 0.5

@@ -92,11 +92,9 @@ def _thresholds(database: Database) -> dict[str, Any]:
     for title, thresholds, crossed in (
         ("without thresholds", (), 0),
         ("above no level", (Threshold("high", _USAGE, at=[10**6]),), 0),
-        ("above no share of its limit", (Threshold("share", _USAGE, at=[1], of="limit"),), 0),
         ("above one level more each time", (Threshold("each", _USAGE, at=range(1, _CALLS + 1)),), _CALLS),
     ):
         counting = Counted(database, f"thresholds-{title.replace(' ', '-')}", _USAGE, *thresholds)
-        counting.counters.set_limit(_USAGE, 10**6, {})
         counting.count(_REQUEST, ())
         whole = counting.count(_REQUEST, [{"id": f"{number}", "ms": 1, "at": 0} for number in range(_CALLS)])
         least = found["without thresholds"]["units"] if found else whole

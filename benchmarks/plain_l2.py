@@ -10,7 +10,6 @@ from typing import Final
 
 from aws_cdk import App, CfnOutput, Duration, Stack
 from aws_cdk import aws_apigatewayv2 as apigateway
-from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
@@ -141,12 +140,6 @@ class HttpStack(CountingStack):
         read = integrations.HttpLambdaIntegration("Read", reader)
         for path in _ROUTES:
             api.add_routes(path=path, methods=[apigateway.HttpMethod.GET], integration=read)
-        api.add_routes(
-            path="/v1/aggregates/{name}/limit",
-            methods=[apigateway.HttpMethod.PUT],
-            integration=read,
-            authorizer=authorizers.HttpIamAuthorizer(),
-        )
         take = integrations.HttpLambdaIntegration("Take", receiver)
         api.add_routes(path="/events", methods=[apigateway.HttpMethod.POST], integration=take)
         CfnOutput(self, "ApiId", value=api.api_id)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from typing import Any, Final
 
 from demo.cli_examples.blog import NOW
@@ -35,7 +34,7 @@ DECLARED: Final[tuple[Declarable, ...]] = (
     Extremes("slowest", REQUEST, by="route", attribute="ms", show="user"),
     Window("seats", CHANGE, by="team", time="at", measure=TimeWeighted("seats"), retention=None),
     USAGE,
-    Threshold("plan", USAGE, at=[Decimal("0.8"), 1], of="limit", once=True),
+    Threshold("plan", USAGE, at=[24, 30], once=True),
 )
 _DAYS: Final = 7
 _PER_DAY: Final = 60
@@ -67,8 +66,6 @@ def requests() -> Iterator[Requests]:
     """The table at `NOW`."""
     rng, now = random.Random(34), datetime.fromtimestamp(NOW, UTC)
     with counters_in_memory(DECLARED, now=now - timedelta(days=_DAYS)) as counters:
-        for user in ("u1", "u2"):
-            counters.set_limit(USAGE, 30, {"user": user, "at:month": "2026-11"})
         for number in range(_DAYS * _PER_DAY):
             at = now - timedelta(days=_DAYS) * (1 - number / (_DAYS * _PER_DAY))
             counters.clock.advance(at - counters.clock.now)

@@ -25,29 +25,23 @@ CONSTANTS
   Generations,  \* 1 is the first.
   Shards,
   Home,         \* Of each generation: the shard of its item's records.
-  Limits,       \* Limits that somebody sets.
-  Sets,         \* How often somebody sets one.
   Features,     \* What takes part: a subset of AllFeatures.
   Without       \* Guards that are removed: a subset of AllGuards.
 
 AllFeatures == {"expiry", "notifier"}
 AllGuards == {
-  "from the record", "by birth", "one generation", "removals cross nothing", "limit of the image", "limit as set",
-  "before the checkpoint", "failures fail", "condition", "in order", "key of the record", "sequence", "once ever",
+  "from the record", "by birth", "one generation", "removals cross nothing", "before the checkpoint", "failures fail", "condition", "in order", "key of the record", "sequence", "once ever",
   "refused is retried", "id of the item"}
 
 ASSUME Features \subseteq AllFeatures /\ Without \subseteq AllGuards
 
 VARIABLES
   era,
-  item,        \* Of each generation: the group's item, or None.
+  item,        \* Of each generation: the number that the group's item holds, or None.
   at,          \* Of each generation: the last source record that it has folded.
   reads,       \* The generation that readers use; all up to it are filled.
   stream,      \* Of each shard: the records of the group's items.
   unsaid,      \* Only if the fold reports: crossings that it has not put yet.
-  wanted,      \* Of each generation: the limit that somebody has set there last, or None.
-  sets,        \* How often a limit was set.
-  carried,     \* How far the second generation has taken limits from the records of the first.
   gone,        \* Generations whose item has expired.
   acked,       \* Of each shard: where the event source mapping stands.
   checkpoint,  \* Of each shard.
@@ -57,7 +51,7 @@ VARIABLES
   handled,     \* Where the notifier's event source mapping stands.
   sent         \* Events: of which item, and with which id.
 
-group == <<era, item, at, reads, stream, unsaid, wanted, sets, carried, gone>>
+group == <<era, item, at, reads, stream, unsaid, gone>>
 delivery == <<acked, checkpoint, process>>
 notices == <<handled, sent>>
 vars == <<group, delivery, outbox, overwritten, notices>>
@@ -73,23 +67,20 @@ Sum(S) == IF S = {} THEN 0 ELSE LET n == CHOOSE n \in S : TRUE IN Adds[n] + Sum(
 Idle == [phase |-> "idle", shard |-> None, last |-> 0, todo |-> <<>>]
 
 -----------------------------------------------------------------------------
-(* Lines.  Levels are numbers, or multiples of the limit that the item holds. *)
+(* Lines. *)
 
 Up == 1
 Down == -1
 Fires(e) == Min(Eras[e].folds)
 
-(* A group that is not there holds 0, and has no limit. *)
-IsAbove(image, level, e) ==
-  LET i == IF image = None THEN [value |-> 0, limit |-> None] ELSE image IN
-  IF Eras[e].ofLimit THEN i.limit # None /\ i.value >= level * i.limit ELSE i.value >= level
+(* A group that is not there holds 0. *)
+Value(image) == IF image = None THEN 0 ELSE image
+IsAbove(image, level) == Value(image) >= level
 
-(* Without a limit nothing is crossed, and the group is above no level. *)
 Crossed(old, new, e) ==
-  IF new # None /\ Eras[e].ofLimit /\ new.limit = None THEN {}
-  ELSE {<<level, direction>> \in Eras[e].levels \X Eras[e].directions :
-         /\ IsAbove(old, level, e) # IsAbove(new, level, e)
-         /\ direction = IF IsAbove(new, level, e) THEN Up ELSE Down}
+  {<<level, direction>> \in Eras[e].levels \X Eras[e].directions :
+     /\ IsAbove(old, level) # IsAbove(new, level)
+     /\ direction = IF IsAbove(new, level) THEN Up ELSE Down}
 
 (* In the order in which the number passes them; all go in one direction. *)
 Before(x, y) == x[1] * x[2] < y[1] * y[2]
@@ -103,9 +94,6 @@ Right(s, n) ==
 -----------------------------------------------------------------------------
 (* The group: whatever changes its item makes a record. *)
 
-Image(i) == IF i = None THEN None ELSE [value |-> i.value, limit |-> i.limit]
-Blank == [value |-> 0, limit |-> None, own |-> FALSE]
-There(g) == IF item[g] = None THEN Blank ELSE item[g]
 Crossing(g, n, x, e) == [generation |-> g, record |-> n, level |-> x[1], direction |-> x[2], era |-> e]
 
 RECURSIVE Ordered(_, _, _, _)
@@ -116,61 +104,40 @@ Ordered(g, n, crossed, e) ==
 
 Becomes(g, new) ==
   /\ item' = [item EXCEPT ![g] = new]
-  /\ stream' = [stream EXCEPT ![Home[g]] = Append(@, [generation |-> g, old |-> Image(item[g]), new |-> Image(new), era |-> era])]
+  /\ stream' = [stream EXCEPT ![Home[g]] = Append(@, [generation |-> g, old |-> item[g], new |-> new, era |-> era])]
 
 Folds(g, n) == g \in Eras[Born[n]].folds
 
 (* A batch's records of one era, in one update.  If the fold reports, it knows the crossing from the answer to its update. *)
 Update(g, n) ==
   LET folded == {m \in (at[g] + 1)..n : Folds(g, m)}
-      new == [There(g) EXCEPT !.value = @ + Sum(folded)] IN
+      new == Value(item[g]) + Sum(folded) IN
   /\ at[g] < n /\ Born[n] <= era /\ Folds(g, n) /\ unsaid = <<>>
   /\ \A m \in folded : Born[m] = Born[n]
   /\ Becomes(g, new)
   /\ at' = [at EXCEPT ![g] = n]
   /\ unsaid' = IF Has("from the record") \/ g # Fires(era) THEN <<>>
-               ELSE Ordered(g, Len(stream[Home[g]]) + 1, Chosen(Crossed(Image(item[g]), Image(new), era), era), era)
-  /\ UNCHANGED <<era, reads, wanted, sets, carried, gone, delivery, outbox, overwritten, notices>>
+               ELSE Ordered(g, Len(stream[Home[g]]) + 1, Chosen(Crossed(item[g], new, era), era), era)
+  /\ UNCHANGED <<era, reads, gone, delivery, outbox, overwritten, notices>>
 
 (* The baseline is added, and readers switch. *)
 Fill(g) ==
   /\ g = reads + 1 /\ g \in Eras[era].folds
-  /\ Becomes(g, [There(g) EXCEPT !.value = @ + Sum({n \in DOMAIN Adds : Born[n] <= era /\ ~Folds(g, n)})])
+  /\ Becomes(g, Value(item[g]) + Sum({n \in DOMAIN Adds : Born[n] <= era /\ ~Folds(g, n)}))
   /\ reads' = g
-  /\ UNCHANGED <<era, at, unsaid, wanted, sets, carried, gone, delivery, outbox, overwritten, notices>>
+  /\ UNCHANGED <<era, at, unsaid, gone, delivery, outbox, overwritten, notices>>
 
 Advance ==
   /\ era < Len(Eras) /\ Fires(era + 1) <= reads
   /\ era' = era + 1
-  /\ UNCHANGED <<item, at, reads, stream, unsaid, wanted, sets, carried, gone, delivery, outbox, overwritten, notices>>
-
-(* A limit is set or removed.  Writers learn of the switch late. *)
-SetLimit(g, limit) ==
-  /\ sets < Sets /\ g \in {reads, reads - 1} \cap Generations /\ There(g).limit # limit
-  /\ Becomes(g, [There(g) EXCEPT !.limit = limit, !.own = TRUE])
-  /\ wanted' = [wanted EXCEPT ![g] = limit]
-  /\ sets' = sets + 1
-  /\ UNCHANGED <<era, at, reads, unsaid, carried, gone, delivery, outbox, overwritten, notices>>
-
-(* The next generation takes limits from the records of the one before, as long as it was given none itself. *)
-Number(image) == IF image = None \/ image.limit = None THEN 0 ELSE image.limit
-Carry ==
-  LET x == stream[Home[1]][carried + 1]
-      i == There(2) IN
-  /\ 2 \in Generations /\ \E e \in 1..era : 2 \in Eras[e].folds
-  /\ carried < Len(stream[Home[1]])
-  /\ carried' = carried + 1
-  /\ IF x.generation # 1 \/ x.new = None \/ Number(x.old) = Number(x.new) \/ (i.own /\ Has("limit as set"))
-     THEN UNCHANGED <<item, stream>>
-     ELSE Becomes(2, [i EXCEPT !.limit = IF Has("limit as set") THEN x.new.limit ELSE Number(i) + Number(x.new) - Number(x.old)])
-  /\ UNCHANGED <<era, at, reads, unsaid, wanted, sets, gone, delivery, outbox, overwritten, notices>>
+  /\ UNCHANGED <<item, at, reads, stream, unsaid, gone, delivery, outbox, overwritten, notices>>
 
 (* The item expires; late records create it again. *)
 Expire(g) ==
   /\ With("expiry") /\ item[g] # None /\ g \notin gone
   /\ Becomes(g, None)
   /\ gone' = gone \cup {g}
-  /\ UNCHANGED <<era, at, reads, unsaid, wanted, sets, carried, delivery, outbox, overwritten, notices>>
+  /\ UNCHANGED <<era, at, reads, unsaid, delivery, outbox, overwritten, notices>>
 
 -----------------------------------------------------------------------------
 (* The outbox.  An answer that is lost is a put that another delivery has made. *)
@@ -193,11 +160,9 @@ PutInto(c, p) ==
 Judged(s, n, deployment) ==
   LET x == stream[s][n]
       e == IF deployment = None THEN x.era ELSE deployment
-      As(image) == IF Has("limit of the image") \/ image = None THEN image
-                   ELSE [image EXCEPT !.limit = There(x.generation).limit]
       isSilent == (x.generation # Fires(e) /\ Has("one generation")) \/ (x.new = None /\ Has("removals cross nothing")) IN
   IF isSilent \/ ~Has("from the record") THEN <<>>
-  ELSE Ordered(x.generation, n, Chosen(Crossed(As(x.old), As(x.new), e), e), e)
+  ELSE Ordered(x.generation, n, Chosen(Crossed(x.old, x.new, e), e), e)
 
 RECURSIVE Todo(_, _, _, _)
 Todo(s, from, last, deployment) ==
@@ -252,7 +217,7 @@ Say ==
   /\ unsaid # <<>>
   /\ \/ PutInto(Head(unsaid), 0) /\ unsaid' = Tail(unsaid)
      \/ unsaid' = <<>> /\ UNCHANGED <<outbox, overwritten>>
-  /\ UNCHANGED <<era, item, at, reads, stream, wanted, sets, carried, gone, delivery, notices>>
+  /\ UNCHANGED <<era, item, at, reads, stream, gone, delivery, notices>>
 
 -----------------------------------------------------------------------------
 (* The notifier.  EventBridge takes some events of a batch and refuses others; an answer gets lost. *)
@@ -272,7 +237,6 @@ Init ==
   /\ at = [g \in Generations |-> 0]
   /\ stream = [s \in Shards |-> <<>>]
   /\ unsaid = <<>>
-  /\ wanted = [g \in Generations |-> None] /\ sets = 0 /\ carried = 0
   /\ gone = {}
   /\ acked = [s \in Shards |-> 0] /\ checkpoint = [s \in Shards |-> 0]
   /\ process = [p \in Processes |-> Idle]
@@ -280,11 +244,10 @@ Init ==
   /\ handled = 0 /\ sent = {}
 
 Next ==
-  \/ Advance \/ Carry \/ Say
+  \/ Advance \/ Say
   \/ \E g \in Generations :
        \/ \E n \in DOMAIN Adds : Update(g, n)
        \/ Fill(g) \/ Expire(g)
-       \/ \E limit \in Limits : SetLimit(g, limit)
   \/ \E p \in Processes :
        \/ \E s \in Shards : \E begin \in 0..acked[s] : \E last \in (begin + 1)..Len(stream[s]) : \E isFresh \in BOOLEAN :
             \E deployment \in (IF Has("by birth") THEN {None} ELSE 1..era) : Deliver(p, s, begin, last, isFresh, deployment)
@@ -342,11 +305,6 @@ InOrder ==
 (* What the notifier has left behind was sent; each item with one id. *)
 Delivered == \A n \in 1..handled : \E x \in sent : x[1] = n
 OneId == \A x, y \in sent : (x[1] = y[1]) = (x[2] = y[2])
-
-(* A generation has the limit that it was given last, or else the one that the generation before was given. *)
-Limited ==
-  \A g \in Generations \ gone : item[g] # None /\ (g = 2 => carried = Len(stream[Home[1]])) =>
-    item[g].limit = IF item[g].own THEN wanted[g] ELSE IF g = 2 THEN wanted[1] ELSE None
 
 TypeOK ==
   /\ era \in DOMAIN Eras /\ reads \in Generations

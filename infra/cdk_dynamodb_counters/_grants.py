@@ -48,10 +48,6 @@ class TableGrants:
         """Allow taking calls from quotas, and no change of any count."""
         return grant(self._table, grantee, "UpdateItem", keys=f"{LEASES_PREFIX}*")
 
-    def grant_limits(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow setting limits of groups."""
-        return grant(self._table, grantee, "GetItem", "UpdateItem")
-
     def grant_retract(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow deleting events, which subtracts what they added to the counts."""
         return grant(self._table, grantee, "DeleteItem")

@@ -71,8 +71,7 @@ def in_words(thresholds: Sequence[Threshold]) -> dict[str, str]:
 
 
 def _words(threshold: Threshold) -> str:
-    levels = _listed(threshold.at) + (" of the limit" if threshold.of else "")
-    often = "once" if threshold.once else "each time"
+    levels, often = _listed(threshold.at), "once" if threshold.once else "each time"
     watched = getattr(threshold.aggregate, "name", "")
     return f"{threshold.measure} of {watched} at {levels}, {threshold.direction}, {threshold.burst}, {often}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -34,17 +33,14 @@ from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.function_options import FunctionOptions, options_of
 from cdk_dynamodb_counters.live_page import LivePage
 from dynamodb_counters._declarations import (
-    Aggregate,
     Declarable,
     Declaration,
-    Distinct,
     Event,
     Window,
     flatten,
 )
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._declarations.kinds import group_fields, read_by
-from dynamodb_counters._declarations.thresholds import watched
 from dynamodb_counters._http.parameters import OPTIONS, SPAN
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -54,7 +50,7 @@ _GET: Final = apigateway.HttpMethod.GET
 class CounterApi(Observed, HttpMetrics):
     """Serves counts over HTTP: groups, batches, windows, series, leaderboards and all that is declared besides.
 
-    If asked, events and limits, too.
+    If asked, events, too.
 
     Parameters
     ----------
@@ -66,9 +62,6 @@ class CounterApi(Observed, HttpMetrics):
         Declarations that clients may read, defined as they are counted; nothing else is served.
     events : sequence of Event, optional
         Events that clients may list, one by one; each name only once in `shown` and `events`. Default: none.
-    limits : sequence of Aggregate or Distinct, optional
-        Which of `shown` have groups whose limits callers with IAM permission may set, whatever the `authorizer`; none
-        with `tenant`. Default: none.
     authorizer : IHttpRouteAuthorizer, optional
         Who may read. ``HttpNoneAuthorizer()`` makes the API public. Default: callers with IAM
         permission.
@@ -112,7 +105,6 @@ class CounterApi(Observed, HttpMetrics):
         table: DedupCounterTable,
         shown: Sequence[Declarable],
         events: Sequence[Event] = (),
-        limits: Sequence[Aggregate | Distinct] = (),
         authorizer: apigateway.IHttpRouteAuthorizer | None = None,
         tenant: Mapping[str, str] | None = None,
         page: LivePage | None = None,
@@ -137,7 +129,6 @@ class CounterApi(Observed, HttpMetrics):
         require_authorizer(authorizer)
         bound = require_tenant(tenant, authorizer)
         require_served(bound, (*declarations, *readable))
-        limited = _require_limits(limits, declarations, bound)
         _require_page(page, authorizer, declarations)
         require_duration("cache_age", cache_age, Duration.seconds(0), Duration.days(1))
         require_origins("allow_origins", allow_origins)
@@ -162,13 +153,12 @@ class CounterApi(Observed, HttpMetrics):
             lambda: [one.name for one in declarations if one not in registration.declarations],
             "this API shows",
         )
-        methods = [apigateway.CorsHttpMethod.GET, apigateway.CorsHttpMethod.POST]
         self._http_api = build_api(
             self,
             options,
             description="Serves counts",
             allow_origins=allow_origins,
-            allow_methods=[*methods, apigateway.CorsHttpMethod.PUT] if limited else methods,
+            allow_methods=[apigateway.CorsHttpMethod.GET, apigateway.CorsHttpMethod.POST],
             throttle_rate=throttle_rate,
             throttle_burst=throttle_burst,
         )
@@ -181,14 +171,10 @@ class CounterApi(Observed, HttpMetrics):
         }
         if readable:
             environment["EVENTS"] = encode(readable, attributes=True)
-        if limited:
-            environment["LIMITS"] = json.dumps(limited, separators=(",", ":"))
         if page is not None:
             environment["PAGE"] = page._settings()
         role = build_role(self, "Role", "Reads a table's counts")
         table.grant_read(role)
-        if limited:
-            table.grant_limits(role)
         acknowledge_resource(role, "Only the indexes of this table.", f"{table.table_arn}/index/*")
         self._function = build_function(
             self,
@@ -201,7 +187,7 @@ class CounterApi(Observed, HttpMetrics):
             timeout=timeout,
             page=page is not None,
         )
-        self._build_routes(authorizer, limits=bool(limited), page=page is not None)
+        self._build_routes(authorizer, page=page is not None)
         subject = "counts and the events" if readable else "counts"
         risk = f"anybody can read the {subject} it shows, and each request costs you money."
         warn_if_public(self, authorizer, risk)
@@ -213,21 +199,13 @@ class CounterApi(Observed, HttpMetrics):
         """The API; pass it to `EventIngest` to serve both from one."""
         return self._http_api
 
-    def _build_routes(self, authorizer: apigateway.IHttpRouteAuthorizer, *, limits: bool, page: bool) -> None:
+    def _build_routes(self, authorizer: apigateway.IHttpRouteAuthorizer, *, page: bool) -> None:
         integration = integrations.HttpLambdaIntegration("Reads", self._function)
         routes = [("/v1/{proxy+}", _GET), ("/v1/batch", apigateway.HttpMethod.POST), ("/openapi.json", _GET)]
         if page:
             routes += [("/", _GET), ("/page/{name}", _GET)]
         for path, method in routes:
             self._http_api.add_routes(path=path, methods=[method], integration=integration, authorizer=authorizer)
-        if limits:
-            # A permission to read, which anybody may have, is none to set limits.
-            self._http_api.add_routes(
-                path="/v1/aggregates/{name}/limit",
-                methods=[apigateway.HttpMethod.PUT],
-                integration=integration,
-                authorizer=authorizers.HttpIamAuthorizer(),
-            )
 
     def _alarm_specs(self) -> tuple[AlarmSpec, ...]:
         return (
@@ -280,22 +258,6 @@ def _require_events(events: Sequence[Event], shown: Sequence[Declaration]) -> tu
             allowed = f"fields other than {', '.join(sorted(reserved))}, which are request parameters"
             raise InvalidArgumentError("events", f"{event.name}.{min(taken)}", allowed)
     return tuple(sorted(events, key=lambda event: event.name))
-
-
-def _require_limits(limits: object, shown: Sequence[Declaration], tenant: Mapping[str, str]) -> list[str]:
-    names: list[str] = []
-    for each in require_sequence("limits", limits, "a list of Aggregate or Distinct"):
-        try:
-            aggregate = watched(each)
-        except InvalidArgumentError as error:
-            raise InvalidArgumentError("limits", each, error.expected) from None
-        if aggregate not in shown or aggregate.name in names:
-            raise InvalidArgumentError("limits", aggregate.name, "declarations listed in shown, each only once")
-        names.append(aggregate.name)
-    if names and tenant:
-        allowed = "none with tenant: a customer sets no limit, its own included; give operators another CounterApi"
-        raise InvalidArgumentError("limits", names, allowed)
-    return sorted(names)
 
 
 def _require_page(

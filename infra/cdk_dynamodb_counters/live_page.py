@@ -26,14 +26,13 @@ class LivePage:
     title : str
         The page's heading.
     total : Aggregate
-        An aggregate without fields; its first count or sum is the total, shown with the limit of the group if it has
-        one.
+        An aggregate without fields; its first count or sum is the total.
     top : Aggregate
         A ranked aggregate whose leaderboard has no fields.
     window : Window
         A window whose fields are all fields of `top`.
     threshold : Threshold, optional
-        One of the ranked measure of `top`, whose levels are numbers: the leaderboard's bars have a line at each.
+        One of the ranked measure of `top`: the leaderboard's bars have a line at each.
         Default: none.
     active : ActiveMembers, optional
         Members of one group of all, such as the unique visitors: the page shows how many were active in the last 30
@@ -79,9 +78,8 @@ class LivePage:
             )
         if self.threshold is not None:
             require_instance("threshold", self.threshold, Threshold, "a Threshold")
-            watches = (self.threshold.aggregate, self.threshold.measure, self.threshold.of)
-            if watches != (self.top, self.top.ranking.measure, None):
-                allowed = f"one of {self.top.ranking.measure!r} of {self.top.name!r}, whose levels are numbers"
+            if (self.threshold.aggregate, self.threshold.measure) != (self.top, self.top.ranking.measure):
+                allowed = f"one of {self.top.ranking.measure!r} of {self.top.name!r}"
                 raise InvalidArgumentError("threshold", self.threshold.name, allowed)
         if self.active is not None:
             require_instance("active", self.active, ActiveMembers, "an ActiveMembers")

@@ -24,7 +24,6 @@ from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
 from dynamodb_counters._explain.explainer import make_explainer
 from dynamodb_counters._explain.lines import Explanation
-from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._quarantine import redrive_entries
 from dynamodb_counters._quarantine.quarantine_items import Quarantined
 from dynamodb_counters._reads.active_reads import ActiveReads
@@ -35,7 +34,7 @@ from dynamodb_counters._reads.group_reads import GroupReads
 from dynamodb_counters._reads.rankings import RankingReads
 from dynamodb_counters._reads.window_reader import WindowReads
 from dynamodb_counters._table import Bulk, Incomplete, Table, make_client
-from dynamodb_counters._writes import accept, increments, limits
+from dynamodb_counters._writes import accept, increments
 from dynamodb_counters._writes.accept import Conflicts
 from dynamodb_counters._writes.increments import Amount
 from dynamodb_counters._writes.leases import Leases
@@ -279,33 +278,6 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         """
         return Eraser(self._table, event, values, queues, buckets).erase(counts, uncounted)
 
-    def set_limit(
-        self,
-        aggregate: Aggregate | Distinct,
-        limit: Number | float | None,
-        values: Given = None,
-        /,
-        **fields: object,
-    ) -> None:
-        """Store a group's limit, of which a `Threshold` with ``of="limit"`` has shares. 1 write unit, and a read.
-
-        The limit is an attribute of the group's own item: a lower one may cross a level by itself. It stays through
-        resets and changes of the declaration.
-
-        Parameters
-        ----------
-        aggregate : Aggregate or Distinct
-        limit : int, float, Decimal or None
-            A number above 0; None for no limit.
-        values, **fields
-            The group, as in `get`.
-
-        Examples
-        --------
-        >>> counters.set_limit(USAGE, 10_000, customer="acme")  # doctest: +SKIP
-        """
-        limits.set_limit(self._table, aggregate, given(values, fields), limit)
-
     def explain(
         self,
         declaration: Aggregate | Window | Distinct | Percentiles | Extremes | ActiveMembers,
@@ -346,16 +318,6 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
 
     def _feeds(self, streams: DynamoDBStreamsClient | None) -> Feeds:
         return feeds_of(self._table, streams or make_service_client("dynamodbstreams"))
-
-    def limit(self, aggregate: Aggregate | Distinct, values: Given = None, /, **fields: object) -> Number | None:
-        """Return the limit of a group, named as in `get`; None if it has none; strongly consistent.
-
-        Examples
-        --------
-        >>> counters.limit(USAGE, customer="acme")  # doctest: +SKIP
-        10000
-        """
-        return limits.limit_of(self._table, aggregate, given(values, fields))
 
     def reset(self, aggregate: Aggregate, values: Given = None, /, **fields: object) -> dict[str, Any]:
         """Set the measures of a group to 0; redelivered records that were counted before count nothing.

@@ -112,13 +112,6 @@ class Place:
             update.key = {name: value["S"] for name, value in key.items()}
         return update
 
-    def name_of(self, attribute: str) -> str:
-        """The attribute of the item, or of the page, that holds one of the group."""
-        if self.layout.pages is None:
-            return attribute
-        [_, name] = self.layout.pages.added(self.layout.page_texts(self.group), {attribute: 0})
-        return name
-
     def is_right(self, item: Mapping[str, Any]) -> bool:
         """Whether the group lies there, by the item that was found."""
         return self.page is None or PageLevels.of_table(self.table).learn(self.layout.name, self.page, item)

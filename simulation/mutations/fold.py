@@ -109,10 +109,6 @@ FOLD: Final = r"""
 - change = () if self.threshold.once else (self.event,)
 + change = (self.event,)
 ? test_thresholds.py::test_a_threshold_that_counts_once_has_each_level_of_a_group_once
-* a limit that is taken away is a line that is crossed
-- if not crossed or now.limit is None:
-+ if not crossed:
-? test_thresholds.py::test_the_outbox_holds_each_crossing_once
 * a burst downward has its highest level
 - else crossed[::-1]
 + else crossed
@@ -233,14 +229,6 @@ FOLD: Final = r"""
 ? test_erase_waiting.py::test_rows_taken_out_of_a_chunk_uncounted_are_redriven_as_they_were_erased
 
 == _fold/tallies.py
-* a limit is left behind by a redefinition
-- kept |= {LIMIT}
-+ pass
-? test_thresholds_over_time.py::test_a_limit_stays_through_a_redefinition
-* a limit that is carried adds to one that was set
-- (CARRIED_LIMIT,) if name == LIMIT else
-+ (LIMIT,) if name == LIMIT else
-? test_thresholds_over_time.py::test_a_limit_that_is_set_stands_whatever_is_carried_after
 * an erasure during a backfill is tallied and carried
 - found += carry(group, numbers)
 + pass

@@ -28,8 +28,8 @@ def crossed(record: Mapping[str, Any], thresholds: Iterable[Threshold]) -> list[
     found = list[Crossed]()
     for threshold in thresholds:
         old, new = (_groups(images.get(name) or {}, threshold.measure) for name in ("OldImage", "NewImage"))
-        for text, group in new.items():
-            found += _of(threshold, str(int(images["SequenceNumber"])), old.get(text, {}), group)
+        for text, value in new.items():
+            found += _of(threshold, str(int(images["SequenceNumber"])), old.get(text, Decimal(0)), value)
     return found
 
 
@@ -40,40 +40,27 @@ def held(item: Mapping[str, Any]) -> Crossed:
     return Crossed(item["threshold"]["S"], sequence, level, item["direction"]["S"], *numbers)
 
 
-def _of(
-    threshold: Threshold, sequence: str, old: Mapping[str, Decimal], new: Mapping[str, Decimal]
-) -> Iterator[Crossed]:
-    lines = [(1 if threshold.of is None else group.get("_limit", 0)) for group in (old, new)]
-    before, after = (group.get("", Decimal(0)) for group in (old, new))
-    if not lines[1] or any(map(Decimal.is_nan, map(Decimal, (before, after, *lines)))):
+def _of(threshold: Threshold, sequence: str, old: Decimal, new: Decimal) -> Iterator[Crossed]:
+    if old.is_nan() or new.is_nan():
         return
     found = list[Crossed]()
     for level in map(Decimal, threshold.at):
-        was = bool(lines[0]) and before >= level * lines[0]
-        if was == (after >= level * lines[1]):
+        was = old >= level
+        if was == (new >= level):
             continue
         direction = "down" if was else "up"
         if threshold.direction in (direction, "both"):
-            found.append(Crossed(threshold.name, sequence, level, direction, before, after))
+            found.append(Crossed(threshold.name, sequence, level, direction, old, new))
     if threshold.burst == "highest" and found:
         found = [found[-1] if found[0].direction == "up" else found[0]]
     yield from found
 
 
-def _groups(image: Mapping[str, Any], measure: str) -> dict[str, dict[str, Decimal]]:
-    """Numbers by the group's text, the measure as ""; of an item, one group, of a page, by its first measure."""
+def _groups(image: Mapping[str, Any], measure: str) -> dict[str, Decimal]:
+    """Numbers of the measure by the group's text; an item has one group, a page the numbers of its first measure."""
     if not image.get("sk", {}).get("S", "").startswith("PAGE#"):
-        names = (("", measure), ("_limit", "_limit_before"), ("_limit", "_limit"))
-        held = {kind: image[name] for kind, name in names if name in image}
-        return {"": {kind: _number(value) for kind, value in held.items()}}
-    found: dict[str, dict[str, Decimal]] = {}
-    for name, value in image.items():
-        if name.startswith(("=", "%=", "&=")):
-            mark, _, text = name.partition("=")
-            found.setdefault(text, {})[mark] = _number(value)
-    return {
-        text: {"": of.get("", Decimal(0)), "_limit": of.get("%", of.get("&", Decimal(0)))} for text, of in found.items()
-    }
+        return {"": _number(image[measure])} if measure in image else {"": Decimal(0)}
+    return {name[1:]: _number(value) for name, value in image.items() if name.startswith("=")}
 
 
 def _number(value: Mapping[str, Any]) -> Decimal:

@@ -72,8 +72,6 @@ def _read(
             assert not one.declaration.pages or one.group not in held, f"{one.place} lies in two pages"
             known.add(one.group)
             held.setdefault(one.group, {})["_score"] = Decimal(item.get("_score", {"N": "0"})["N"])
-            own, before = one.limits
-            held[one.group]["_limit"] = (before if own is None else own) or Decimal(0)
         if isinstance(current, Window):
             known.add(_hour_of(current, item))
     found: Groups = {}
@@ -94,17 +92,16 @@ def _read(
             read = counters.get(declared, values, consistent=True)
             assert read.complete
             parts = _attributes(read.measures)
-            parts |= _apart(current, held.get(group, {}), parts, Decimal(read.limit or 0))
+            parts |= _apart(current, held.get(group, {}), parts)
         if kept := nonzero(parts):
             found[group] = kept
     return found
 
 
-def _apart(aggregate: Aggregate, held: Parts, parts: Parts, limit: Decimal) -> Parts:
-    """A score that is not its measure's, and by how much a limit is read as another."""
+def _apart(aggregate: Aggregate, held: Parts, parts: Parts) -> Parts:
+    """A score that is not its measure's."""
     score, measure = held.get("_score", Decimal(0)), aggregate.ranking.measure if aggregate.ranking else ""
-    scores = {"_score": score} if measure and score != parts.get(measure, 0) else {}
-    return {**scores, "_limit": limit - held.get("_limit", Decimal(0))}
+    return {"_score": score} if measure and score != parts.get(measure, 0) else {}
 
 
 def _hour_of(window: Window, item: Image) -> Group:

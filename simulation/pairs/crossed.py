@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from dynamodb_counters._declarations import Aggregate, Declaration
 from dynamodb_counters._declarations.generations import base_name, generation_number
 from simulation.oracle.crossings import Crossed, crossed, held
-from simulation.pairs.held import held_groups
-from simulation.pairs.subjects import Group
 from simulation.pairs.truth import Truth
 
 
@@ -21,30 +18,6 @@ def wrong(truth: Truth) -> list[str]:
     for record, folded in truth.judged():
         due.update(_of(record, folded))
     return [f"lacks the crossing {each}" for each in due - there] + [f"has the {each}" for each in there - due]
-
-
-def wrong_limits(truth: Truth) -> list[str]:
-    """Groups whose generation has not been carried the limit that the one before has."""
-    found = []
-    for after in (truth.folded[name] for name in truth.read_names()):
-        before = after._carries
-        if isinstance(after, Aggregate) and isinstance(before, Aggregate) and {*after.fields} == {*before.fields}:
-            carried = {group: carried for group, (_, carried) in _limits(truth, after).items()}
-            for group, (own, earlier) in _limits(truth, before).items():
-                due, there = earlier if own is None else own, carried.get(group, Decimal(0))
-                found += [f"{after.name} {group}: carries the limit {there}, not {due}"] if there != due else []
-    return found
-
-
-def _limits(truth: Truth, declaration: Aggregate) -> dict[Group, tuple[Decimal | None, Decimal]]:
-    """By group, in the order of its fields' names: the limit set in its generation, and that of the one before."""
-    found: dict[Group, tuple[Decimal | None, Decimal]] = {}
-    for item in truth.items_of(declaration.name):
-        for each in held_groups(declaration, item):
-            own, carried = each.limits
-            group = tuple(text for _, text in sorted(zip(declaration.fields, each.group, strict=True)))
-            found[group] = own, carried or Decimal(0)
-    return found
 
 
 def _of(record: Mapping[str, Any], folded: Mapping[str, Declaration]) -> list[Crossed]:

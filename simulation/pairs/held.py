@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate
@@ -40,14 +39,6 @@ class HeldGroup:
     def measures(self) -> list[str]:
         """The attributes of measures that it has."""
         return [name for name in self.declaration._attributes if self.names[name] in self.item]
-
-    @property
-    def limits(self) -> tuple[Decimal | None, Decimal | None]:
-        """The limit that was set in its generation, and that of the one before."""
-        text = self.names[self.declaration._attributes[0]].partition("=")[2]
-        marks = ("%=" + text, "&=" + text) if self.declaration.pages else ("_limit", "_limit_before")
-        own, before = (Decimal(self.item[mark]["N"]) if mark in self.item else None for mark in marks)
-        return own, before
 
     @property
     def is_counted(self) -> bool:

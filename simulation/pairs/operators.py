@@ -16,7 +16,6 @@ from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redr
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.increments import increment, reset
 from dynamodb_counters._writes.leases import Leases
-from dynamodb_counters._writes.limits import set_limit
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.oracle.truth import is_image
 from simulation.pairs import features
@@ -25,7 +24,6 @@ from simulation.pairs.engine import Act, Engine
 from simulation.pairs.ledger import Purpose
 from simulation.pairs.measured import is_measured
 from simulation.pairs.subjects import TAP, VISIT
-from simulation.pairs.watched import first_measure
 
 REFUSED: Final = "direct count in a name that is not counted yet"
 _FIELDS: Final = {
@@ -50,7 +48,7 @@ class Direct:
         self._engine = engine
 
     def acts(self) -> Iterable[Act]:
-        return [(2, self._increment), (1, self._reset), (1, self._limit)]
+        return [(2, self._increment), (1, self._reset)]
 
     def _group(self, declared: Aggregate) -> dict[str, str]:
         return {field: self._engine.rng.choice(_FIELDS[field]) for field in declared.fields}
@@ -85,14 +83,6 @@ class Direct:
                 self._engine.noting(features.INCREMENTED, [declared.name]),
                 Purpose(base=declared.name),
             )
-
-    def _limit(self) -> None:
-        """Set the limit of a group that thresholds watch, or take it away."""
-        found = [each for each in self._engine.deployments.declared if first_measure(each) is not None]
-        if found:
-            declared: Any = self._engine.rng.choice(found)
-            group, limit = self._group(declared), self._engine.rng.choice((None, 1, 4, 20))
-            self._engine.call(lambda table: set_limit(table, declared, group, limit), lambda _: None)
 
     def _reset(self) -> None:
         declared = self._chosen(adds=False)

@@ -107,7 +107,6 @@ class PairSchedule:
         if not self._make_whole():
             return
         self._audit("made whole", whole=True)
-        engine.wrong += crossed.wrong_limits(self._truth())
         if "block" not in engine.without and engine.rng.random() < _BLOCKS:
             self._verifying.block()
         least = 2 if engine.forced.has(features.REPAIRED) else 0

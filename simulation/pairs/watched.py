@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal
 from typing import Final
 
 from dynamodb_counters._declarations import Aggregate, Count, Declaration, Sum, Threshold
 from simulation.pairs.measured import is_measured
 
 _LEVELS: Final = (1, 3, 8)
-_SHARES: Final = (Decimal("0.5"), 1)
 
 
 def armed(declaration: Declaration) -> Declaration:
@@ -21,7 +19,6 @@ def armed(declaration: Declaration) -> Declaration:
     found = (
         Threshold(f"{declaration.name}-up", None, at=_LEVELS, measure=measure),
         Threshold(f"{declaration.name}-all", None, at=_LEVELS, measure=measure, direction="both", burst="highest"),
-        Threshold(f"{declaration.name}-of", None, at=_SHARES, of="limit", measure=measure, direction="both"),
     )
     return replace(declaration, _thresholds=found)
 

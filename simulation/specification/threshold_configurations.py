@@ -18,8 +18,6 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "Generations": "= {1}",
     "Shards": "= {1}",
     "Home": "<- OneHome",
-    "Limits": "= {}",
-    "Sets": "= 0",
     "Features": "= {}",
     "Without": "= {}",
 }
@@ -35,7 +33,6 @@ THRESHOLDS: Final = Specification(
         "InOrder",
         "Delivered",
         "OneId",
-        "Limited",
     ),
     _DEFAULTS,
 )
@@ -49,7 +46,6 @@ _TWO: Final = {
     "Adds": "<- OneEach",
     "Born": "<- InTurn",
 }
-_LIMITS: Final = {"Limits": "<- SomeLimits", "Sets": "= 2", "Adds": "<- OneRecord"}
 
 CROSSINGS: Final = (
     Configuration("crossings", "two levels, up and down, at once or one by one; two processes"),
@@ -70,13 +66,6 @@ CROSSINGS: Final = (
     ),
     Configuration(
         "two generations, once", "the same, each level is reported once", {**_TWO, "Eras": "<- RedefinedOnce"}
-    ),
-    Configuration("limits", "multiples of a limit that is set and removed", {**_LIMITS, "Eras": "<- OfLimit"}),
-    Configuration(
-        "carried limits",
-        "limits of two generations, set before and after the switch; nothing is delivered",
-        {**_TWO, **_LIMITS, "Eras": "<- Redefined", "Processes": "= {}"},
-        states=3_433,
     ),
     Configuration(
         "expired",
@@ -102,8 +91,6 @@ CROSSING_REMOVALS: Final = (
     Removal("a record is judged by the deployment that delivers it", "new levels", "by birth"),
     Removal("every generation that is folded reports", "two generations", "one generation"),
     Removal("a key of `once` has the generation", "two generations, once", "once ever"),
-    Removal("the limit that the group has by now counts", "limits", "limit of the image", quick=True),
-    Removal("the carry adds what a limit changes by", "carried limits", "limit as set", quick=True),
     Removal("an item that expires crosses lines", "expired", "removals cross nothing"),
     Removal("the notifier goes on after a refusal", "notifier", "refused is retried"),
     Removal("each sending has an id of its own", "notifier", "id of the item"),

@@ -42,17 +42,6 @@ def test_events_are_taken_and_counted_once(blog: Blog) -> None:
     assert (steps[0]["start"], steps[-1]["end"]) == (counted["start"], counted["end"])
 
 
-def test_a_limit_is_set_read_with_the_counts_and_taken_away(blog: Blog) -> None:
-    """The emulator asks for no signature; that AWS does is in the template."""
-    path, site = "v1/aggregates/site/limit", {"aggregate": "site", "values": {}}
-    assert blog.send("PUT", path, {"limit": 10_000}) == (200, {**site, "limit": 10_000})
-    assert blog.ask("v1/aggregates/site", consistent="true")[1]["limit"] == 10_000
-    assert blog.send("PUT", path, {"limit": -1})[0] == 400
-    assert blog.send("PUT", "v1/aggregates/views/limit", {"values": {"url": "/"}, "limit": 1})[0] == 404
-    assert blog.send("PUT", path, {"limit": None}) == (200, {**site, "limit": None})
-    assert "limit" not in blog.ask("v1/aggregates/site", consistent="true")[1]
-
-
 def test_a_malformed_message_ends_in_the_dead_letter_queue_and_blocks_nothing(blog: Blog) -> None:
     queues = blog.emulator.client("sqs")
     urls = queues.list_queues()["QueueUrls"]

@@ -245,16 +245,6 @@ def test_the_bars_have_a_line_at_each_level_that_is_reached(visited: Blog, page:
     assert violations(page) == []
 
 
-def test_a_total_is_shown_with_its_limit_if_it_has_one(visited: Blog, page: Page) -> None:
-    open_live(page, visited)
-    assert not page.locator("#limit").is_visible()
-    answer = visited.ask("v1/aggregates/site")[1] | {"limit": 10_000}
-    page.route("**/aggregates/site", lambda route: route.fulfill(json=answer))
-    page.reload()
-    wait_for(page, "#limit", "of 10,000")
-    assert violations(page) == []
-
-
 def test_a_page_without_counts_says_so(visited: Blog, page: Page) -> None:
     nothing = {"aggregate": "site", "values": {}, "measures": {"site_views": 0}, "ranked": []}
     page.route("**/v1/**", lambda route: route.fulfill(json=nothing))

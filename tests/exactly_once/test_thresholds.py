@@ -42,9 +42,8 @@ THRESHOLDS = [
     Threshold("up", VIEWS, at=LEVELS),
     Threshold("both", VIEWS, at=LEVELS, direction="both"),
     Threshold("highest", VIEWS, at=LEVELS, direction="both", burst="highest"),
-    Threshold("share", VIEWS, at=[Decimal("0.8"), 1], of="limit", direction="both"),
     Threshold("in-pages", PAGED, at=LEVELS, direction="both"),
-    Threshold("share-in-pages", PAGED, at=[Decimal("0.5"), 1], of="limit", direction="both", burst="highest"),
+    Threshold("highest-in-pages", PAGED, at=LEVELS, direction="both", burst="highest"),
     Threshold("debt", SPENT, at=[-50, 0, 80], direction="both"),
     Threshold("people", VISITORS, at=[2, 4], direction="both"),
     Threshold("packed", CLICKS, at=[3, 7], direction="down"),
@@ -71,9 +70,9 @@ def _outbox(counters: CountersInMemory) -> list[dict[str, Any]]:
 
 
 def _change(counters: CountersInMemory, rng: random.Random, known: dict[str, int], number: int) -> None:
-    """Accept, correct, retract, increment, reset, or set a limit."""
+    """Accept, correct, retract, increment or reset."""
     url = rng.choice("ab")
-    act = rng.randrange(12)
+    act = rng.randrange(10)
     if act < 5:
         new = [f"e{number}-{n}" for n in range(rng.choice((1, 1, 4, 12)))]
         known |= dict.fromkeys(new, 1)
@@ -90,11 +89,8 @@ def _change(counters: CountersInMemory, rng: random.Random, known: dict[str, int
                 counters.retract(VIEW, {"id": key})
     elif act == 8:
         counters.increment(rng.choice((VIEWS, PAGED)), url=url, amount=rng.choice((-3, 1, 4)))
-    elif act == 9:
-        counters.reset(rng.choice((VIEWS, PAGED)), url=url)
     else:
-        limit = rng.choice((None, 1, 4, 10, Decimal("2.5")))
-        counters.set_limit(rng.choice((VIEWS, PAGED)), limit, url=url)
+        counters.reset(rng.choice((VIEWS, PAGED)), url=url)
 
 
 def _view(rng: random.Random, key: str, url: str, revision: int) -> dict[str, Any]:
@@ -117,7 +113,7 @@ def test_the_outbox_holds_each_crossing_once(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(scaled(2)))
 def test_a_threshold_that_counts_once_has_each_level_of_a_group_once(seed: int) -> None:
-    once = [replace(THRESHOLDS[1], once=True), replace(THRESHOLDS[5], once=True)]
+    once = [replace(THRESHOLDS[1], once=True), replace(THRESHOLDS[4], once=True)]
     rng, known = random.Random(seed), dict[str, int]()
     with counters_in_memory([*DECLARED, *once], now=NOW, seed=seed, faults=FAULTS) as counters:
         for number in range(30):
@@ -137,28 +133,6 @@ def test_an_average_crosses_a_line_where_there_is_one() -> None:
             counters.accept(VIEW, {**_view(rng, f"{number}", "/", 1), "bytes": size})
         found = sorted((item["direction"]["S"], item["old"]["S"], item["new"]["S"]) for item in _outbox(counters))
     assert [(direction, new) for direction, _, new in found] == [("down", "9"), ("up", "17")]
-
-
-def test_a_limit_is_read_where_it_was_set_and_taken_away() -> None:
-    with counters_in_memory(DECLARED, now=NOW) as counters:
-        for aggregate in (VIEWS, PAGED, VISITORS):
-            assert counters.limit(aggregate, url="/") is None
-            counters.set_limit(aggregate, 12.5, url="/")
-            assert counters.limit(aggregate, url="/") == Decimal("12.5")
-            counters.set_limit(aggregate, None, url="/")
-            assert counters.limit(aggregate, url="/") is None
-        assert counters.get(VIEWS, url="/")["views"] == 0
-
-
-def test_a_lower_limit_crosses_a_line_by_itself() -> None:
-    [threshold] = [each for each in THRESHOLDS if each.name == "share-in-pages"]
-    with counters_in_memory([PAGED, threshold], now=NOW) as counters:
-        counters.accept_many(VIEW, [_view(random.Random(n), f"{n}", "/", 1) for n in range(6)])
-        counters.set_limit(PAGED, 20, url="/")
-        assert _outbox(counters) == []
-        counters.set_limit(PAGED, 6, url="/")
-        [item] = _outbox(counters)
-    assert (item["level"]["S"], item["limit"]["S"], item["old"]["S"], item["new"]["S"]) == ("1", "6", "6", "6")
 
 
 def test_nothing_is_written_where_nothing_is_crossed() -> None:

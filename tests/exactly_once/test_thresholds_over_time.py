@@ -1,4 +1,4 @@
-"""Thresholds over time: what redefinitions, deployments, expiry and repairs mean for crossings and limits."""
+"""Thresholds over time: what redefinitions, deployments, expiry and repairs mean for crossings."""
 
 from __future__ import annotations
 
@@ -16,11 +16,8 @@ from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._fold.crossings import crossings
-from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
-from dynamodb_counters._items.table_schema import LIMIT
-from dynamodb_counters._pages import Place
 from dynamodb_counters.errors import CountersError
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import Stream, fill
@@ -70,14 +67,6 @@ class Calls:
         return [(item["generation"]["N"], item["level"]["S"], item["direction"]["S"]) for item in items]
 
 
-def set_in(calls: Calls, generation: Aggregate, limit: int) -> None:
-    """Set the limit of a group in one generation."""
-    place = Place.of(calls.bench.store, ItemLayout(generation), ("acme",))
-    update = place.update({})
-    update.set(place.name_of(LIMIT), {"N": str(limit)})
-    calls.bench.table.update_item(**update.request(calls.bench.table.name))
-
-
 @pytest.mark.parametrize("usage", [USAGE, PAGED], ids=["items", "pages"])
 def test_a_redefinition_is_silent_until_it_is_read_and_has_crossings_of_its_own(usage: Aggregate) -> None:
     calls = Calls(watched(usage, 3, 6))
@@ -100,44 +89,6 @@ def test_a_crossing_in_two_generations_is_that_of_the_first(usage: Aggregate) ->
     fill(calls.bench, calls.stream)
     calls.call(2)
     assert calls.crossings() == [("0", "3", "up"), ("0", "6", "up")]
-
-
-@pytest.mark.parametrize("usage", [USAGE, PAGED], ids=["items", "pages"])
-def test_a_limit_stays_through_a_redefinition(usage: Aggregate) -> None:
-    calls = Calls(watched(usage, 1, of="limit"))
-    calls.bench.counters.set_limit(usage, 10, customer="acme")
-    calls.call(2)
-    redefined = replace(usage, where=Attr("kind").eq("paid"))
-    changed = watched(redefined, 1, of="limit")
-    calls.deploy(changed)
-    calls.bench.counters.set_limit(usage, 5, customer="acme")
-    calls.bench.counters.set_limit(usage, 7, customer="late")
-    calls.backfill()
-    counters = calls.bench.counters
-    assert (counters.limit(redefined, customer="acme"), counters.limit(redefined, customer="late")) == (5, 7)
-    calls.call(4)
-    assert calls.crossings() == [("1", "1", "up")]
-    counters.set_limit(redefined, None, customer="acme")
-    assert counters.limit(redefined, customer="acme") is None
-
-
-@pytest.mark.parametrize("usage", [USAGE, PAGED], ids=["items", "pages"])
-def test_a_limit_that_is_set_stands_whatever_is_carried_after(usage: Aggregate) -> None:
-    calls = Calls(watched(usage, 1, of="limit"))
-    calls.bench.counters.set_limit(usage, 5, customer="acme")
-    changed = replace(usage, where=Attr("kind").eq("paid"))
-    calls.deploy(watched(changed, 1, of="limit"))
-    fill(calls.bench, calls.stream)
-    counters = calls.bench.counters
-    # A process that does not know of the switch yet.
-    set_in(calls, usage, 10)
-    counters.set_limit(changed, 20, customer="acme")
-    calls.deliver()
-    assert counters.limit(changed, customer="acme") == 20
-    counters.set_limit(changed, None, customer="acme")
-    set_in(calls, usage, 7)
-    calls.deliver()
-    assert counters.limit(changed, customer="acme") is None
 
 
 @pytest.mark.parametrize("usage", [USAGE, PAGED], ids=["items", "pages"])

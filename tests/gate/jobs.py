@@ -154,14 +154,6 @@ def read(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
         assert answer["statusCode"] == 200, (one, answer)
 
 
-def read_and_limit(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
-    """Ask for everything that is served, and set a limit."""
-    read(invoke, rules, process)
-    body = json.dumps({"values": {"url": "/"}, "limit": 5})
-    answer = invoke(request("PUT", "/v1/aggregates/views/limit", body=body, headers=_JSON))
-    assert answer["statusCode"] == 200, answer
-
-
 def notify(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
     """Deliver crossings."""
     assert invoke({"Records": crossed(BUSY, units=[1, 1, 1])}) == {"batchItemFailures": []}
@@ -174,11 +166,10 @@ JOBS: Final[dict[str, Callable[[Invoke, list[dict[str, Any]], int], None]]] = {
     "notifier": notify,
     "ingest_http": receive,
     "api": read,
-    "api, limits": read_and_limit,
 }
 DECLARED: Final[dict[str, dict[str, str]]] = {
     "aggregator": {"DECLARATIONS": encode((ROLLING, VIEWS))},
     "ingest_http": {"DECLARATIONS": PLAIN, "MAX_BODY_BYTES": "1000000"},
-    "api": {"DECLARATIONS": encode((ROLLING, VIEWS)), "EVENTS": encode((HIT, VIEW)), "LIMITS": '["views"]'},
+    "api": {"DECLARATIONS": encode((ROLLING, VIEWS)), "EVENTS": encode((HIT, VIEW))},
 }
 """Declarations of the handlers instead of the template's: all that they know."""

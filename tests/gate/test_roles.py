@@ -21,7 +21,6 @@ from tests.gate.templates import names, templates
 _RUN_IN: Final = {
     "aggregator": "aggregator_minimal",
     "api": "api_everything",
-    "api, limits": "api_everything",
     "ingest_http": "ingest_minimal",
     "ingest_queue": "ingest_minimal",
     "notifier": "thresholds_minimal",
@@ -34,10 +33,8 @@ _LISTED: Final = {"verifier"}
 
 
 def handler(function: Resource) -> str:
-    """The handler, and whether its events are packed, or it serves limits: other calls write them."""
+    """The handler, and whether its events are packed: other calls write them."""
     name = str(function["Handler"]).split(".")[-2]
-    if "LIMITS" in variables(function):
-        return f"{name}, limits"
     declared = decode(variables(function)["DECLARATIONS"]) if name == "ingest_queue" else ()
     packed = any(getattr(one, "packed", None) is not None for one in declared)
     return f"{name}, packed" if packed else name

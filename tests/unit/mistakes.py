@@ -69,7 +69,7 @@ DECLARING: Final = (
     'Threshold("many", LAST_DAY, at=[100])',
     'Threshold("many", VIEWS, at=[1000, 100])',
     'Threshold("many", VIEWS, at=100)',
-    'Threshold("plan", VIEWS, at=[0.8, 1], of="limit")',
+    'Threshold("plan", VIEWS, at=[0.8, 1])',
     'Threshold("paid", SHOPS, at=[1000])',
 )
 
@@ -106,7 +106,6 @@ COMPOSING: Final = (
     'EventIngest(self, "B", table=counters, event=ORDER, authorizer=iam, http_api=EventIngest(self, "A", table=counters, event=VIEW, authorizer=iam).http_api)',
     'CounterApi(self, "Api", table=counters, shown=[VIEW])',
     'CounterApi(self, "Api", table=counters, shown=[VIEWS])',
-    'CounterApi(self, "Api", table=counters, shown=[VIEWS], limits=[SHOPS])',
     'ThresholdEvents(self, "Crossed", table=counters, thresholds=[VIEWS])',
     'ThresholdEvents(self, "Crossed", table=counters, thresholds=[MANY])',
     'StreamAggregator(self, "Aggregator", table=counters, aggregates=[SHOPS]); ThresholdEvents(self, "Crossed", table=counters, thresholds=[MANY])',
@@ -134,8 +133,6 @@ WRITING: Final = (
     'counters.increment(Aggregate("pages", VIEW, by="url", views=Count()), url="/")',
     'counters.redrive("1")',
     'counters.leases(LAST_DAY, url="/")',
-    'counters.set_limit(VIEWS, 0, url="/")',
-    'counters.set_limit(LAST_DAY, 100, url="/")',
 )
 
 COUNTING: Final = (
@@ -183,7 +180,6 @@ OPERATING: Final = (
     "counters backfill vews --yes --table counters",
     "counters diff --table counters --template missing.json",
     "counters cost --rate -1",
-    "counters limit views url=/ many --table counters",
     "counters thresholds many --table counters",
 )
 

@@ -10,7 +10,6 @@ import json
 import os
 import re
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from fnmatch import fnmatchcase
 from itertools import count
 from pathlib import Path
@@ -105,7 +104,7 @@ PLAYERS = Aggregate(
 BY_URL = Aggregate("by_url", VIEW, by="url", pages=True)
 BY_DAY = Aggregate("by_day", VIEW, by=("time:day", "url"), retention=timedelta(days=31), pages=True)
 CALLS = Quota("calls", limit=10_000, per="day", by=("customer",))
-BUSY = Threshold("busy", VIEWS, at=[Decimal("0.2")], of="limit")
+BUSY = Threshold("busy", VIEWS, at=[2])
 DECLARATIONS = flatten([BUSY, VIEWS, SITE, VISITORS, VIEWS_WINDOW, CUSTOMERS, SHOPS, PLAYERS, BY_URL, BY_DAY])
 
 LONG_URL = "/search?q=" + "x" * 2100
@@ -124,7 +123,7 @@ EXAMPLES = {
     "Quota": "LEASES#calls#7 day#*Z",
     "Page": "by_url#~0 PAGE#by_url#0",
     "Page: of a day, which expires": "by_day#2026-11-20#~0 PAGE#by_day#0",
-    "Crossing": "CROSSING#busy#* *#0.2#up#*",
+    "Crossing": "CROSSING#busy#* *#2#up#*",
     "Group": "URL#/ STATISTICS",
     "Group: sum, average, histogram": "SHOP#a STATISTICS",
     "Group: of the next generation": "CUSTOMER#7 STATISTICS##~1",
@@ -305,8 +304,6 @@ class World:
             self.counters.accept(VIEW, {"url": "/", "time": time, "clientId": client})
 
     def write_every_kind(self) -> None:
-        for aggregate, values in ((VIEWS, {"url": "/"}), (BY_URL, {"url": "/"}), (CUSTOMERS, {"customer": "7"})):
-            self.counters.set_limit(aggregate, 10, values)
         self.view_twice()
         self.counters.accept(VIEW, {"url": LONG_URL, "time": "2026-11-20T10:30:03Z", "clientId": "c1"})
         clicks = [{"ad": "7", "time": "2026-11-20T10:30:00Z", "clientId": client} for client in ("c1", "c2")]

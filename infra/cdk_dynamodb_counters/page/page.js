@@ -53,14 +53,12 @@ async function configure() {
 async function update() {
   settings ??= await configure();
   const { active } = settings;
-  const [{ measures, limit }, { ranked }, members] = await Promise.all([
+  const [{ measures }, { ranked }, members] = await Promise.all([
     read(`v1/aggregates/${settings.total.aggregate}`),
     read(`v1/aggregates/${settings.top.aggregate}/top`, { count: TOP }),
     active && read(`v1/active/${active.name}`, { last: active.last }),
   ]);
   setText("total", whole.format(measures[settings.total.measure]));
-  element("limit").hidden = limit === undefined;
-  setText("limit", limit === undefined ? "" : `of ${whole.format(limit)}`);
   if (members) {
     element("active").hidden = false;
     setText("active-title", `Unique in the last ${active.words}`);

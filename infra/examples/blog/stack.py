@@ -50,7 +50,6 @@ class BlogStack(Stack):
             "Api",
             table=counters,
             shown=[VIEWS, SITE, ROLLING, ACTIVE],
-            limits=[SITE],
             authorizer=HttpNoneAuthorizer(),
             page=page,
         )

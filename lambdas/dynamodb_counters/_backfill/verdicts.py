@@ -17,7 +17,7 @@ from dynamodb_counters._fold.item_layout import GroupKey, closing_times
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import Number, parse_number
 from dynamodb_counters._items.derived_fields import tier_of
-from dynamodb_counters._items.table_schema import CARRIED_LIMIT, SCORE, TALLY_PREFIX
+from dynamodb_counters._items.table_schema import SCORE, TALLY_PREFIX
 from dynamodb_counters._timeline.tiers import BY_LETTER, TOTAL
 
 Verdict: TypeAlias = Literal["drift", "unknown", "waiting"]
@@ -101,7 +101,7 @@ def shown(declaration: Declaration, numbers: Mapping[str, Number]) -> dict[str, 
     found = {
         name: number - numbers.get(TALLY_PREFIX + name, 0)
         for name, number in {**{name.removeprefix(TALLY_PREFIX): 0 for name in numbers}, **numbers}.items()
-        if not name.startswith(TALLY_PREFIX) and name != CARRIED_LIMIT
+        if not name.startswith(TALLY_PREFIX)
     }
     measure = ranked_by(declaration)
     return {**found, SCORE: found[measure]} if measure in found else found

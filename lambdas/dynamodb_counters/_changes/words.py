@@ -63,7 +63,7 @@ def measure_words(measure: Measure | TimeWeighted, name: str = "") -> str:
 
 def threshold_words(threshold: Threshold) -> str:
     """Levels, and which crossings of them count."""
-    levels = ", ".join(map(format_number, threshold.at)) + (" of the limit" if threshold.of else "")
+    levels = ", ".join(map(format_number, threshold.at))
     often = (", the highest" if threshold.burst == "highest" else "") + (", once" if threshold.once else "")
     return f"{threshold.measure} {threshold.direction.replace('both', 'up or down')} at {levels}{often}"
 

@@ -11,7 +11,6 @@ from dynamodb_counters._declarations.aggregates import GAP, WRITE_SHARD_FIELD, A
 from dynamodb_counters._declarations.generations import root_of
 from dynamodb_counters._declarations.sources import Event
 from dynamodb_counters._declarations.windows import Window
-from dynamodb_counters._items.attributes import limit_of
 from dynamodb_counters._items.decimals import EXACT, Number, parse_number, whole
 from dynamodb_counters._items.derived_fields import expected_text, parts_of
 from dynamodb_counters._items.escaping import key_text
@@ -41,8 +40,6 @@ class Group:
     as_declared : bool, optional
         Whether it follows the definition that the reader declares; False of a changed one until its backfill has ended.
         Default True.
-    limit : int, Decimal or None, optional
-        The limit that `Counters.set_limit` has stored. Default None: it has none.
 
     Examples
     --------
@@ -54,7 +51,6 @@ class Group:
     measures: Mapping[str, Any]
     complete: bool = True
     as_declared: bool = True
-    limit: Number | None = None
 
     def __getitem__(self, measure: str) -> Any:
         """One of the measures; `UnknownMeasureError`, which is a `KeyError`, names those there are."""
@@ -76,10 +72,6 @@ def group_of(
 ) -> Group:
     """The group that typed items hold: one, or several of a sharded aggregate; empty ones count 0."""
     held = list(items)
-    try:
-        limit = limit_of(held[0])
-    except LookupError:
-        limit = None  # There is no item, or other code has spoiled its limit: the counts stand.
     with localcontext(EXACT):
         numbers: dict[str, Number] = {
             name: whole(sum(parse_number(item[name]["N"]) for item in held if name in item))
@@ -89,7 +81,6 @@ def group_of(
         {name: key_text(name, values[name]) for name in aggregate.fields},
         Measures({name: measure._read(name, numbers) for name, measure in aggregate.measures.items()}),
         *standing,
-        limit,
     )
 
 

@@ -1,4 +1,4 @@
-"""Thresholds: lines that a group's measure crosses, such as 80 % and 100 % of a customer's plan."""
+"""Thresholds: lines that a group's measure crosses, such as the calls of a customer's plan."""
 
 from __future__ import annotations
 
@@ -48,10 +48,7 @@ class Threshold:
     aggregate : Aggregate or Distinct
         Whose groups are watched, with one write shard.
     at : sequence of int or Decimal
-        1 to 20 ascending levels: a group is above one from that number on. With ``of="limit"``, shares above 0 of the
-        limit that `Counters.set_limit` has stored for the group; a group without one crosses nothing.
-    of : {"limit"}, optional
-        The number that levels are shares of. Default: levels are numbers.
+        1 to 20 ascending levels: a group is above one from that number on.
     measure : str, optional
         A `Count`, `Sum` or `Average`. Default: the only one.
     direction : {"up", "down", "both"}, optional
@@ -65,11 +62,10 @@ class Threshold:
 
     Examples
     --------
-    >>> from decimal import Decimal
     >>> from dynamodb_counters import Event
     >>> call = Event("call", key="id")
     >>> usage = Aggregate("usage", call, by=("customer", "at:month"), units=Sum("units"))
-    >>> Threshold("plan", usage, at=[Decimal("0.8"), 1], of="limit", once=True).measure
+    >>> Threshold("plan", usage, at=[8_000, 10_000], once=True).measure
     'units'
     """
 
@@ -77,7 +73,6 @@ class Threshold:
     aggregate: Aggregate | Distinct | None
     _: KW_ONLY
     at: Sequence[Number]
-    of: Literal["limit"] | None = None
     measure: str = ""
     direction: Literal["up", "down", "both"] = "up"
     burst: Literal["all", "highest"] = "all"
@@ -86,8 +81,6 @@ class Threshold:
     def __post_init__(self) -> None:
         require_name(self.name)
         self._require_levels()
-        if self.of is not None:
-            require_choice("of", self.of, ("limit",))
         require_choice("direction", self.direction, ("up", "down", "both"))
         require_choice("burst", self.burst, ("all", "highest"))
         require_bool("once", self.once)
@@ -101,8 +94,6 @@ class Threshold:
         levels = tuple(require_storable("at", level) for level in at)
         if not 1 <= len(levels) <= MOST_LEVELS or any(a >= b for a, b in pairwise(levels)):
             raise InvalidArgumentError("at", at, f"1 to {MOST_LEVELS} ascending numbers")
-        if self.of is not None and levels[0] <= 0:
-            raise InvalidArgumentError("at", at, "shares of the limit, above 0")
         object.__setattr__(self, "at", levels)
 
 

@@ -11,7 +11,7 @@ from dynamodb_counters._declarations.thresholds import DETAIL_TYPE, EVENT_SOURCE
 from dynamodb_counters._items.attributes import Image
 
 _TEXTS: Final = ("id", "threshold", "aggregate", "measure", "direction", "at", "sequence")
-_NUMBERS: Final = ("level", "limit", "old", "new")
+_NUMBERS: Final = ("level", "old", "new")
 _MOST: Final = 10
 """Entries of a request. https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvents.html"""
 _INTEGERS: Final = (-(2**63), 2**63 - 1)

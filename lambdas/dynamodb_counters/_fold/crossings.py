@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal, localcontext
+from decimal import localcontext
 from typing import Any, Final, Literal
 
 from dynamodb_counters._declarations import Aggregate
@@ -24,30 +24,11 @@ from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, OLD, Change, padded
-from dynamodb_counters._items.attributes import Image, limit_of
+from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import EXACT, Number, format_number, read_number
 from dynamodb_counters._items.table_schema import BASELINE, CROSSING, CROSSING_PREFIX, PK, SK, TYPE
 
 _NOTHING: Final[Image] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class _Standing:
-    """The numbers of an image of a group."""
-
-    value: Number | None
-    limit: Number | None
-    """The number that levels are shares of; None if the group has no limit."""
-
-    @classmethod
-    def of(cls, aggregate: Aggregate, threshold: Threshold, image: Image) -> _Standing:
-        name, limit = threshold.measure, 1 if threshold.of is None else limit_of(image)
-        measure = aggregate.measures[name]
-        value: Any = measure._read(name, {each: read_number(image, each) for each in measure._attributes(name)})
-        return cls(value, limit)
-
-    def is_above(self, level: Number) -> bool:
-        return self.value is not None and self.limit is not None and self.value >= Decimal(level) * self.limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +41,8 @@ class Crossing:
     group: Mapping[str, str]
     level: Number
     direction: Literal["up", "down"]
-    was: _Standing
-    now: _Standing
+    old: Number | None
+    new: Number | None
     at: float
     sequence: str
     event: str
@@ -78,8 +59,7 @@ class Crossing:
         change = () if self.threshold.once else (self.event,)
         begin = "once" if self.threshold.once else moment
         sk = "#".join([begin, digest, format_number(self.level), self.direction, *change])
-        limit = self.now.limit if self.threshold.of else None
-        numbers = {"level": self.level, "limit": limit, "old": self.was.value, "new": self.now.value}
+        numbers = {"level": self.level, "old": self.old, "new": self.new}
         return {
             PK: {"S": f"{CROSSING_PREFIX}{self.threshold.name}#{digest[0]}"},
             SK: {"S": sk},
@@ -136,9 +116,9 @@ def _of_group(
     aggregate: Aggregate, threshold: Threshold, old: Image, new: Image, change: Change, *, skipped: Counter[str]
 ) -> Iterator[Crossing]:
     try:
-        was, now = _Standing.of(aggregate, threshold, old), _Standing.of(aggregate, threshold, new)
-        crossed = [level for level in threshold.at if was.is_above(level) != now.is_above(level)]
-        if not crossed or now.limit is None:
+        before, after = _value(aggregate, threshold, old), _value(aggregate, threshold, new)
+        crossed = [level for level in threshold.at if _is_above(before, level) != _is_above(after, level)]
+        if not crossed:
             return
         group = values_of(aggregate, new)
     except UNFOLDABLE:
@@ -146,11 +126,20 @@ def _of_group(
     if group is None:
         skipped[threshold.name] += 1  # No counting has written an item like this.
         return
-    # All in one direction, as there is one value and one limit.
-    direction: Literal["up", "down"] = "up" if now.is_above(crossed[0]) else "down"
+    # All in one direction, as there is one value.
+    direction: Literal["up", "down"] = "up" if _is_above(after, crossed[0]) else "down"
     if threshold.direction not in (direction, "both"):
         return
     crossed = crossed if direction == "up" else crossed[::-1]
     for level in crossed[-1:] if threshold.burst == "highest" else crossed:
         at, sequence, event = change.created or 0, change.sequence, change.record.get("eventID") or change.sequence
-        yield Crossing(threshold, aggregate.name, group, level, direction, was, now, at, sequence, event)
+        yield Crossing(threshold, aggregate.name, group, level, direction, before, after, at, sequence, event)
+
+
+def _value(aggregate: Aggregate, threshold: Threshold, image: Image) -> Any:
+    name, measure = threshold.measure, aggregate.measures[threshold.measure]
+    return measure._read(name, {each: read_number(image, each) for each in measure._attributes(name)})
+
+
+def _is_above(value: Number | None, level: Number) -> bool:
+    return value is not None and value >= level

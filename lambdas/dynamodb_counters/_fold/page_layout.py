@@ -22,9 +22,7 @@ from dynamodb_counters._items.escaping import escape, unescape
 from dynamodb_counters._items.item_sizes import WRITE_UNIT_BYTES, item_bytes, write_units
 from dynamodb_counters._items.key_templates import is_hashed
 from dynamodb_counters._items.table_schema import (
-    CARRIED_LIMIT,
     LEVEL,
-    LIMIT,
     PAGE_PREFIX,
     PK,
     SK,
@@ -97,7 +95,6 @@ class PageLayout:
         for index, name in enumerate(aggregate._attributes):
             self._marks.setdefault(name, chr(ord("a") + index) + _MARK)
             self._marks[TALLY_PREFIX + name] = chr(ord("A") + index) + _MARK
-        self._marks |= {LIMIT: f"%{_MARK}", CARRIED_LIMIT: f"&{_MARK}"}
 
     def key(self, page: Page) -> dict[str, str]:
         digits = f"{page.first:0{BITS // 4}x}"

@@ -15,9 +15,9 @@ from dynamodb_counters._declarations.generations import carried
 from dynamodb_counters._fold.chunk_contributions import ByColumns
 from dynamodb_counters._fold.contributions import LATE, Contribute, Contribution, Numbers
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, group_of_item
-from dynamodb_counters._items.attributes import Image, limit_of, number_reader
+from dynamodb_counters._items.attributes import Image, number_reader
 from dynamodb_counters._items.chunks import Chunk
-from dynamodb_counters._items.table_schema import CARRIED_LIMIT, LIMIT, TALLY_PREFIX
+from dynamodb_counters._items.table_schema import TALLY_PREFIX
 
 Carry: TypeAlias = Callable[[GroupKey, Numbers], list[Contribution]]
 """Additions of a tally of the generation before to a group of the next."""
@@ -27,8 +27,6 @@ def compile_carry(layout: ItemLayout, before: Declaration) -> Carry | None:
     """How a declaration carries the tallies of its generation `before`; None if none has a place."""
     after = layout.declaration
     kept = carried(after, before)
-    if isinstance(after, Aggregate) and set(after.fields) == set(before.fields):
-        kept |= {LIMIT}
     if not kept:
         return None
     places = [before.fields.index(field) for field in after.fields]
@@ -41,7 +39,7 @@ def compile_carry(layout: ItemLayout, before: Declaration) -> Carry | None:
             (attribute, number)
             for name, number in tallies
             if is_window or name in kept
-            for attribute in ((CARRIED_LIMIT,) if name == LIMIT else (name, TALLY_PREFIX + name))
+            for attribute in (name, TALLY_PREFIX + name)
         )
         mapped = (*[group[place] for place in places], *(group[-2:] if is_window else ()))
         return [(layout, mapped, found)] if found else []
@@ -56,13 +54,10 @@ def compile_carried(before: Declaration, carry: Carry) -> Contribute:
 
     def contribute(image: Image, _: float | None) -> tuple[Contribution, ...]:
         held = [name for name in image if name in names]
-        limit = limit_of(image)
-        group = group_of_item(before, image) if held or limit else None
+        group = group_of_item(before, image) if held else None
         if group is None:
             return ()
-        tallies = tuple([(names[name], number) for name in held if (number := readers[name](image))])
-        tallies += ((LIMIT, limit),) if limit else ()
-        return tuple(carry(group, tallies))
+        return tuple(carry(group, tuple([(names[name], number) for name in held if (number := readers[name](image))])))
 
     return contribute
 

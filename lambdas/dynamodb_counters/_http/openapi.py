@@ -57,7 +57,6 @@ _STANDING: Final = {
     "complete": {"type": "boolean", "description": "Whether all there is has been counted"},
     "as_declared": {"type": "boolean", "description": "False while counts follow an older definition"},
 }
-_LIMITED: Final = {"limit": {**_NUMBER, "description": "Limit of the group, if it has one"}}
 _COUNT: Final = {"count": _NUMBER, "start": _TIME, "end": _TIME, **_STANDING}
 
 _NUMBERS: Final = {"type": "object", "additionalProperties": _NUMBER}
@@ -66,7 +65,6 @@ _NUMBERS: Final = {"type": "object", "additionalProperties": _NUMBER}
 def openapi(
     declarations: Iterable[Declaration | Event],
     tenant: Mapping[str, str] = MappingProxyType({}),
-    limited: Collection[str] = (),
 ) -> Json:
     """Describe an API in OpenAPI 3.0; the parameters of `tenant` are bound to claims of the caller."""
     paths: Json = {"/openapi.json": _read("This OpenAPI document", "openapi", [], {"type": "object"})}
@@ -77,8 +75,6 @@ def openapi(
             continue
         counted.append(declared)
         paths |= _aggregate_paths(declared) if isinstance(declared, Aggregate) else _window_paths(declared)
-        if declared.name in limited:
-            paths |= _limit_path(declared)
     if counted:
         paths["/v1/batch"] = _post_batch(counted)
     if tenant:
@@ -87,7 +83,7 @@ def openapi(
                 _bind(operation, tenant)
     schemas = {
         "Problem": _object({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT}),
-        "Group": _object({"aggregate": _TEXT, "values": _TEXTS, "measures": {"type": "object"}, **_STANDING}, _LIMITED),
+        "Group": _object({"aggregate": _TEXT, "values": _TEXTS, "measures": {"type": "object"}, **_STANDING}),
         "Span": _object({"window": _TEXT, "values": _TEXTS, **_COUNT}),
     }
     info = {"title": "Counters", "version": "1"}
@@ -109,8 +105,7 @@ def _aggregate_paths(aggregate: Aggregate) -> Json:
         answer = _object({"distribution": _TEXT, "values": values, **told})
         return _get(read, aggregate, fields, answer)
     measures = _object({measure: _measure(kind) for measure, kind in aggregate.measures.items()})
-    limited = _LIMITED if aggregate.write_shards == 1 else {}
-    group = _object({"aggregate": _TEXT, "values": values, "measures": measures, **_STANDING}, limited)
+    group = _object({"aggregate": _TEXT, "values": values, "measures": measures, **_STANDING})
     paths = _get("get", aggregate, fields, group)
     if aggregate.write_shards == 1:
         page = _object({"groups": _array(group), "next": _NEXT})
@@ -120,15 +115,6 @@ def _aggregate_paths(aggregate: Aggregate) -> Json:
         ranked = _object({"aggregate": _TEXT, "ranked": entries})
         paths |= _get("top", aggregate, leaderboard_fields(aggregate), ranked)
     return paths
-
-
-def _limit_path(aggregate: Declaration) -> Json:
-    name, values = aggregate.name, _values(aggregate.fields)
-    limit = {**_NUMBER, "nullable": True, "description": "Above 0; null for none"}
-    group = {"values": {**values, "additionalProperties": False}} if aggregate.fields else {}
-    answer = _object({"aggregate": _TEXT, "values": values, "limit": limit})
-    path = _post(f"Set the limit of a group of {name}", f"limit_{name}", _body({**group, "limit": limit}, {}), answer)
-    return {f"/v1/aggregates/{name}/limit": {"put": path["post"]}}
 
 
 def _window_paths(window: Window) -> Json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from http import HTTPStatus
@@ -62,10 +62,8 @@ class CountResources:
         counters: Counters,
         declarations: Iterable[Declaration | Event],
         clock: Clock,
-        limited: Collection[str] = (),
     ) -> None:
         self._counters = counters
-        self._limited = limited
         self._table = counters._table  # noqa: SLF001 - the readers of many windows at once
         self._clock = clock
         self._served = dict[str, dict[str, Declaration | Event]]()
@@ -82,18 +80,6 @@ class CountResources:
 
     def _get(self, aggregate: Aggregate, parameters: QueryParameters, values: Values) -> dict[str, Any]:
         return group_json(aggregate.name, self._counters.get(aggregate, values, consistent=parameters.consistent()))
-
-    def set_limit(self, name: str, document: object, bound: Bound = _NONE) -> dict[str, Any]:
-        """Store a group's limit; null takes it away."""
-        if name not in self._limited:
-            available = ", ".join(self._limited) or "none"
-            raise ProblemError(HTTPStatus.NOT_FOUND, f"no limits of {name!r:.120} to set; available: {available}")
-        if not isinstance(document, Mapping) or not {"limit"} <= document.keys() <= {"limit", "values"}:
-            raise bad_request("invalid body: expected an object with members limit, values")
-        aggregate, limit = self._declared(name, "aggregates"), document["limit"]
-        values = body_values("values", document.get("values", {}), aggregate.fields, bound)
-        self._counters.set_limit(aggregate, limit, values)
-        return {"aggregate": name, "values": values, "limit": limit}
 
     def batch(self, document: object, bound: Bound = _NONE) -> dict[str, Any]:
         """Read groups of any aggregates and spans of any windows, as a request's body lists them."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._items.decimals import Number, format_number, parse_number, read_number, require_storable
+from dynamodb_counters._items.decimals import Number, format_number, parse_number, require_storable
 from dynamodb_counters._items.derived_fields import DEFAULT_MARK, DERIVED_MARK, derivation, parts_of
-from dynamodb_counters._items.table_schema import CARRIED_LIMIT, LIMIT, MAX_NUMBER_DIGITS
+from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS
 from dynamodb_counters.errors import MalformedImageError
 
 Image: TypeAlias = Mapping[str, Mapping[str, Any]]
@@ -44,11 +44,6 @@ def reader(path: str, *, literal: bool = False) -> Callable[[Image], TypedValue 
         return value
 
     return read
-
-
-def limit_of(image: Image) -> Number | None:
-    """The limit of a group's item, if it has one."""
-    return read_number(image, LIMIT if LIMIT in image else CARRIED_LIMIT) or None
 
 
 def number_reader(path: str, *, literal: bool = False, default: Number | None = None) -> Callable[[Image], Number]:

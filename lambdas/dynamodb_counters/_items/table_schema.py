@@ -87,12 +87,6 @@ REPAIRED: Final = "_r"
 TALLY_PREFIX: Final = "_tally_"
 """Starts the attributes with a group's tally: the part of each measure that its sources do not show."""
 
-LIMIT: Final = "_limit"
-"""The limit of a group that thresholds are shares of, as it was set in this generation; 0 for none."""
-
-CARRIED_LIMIT: Final = "_limit_before"
-"""The limit that the generation before has, which counts as long as none was set in this one."""
-
 CROSSING: Final = "_crossing"
 """The type of the items in the outbox of thresholds, which no declaration can have as its name."""
 

@@ -110,7 +110,7 @@ class GroupReads(TableReads):
         Examples
         --------
         >>> counters.partition([REGIONS, DESKS], region="emea")["regions"]  # doctest: +SKIP
-        [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True, as_declared=True, limit=None)]
+        [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True, as_declared=True)]
         """
         if isinstance(aggregates, Composite):
             raise InvalidArgumentError("aggregates", aggregates.name, "a sequence, of one declaration or several")

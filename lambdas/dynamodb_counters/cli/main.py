@@ -18,7 +18,7 @@ from dynamodb_counters.cli.session import Session, with_shared_options
 
 _SECTIONS: Final = {
     "Read": ("get", "window", "series", "top", "events", "explain", "trace"),
-    "Write": ("accept", "retract", "replay", "limit", "erase"),
+    "Write": ("accept", "retract", "replay", "erase"),
     "Repair": ("verify", "repair", "quarantine", "bucket", "restore"),
     "Operate": ("describe", "thresholds", "backfill", "drop", "handover", "dev", "diff", "cost", "decode"),
 }

@@ -38,11 +38,11 @@ app = APIGatewayHttpResolver()
 def resources() -> CountResources:
     """Create the resources of the environment's declarations once per process."""
     counters = Counters(os.environ["TABLE_NAME"])
-    return CountResources(counters, _served(), time.time, _setting("LIMITS"))
+    return CountResources(counters, _served(), time.time)
 
 
-def _setting(variable: str, default: str = "[]") -> Any:
-    return json.loads(os.environ.get(variable, default))
+def _tenant() -> Any:
+    return json.loads(os.environ.get("TENANT", "{}"))
 
 
 def _served() -> tuple[Declaration | Event, ...]:
@@ -52,7 +52,7 @@ def _served() -> tuple[Declaration | Event, ...]:
 
 def _answered(answer: Callable[..., dict[str, Any]], *, is_kept: bool = False) -> Callable[..., Response[str]]:
     def respond(**path: str) -> Response[str]:
-        request, tenant = app.current_event.raw_event, _setting("TENANT", "{}")
+        request, tenant = app.current_event.raw_event, _tenant()
         bound = bound_values(tenant, request)
         is_read = request["requestContext"]["http"]["method"] == "GET"
         asked = request["rawQueryString"] if is_read else parse_body(body_text(request, MAX_BODY_BYTES))
@@ -65,13 +65,12 @@ def _answered(answer: Callable[..., dict[str, Any]], *, is_kept: bool = False) -
 
 for _path, _resource in {path: resource for resource, (path, _) in PATHS.items()}.items():
     app.get(f"/v1/{_path.format('<name>')}")(_answered(partial(CountResources.read, resource=_resource), is_kept=True))
-app.put("/v1/aggregates/<name>/limit")(_answered(CountResources.set_limit))
 app.post("/v1/batch")(_answered(CountResources.batch))
 
 
 @app.get("/openapi.json")
 def _get_openapi() -> Response[str]:
-    return _cached(openapi(_served(), _setting("TENANT", "{}"), _setting("LIMITS")))
+    return _cached(openapi(_served(), _tenant()))
 
 
 @app.get("/")

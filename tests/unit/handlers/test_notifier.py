@@ -26,8 +26,8 @@ from simulation.night import scaled
 ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/counters"
 CALL = Event("call", key="id", retention=timedelta(days=7))
 USAGE = Aggregate("usage", CALL, by="customer", calls=Count(), units=Sum("units"), mean=Average("units"))
-PLAN = Threshold("plan", USAGE, at=[Decimal("0.8"), 1], of="limit", measure="units", direction="both")
-ANY = Threshold("any", USAGE, at=[Decimal("1E-130")], of="limit", measure="units")
+PLAN = Threshold("plan", USAGE, at=[8, 10], measure="units", direction="both")
+ANY = Threshold("any", USAGE, at=[Decimal("1E-130")], measure="units")
 ANY_MEAN = Threshold("mean", USAGE, at=[Decimal("1E-130")], measure="mean")
 BUSY = Threshold("busy", USAGE, at=[1, 2, 3], measure="calls")
 MEAN = Threshold("mean", USAGE, at=[Decimal("0.5")], measure="mean")
@@ -40,7 +40,6 @@ def crossed(
     """The stream records of the outbox after each customer has had its calls, one by one."""
     with counters_in_memory([USAGE, *thresholds]) as counters:
         for customer in customers:
-            counters.set_limit(USAGE, 10, customer=customer)
             for number, one in enumerate(units):
                 counters.accept(CALL, {"id": f"{customer}{number}", "customer": customer, "units": one})
                 counters.get(USAGE, customer=customer)  # Everything is counted before it is read.
@@ -130,8 +129,7 @@ def test_an_entry_says_what_was_crossed() -> None:
         "aggregate": "usage",
         "group": {"customer": "a"},
         "measure": "units",
-        "level": Decimal("0.8"),
-        "limit": 10,
+        "level": 8,
         "old": 0,
         "new": Decimal("8.1"),
         "direction": "up",
@@ -160,7 +158,7 @@ def test_numbers_keep_every_digit_and_are_null_where_there_are_none(exact: Any, 
         found = json.loads(detail, parse_float=Decimal)
         assert (Decimal(found["new"]), isinstance(found["new"], str)) == (exact, is_text)
         assert not is_malformed(detail)
-        assert (found["limit"], found["old"]) == ((None, None) if found["threshold"] == "mean" else (10, 0))
+        assert found["old"] == (None if found["threshold"] == "mean" else 0)
 
 
 @pytest.mark.parametrize("customer", ['"', "\\", "ü", "#", "\n", "a" * 200])

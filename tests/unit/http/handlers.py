@@ -63,7 +63,6 @@ OWN = (
 DECLARATIONS: tuple[Declaration, ...] = (VIEWS, SITE, PER_URL, SMALL, ROLLING, KEPT, *OWN)
 HIT = Event("hit", pk="PAGE#{url}", sk="T#{time}#CID#{clientId}", packed=Packed("time", parts=2, chunk_bytes=1024))
 EVENTS: tuple[Event, ...] = (VIEW, HIT)
-LIMITED = ("views", "site")
 SCHEMA = {"type": "object", "properties": {"url": {"type": "string", "maxLength": 100}, "bytes": {"type": "integer"}}}
 NOW = 1_790_000_000.0
 
@@ -87,7 +86,7 @@ def resources_of(
     client: MemoryTable, declarations: Sequence[Declaration | Event] = (*DECLARATIONS, *EVENTS)
 ) -> CountResources:
     """The resources over the counts and events of a table."""
-    return CountResources(counters_of(client), declarations, lambda: NOW, LIMITED)
+    return CountResources(counters_of(client), declarations, lambda: NOW)
 
 
 @dataclass

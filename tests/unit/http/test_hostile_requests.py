@@ -29,7 +29,7 @@ from simulation.hostile.costly import BODIES as COSTLY
 from simulation.hostile.doors import Door, all_doors
 from simulation.night import scaled
 from tests.unit.http.counted import URLS
-from tests.unit.http.handlers import DECLARATIONS, EVENTS, LIMITED, Queue, call_api, call_ingest, request
+from tests.unit.http.handlers import DECLARATIONS, EVENTS, Queue, call_api, call_ingest, request
 
 # Many requests per example: Hypothesis's overhead per example exceeds the time of a request.
 _REQUESTS = 20
@@ -115,10 +115,6 @@ BODIES = (
         | st.fixed_dictionaries(
             {}, optional={"groups": st.lists(GROUP, max_size=4), "windows": st.lists(SPAN, max_size=4)}
         )
-        | st.fixed_dictionaries(
-            {"limit": st.integers(-1, 10**40) | st.floats() | SCALARS},
-            optional={"values": st.sampled_from([{}, {"url": "/"}]) | JSON},
-        )
     ).map(json.dumps)
     | st.text(max_size=60)
     | st.just("[" * 100_000)
@@ -134,10 +130,7 @@ HEADERS = st.sampled_from(
 def api_requests(draw: st.DrawFn) -> dict[str, Any]:
     kind = draw(st.integers(0, 5))
     if kind == 0:
-        event = draw(posts(st.sampled_from(["/v1/batch", *(f"/v1/aggregates/{name}/limit" for name in LIMITED)])))
-        if event["rawPath"].endswith("/limit"):
-            event["requestContext"]["http"]["method"] = "PUT"
-        return event
+        return draw(posts(st.just("/v1/batch")))
     if kind <= 3:
         path, names = draw(st.sampled_from(DOCUMENTED))
         chosen = [name for name in names if name not in {*chain(*OPTIONS.values())} or draw(st.booleans())]

@@ -122,7 +122,6 @@ JOBS: dict[str, Callable[..., object]] = {
     "grant_increment": lambda counters: counters.increment(VIEWS, {"url": "/"}, amount={"views": 1}),
     "grant_erase": _erase,
     "grant_leases": _lease,
-    "grant_limits": lambda counters: counters.set_limit(VIEWS, 5, {"url": "/"}),
     "grant_retract": lambda counters: counters.retract(VIEW, VALUES),
     "grant_reset": lambda counters: counters.reset(VIEWS, {"url": "/"}),
     "grant_redrive": _redrive,

@@ -19,11 +19,9 @@ from simulation.throttled_burst import run
 from tests.unit.infra.support import (
     PACKED,
     VIEW,
-    VIEWS,
     actions,
     build,
     each,
-    environment,
     new_stack,
     statements,
     synthesized,
@@ -64,23 +62,10 @@ def test_a_public_endpoint_is_warned_of() -> None:
     assert len(found) == 2
 
 
-def test_limits_are_set_with_iam_permission_whoever_may_read(stack: Stack) -> None:
-    build(CounterApi, stack, limits=[VIEWS], allow_origins=["*"], authorizer=HttpNoneAuthorizer())
-    template = synthesized(stack)
-    routes = {route["RouteKey"]: route["AuthorizationType"] for route in each(template, "AWS::ApiGatewayV2::Route")}
-    assert routes.pop("PUT /v1/aggregates/{name}/limit") == "AWS_IAM"
-    assert {*routes.values()} == {"NONE"}
-    assert environment(template)["LIMITS"] == '["views"]'
-    [api] = each(template, "AWS::ApiGatewayV2::Api")
-    assert "PUT" in api["CorsConfiguration"]["AllowMethods"]
-    assert any("dynamodb:UpdateItem" in actions(one) for one in statements(template))
-
-
 def test_an_api_writes_nothing_by_default(stack: Stack) -> None:
     build(CounterApi, stack, allow_origins=["*"])
     template = synthesized(stack)
     assert {route["RouteKey"].split()[0] for route in each(template, "AWS::ApiGatewayV2::Route")} == {"GET", "POST"}
-    assert "LIMITS" not in environment(template)
     [api] = each(template, "AWS::ApiGatewayV2::Api")
     assert "PUT" not in api["CorsConfiguration"]["AllowMethods"]
     assert not any("dynamodb:UpdateItem" in actions(one) for one in statements(template))

@@ -183,7 +183,7 @@ def thresholds_everything(stack: Stack) -> None:
         table=counters,
         thresholds=[
             POPULAR,
-            Threshold("quota", SITE, at=[Decimal("0.8"), 1], of="limit", direction="both", burst="highest", once=True),
+            Threshold("quota", SITE, at=[Decimal("0.8"), 1], direction="both", burst="highest", once=True),
         ],
         event_bus=events.EventBus(stack, "Bus"),
         schema_registry="events",
@@ -244,7 +244,6 @@ def api_everything(stack: Stack) -> None:
         table=build(DedupCounterTable, stack, ranking_index=True),
         shown=[SITE, TOP, ROLLING],
         events=[VIEW, PACKED],
-        limits=[SITE],
         authorizer=HttpNoneAuthorizer(),
         page=page,
         cache_age=Duration.minutes(1),

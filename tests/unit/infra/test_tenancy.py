@@ -125,11 +125,6 @@ def test_groups_that_no_field_limits_are_not_shown(more: dict[str, Any], named: 
         build(CounterApi, stack, tenant={"customer": "iam.userId"}, **more)
 
 
-def test_a_customer_sets_no_limit_its_own_included(stack: Stack) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"^invalid limits=\['jobs'\]: expected none with tenant"):
-        build(CounterApi, stack, shown=[JOBS], limits=[JOBS], tenant={"customer": "iam.userId"})
-
-
 def test_packed_events_are_limited_by_any_field_of_their_key(stack: Stack) -> None:
     packed = Event(
         "packed", pk="DAY#{day}", sk="CUSTOMER#{customer}#T#{time}", packed=Packed("time", tenant="customer")

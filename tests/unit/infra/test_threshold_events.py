@@ -29,7 +29,7 @@ from dynamodb_counters import Aggregate, Items, TableKeys, Threshold
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._fold.crossing_events import event_entry
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.unit.handlers.test_notifier import ARN, BUSY, MEAN, PLAN, crossed
+from tests.unit.handlers.test_notifier import ARN, MEAN, PLAN, crossed
 from tests.unit.infra.support import (
     POPULAR,
     PROJECT,
@@ -44,7 +44,7 @@ from tests.unit.infra.support import (
     synthesized,
 )
 
-SHARE = Threshold("share", SITE, at=[Decimal("0.8"), 1], of="limit", direction="both", once=True)
+LOUD = Threshold("busy", SITE, at=[Decimal("0.8"), 1], direction="both", once=True)
 
 
 def problem(stack: Stack) -> str:
@@ -61,7 +61,7 @@ def functions(stack: Stack) -> dict[str, dict[str, Any]]:
 def test_the_aggregator_knows_the_thresholds_whichever_comes_first(stack: Stack, is_first: bool) -> None:
     counters = build(DedupCounterTable, stack)
     steps: list[Callable[[], object]] = [
-        lambda: build(ThresholdEvents, stack, table=counters, thresholds=[SHARE, POPULAR]),
+        lambda: build(ThresholdEvents, stack, table=counters, thresholds=[LOUD, POPULAR]),
         lambda: build(StreamAggregator, stack, table=counters, aggregates=[VIEWS, SITE]),
     ]
     for step in steps if is_first else reversed(steps):
@@ -70,14 +70,14 @@ def test_the_aggregator_knows_the_thresholds_whichever_comes_first(stack: Stack,
     found = {one.name: getattr(one, "_thresholds", ()) for one in decode(variables["DECLARATIONS"])}
     assert {name: [one.name for one in armed] for name, armed in found.items()} == {
         "views": ["popular"],
-        "site": ["share"],
+        "site": ["busy"],
     }
 
 
 def test_the_template_says_in_words_what_is_watched(stack: Stack) -> None:
     counters = build(DedupCounterTable, stack)
     build(StreamAggregator, stack, table=counters, aggregates=[VIEWS, SITE])
-    build(ThresholdEvents, stack, table=counters, thresholds=[SHARE, POPULAR])
+    build(ThresholdEvents, stack, table=counters, thresholds=[LOUD, POPULAR])
     [words] = [
         resource["Metadata"]["Thresholds"]
         for resource in synthesized(stack).find_resources("AWS::Lambda::Function").values()
@@ -85,14 +85,14 @@ def test_the_template_says_in_words_what_is_watched(stack: Stack) -> None:
     ]
     assert words == {
         "popular": "views of views at 100, 1000, up, all, each time",
-        "share": "site_views of site at 0.8, 1 of the limit, both, all, once",
+        "busy": "site_views of site at 0.8, 1, both, all, once",
     }
 
 
 def test_a_threshold_of_what_is_not_declared_is_an_error(stack: Stack) -> None:
     counters = build(DedupCounterTable, stack)
     build(StreamAggregator, stack, table=counters)
-    build(ThresholdEvents, stack, table=counters, thresholds=[SHARE])
+    build(ThresholdEvents, stack, table=counters, thresholds=[LOUD])
     assert "invalid aggregate='site': expected a declared aggregate; declare it together with 'share'" in problem(stack)
 
 
@@ -228,7 +228,7 @@ def rule(stack: Stack) -> dict[str, Any]:
         ({"threshold": POPULAR}, {"threshold": ["popular"]}),
         ({"level": 100}, {"level": [{"numeric": ["=", 100]}]}),
         (
-            {"threshold": SHARE, "level": Decimal("0.8"), "direction": "down"},
+            {"threshold": LOUD, "level": Decimal("0.8"), "direction": "down"},
             {"threshold": ["share"], "level": [{"numeric": ["=", 0.8]}], "direction": ["down"]},
         ),
         ({"level": Decimal("1.0")}, {"level": [{"numeric": ["=", 1]}]}),
@@ -238,7 +238,7 @@ def rule(stack: Stack) -> dict[str, Any]:
 def test_a_rule_matches_crossings_of_this_table(stack: Stack, arguments: dict[str, Any], detail: object) -> None:
     counters = build(DedupCounterTable, stack)
     build(StreamAggregator, stack, table=counters, aggregates=[VIEWS, SITE])
-    build(ThresholdEvents, stack, table=counters, thresholds=[POPULAR, SHARE]).on_crossed("Rule", **arguments)
+    build(ThresholdEvents, stack, table=counters, thresholds=[POPULAR, LOUD]).on_crossed("Rule", **arguments)
     pattern = rule(stack)["EventPattern"]
     assert (pattern["source"], pattern["detail-type"]) == (["dynamodb-counters"], ["Threshold Crossed"])
     [[table, attribute]] = [one["Fn::GetAtt"] for one in pattern["resources"]]
@@ -249,7 +249,7 @@ def test_a_rule_matches_crossings_of_this_table(stack: Stack, arguments: dict[st
 @pytest.mark.parametrize(
     ("argument", "wrong"),
     [
-        *(("threshold", one) for one in ("popular", BUSY, 1)),
+        *(("threshold", one) for one in ("popular", LOUD, 1)),
         *(("level", one) for one in (99, "100", 100.0, True, Decimal("0.81"))),
         *(("direction", one) for one in ("both", "UP", True)),
         *(("target", one) for one in ("queue", 1, targets.SqsQueue)),
@@ -257,13 +257,13 @@ def test_a_rule_matches_crossings_of_this_table(stack: Stack, arguments: dict[st
     ],
 )
 def test_a_rule_that_nothing_could_match_is_refused(argument: str, wrong: Any) -> None:
-    made = build(ThresholdEvents, new_stack(), thresholds=[POPULAR, SHARE])
+    made = build(ThresholdEvents, new_stack(), thresholds=[POPULAR, LOUD])
     with pytest.raises(InvalidArgumentError, match=rf"^invalid {argument}="):
         made.on_crossed(**{"construct_id": "Rule", argument: wrong})
 
 
 def test_a_rule_for_a_direction_that_its_threshold_has_not_is_refused() -> None:
-    made = build(ThresholdEvents, new_stack(), thresholds=[POPULAR, SHARE])
+    made = build(ThresholdEvents, new_stack(), thresholds=[POPULAR, LOUD])
     with pytest.raises(InvalidArgumentError, match=r"^invalid direction='down': expected one of up"):
         made.on_crossed("Down", threshold=POPULAR, direction="down")
     with pytest.raises(InvalidArgumentError, match=r"^invalid level=1: expected one of 100, 1000"):
@@ -302,7 +302,7 @@ def test_the_schema_fits_the_event() -> None:
         for name, kind in described["properties"].items()
     }
     validate = fastjsonschema.compile(described)
-    for record in crossed(PLAN, BUSY, MEAN, units=[9, 5, -9, 10**20]):
+    for record in crossed(PLAN, LOUD, MEAN, units=[9, 5, -9, 10**20]):
         validate(json.loads(event_entry(record["dynamodb"]["NewImage"], ARN, "")["Detail"]))
 
 
@@ -324,7 +324,7 @@ def test_the_signer_of_the_documentation_sends_what_standard_webhooks_verifies(m
     monkeypatch.setattr("urllib.request.urlopen", send)
     function: dict[str, Any] = {}
     exec(code, function)
-    [record] = crossed(BUSY)
+    [record] = crossed(LOUD)
     detail = json.loads(event_entry(record["dynamodb"]["NewImage"], ARN, "")["Detail"])
     function["handler"]({"detail": detail}, None)
     [request] = sent

@@ -90,17 +90,15 @@ def test_a_leaderboard_is_read() -> None:
 @pytest.mark.parametrize("source", [TASK, JOB])
 def test_crossings_are_returned_once_and_in_order(source: Items, faults: Faults | None) -> None:
     teams = of_team(source)
-    share = Threshold("share", teams, at=[Decimal("0.5"), 1], of="limit", measure="points", direction="both")
-    with counters_in_memory([teams, share], faults=faults) as counters:
+    goal = Threshold("goal", teams, at=[5, 10], measure="points", direction="both")
+    with counters_in_memory([teams, goal], faults=faults) as counters:
         assert counters.crossings() == []
-        counters.set_limit(teams, 10, team="red")
         for points in (4, 12, 0):
             key = {"pk": "TASK#1", "sk": "TASK"} if source is TASK else {"id": "1"}
             counters.table.put_item(Item={**key, "kind": "task", "team": "red", "points": points})
         found = counters.crossings()
-    half = Decimal("0.5")
-    assert [(one["level"], one["direction"]) for one in found] == [(half, "up"), (1, "up"), (1, "down"), (half, "down")]
-    assert {(one["threshold"], one["limit"], one["group"]["team"]) for one in found} == {("share", 10, "red")}
+    assert [(one["level"], one["direction"]) for one in found] == [(5, "up"), (10, "up"), (10, "down"), (5, "down")]
+    assert {(one["threshold"], one["group"]["team"]) for one in found} == {("goal", "red")}
     assert [(one["old"], one["new"]) for one in found] == [(4, 12), (4, 12), (12, 0), (12, 0)]
 
 

@@ -1,4 +1,4 @@
-"""``counters thresholds`` and ``counters limit``: what is armed, what has fired, events of it; limits of groups."""
+"""``counters thresholds``: what is armed, what has fired, and events of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from dynamodb_counters._changes.words import threshold_words
-from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._fold.crossing_events import LASTING, event_entry, in_requests
 from dynamodb_counters._fold.origins import table_of
@@ -19,9 +18,9 @@ from dynamodb_counters._http.lossless_json import read_json
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.table_schema import CROSSING_PREFIX
 from dynamodb_counters._reads.table_reads import query
-from dynamodb_counters.cli.arguments import NUMBER, fields_of, moment
+from dynamodb_counters.cli.arguments import moment
 from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.formats import number, stamp
+from dynamodb_counters.cli.show.formats import stamp
 from dynamodb_counters.cli.show.item_words import decoded
 
 
@@ -60,22 +59,6 @@ def thresholds(session: Session, name: str, *, limit: int | None, replay: bool, 
     session.emit({"armed": facts, "fired": told, "more": len(found) > most}, lines)
     if len(found) > most:
         session.tell(f"there are more: --limit {2 * most}")
-
-
-@click.command()
-@click.argument("name")
-@click.argument("given", nargs=-1, metavar="[FIELD=VALUE]… [NUMBER|none]")
-@shared
-def limit(session: Session, name: str, given: tuple[str, ...]) -> None:
-    """Show the limit of a group of the aggregate NAME, or set it to NUMBER or to none."""
-    aggregate = session.find(Aggregate, name)
-    *group, last = given if given and "=" not in given[-1] else (*given, "")
-    values = fields_of(group, aggregate.fields)
-    if last:
-        wanted: Any = Decimal(last) if NUMBER.fullmatch(last) else {"none": None}.get(last, last)
-        session.counters.set_limit(aggregate, wanted, values)
-    found = session.counters.limit(aggregate, values)
-    session.emit({"aggregate": name, "values": values, "limit": found}, "none" if found is None else number(found))
 
 
 def _fired(session: Session, names: list[str], span: tuple[str, str], most: int) -> list[Image]:

@@ -176,8 +176,7 @@ def _quota_period(item: Image) -> str:
 
 def _crossing(item: Image) -> Iterator[str]:
     said = {"old": "nothing", "new": "nothing"} | {name: plain_value(value) for name, value in item.items()}
-    of = f" of the limit {said['limit']}" if "limit" in said else ""
-    line = f"{said['measure']} {said['direction']} across {said['level']}{of}, {said['old']} → {said['new']}"
+    line = f"{said['measure']} {said['direction']} across {said['level']}, {said['old']} → {said['new']}"
     yield f"{said['at']} the threshold {said['threshold']!r}, {group_text(said['group'])}: {line}"
 
 
