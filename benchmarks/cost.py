@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,9 +12,6 @@ from benchmarks.designs.ours import Ours
 from benchmarks.queue_and_stream import Mortality, Stream, chunks, deliver, deliver_at_least_once, deliver_steadily
 from benchmarks.workloads import truth
 from demo.blog.traffic import View
-from dynamodb_counters._cost.ceilings import TRANSACTIONS_PER_SECOND, UNITS_PER_KEY, Limit, ceiling
-from dynamodb_counters._cost.functions import ROUND_TRIP
-from dynamodb_counters._cost.known_units import KNOWN
 from simulation.faults.faulty_client import FaultyClient
 from simulation.metered_table import Usage
 
@@ -27,7 +23,6 @@ def cost(design: type[Design], views: Sequence[View], batch: int) -> dict[str, A
     return {
         **per_event(database.usage, len(views)),
         "exact": _error(counting, views) == 0.0,
-        **_ceiling(design, database.usage, views),
         "aggregation_write_units": _aggregation(database.usage, len(views)) if design.streamed else None,
     }
 
@@ -69,35 +64,6 @@ def on_engine(engine: Any, design: type[Design], views: Sequence[View], batch: i
 
     found = with_rule(engine, count, len(views))
     return {**found, "exact": errors[0] == 0.0}
-
-
-def _ceiling(design: type[Design], usage: Usage, views: Sequence[View]) -> dict[str, Any]:
-    """The highest rate of one hot counter, that of the most viewed page, by the units that its event takes."""
-    [(url, events)] = truth(views).most_common(1)
-    taken: defaultdict[tuple[Limit, str], float] = defaultdict(float)
-    for (table, *key), units in usage.items.items():
-        if table != TABLE:
-            continue
-        if key[0].startswith(f"{url}_"):
-            # An hour or a minute follows the other.
-            taken[Limit.ITEM, key[0].rpartition("_")[0]] += units / events
-        elif key[0] == f"URL#{url}":
-            if _is_counter(key):
-                taken[Limit.ITEM, url] += units / events
-            taken[Limit.EVENT_KEY, url] += units / events
-        elif key[0].startswith(("PACK#", "CHECKPOINT")):
-            # Events of all pages share these.
-            taken[Limit.PART if key[0].startswith("PACK#") else Limit.ITEM, key[0]] += units / len(views)
-    shares: dict[Limit, float] = {}
-    for (limit, _), each in taken.items():
-        shares[limit] = max(shares.get(limit, 0.0), each / UNITS_PER_KEY)
-    if Limit.PART in shares:
-        shares[Limit.FLUSHES] = ROUND_TRIP / design.events_per_call
-    if any(known.name == design.name and known.transaction and not known.coalesces for known in KNOWN):
-        shares[Limit.ITEM] = 1 / TRANSACTIONS_PER_SECOND
-    found = ceiling(lambda rate: {limit: rate * share for limit, share in shares.items()})
-    assert found is not None
-    return {"counter_events_per_second": found.events_per_second, "limited_by": found.limit.value[0]}
 
 
 def _aggregation(usage: Usage, events: int) -> float:

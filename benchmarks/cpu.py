@@ -1,14 +1,12 @@
-"""CPU time and memory of the aggregator's handler on records and on chunks, with the network stubbed out."""
+"""CPU time and memory of the aggregator's handler on records, with the network stubbed out."""
 
 from __future__ import annotations
 
 import json
 import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
@@ -19,20 +17,17 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from benchmarks.best_times import cpu_seconds, microseconds, peak_bytes, run_python
 from benchmarks.designs.known import idempotent_counter
 from benchmarks.designs.ours import SHARD
-from benchmarks.queue_and_stream import chunks
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._commit.checkpoint_items import checkpoint_key
-from dynamodb_counters._declarations import Aggregate, Count, Event, Packed, Sum
+from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
-from dynamodb_counters._items.chunks import Row, chunk_key, encode_chunk
 from dynamodb_counters._items.conditions import Attr
-from dynamodb_counters._items.table_schema import CHUNK, PACK_SUFFIX, PK, SEQUENCE_DIGITS, SK, TTL, TYPE
+from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS
 from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._table import Table, make_client
 from dynamodb_counters.testing._dynamodb.client_errors import EXCEPTIONS
-from simulation.delivery.stream_api import lambda_record
 
 _VIEW: Final = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
 _AGENT: Final = (
@@ -217,61 +212,3 @@ def records(count: int) -> list[dict[str, Any]]:
         change = {**_CHANGE, "Keys": key, "NewImage": image, "SequenceNumber": number, "SizeBytes": 520}
         made.append({"eventID": f"{index:032x}", **_ENVELOPE, "dynamodb": change})
     return made
-
-
-PER_CHUNK: Final = 64
-_ON_CHUNKS: Final = 3
-_ALL: Final = Attr("url").exists()
-"""A condition that all events meet, so that they are looked at one by one."""
-
-
-def measure_chunks(events: int, rounds: int) -> dict[str, dict[str, float]]:
-    """Microseconds per event, where events share few groups and where nearly each has groups of its own."""
-    many = {"Records": records(events)}
-    groups = {"few_groups": of_few_groups(many), "many_groups": many}
-    return {name: _of_chunks(given["Records"], rounds) for name, given in groups.items()}
-
-
-def _of_chunks(single: Sequence[dict[str, Any]], rounds: int) -> dict[str, float]:
-    """Parsing JSON and folding, by columns and event by event; last, what chunks take of what records take."""
-    payloads = {"record": json.dumps({"Records": single}), "chunk": json.dumps({"Records": _packed_records(single)})}
-    contenders: dict[str, Callable[[], object]] = {}
-    for kind, payload in payloads.items():
-        contenders[f"{kind}.decode"] = partial(json.loads, payload)
-        for path, where in (("columns", None), ("rows", _ALL)):
-            plan = Plan(tuple(_declared(each, where, packed=kind == "chunk") for each in declarations(_ON_CHUNKS)))
-            assert _folded(plan, payload) == len(single)
-            contenders[f"{kind}.{path}"] = partial(_folded, plan, payload)
-    each = microseconds({name: (len(single), run) for name, run in contenders.items()}, rounds, collects=True)
-    return {**each, **{path: each[f"chunk.{path}"] / each[f"record.{path}"] for path in ("columns", "rows")}}
-
-
-def _declared(aggregate: Aggregate, where: Any, *, packed: bool) -> Aggregate:
-    source = aggregate.source
-    assert isinstance(source, Event)
-    if packed:
-        source = replace(source, packed=Packed("time", bucket=timedelta(minutes=10)))
-    return replace(aggregate, source=source, where=where)
-
-
-def _folded(plan: Plan, payload: str) -> int:
-    """Parse and fold; return how many events that were."""
-    found = fold(plan, changes_of(json.loads(payload)["Records"]))
-    assert not found.unfoldable
-    return found.events
-
-
-def _packed_records(single: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same events, in the records of chunks."""
-    found = []
-    for number, part in enumerate(chunks(single, PER_CHUNK)):
-        rows = [
-            Row("+", {name: value for name, value in image.items() if name not in (PK, SK, TYPE, TTL)})
-            for image in (record["dynamodb"]["NewImage"] for record in part)
-        ]
-        pk, sk = chunk_key("view", "0", 0, number)
-        keys = {PK: {"S": pk}, SK: {"S": sk}}
-        image = {**keys, TYPE: {"S": "view" + PACK_SUFFIX}, CHUNK: {"B": encode_chunk(rows, "batch")}}
-        change = {**part[0]["dynamodb"], "Keys": keys, "NewImage": image}
-        found.append(lambda_record({**part[0], "dynamodb": change}, part[0]["eventSourceARN"]))
-    return found

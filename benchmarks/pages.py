@@ -1,8 +1,7 @@
-"""Price of pages and of an item per group: the real log, a hot counter, distinct members, reads, CPU time."""
+"""Price of pages and of an item per group: the real log, distinct members, reads, CPU time."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
@@ -12,7 +11,7 @@ from typing import Any, Final
 from benchmarks import workloads
 from benchmarks.best_times import microseconds
 from benchmarks.cpu import CREATED, botocore_without_network
-from benchmarks.databases import TABLE, MemoryDatabase, MeteredClient, per_event, since, units
+from benchmarks.databases import TABLE, MemoryDatabase, per_event, since, units
 from benchmarks.designs.known import Naive
 from benchmarks.designs.ours import (
     PACKED_VIEW,
@@ -23,18 +22,14 @@ from benchmarks.designs.ours import (
     PagedOnThree,
     PagedOnThreeAtOnce,
 )
-from benchmarks.metering import purpose
 from benchmarks.queue_and_stream import Stream, chunks, deliver
 from demo.blog.traffic import View
 from dynamodb_counters import Counters, Distinct
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._fold.item_layout import group_items
 from dynamodb_counters._items.table_schema import PAGE_PREFIX, SK
-from dynamodb_counters._table import Table
-from dynamodb_counters.testing._counting import OneByOne
 from simulation.delivery.stream_api import lambda_record
 
-_MONTH: Final = timedelta(days=30)
 _BATCH: Final = 100
 """Chunks in a batch of the stream."""
 
@@ -47,38 +42,22 @@ _CASES: Final = {
 }
 
 
-class _PagedHot(PackedEvents):
-    declarations = (PagedOnThree.views,)
-
-
-def measure(events: int, rounds: int, logged: int | None = None) -> dict[str, Any]:
-    """All of it; without the real log, only what a hot counter costs."""
-    found: dict[str, Any] = {"hot": {}}
-    for groups in (1, 50):
-        hot = workloads.hot(events, groups)
-        found["hot"][str(groups)] = {
-            "items": _counted(PackedEvents, hot)["units"],
-            "pages": _counted(_PagedHot, hot)["units"],
-        }
+def measure(rounds: int, logged: int | None = None) -> dict[str, Any]:
+    """All of it; nothing without the real log."""
     if not workloads.LOG.exists():
-        return found
+        return {}
     views = workloads.log()[:logged]
     increments = per_event(_delivered(Naive, views).usage, len(views))
-    found["log"] = {
-        **{name: {**_counted(design, views), "later": _later(design, views)} for name, design in _CASES.items()},
+    log = {
+        **{name: _counted(design, views) for name, design in _CASES.items()},
         "an increment for each, not exact": {"units": 3 * increments["units"], "calls": 3 * increments["calls"]},
     }
-    found["distinct"] = {
+    distinct = {
         f"{title}, {kept}": _counted(_distinct(by, pages=kept == "pages"), views)
         for title, by in (("clients of a day", "time:day"), ("clients of a URL", "url"))
         for kept in ("items", "pages")
     }
-    return {**found, "reads": _reads(views), "left_over": _left_over(views), "cpu": _cpu(views, rounds)}
-
-
-def later(views: Sequence[View], months: int) -> list[View]:
-    """The same traffic so many months later: other events, in the same groups."""
-    return [view._replace(time=(datetime.fromisoformat(view.time) + months * _MONTH).isoformat()) for view in views]
+    return {"log": log, "distinct": distinct, "reads": _reads(views), "cpu": _cpu(views, rounds)}
 
 
 def _delivered(design: type[Any], views: Sequence[View]) -> MemoryDatabase:
@@ -99,20 +78,6 @@ def _counted(design: type[PackedEvents], views: Sequence[View]) -> dict[str, flo
         "counting": units(counted) / len(views),
         "calls": counted.calls / len(views),
     }
-
-
-def _later(design: type[PackedEvents], views: Sequence[View]) -> float:
-    """Units per event of the same traffic a month later, when all groups are there."""
-    counting = design(database := MemoryDatabase())
-    deliver(counting, database, views, _BATCH)
-    stream = Stream(database, TABLE, design.records_per_batch or _BATCH)
-    # The first month is delivered again, which the checkpoint drops.
-    stream.drain(counting.aggregate)
-    before = copy(database.usage)
-    for part in chunks(later(views, 1), counting.events_per_call):
-        counting.accept(part)
-    stream.drain(counting.aggregate)
-    return units(since(before, database.usage)) / len(views)
 
 
 def _distinct(by: str, *, pages: bool) -> type[PackedEvents]:
@@ -154,76 +119,6 @@ def _reads(views: Sequence[View]) -> dict[str, dict[str, float]]:
     }
 
 
-class _Purposes(MeteredClient):
-    """A client that notes what requests are for: their units and number."""
-
-    def __init__(self, database: MemoryDatabase) -> None:
-        super().__init__(database, self._noted)
-        self._usage = database.usage
-        self.units, self.requests = Counter[str](), Counter[str]()
-
-    def _noted(self, name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
-        before, done = copy(self._usage), False
-        try:
-            answer = send()
-            done = True
-        finally:
-            kind = _purpose(name, request, done=done)
-            self.units[kind] += units(since(before, self._usage))  # type: ignore[assignment]  # typeshed wants counts
-            self.requests[kind] += 1
-        return answer
-
-
-def _purpose(name: str, request: dict[str, Any], *, done: bool) -> str:
-    kind = purpose(name, request)
-    if kind != "items":
-        return kind
-    if name in ("transact_write_items", "get_item"):
-        return "splits"
-    if not done:
-        return "refused"
-    is_page = request.get("Key", {}).get(SK, {}).get("S", "").startswith(PAGE_PREFIX)
-    pruned = request.get("UpdateExpression", "").startswith("REMOVE")
-    return "pruning" if pruned else "updates of pages" if is_page else "updates of items"
-
-
-LEFT_OVER: Final = (
-    "updates of pages",
-    "updates of items",
-    "splits",
-    "refused",
-    "checkpoints",
-    "deployments",
-    "pruning",
-)
-
-
-def _left_over(views: Sequence[View]) -> dict[str, dict[str, float]]:
-    """Units per event of counting, by what for: when groups come, when all are there, and by new processes."""
-    database = MemoryDatabase()
-    counting = PagedOnThree(database)
-    # Accepting goes past this client.
-    client: Any = _Purposes(database)
-    stream = Stream(database, TABLE, _BATCH)
-
-    def process() -> Aggregator:
-        table = Table(TABLE, client, clock=database.clock)
-        table.__dict__["pool"] = OneByOne()
-        return Aggregator(table, counting.declarations, quarantine_retention_seconds=86_400)
-
-    found: dict[str, dict[str, float]] = {}
-    known = process()
-    for month, name in enumerate(("groups come", "all are there", "all are there, a new process per batch")):
-        client.units.clear()
-        for part in chunks(later(views, month), counting.events_per_call):
-            counting.accept(part)
-        for delivery in stream.deliveries():
-            serving = process() if "new" in name else known
-            stream.settle(delivery, lambda records, by=serving: by.handle({"shardId": SHARD, "Records": records}))  # type: ignore[misc]
-        found[name] = {kind: client.units[kind] / len(views) for kind in LEFT_OVER}
-    return found
-
-
 def _cpu(views: Sequence[View], rounds: int) -> dict[str, Any]:
     """CPU time of counting the log where all groups are there, with botocore but without network, and its requests."""
     with botocore_without_network() as client:
@@ -236,8 +131,11 @@ def _batches(design: type[PackedEvents], views: Sequence[View], client: Any) -> 
     """Counts a month of the log, by a process that has counted the month before."""
     counting = design(database := MemoryDatabase())
     deliver(counting, database, views, _BATCH)
+    month_later = [
+        view._replace(time=(datetime.fromisoformat(view.time) + timedelta(days=30)).isoformat()) for view in views
+    ]
     before = len(database.stream(TABLE).read(*_whole(database)).records)
-    for part in chunks(later(views, 1), counting.events_per_call):
+    for part in chunks(month_later, counting.events_per_call):
         counting.accept(part)
     records = database.stream(TABLE).read(*_whole(database)).records[before:]
     given = [lambda_record(record, "") for record in records if "_chunk" in record["dynamodb"].get("NewImage", {})]

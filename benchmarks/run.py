@@ -8,32 +8,12 @@ import re
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from benchmarks import (
-    bill,
-    cold_start,
-    cost,
-    cpu,
-    flushing,
-    function_cpu,
-    latency,
-    leaderboard,
-    measures,
-    packing,
-    page_growth,
-    page_shards,
-    pages,
-    partitions,
-    reads,
-    scale,
-    synth,
-    windows,
-    workloads,
-)
+from benchmarks import cold_start, cost, cpu, latency, leaderboard, pages, reads, windows, workloads
 from benchmarks.databases import EngineDatabase, MemoryDatabase
 from benchmarks.designs import DESIGNS
 from benchmarks.designs.ours import Ours, OursOnThree, PackedEvents, PackedOnThree, PackedOnThreeAtOnce, PagedOnThree
@@ -52,7 +32,7 @@ _BATCH: Final = 1_000
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured: events of each workload, batches and rounds for CPU time, simulated days and hours."""
+    """How much is measured: events of each workload, batches and rounds for CPU time."""
 
     events: int = 100_000
     disturbed: int = 20_000
@@ -62,34 +42,12 @@ class Sizes:
     aggregates: tuple[int, ...] = (1, 3, 20)
     rounds: int = 5
     big_batch: int = 10_000
-    packed: int = 20_000
-    packed_batch: int = 6_400
-    rates: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
-    groups: tuple[int, ...] = (1, 1_000_000)
-    seconds: float = 30.0
-    synth_rounds: int = 2
     cold_rounds: int = 7
-    partitions: tuple[int, ...] = (1, 4, 16, 64, 100, 256)
-    days: float = 2.0
-    tail_days: int = 20
-    corrected_days: int = 90
-    replayed_hours: int = 24
     logged: int | None = None
     read: int = 20_000
-    paged_groups: tuple[int, ...] = (10, 1_000, 100_000, 1_000_000, 10_000_000)
-    paged_partitions: tuple[int, ...] = (4, 16, 64, 256)
-    rare_partitions: tuple[int, ...] = (4, 16, 100)
-    visitors: tuple[tuple[int, int], ...] = ((60, 300), (400, 30))
-    """Days, and members that are active on some of them."""
-    values: int = 5_000
 
 
-_TINY: Final = Sizes(
-    200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, 256, 640, (1_000,), (1,), 3.0, 1, 1, (4,), 0.1, 1, 2, 1, 500, 500
-)
-TINY: Final = replace(
-    _TINY, paged_groups=(10, 1_000), paged_partitions=(4,), rare_partitions=(4,), visitors=((31, 3),), values=200
-)
+TINY: Final = Sizes(200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, 1, 500, 500)
 """Just enough to show that everything runs."""
 
 
@@ -122,7 +80,6 @@ def _sections(sizes: Sizes, say: Say, *, with_engine: bool) -> Iterator[Section]
         "CPU time",
         {
             "cpu": lambda _: cpu.measure(sizes.batches, sizes.aggregates, sizes.rounds),
-            "chunk_cpu": lambda _: cpu.measure_chunks(sizes.packed_batch, sizes.rounds),
             "memory": lambda _: cpu.peak_memory(sizes.big_batch, max(sizes.aggregates)),
         },
     )
@@ -133,7 +90,6 @@ def _sections(sizes: Sizes, say: Say, *, with_engine: bool) -> Iterator[Section]
             "asset": lambda _: cold_start.asset_bytes(),
         },
     )
-    yield "synthesis", {"synth": lambda _: synth.measure(sizes.synth_rounds)}
     yield "cost", {"cost": lambda _: _costs(sizes, say)}
     yield (
         "leaderboard and windows",
@@ -143,63 +99,10 @@ def _sections(sizes: Sizes, say: Say, *, with_engine: bool) -> Iterator[Section]
             "reads": lambda _: reads.measure(sizes.read),
         },
     )
-    yield "partitions", {"partitions": lambda _: _partitions(sizes, say)}
-    yield (
-        "corrections and redelivery",
-        {
-            "corrected": lambda report: partitions.corrected(_shards(sizes, report), sizes.corrected_days),
-            "redelivered": lambda _: partitions.redelivered(sizes.replayed_hours),
-        },
-    )
-    yield "bill", {"function_cpu": lambda _: function_cpu.measure(sizes.rounds), "bill": lambda _: bill.measure()}
-    yield (
-        "packed events",
-        {
-            "packing": lambda _: packing.measure(sizes.packed),
-            "writers": lambda _: packing.measure_writers(sizes.packed),
-            "flushing": lambda _: flushing.measure(sizes.packed),
-        },
-    )
-    yield (
-        "groups in pages",
-        {
-            "pages": lambda _: pages.measure(sizes.packed, sizes.rounds, sizes.logged),
-            "page_growth": lambda _: page_growth.measure(sizes.paged_groups),
-            "page_shards": lambda _: page_shards.measure(sizes.paged_partitions),
-            "rare_batches": lambda _: page_shards.rare(sizes.rare_partitions, sizes.days),
-        },
-    )
-    yield (
-        "measures",
-        {"measures": lambda _: {"memory": measures.measure(MemoryDatabase(), sizes.visitors, sizes.values)}},
-    )
-    yield (
-        "simulation",
-        {
-            "scale": lambda _: scale.measure(sizes.rates, sizes.groups, sizes.seconds),
-            "scaled_counter": lambda _: scale.prices(sizes.rates, sizes.groups),
-        },
-    )
+    yield "groups in pages", {"pages": lambda _: pages.measure(sizes.rounds, sizes.logged)}
     if with_engine:
         yield "engine", {"engine": lambda report: _on_engine(sizes, say, report)}
     yield "goals", {"goals": goals}
-
-
-def _partitions(sizes: Sizes, say: Say) -> dict[str, Any]:
-    found = {}
-    for number in sizes.partitions:
-        say(f"{number} partitions")
-        # Items with hundreds of watermarks take long to simulate.
-        days = sizes.days if number <= 64 else sizes.days / 2
-        found[str(number)] = partitions.measure(number, days, sizes.tail_days)
-    if 16 in sizes.partitions:
-        found["16, replaced at once"] = partitions.measure(16, sizes.days, 0, staggered=False)
-    return found
-
-
-def _shards(sizes: Sizes, report: Report) -> int:
-    of = "100" if 100 in sizes.partitions else str(sizes.partitions[-1])
-    return sum(report["partitions"][of]["shards"].values())
 
 
 def _costs(sizes: Sizes, say: Say) -> dict[str, Any]:
@@ -250,7 +153,6 @@ def measure_engine(engine: DynamoDBLocal, events: int, report: Report) -> dict[s
     report["latency"] = latency.measure(engine, events)
     with EngineDatabase(engine) as database:
         report["windows"]["engine"] = windows.measure(database, 10)
-        report["measures"]["engine"] = measures.measure(database, ((31, 3),), events // 5)
     return found
 
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from demo.blog.access_log import parse_line, read_log
+from demo.blog.access_log import read_log
 from demo.blog.traffic import View
 
 LOG: Final = Path(__file__).resolve().parents[2] / "shared" / "data" / "semicomplete_access.log"
 """A real log, where there is one next to the project."""
-
-_MORE: Final = re.compile(r'" (?P<status>\d+) (?:\d+|-) "(?P<referrer>[^"]*)" "(?P<agent>[^"]*)')
-"""Fields that the demo leaves out of a line of the Combined Log Format."""
 
 _JOB_HOURS: Final = 37
 PROVIDERS: Final = ("1", "2", "3")
@@ -50,19 +46,6 @@ def long_tail(events: int, groups: int) -> list[View]:
 def log() -> list[View]:
     """The distinct views of the real log, in its order."""
     return list(dict.fromkeys(view._replace(size=None) for view in read_log(LOG) if view is not None))
-
-
-def log_in_full() -> list[dict[str, Any]]:
-    """The distinct views of the real log with all that it says of them: seven attributes."""
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
-    with LOG.open(errors="backslashreplace") as lines:
-        for line in lines:
-            view, more = parse_line(line.rstrip("\n")), _MORE.search(line)
-            if view is not None and more is not None:
-                event = view._replace(size=view.size or 0).as_event()
-                rest = {"status": int(more["status"]), "referrer": more["referrer"], "agent": more["agent"]}
-                found.setdefault(view[:3], event | rest)
-    return list(found.values())
 
 
 def leaderboard(players: int) -> list[tuple[str, str]]:

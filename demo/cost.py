@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dynamodb_counters._cost.counted_items import INDEX_UNITS
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.page_layout import is_split
-from dynamodb_counters._items.item_sizes import item_bytes, read_units, write_units
+from dynamodb_counters._items.item_sizes import INDEX_UNITS, item_bytes, read_units, write_units
 from dynamodb_counters._items.table_schema import LEADERBOARD, TYPE
 from dynamodb_counters._streams import StreamReader
 

@@ -8,13 +8,10 @@ from simulation.aws.rule import Rule
 
 DEFAULT: Final = 1000
 
-SMALL: Final = 10
-"""A new account's, as users report it: AWS says that new accounts have less, and gives no figure."""
-
 ACCOUNT_CONCURRENCY: Final = Rule(
     "an account has 1,000 concurrent executions, a new one fewer",
     "New AWS accounts have reduced concurrency and memory quotas.",
     "https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html",
-    switch="simulation.capacity.world.World(concurrency)",
+    switch="simulation.capacity.World(concurrency)",
     harmless="records that no execution is free for wait in the stream and in the queue, and come in larger batches",
 )

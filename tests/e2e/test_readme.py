@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from benchmarks.cost_model import Workload, bill, increment, per_million
+from benchmarks.cost_page import WAYS, ratio
 from dynamodb_counters import Counters
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._cost.dollars import MONTH
 from dynamodb_counters._table import Table
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
-from tests.unit.cli.in_process import run
 
 PROJECT = Path(__file__).resolve().parents[2]
 README = (PROJECT / "README.md").read_text()
@@ -70,32 +70,19 @@ def test_the_first_screen_says_what_for_whom_and_how() -> None:
     assert len(APP.strip().splitlines()) <= 20
 
 
-def test_the_first_screen_costs_what_its_commands_say() -> None:
-    begin = re.search(r"`counters (cost --rate (\d+) --groups \d+)`", FIRST)
-    rows = re.findall(r"(?m)^\| .* \| `(--[^`]+)` \| ([\d.]+) \|$", FIRST)
-    assert begin is not None
-    assert len(rows) == 5
-    for options, dollars in rows:
-        costs = _costs(f"{begin[1]} {options}")
-        ours = "this: packed" if "--packed" in options else "this: accept + watermark"
-        assert _cents(costs[ours] / (int(begin[2]) * MONTH) * 1e6) == Decimal(dollars), options
-    naive = re.search(r"plain increment, which is not exact, costs \$([\d.]+)\.", " ".join(FIRST.split()))
-    assert naive is not None
-    assert _cents(_costs(f"{begin[1]}")["naive increment"] / (int(begin[2]) * MONTH) * 1e6) == Decimal(naive[1])
+def test_the_first_screen_costs_what_the_model_says() -> None:
+    rows = re.findall(r"(?m)^\| (.+?) \| ([\d.]+) \|$", FIRST)
+    assert dict(rows) == {way: str(_cents(per_million(load, bill(load)))) for way, load in WAYS.items()}
+    [dollars] = re.findall(r"plain increment, which is not exact, costs \$([\d.]+)\.", " ".join(FIRST.split()))
+    plain = Workload(1000)
+    assert _cents(per_million(plain, increment(plain))) == Decimal(dollars)
 
 
-def test_a_small_table_costs_what_the_command_says() -> None:
+def test_a_small_table_costs_what_the_model_says() -> None:
     ratios = re.findall(r"([\d.]+) times (?:a plain increment )?at (\d+)", " ".join(FIRST.split()))
     assert [rate for _, rate in ratios] == ["1", "10", "100"]
     for times, rate in ratios:
-        costs = _costs(f"cost --rate {rate} --groups 30")
-        ratio = costs["this: accept + watermark"] / costs["naive increment"]
-        assert round(ratio, 1) == pytest.approx(float(times))
-
-
-def _costs(command: str) -> dict[str, float]:
-    designs = run(*command.split(), "--json").document["designs"]
-    return {design["title"]: design["dollars_per_month"]["total"] for design in designs}
+        assert round(ratio(float(rate)), 1) == pytest.approx(float(times))
 
 
 def _cents(dollars: float) -> Decimal:

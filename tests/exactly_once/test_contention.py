@@ -11,12 +11,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._cost.counted_items import Counted
-from dynamodb_counters._cost.workload_settings import Workload
 from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.errors import CommitError
-from simulation.capacity.world import World
+from simulation.aws import account_concurrency
+from simulation.capacity import World
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.faults.disorder import in_disorder
 from simulation.faults.faulty_client import Fault, FaultyClient
@@ -98,11 +97,15 @@ def test_contention_is_waited_out_not_bisected(
 
 
 @pytest.mark.parametrize(
-    ("groups", "limits"),
-    [(1, Limits(writes=1.0)), (100, Limits(index_writes=30.0)), (100, Limits(table_writes=60.0))],
+    ("groups", "limits", "concurrency"),
+    [
+        (1, Limits(writes=1.0), account_concurrency.DEFAULT),
+        (100, Limits(index_writes=30.0), account_concurrency.DEFAULT),
+        (100, Limits(table_writes=60.0), 1),
+    ],
     ids=["key", "index", "table"],
 )
-def test_no_invocation_fails_as_a_limit_of_aws_throttles_it(groups: int, limits: Limits) -> None:
-    world = World(Workload(40, (Counted(groups, ranked=True),), partitions=2, gather=0.1), limits)
-    assert world.run(10).throttles > 0
+def test_no_invocation_fails_as_a_limit_of_aws_throttles_it(groups: int, limits: Limits, concurrency: int) -> None:
+    world = World(40, groups, limits, concurrency)
+    assert world.run(10) > 0
     assert world.failed == 0

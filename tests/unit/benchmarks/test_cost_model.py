@@ -1,23 +1,90 @@
-"""The model's units are those of the benchmark's own measurements."""
+"""The cost of a month: as replayed, with the alarms of the constructs, at the prices of one file and as on its page."""
 
 from __future__ import annotations
 
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from benchmarks.cost_model import TINY, compare
-from benchmarks.designs import DESIGNS
-from dynamodb_counters._cost.known_units import KNOWN
+from benchmarks import cost_page
+from benchmarks.cost_model import ALARMS, Door, Workload, bill, fixed
+from dynamodb_counters._price_file import PRICES
+
+_PROJECT = Path(__file__).parents[3]
+
+REPLAYED = {
+    0.01: {"DynamoDB writes": 0.04105, "DynamoDB reads": 0.01059, "Lambda": 0.01478 + 0.02981},
+    1.0: {"DynamoDB writes": 3.301, "DynamoDB reads": 0.04216, "Lambda": 0.8489 + 1.356},
+    10.0: {"DynamoDB writes": 32.49, "DynamoDB reads": 0.04346, "Lambda": 3.165 + 5.12},
+}
+"""Dollars of a month by events per second in 50 groups, replayed with the real writer and handler, echoes included."""
 
 
-@pytest.mark.night
-def test_every_measurement_is_met_within_five_percent() -> None:
-    found = list(compare(TINY))
-    settings = " ".join(each.setting for each in found)
-    for part in ("hot", "scattered", "packed", "1 partitions", "4 partitions", "16 partitions", "window", "in pages"):
-        assert part in settings
-    assert [each for each in found if abs(each.deviation) > 0.05] == []
+@pytest.mark.parametrize("rate", REPLAYED)
+def test_a_month_costs_what_a_replay_costs(rate: float) -> None:
+    dollars = bill(Workload(rate))
+    always = fixed("sdk")["StreamAggregator"]
+    for service, replayed in REPLAYED[rate].items():
+        assert dollars[service] - always[service] == pytest.approx(replayed, rel=0.05), service
 
 
-def test_every_known_design_of_the_benchmark_is_modelled() -> None:
-    ours = {"accept_and_watermark", "packed"}
-    assert {design.name for design in DESIGNS} - ours == {design.name for design in KNOWN}
+def test_the_fixed_part_is_in_every_bill() -> None:
+    aggregator = fixed("sdk")["StreamAggregator"]
+    assert sum(aggregator.values()) <= 1
+    assert sum(bill(Workload(1e-6)).values()) == pytest.approx(sum(aggregator.values()), rel=0.01)
+
+
+def test_alarms_are_those_of_the_constructs() -> None:
+    for name, template in (("StreamAggregator", "aggregator_minimal"), ("EventIngest", "ingest_minimal")):
+        document = json.loads((_PROJECT / "tests" / "snapshots" / f"{template}.json").read_text())
+        kinds = [each["Type"] for each in document["Resources"].values()]
+        assert kinds.count("AWS::CloudWatch::Alarm") == ALARMS[name]
+
+
+def test_every_request_over_http_is_logged() -> None:
+    doors: tuple[Door, ...] = ("queue", "http")
+    without, logged = (bill(Workload(100, door=door))["CloudWatch logs"] for door in doors)
+    assert logged - without == pytest.approx(100 * 203 * 730 * 3600 / 1e9 * 0.53)
+
+
+def test_writers_and_tenants_cost_what_was_measured() -> None:
+    accepting = [Workload(1000, packed=1000, writers=n).stages(4)["accept"].writes for n in (1, 2, 8, 32)]
+    assert [units / accepting[0] for units in accepting] == pytest.approx([1, 1.05, 1.35, 2.6], rel=0.03)
+    one, many = (Workload(1000, packed=5000, tenants=n).stages(4)["accept"] for n in (1, 10_000))
+    assert many.writes / one.writes > 30
+
+
+def test_the_page_is_what_the_model_gives() -> None:
+    assert (_PROJECT / "docs" / "cost.md").read_text() == cost_page.text()
+
+
+def test_prices_stand_in_one_place() -> None:
+    """No file of Python has a price of the list as a number."""
+    found = [
+        path.relative_to(_PROJECT)
+        for root in ("lambdas", "infra", "benchmarks", "simulation", "demo")
+        for path in (_PROJECT / root).rglob("*.py")
+        if any(number in path.read_text() for number in ("0.625", "0.0000133334"))
+    ]
+    assert found == []
+
+
+def test_every_price_has_its_source_and_how_it_was_checked() -> None:
+    assert PRICES.region == "us-east-1"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", PRICES.date)
+    for name, source, price in _price_file():
+        assert source.startswith("https://aws.amazon.com/"), name
+        assert price["checked"].startswith(("list, 20", "page, 20")), name
+
+
+def _price_file() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield name, source and content of each price as it stands in the file."""
+    content = tomllib.loads((_PROJECT / "lambdas" / "dynamodb_counters" / "prices.toml").read_text())
+    for name in PRICES.prices:
+        service, _, key = name.partition(".")
+        yield name, content[service]["source"], content[service][key]

@@ -12,7 +12,7 @@ from aws_cdk import Duration, Stack
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, ThresholdEvents
 from dynamodb_counters import Aggregate, Count, Items, Ranking, Threshold
-from dynamodb_counters._cost.counted_items import INDEX_UNITS
+from dynamodb_counters._items.item_sizes import INDEX_UNITS
 from tests.unit.infra.support import PROJECT, build, each, imported, new_stack, synthesized
 
 ORDERS = Aggregate("orders", Items("order"), pk="SHOP", sk="ORDERS", measures={"n": Count()})

@@ -1,0 +1,141 @@
+"""docs/cost.md: the cost of a month, from units and prices; ``python -m benchmarks --cost`` writes it alone."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.cost_model import (
+    TENANTS_MEASURED,
+    Door,
+    Workload,
+    added,
+    bill,
+    dynamodb,
+    fixed,
+    increment,
+    per_million,
+)
+from dynamodb_counters._price_file import PRICES
+
+_TEXT: Final = Path(__file__).with_name("cost.md")
+_RATES: Final = (1, 10, 100, 1_000, 10_000)
+_DOORS: Final[dict[str, Door]] = {
+    "your own code": "sdk",
+    "a queue": "queue",
+    "HTTP, straight to the queue": "http",
+    "HTTP, validated": "validated",
+}
+
+WAYS: Final = {
+    "from your code, 5,000 a batch": Workload(1000, gather=5, packed=5000),
+    "over HTTP, 100 a request": Workload(1000, gather=5, packed=100, door="http", per_request=100),
+    "over HTTP, one a request, validated": Workload(1000, gather=5, packed=5000, door="validated"),
+    "one by one, counted every 5 s": Workload(1000, gather=5),
+    "one by one, counted every second, as by default": Workload(1000),
+}
+"""The rows of the README."""
+
+
+def ratio(rate: float) -> float:
+    """How many times a plain increment a small table costs: 30 groups, events one by one."""
+    load = Workload(rate, (30,))
+    return sum(bill(load).values()) / sum(increment(load).values())
+
+
+def text() -> str:
+    """Return the page."""
+    tables = {
+        "ways": _table(("events come", "$ per million"), ((way, _million(load)) for way, load in WAYS.items())),
+        "increment": f"{per_million(Workload(1000), increment(Workload(1000))):.2f}",
+        "rates": _by_rate(),
+        "doors": _by_door(),
+        "groups": _by_groups(),
+        "writers": _table(
+            ("processes", "$ per million"),
+            ((n, _million(Workload(1000, gather=5, packed=1000, writers=n), 3)) for n in (1, 2, 8, 32)),
+        ),
+        "tenants": _table(
+            ("tenants", "computed, events of 200 bytes", "measured, small events"),
+            ((f"{n:,}", f"{_accepting(n):.3f}", f"{dollars:.3f}") for n, dollars in TENANTS_MEASURED.items()),
+        ),
+        "fixed": _services(fixed()),
+        "prices": _prices(),
+        "date": PRICES.date,
+        "region": PRICES.region,
+    }
+    page = _TEXT.read_text(encoding="utf-8")
+    for name, content in tables.items():
+        page = page.replace(f"{{{{{name}}}}}", content)
+    return page
+
+
+def write(folder: Path) -> None:
+    (folder / "cost.md").write_text(text(), encoding="utf-8")
+
+
+def _million(load: Workload, digits: int = 2) -> str:
+    return f"{per_million(load, bill(load)):.{digits}f}"
+
+
+def _by_rate() -> str:
+    rows = []
+    for rate in _RATES:
+        plain, packed = Workload(rate), Workload(rate, gather=5, packed=max(1, min(5 * rate, 5000)))
+        dollars = (increment(plain), bill(plain), bill(packed))
+        rows.append((f"{rate:,}", *(f"{sum(each.values()):,.2f}" for each in dollars)))
+    return _table(("events/s", "plain increment, not exact", "one by one", "packed, every 5 s"), rows)
+
+
+def _by_door() -> str:
+    bills = {}
+    for title, door in _DOORS.items():
+        for per_request in (1,) if door == "sdk" else (1, 100):
+            name = title if door == "sdk" else f"{title}, {per_request} a request"
+            bills[name] = bill(Workload(100, gather=5, packed=500, door=door, per_request=per_request))
+    return _services(bills)
+
+
+def _by_groups() -> str:
+    rows = []
+    for groups in (1, 50, 1_000, 100_000, 1_000_000):
+        plain, packed = Workload(1000, (groups,)), Workload(1000, (groups,), gather=5, packed=5000)
+        rows.append((f"{groups:,}", _million(plain), _million(packed)))
+    return _table(("groups", "one by one", "packed"), rows)
+
+
+def _accepting(tenants: int) -> float:
+    """Dollars per million to accept packed events."""
+    stage = Workload(1000, gather=5, packed=5000, tenants=tenants).stages(4)["accept"]
+    load = Workload(1000)
+    return per_million(load, dynamodb(1000 * stage.writes, 1000 * stage.reads, 0.0))
+
+
+def _services(bills: dict[str, dict[str, float]]) -> str:
+    services = list(added(bills.values()))
+    rows = (
+        (name, *(f"{dollars.get(service, 0.0):.2f}" for service in services), f"{sum(dollars.values()):.2f}")
+        for name, dollars in bills.items()
+    )
+    return _table(("dollars per month", *services, "total"), rows)
+
+
+def _prices() -> str:
+    content: dict[str, Any] = tomllib.loads(files("dynamodb_counters").joinpath("prices.toml").read_text())
+    rows = []
+    for service, table in content.items():
+        if isinstance(table, dict):
+            for name, each in table.items():
+                if isinstance(each, dict):
+                    dollars = f"{each['dollars']:.10f}".rstrip("0").rstrip(".")
+                    per = " per million" if each["per"] > 1 else ""
+                    rows.append((f"[`{service}.{name}`]({table['source']})", f"{dollars}{per}", each["checked"]))
+    return _table(("price", "dollars", "checked"), rows)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [" | ".join(map(str, row)) for row in rows]
+    return "\n".join([f"| {' | '.join(head)} |", "|" + "---|" * len(head), *(f"| {line} |" for line in lines)])
