@@ -126,7 +126,7 @@ def test_foreign_app_composes_the_constructs(python: Path, tmp_path: Path) -> No
     # A function never runs the command line, tests, or what recovers a table.
     outside = {
         path.relative_to(installed)
-        for folder in ("cli", "_cost", "_dev", "_recovery", "testing")
+        for folder in ("cli", "_dev", "_recovery", "testing")
         for path in (
             *installed.glob(f"{folder}/**/*.py"),
             installed / "_price_file.py",

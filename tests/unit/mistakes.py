@@ -179,7 +179,6 @@ OPERATING: Final = (
     "counters accept order id=1 shop=a total=many --table counters",
     "counters backfill vews --yes --table counters",
     "counters diff --table counters --template missing.json",
-    "counters cost --rate -1",
     "counters thresholds many --table counters",
 )
 

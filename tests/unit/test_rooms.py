@@ -24,7 +24,6 @@ _ROOMS = {
         _declarations
         _changes
         _fold
-        _cost
         _price_file
         _clients
         _table
@@ -79,7 +78,7 @@ _LEVELS = {
     package: {room: level for level, line in enumerate(rooms.split("\n")) for room in line.split()}
     for package, rooms in _ROOMS.items()
 }
-_PURE = ("errors", "_timeline", "_assumptions", "_items", "_declarations", "_changes", "_fold", "_cost")
+_PURE = ("errors", "_timeline", "_assumptions", "_items", "_declarations", "_changes", "_fold")
 
 _SHARED_WITH_CONSTRUCTS = (
     "errors",
