@@ -1,4 +1,4 @@
-"""Data outside the table: batches that Lambda gave up on, a restored copy, files to replay and to decode."""
+"""Data outside the table: batches that Lambda gave up on, a restored copy, files to compare and to decode."""
 
 from __future__ import annotations
 
@@ -12,13 +12,6 @@ from demo.cli_examples.shards import RESTORED
 
 BUCKET: Final = "blog-on-failure"
 _STREAM: Final = "arn:aws:dynamodb:us-east-1:123456789012:table/blog/stream/2026-11-19T05:30:00.000"
-
-_LOG: Final = """\
-203.0.113.7 - - [20/Nov/2026:18:30:01 +0100] "GET /docs HTTP/1.1" 200 5120 "-" "Mozilla/5.0"
-203.0.113.9 - - [20/Nov/2026:18:30:02 +0100] "GET /docs HTTP/1.1" 200 5120 "-" "Mozilla/5.0"
-203.0.113.7 - - [20/Nov/2026:18:30:01 +0100] "GET /docs HTTP/1.1" 200 5120 "-" "Mozilla/5.0"
-server restarted
-"""
 
 _NEW: Final = """\
 from dynamodb_counters import Aggregate, Attr, Count, Items, Sum
@@ -48,9 +41,8 @@ def put_beside(blog: Blog) -> None:
 
 
 def write_files(blog: Blog, folder: Path) -> None:
-    """Write an access log, declarations, and an item as the AWS CLI prints it."""
+    """Write declarations, and an item as the AWS CLI prints it."""
     (folder / "new.py").write_text(_NEW, encoding="utf-8")
-    (folder / "access.log").write_text(_LOG, encoding="utf-8")
     key: Any = {"pk": {"S": "URL#/docs"}, "sk": {"S": "STATISTICS"}}
     answer = blog.clients["dynamodb"].get_item(TableName="blog", Key=key)
     text = json.dumps({"Item": answer["Item"]}, default=lambda binary: base64.b64encode(bytes(binary)).decode())

@@ -41,6 +41,25 @@ def test_logged_requests_are_read_back(
     assert parse_line(line) == View(target, expected, client, 512)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        'a.example:443 10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1',
+        'a.example 10.0.0.1 - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1',
+        '10.0.0.1, 10.0.0.2 - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1',
+        '10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "-" 408 -',
+        '10.0.0.1 - - [31/Feb/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1',
+        '10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "GET  / HTTP/1.1" 200 1',
+        '10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "GET HTTP/1.1" 200 1',
+        '10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 2000 1',
+        '10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "x" "y"',
+        "server restarted",
+    ],
+)
+def test_a_line_that_could_be_read_in_two_ways_is_none(line: str) -> None:
+    assert parse_line(line) is None
+
+
 @pytest.mark.parametrize("name", ["access.log", "access.log.gz"])
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_gzip_is_recognized_by_content(tmp_path: Path, name: str, pack: type[bytes]) -> None:

