@@ -8,7 +8,6 @@ Declare what to count with `dynamodb_counters`.
 
 from __future__ import annotations
 
-from cdk_dynamodb_counters import _files_read  # noqa: F401 - what is read from here on is noted
 from cdk_dynamodb_counters.counter_api import CounterApi
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.event_ingest import EventIngest

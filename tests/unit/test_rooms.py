@@ -42,7 +42,7 @@ _ROOMS = {
         __init__
     """,
     _CONSTRUCTS: """
-        _arguments _crossing_schema _files_read _monitoring _staging _synth
+        _arguments _crossing_schema _monitoring _staging _synth
         _batching function_options _nag _table_schemas _tenancy
         _log_groups
         _http _metrics _observed _places

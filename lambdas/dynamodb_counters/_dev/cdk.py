@@ -16,7 +16,6 @@ from typing import Final
 
 from dynamodb_counters._dev import supervisor
 from dynamodb_counters._dev.emulator import Emulator
-from dynamodb_counters._dev.source_files import FILES_READ
 from dynamodb_counters.errors import CountersError
 
 _CLI: Final = Path("node_modules", ".bin", "cdk")
@@ -129,7 +128,6 @@ def _environment(emulator: Emulator) -> dict[str, str]:
     search = [str(Path(sys.executable).parent), environment.get("PATH", os.defpath)]
     return {
         **environment,
-        "COUNTERS_FILES_READ": str(emulator.directory / FILES_READ),
         # A bare "python" in cdk.json must be this one.
         "PATH": os.pathsep.join(search),
         "TMPDIR": str(emulator.directory),

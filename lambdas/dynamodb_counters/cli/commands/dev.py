@@ -65,7 +65,6 @@ def dev(
         logs = FunctionLogs(emulator.client("logs"))
         work = Workbench(session, emulator, made, logs, stacks, session.tell if verbose else None)
         work.deploy()
-        files.deployed(emulator.directory)
         if command:
             return subprocess.run(command, env=emulator.environment() | work.table(), check=False).returncode
         if not once:
@@ -120,9 +119,7 @@ class Workbench:
             self.session.tell(f"{changed[0]}{more} changed")
             try:
                 self.deploy()
-                files.deployed(self.emulator.directory)
             except CountersError as error:
-                files.deployed(None)  # A file may be missing that nothing has read.
                 self.session.tell(f"error: {error}; the app deployed before still runs")
         for line in self.logs.new(self._found.functions):
             self.session.tell(line)
