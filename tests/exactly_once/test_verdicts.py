@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -239,3 +240,13 @@ def test_scores_are_verified_and_repaired_on_their_own(spoiled: dict[str, int], 
         "views": "14",
         "weight": "8",
     }
+
+
+def test_a_sum_of_many_digits_is_repaired_to_the_last_one() -> None:
+    site = Site(VIEWS)
+    weight = Decimal("12345678901234567890123456789.0625")
+    site.bench.counters.accept(VIEW, {"url": "/", "at": int(site.bench.clock()), "id": 0, "weight": weight})
+    site.stream.deliver()
+    spoil(site.bench, VIEWS, "weight", -12345678901234567890123456789, url="/")
+    site.verify().repair()
+    assert site.bench.counters.get(VIEWS, {"url": "/"}).measures["weight"] == weight

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import localcontext
 from typing import Any
 
 from dynamodb_counters._assumptions import SKEW
@@ -20,7 +21,7 @@ from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import inserted
 from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.decimals import Number
+from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._items.table_schema import REPAIRED, SCORE
 from dynamodb_counters._pages import PageLevels
 from dynamodb_counters._quarantine.quarantine_items import STATE, UNREADABLE, WAITING, changed_at
@@ -75,7 +76,8 @@ def repaired(
         if difference.verdict == "drift" or (unknown and difference.reason == EXPIRED):
             ref, seen[difference.ref] = difference.ref, difference.seen
             delta = missing.setdefault(ref, Delta(plan.programs[ref[0]].layout, ref[1], "", ""))
-            delta.measures |= {name: delta.measures.get(name, 0) + n for name, n in difference.missing.items()}
+            with localcontext(EXACT):
+                delta.measures |= {name: delta.measures.get(name, 0) + n for name, n in difference.missing.items()}
     done, left, levels = 0, sorted(missing.values(), key=place_of), PageLevels.of_table(table)
     while left:
         elsewhere: list[Delta] = []
