@@ -1,4 +1,4 @@
-"""Data outside the table: batches that Lambda gave up on, a restored copy, files to compare and to decode."""
+"""Data outside the table: batches that Lambda gave up on, files to compare and to decode."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from demo.cli_examples.blog import LAGGING, Blog, create_table
-from demo.cli_examples.shards import RESTORED
+from demo.cli_examples.blog import LAGGING, Blog
 
 BUCKET: Final = "blog-on-failure"
 _STREAM: Final = "arn:aws:dynamodb:us-east-1:123456789012:table/blog/stream/2026-11-19T05:30:00.000"
@@ -23,7 +22,7 @@ totals = Aggregate("totals", order, pk="SHOP", sk="TOTALS", orders=Count(), take
 
 
 def put_beside(blog: Blog) -> None:
-    """Create the bucket and the copy."""
+    """Create the bucket."""
     waiting = blog.waiting(LAGGING)
     document = {
         "requestContext": {"condition": "RetryAttemptsExhausted"},
@@ -33,11 +32,6 @@ def put_beside(blog: Blog) -> None:
     blog.clients["s3"].create_bucket(Bucket=BUCKET)
     key = "aws/lambda/5f0c/2026/11/20/2026-11-20T17.29.58-c0ffee"
     blog.clients["s3"].put_object(Bucket=BUCKET, Key=key, Body=json.dumps(document).encode())
-    client = blog.clients["dynamodb"]
-    create_table(client, RESTORED)
-    for page in client.get_paginator("scan").paginate(TableName="blog"):
-        for item in page["Items"]:
-            client.put_item(TableName=RESTORED, Item=item)
 
 
 def write_files(blog: Blog, folder: Path) -> None:

@@ -13,7 +13,6 @@ OPEN: Final = [
     f"shardId-0000000{1_795_157_600_000 + start}-{name}"
     for start, name in ((0, "3f6a1c9e"), (118_204, "b27d40f5"), (240_777, "70e9c2a8"))
 ]
-RESTORED: Final = "blog-restored"
 CLOSED: Final = "shardId-00000001795050000000-f00dbabe"
 
 
@@ -34,10 +33,8 @@ class Shards:
         dynamodb = {**change["dynamodb"], "SequenceNumber": str(number), "ApproximateCreationDateTime": created}
         known.append({**change, "dynamodb": dynamodb})
 
-    def describe_stream(self, *, StreamArn: str, **_: Any) -> dict[str, Any]:  # noqa: N803
-        """The stream of any table; that of the restored one is new."""
-        names = () if f"table/{RESTORED}/" in StreamArn else self.records
-        return {"StreamDescription": {"StreamStatus": "DISABLED", "Shards": [self._described(name) for name in names]}}
+    def describe_stream(self, **_: Any) -> dict[str, Any]:
+        return {"StreamDescription": {"Shards": [self._described(name) for name in self.records]}}
 
     def get_shard_iterator(self, *, ShardId: str, SequenceNumber: str = "0", **_: Any) -> dict[str, Any]:  # noqa: N803
         return {"ShardIterator": f"{ShardId} {SequenceNumber}"}

@@ -38,7 +38,7 @@ SKEW: Final = 2 * (LANDS_WITHIN + CLOCKS)
 """Two requests, one after the other, have landed so long after they were sent, whatever clocks say."""
 
 COPY_SKEW: Final = 5 * MINUTE
-"""A copy of a table contains all that was created so long before its moment, and nothing created so long after."""
+"""A restored table contains nothing that was created so long after the moment that it says it is of."""
 
 WIDE_MARGIN: Final = HOUR
 """An invocation, a landing with all retries and the difference of two clocks are less together."""
@@ -92,9 +92,6 @@ BOOK_OPEN_AFTER: Final = GIVEN_UP_AFTER - SKEW
 
 BOOK_NOTED_AFTER: Final = BOOK_OPEN_AFTER - 2 * SETTLED_AFTER
 """Invocations that began before records were so old, and noted nothing, have ended when a book may open."""
-
-CAUGHT_UP_WITHIN: Final = STREAM_KEEPS - SKEW
-"""The stream of a restored table's original has records of this age, by any clock."""
 
 LINEAGE_KEPT: Final = 20 * HOUR
 """A process relies so long on what a stream described of its shards: less than `STREAM_KEEPS`."""

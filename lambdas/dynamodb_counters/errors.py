@@ -170,10 +170,6 @@ class GivenUpError(CountersError):
     """Records that Lambda gave up on cannot be counted: an object is unreadable, or their declarations are unknown."""
 
 
-class RestoreError(CountersError):
-    """Counts that a restored table lacks cannot be determined; nothing was written."""
-
-
 class EraseError(CountersError):
     """Copies of the events wait to be counted, so that erasing them would leave wrong counts; nothing was erased."""
 

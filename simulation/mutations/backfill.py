@@ -172,6 +172,12 @@ BACKFILL: Final = r"""
 + if (number > 0
 ? test_verdicts.py::test_a_group_that_is_gone_has_lost_all_there_is
 
+== _backfill/verification.py
+* a restored table knows of all that has expired
+- return max(self._restored, noted or 0)
++ return noted
+? test_restore.py::test_what_expired_before_the_copy_had_counted_it_is_unknown_and_stays_counted
+
 == _backfill/positions.py
 * a verification knows positions by checkpoints only
 - applied_through for _, checkpoint in those), *found])

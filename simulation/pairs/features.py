@@ -105,7 +105,7 @@ _NO_WINDOW: Final = "a window counts events here and takes no direct counts"
 _ELSEWHERE: Final = "windows are neither renamed nor spoiled here: test_measures_are_verified.py adds and repairs them"
 _NOT_DIRECT: Final = "increments and resets take an Aggregate, whose groups are not bins, gaps or values"
 _NOT_WATCHED: Final = "a threshold watches groups of an Aggregate or Distinct, and refuses others"
-_NO_COPY: Final = "no copy is restored here once Lambda has given up on records: test_restored_bucket.py has both"
+_NO_COPY: Final = "what Lambda has given up on is to a copy what was not counted yet: test_restore.py"
 
 REASONS: Final[Mapping[Pair, str]] = {
     (PLAIN, PACKED): _ONE_SOURCE,

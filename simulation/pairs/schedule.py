@@ -64,7 +64,7 @@ class PairSchedule:
         self._housekeeper = Housekeeper(engine)
         self._sharing = Sharing(engine)
         engine.actors = [self._writers, Direct(engine), Erasing(engine), self._quarantine, self._changes]
-        self._restoring = Restoring(engine)
+        self._restoring = Restoring(engine, self._writers)
         self._explaining = Explaining(engine)
         engine.actors += [self._verifying, self._housekeeper, self._sharing, self._restoring]
         engine.actors += [self._explaining]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 
@@ -60,6 +61,10 @@ class Writers:
         self.accepts = 0
         self.reached: Counter[str] = Counter()
         self.flooded = False
+
+    def move(self, backend: Backend) -> None:
+        """Write to another table from now on."""
+        self._backend, self._table = backend, replace(self._table, name=backend.name, client=backend.client)
 
     @property
     def is_busy(self) -> bool:

@@ -36,7 +36,7 @@ def judge(
 ) -> Iterator[Judged]:
     """Judge what a group lacks: it may count what expired, if it began before `until`; if it `is_gone`, has no item."""
     begin = begin_of(declaration, group)
-    if until is None or declaration.on_expiry != "keep" or (begin is not None and begin >= until):
+    if until is None or declaration.on_expiry == "subtract" or (begin is not None and begin >= until):
         yield "drift", "", dict(missing)
         return
     found, measure = dict(missing), ranked_by(declaration)

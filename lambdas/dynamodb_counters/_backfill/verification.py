@@ -13,8 +13,9 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import localcontext
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
+from dynamodb_counters._assumptions import COPY_SKEW
 from dynamodb_counters._backfill.baseline import Pages, Totals, baselines, part_of
 from dynamodb_counters._backfill.positions import ReadGroup, applied_by, read_after_books
 from dynamodb_counters._backfill.repair import Difference, quarantined_groups, repaired
@@ -24,7 +25,7 @@ from dynamodb_counters._backfill.verdicts import WAITS, Judged, Verdict, counted
 from dynamodb_counters._commit.expired_items import read_expired
 from dynamodb_counters._control.control import Control
 from dynamodb_counters._control.run_items import Run
-from dynamodb_counters._declarations import Event
+from dynamodb_counters._declarations import Declaration, Event, Items
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.generations import base_name, read_name
 from dynamodb_counters._declarations.groups import identity, typed_key
@@ -52,6 +53,8 @@ class Verification(Runner):
     differences: list[Difference] = field(default_factory=list)
     compared: int = 0
     _expired: Mapping[str, float] = field(default_factory=dict)
+    _restored: float | None = None
+    """By when a restored table has begun: nothing shows whether it had counted what expired before."""
     _begun: State = field(init=False)
 
     def _try_to_open(self, seen: Control, opened: float) -> State | None:
@@ -81,6 +84,9 @@ class Verification(Runner):
             raise BackfillError(_ENDED.format(state.run.id))
         self._begun, self._by, pages = state, self._plan(state), self._pages(state)
         self._expired = read_expired(self.table)
+        table: Any = self.table.client.describe_table(TableName=self.table.name)["Table"]
+        if (copied_at := table.get("RestoreSummary", {}).get("RestoreDateTime")) is not None:
+            self._restored = copied_at.timestamp() + COPY_SKEW
         for part, parts, baseline in baselines(pages, 0, 1):
             sums = self._with_later(pages, baseline, part, parts)
             yield self._progress(state, self.compared, self.compared + len(sums))
@@ -112,8 +118,9 @@ class Verification(Runner):
             waits = quarantined_groups(self.table, origins, self._by, self._begun.run) if told else Counter()
             for ref in told:
                 layout = self._layout(ref)
-                until, is_gone = self._expired.get(ref[0]), not held[ref].items
-                judged: Iterable[Judged] = judge(layout.declaration, ref[1], found[ref], until, is_gone=is_gone)
+                until, is_gone = self._expired_until(layout.declaration), not held[ref].items
+                with localcontext(EXACT):
+                    judged = list(judge(layout.declaration, ref[1], found[ref], until, is_gone=is_gone))
                 if waits[ref]:
                     judged = [("waiting", WAITS[waits[ref] > 1].format(waits[ref]), found[ref])]
                 elif ref in unsettled:
@@ -123,6 +130,13 @@ class Verification(Runner):
                 break
             self.table.sleep(_PAUSE)
         self.compared += len(sums)
+
+    def _expired_until(self, declaration: Declaration) -> float | None:
+        """Groups that begin before it may count what has expired; None if none may."""
+        source, noted = declaration.source, self._expired.get(declaration.name)
+        if self._restored is None or not (isinstance(source, Items) or source.retention is not None):
+            return noted
+        return max(self._restored, noted or 0)
 
     def _counts_directly(self, ref: GroupRef) -> bool:
         source = self._layout(ref).declaration.source

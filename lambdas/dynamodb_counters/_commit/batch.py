@@ -112,7 +112,7 @@ class Aggregator:
         self._deployments = Deployments(
             retrying, declarations, name, source_table or "", takes_over=takes_over, always_reads=always_reads
         )
-        self._origins = Origins(table.name, source_table, lambda: self._deployments.copied_from)
+        self._origins = Origins(table.name, source_table)
         self._checkpoints = Checkpoints(table, retrying)
         self._books = Books(self._checkpoints)
         self._quarantine = Quarantine(retrying, quarantine_retention_seconds, self._origins.ttl_of(declarations))

@@ -20,11 +20,10 @@ from dynamodb_counters._control.deployment_items import (
     read_deployment,
     read_history,
 )
-from dynamodb_counters._control.predecessors import PREDECESSORS, Predecessor, predecessors_text, read_predecessors
 from dynamodb_counters._control.run_items import RUNS, Run, read_runs, runs_text
 from dynamodb_counters._control.statuses import COUNTED, STATUS, Status, generations_key, read_statuses, statuses_item
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._items.bookkeeping import put_as_seen, typed_values, update_as_seen
+from dynamodb_counters._items.bookkeeping import put_as_seen, update_as_seen
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, SK, TYPE
 from dynamodb_counters._table import Table
 
@@ -79,11 +78,6 @@ class Control:
         return str(self.item.get(SOURCE, {}).get("S", ""))
 
     @property
-    def predecessors(self) -> tuple[Predecessor, ...]:
-        """The tables that this one was restored from, one after the other."""
-        return read_predecessors(self.item)
-
-    @property
     def numbered(self) -> int:
         return max([int(self.item.get(NUMBERED, {}).get("N", "0")), *self.reads.values()])
 
@@ -113,13 +107,6 @@ def hand_over(table: Table) -> None:
     """Let any aggregator take over."""
     if Control(table.read_item(history_key())).aggregator:
         table.client.update_item(**update_as_seen(table.name, history_key(), {AGGREGATOR: None}, {}))
-
-
-def note_predecessor(table: Table, predecessor: Predecessor) -> None:
-    """Note that the table is a copy of another one, with what is known of that by now."""
-    others = [one for one in read_control(table).predecessors if one.stream != predecessor.stream]
-    noted = typed_values({TYPE: CHECKPOINT, PREDECESSORS: predecessors_text([*others, predecessor])})
-    table.client.update_item(**update_as_seen(table.name, history_key(), noted, {}))
 
 
 def write_control(
@@ -152,10 +139,3 @@ def write_control(
     known |= {deployment_id(part): deployment_item(part) for part in deployments}
     puts += [{"TableName": table.name, "Item": item} for item in known.values()]
     return new if table.write_together([*({"Put": put} for put in puts), *also]) else None
-
-
-def close_runs(table: Table) -> None:
-    """Give up all runs that are open: they end as void."""
-    while (seen := read_control(table)).runs and seen.history is not None:
-        if write_control(table, seen, seen.history, runs=()) is not None:
-            return

@@ -60,7 +60,6 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import without_attributes
 from dynamodb_counters._declarations.generations import definition, is_replaced, read_name
 from dynamodb_counters._fold.deltas import Unfoldable
-from dynamodb_counters._fold.origins import table_of
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._items.bookkeeping import typed_values
@@ -130,8 +129,6 @@ class Deployments:
         self._runs: tuple[Run, ...] = ()
         self._logs = RunLogs(table)
         self._read_at = -math.inf
-        self.copied_from: tuple[str, ...] = ()
-        """The ARNs of the tables that this one was restored from."""
 
     def refresh(self, deadline: float) -> Takeover | None:
         """Read the history if the copy is too old; take over unless the own declarations are the last."""
@@ -141,7 +138,6 @@ class Deployments:
         known, takeover = self._known(deadline)
         assert known.history is not None
         self.history, self._runs = known.history, known.runs
-        self.copied_from = tuple(table_of(each.stream) for each in known.predecessors)
         for era in self.history.eras:
             self._load(era.deployment)
         self._read_at = now

@@ -6,7 +6,7 @@ use one name for a shard, and a checkpoint or watermark of one says nothing of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration, Items
@@ -17,12 +17,9 @@ from dynamodb_counters.errors import StreamUnknownError
 class Origins:
     """Separates records of the table `own` from those of the table with the ARN `source`; None if there is no other."""
 
-    # Records of tables that `own` is a copy of are its own: `copied_from` has the ARNs of these.
-
-    def __init__(self, own: str, source: str | None, copied_from: Callable[[], Collection[str]] = tuple) -> None:
+    def __init__(self, own: str, source: str | None) -> None:
         self._own = own.rpartition("/")[2]
         self._source = source
-        self._copied_from = copied_from
         self.are_two = source is not None
         """Whether there is a source table."""
 
@@ -35,7 +32,7 @@ class Origins:
         # First by the whole ARN: a table of another account or Region may have the same name.
         if table == self._source:
             return True
-        if table.rpartition("/")[2] == self._own or table in self._copied_from():
+        if table.rpartition("/")[2] == self._own:
             return False
         raise StreamUnknownError(
             f"invalid eventSourceARN={arn!r:.200}: expected a stream of the table {self._own!r} or of {self._source!r}"

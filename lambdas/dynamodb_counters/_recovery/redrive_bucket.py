@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._commit.batch import Aggregator
+from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._control.control import Control, read_control
 from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.origins import table_of
 from dynamodb_counters._quarantine.quarantine import RETENTION
-from dynamodb_counters._recovery.catch_up import deliver, has_caught_up
 from dynamodb_counters._recovery.given_up import GivenUp, OnFailureBucket
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import CountersError, GivenUpError
+from dynamodb_counters.errors import CommitError, CountersError, GivenUpError
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,6 @@ class RedrivenBatch:
     shard were counted meanwhile. It is unknown whether they were counted before."""
     problem: str | None = None
     """Why it stays in the bucket; None if it was counted, and the object is deleted."""
-    left: int = 0
-    """Records of a table that this one was restored from, but not in the copy, or perhaps not."""
 
 
 def redrive_bucket(
@@ -49,14 +47,8 @@ def redrive_bucket(
     dry_run: bool = False,
 ) -> Iterator[RedrivenBatch]:
     """Count each object and delete it, unless it is to be kept (`keep`); a problem stops its shard, not the others."""
-    # An object with records that were skipped, or are not of the copy, stays, and stops nothing: what can be counted of
-    # it is.
+    # An object with records that were skipped stays, and stops nothing: what can be counted of it is.
     control = read_control(table)
-    if control.predecessors and not has_caught_up(table, original := control.predecessors[-1].stream):
-        # The copy is still to count what comes first.
-        raise GivenUpError(
-            f"the copy has not caught up with the original's stream: run `counters restore {original}` again"
-        )
     aggregator = Aggregator(
         table,
         last_declarations(table, GivenUpError) if declarations is None else declarations,
@@ -65,6 +57,8 @@ def redrive_bucket(
         takes_over=False,
     )
     aggregator.handle({})  # Refuses declarations other than the last deployment's.
+    described: Any = table.client.describe_table(TableName=table.name)["Table"]
+    restored_as = described["LatestStreamArn"] if "RestoreSummary" in described else ""
     by_shard: dict[tuple[str, str], list[tuple[tuple[str, str], str]]] = {}
     for key in bucket.list_keys():
         try:
@@ -75,7 +69,7 @@ def redrive_bucket(
                 raise
             yield RedrivenBatch(key, problem=str(error))
             continue
-        if (problem := _unknown(batch.stream, table.name, control)) is None:
+        if (problem := _unknown(batch.stream, table.name, control, restored_as)) is None:
             by_shard.setdefault((table_of(batch.stream), batch.shard), []).append((batch.place, key))
         else:
             yield RedrivenBatch(key, len(batch.records), problem=problem)
@@ -86,16 +80,15 @@ def redrive_bucket(
             if stopped_by:
                 yield RedrivenBatch(key, problem=f"waits for {stopped_by}, an earlier batch of its shard")
                 continue
-            redriven = _redrive(aggregator, table, control, bucket, key, keep=keep, dry_run=dry_run)
+            redriven = _redrive(aggregator, table, bucket, key, keep=keep, dry_run=dry_run)
             yield redriven
             # Nothing may overtake what may be counted later.
-            stopped_by = key if redriven.problem and not (redriven.skipped or redriven.left) else ""
+            stopped_by = key if redriven.problem and not redriven.skipped else ""
 
 
 def _redrive(
     aggregator: Aggregator,
     table: Table,
-    control: Control,
     bucket: OnFailureBucket,
     key: str,
     *,
@@ -105,17 +98,10 @@ def _redrive(
     done = RedrivenBatch(key)
     problems = []
     try:
-        whole = bucket.read(key)
-        done = replace(done, records=len(whole.records))
-        batch, left = _contained(whole, control)
-        if left:
-            done = replace(done, left=left)
-            problems.append(
-                f"{left:,} of them stay: created after the copy was made, or too near it; their writers send them "
-                "again, so delete the object once the original needs it no more"
-            )
-        if batch.records and not dry_run:
-            report = deliver(aggregator, table, batch.shard, batch.records, given_up=True)
+        batch = bucket.read(key)
+        done = replace(done, records=len(batch.records))
+        if not dry_run:
+            report = _deliver(aggregator, table, batch)
             done = replace(done, updated=report.updated, quarantined=report.quarantined)
             if skipped := report.overtaken if batch.is_early else 0:
                 done = replace(done, skipped=skipped)
@@ -126,29 +112,31 @@ def _redrive(
         if not (problems or keep or dry_run):
             bucket.delete(key)
     except (CountersError, ClientError, BotoCoreError, TimeoutError) as error:
-        return replace(done, skipped=0, left=0, problem=f"{type(error).__name__}: {error}")
+        return replace(done, skipped=0, problem=f"{type(error).__name__}: {error}")
     return replace(done, problem="; ".join(problems) or None)
 
 
-def _contained(batch: GivenUp, control: Control) -> tuple[GivenUp, int]:
-    """The batch as far as this table contains it, and how many of its records are in doubt."""
-    for predecessor in control.predecessors:
-        if predecessor.is_of(batch.stream):
-            contained, left = predecessor.sort(batch.records)
-            return replace(batch, records=contained), left
-    return batch, 0
+def _deliver(aggregator: Aggregator, table: Table, batch: GivenUp) -> Report:
+    """Have a batch counted, in as many tries as it takes."""
+    failure = CommitError([])
+    for _ in table.tries():
+        try:
+            return aggregator.handle({"shardId": batch.shard, "Records": list(batch.records)}, given_up=True)
+        except CommitError as error:
+            failure = error
+    raise failure
 
 
-def _unknown(stream: str, table_name: str, control: Control) -> str | None:
-    """Why batches of a stream are not counted; None if they are."""
+def _unknown(stream: str, table_name: str, control: Control, restored_as: str = "") -> str | None:
+    """Why batches of a stream are not counted, if the table was restored with another stream; None if they are."""
     # The table has a name or an ARN, the stream an ARN.
     is_own = table_of(stream).rpartition("/")[2] == table_name.rpartition("/")[2]
-    is_copied = any(predecessor.is_of(stream) for predecessor in control.predecessors)
-    if is_copied or is_own or table_of(stream) == control.source:
+    if is_own and stream < restored_as:
+        return (
+            f"invalid stream={stream!r}: expected {restored_as!r}, since the table was restored: `counters repair` "
+            "counts what it holds of the one before"
+        )
+    if is_own or table_of(stream) == control.source:
         return None
     known = [repr(table_name), *(repr(source) for source in [control.source] if source)]
-    known += [f"{table_of(each.stream)!r} until it was copied" for each in control.predecessors]
-    return (
-        f"invalid stream={stream!r}: expected a stream of {' or '.join(known)}, which this table counts; if it was "
-        "restored from that, run `counters restore` first"
-    )
+    return f"invalid stream={stream!r}: expected a stream of {' or '.join(known)}, which this table counts"

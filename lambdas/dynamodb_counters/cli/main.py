@@ -19,7 +19,7 @@ from dynamodb_counters.cli.session import Session, with_shared_options
 _SECTIONS: Final = {
     "Read": ("get", "window", "series", "top", "events", "explain", "trace"),
     "Write": ("accept", "retract", "replay", "erase"),
-    "Repair": ("verify", "repair", "quarantine", "bucket", "restore"),
+    "Repair": ("verify", "repair", "quarantine", "bucket"),
     "Operate": ("describe", "thresholds", "backfill", "drop", "handover", "dev", "diff", "decode"),
 }
 

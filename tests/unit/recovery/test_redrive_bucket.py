@@ -21,3 +21,9 @@ def test_batches_of_another_table_are_not(name: str) -> None:
     problem = _unknown(f"{ARN}/stream/2026-11-20T00:00:00.000", name, CONTROL)
     assert problem is not None
     assert repr(name) in problem
+
+
+def test_batches_of_the_stream_before_a_restore_are_not() -> None:
+    first, second = (f"{ARN}/stream/2026-11-2{day}T00:00:00.000" for day in range(2))
+    assert "`counters repair`" in str(_unknown(first, "counters", CONTROL, second))
+    assert _unknown(second, "counters", CONTROL, second) is None

@@ -32,10 +32,10 @@ def redrive(session: Session, bucket: str, *, keep: bool, dry_run: bool, yes: bo
     declarations = session.declarations if session.declared else None
     batches = partial(redrive_bucket, session.table, objects, declarations=declarations, keep=keep)
     found = list(batches(dry_run=True))
-    counted = [batch for batch in found if batch.problem is None or 0 < batch.left < batch.records]
+    counted = [batch for batch in found if batch.problem is None]
     if dry_run or not counted:
         return _show(session, found, writes=False)
-    records = sum(batch.records - batch.left for batch in counted)
+    records = sum(batch.records for batch in counted)
     question = f"Count {records:,} records of {len(counted):,} objects" + ("?" if keep else ", and delete the objects?")
     if not session.confirm(question, yes=yes):
         return FOUND

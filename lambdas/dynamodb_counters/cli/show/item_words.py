@@ -11,7 +11,6 @@ from dynamodb_counters._backfill.verdicts import tally_of
 from dynamodb_counters._changes.words import words_of
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint
 from dynamodb_counters._control.deployment_items import AGGREGATOR, read_deployment, read_history
-from dynamodb_counters._control.predecessors import read_predecessors
 from dynamodb_counters._control.statuses import read_statuses
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._fold.item_layout import group_items, group_of_item
@@ -213,8 +212,6 @@ def _history(item: Image) -> Iterator[str]:
         yield f"  {since}: deployment {era.deployment}"
     if aggregator := item.get(AGGREGATOR, {}).get("S"):
         yield f"the aggregator is {aggregator}; no other may take over"
-    for one in read_predecessors(item):
-        yield f"this table was restored from that of {one.stream}, as of {moment_text(one.at)}"
 
 
 def _deployment(item: Image) -> Iterator[str]:
@@ -238,10 +235,6 @@ def _expired(item: Image) -> Iterator[str]:
     yield f"{_rest(item)} counts items that have expired{which}: they cannot be recomputed"
 
 
-def _restore(item: Image) -> Iterator[str]:
-    yield f"this table was restored, and has caught up with {item.get('stream', {}).get('S')}"
-
-
 def _run(item: Image) -> Iterator[str]:
     said = f"the {item['kind']['S']} run {_rest(item)}, {item['phase']['S']}"
     yield f"{said}: it begins with records of {_moment(item, 'since')}"
@@ -263,7 +256,6 @@ _BOOKKEEPING: Final[dict[str, tuple[str, Callable[[Image], Iterable[str]]]]] = {
     "DEPLOYMENT": ("deployment", _deployment),
     "GENERATIONS": ("generations", _generations),
     "EXPIRED": ("expired", _expired),
-    "RESTORE": ("restore", _restore),
     "RUN": ("run", _run),
     "log": _of_run("log page"),
     "scan": _of_run("scan page"),

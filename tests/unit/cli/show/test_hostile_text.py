@@ -19,7 +19,6 @@ from rich.text import Text
 
 from demo.cli_examples.beside import BUCKET, put_beside
 from demo.cli_examples.blog import DECLARED, VIEW, Blog
-from demo.cli_examples.shards import RESTORED
 from dynamodb_counters import Aggregate, Attr, Count
 from dynamodb_counters._backfill.feeds import Feeds, feeds_of
 from dynamodb_counters._backfill.repair import Difference
@@ -85,7 +84,6 @@ CASES = {
     "decode": Case(("item.json",)),
     "bucket redrive": Case((BUCKET, "--dry-run")),
     "erase": Case(("view", "\u202e=1", "--counts", "keep")),
-    "restore": Case((f"arn:{TEXT}", "--table", RESTORED, "--dry-run"), prints=False),
 }
 
 

@@ -1,4 +1,4 @@
-"""Erasing asks first and reports by place; a restore that cannot be done is one line."""
+"""Erasing asks first and reports by place."""
 
 from __future__ import annotations
 
@@ -51,19 +51,9 @@ def test_erasing_asks_first_and_reports_by_place(bench: Workbench) -> None:
         (("erase", "visit", "town=x", "--counts", "keep"), "there is no field 'town'; the fields are: client, at"),
         (("erase", "visit", "--counts", "keep"), "Missing argument"),
         (("erase", "visit", "client=x"), "Missing option '--counts'"),
-        (("restore", "arn", "--at", "noon"), "expected ISO 8601"),
-        (("restore", "arn"), "the table has no stream of new and old images"),
     ],
 )
 def test_wrong_input_is_one_line(bench: Workbench, arguments: tuple[str, ...], said: str) -> None:
-    class WithoutStream:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(bench.table, name)
-
-        def describe_table(self, **_: Any) -> Any:
-            return {"Table": {}}
-
-    clients = {"dynamodb": WithoutStream(), "dynamodbstreams": None}
-    done = run(*arguments, "--table", bench.table.name, client=bench.table, clients=clients, clock=bench.clock)
+    done = command(bench, *arguments)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert said in done.err
