@@ -32,6 +32,7 @@ from dynamodb_counters import (
 )
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration, flatten
+from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters._table import Table
 from simulation.metered_table import MeteredTable
@@ -107,9 +108,7 @@ class Blog:
     def deploy(self, *declared: Declaration) -> None:
         """Deploy an aggregator; its declarations hold a little later."""
         self._declared = declared
-        self._aggregator = Aggregator(
-            self._table, declared, quarantine_retention_seconds=90 * 86_400.0, name="Blog/Counting"
-        )
+        self._aggregator = Aggregator(self._table, declared, quarantine_retention_seconds=90 * 86_400.0)
         self._aggregator.handle({})
 
     def view(self, when: float, url: str | None = None, **more: Any) -> None:
@@ -202,7 +201,8 @@ class Mappings:
 
     def get_function_configuration(self, *, FunctionName: str) -> dict[str, Any]:  # noqa: N803
         counts = FunctionName.endswith("aggregator")
-        return {"Environment": {"Variables": {"AGGREGATOR": "Blog/Counting", "TABLE_NAME": "blog"}}} if counts else {}
+        found = {"Handler": AGGREGATOR_HANDLER, "Environment": {"Variables": {"TABLE_NAME": "blog"}}}
+        return found if counts else {}
 
 
 @contextmanager

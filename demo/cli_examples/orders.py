@@ -63,7 +63,7 @@ class Orders:
     def _deploy(self, *declared: Declaration) -> None:
         client: Any = self._memory
         table = Table(self.name, client, clock=self.clock, sleep=self.live, jitter=lambda: 0.5)
-        self._aggregator = Aggregator(table, declared, quarantine_retention_seconds=90 * _DAY, name="Shop/Counting")
+        self._aggregator = Aggregator(table, declared, quarantine_retention_seconds=90 * _DAY)
         self._aggregator.handle({})
 
 

@@ -24,7 +24,7 @@ NEXT = (
 @contextmanager
 def synthesized() -> Iterator[None]:
     """Work in a folder that has a cdk.out."""
-    variables = {"DECLARATIONS": encode(NEXT), "AGGREGATOR": "Blog/Counting"}
+    variables = {"DECLARATIONS": encode(NEXT)}
     function = {
         "Type": "AWS::Lambda::Function",
         "Properties": {

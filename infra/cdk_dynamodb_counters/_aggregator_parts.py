@@ -22,7 +22,7 @@ from cdk_dynamodb_counters._grants import grant
 from cdk_dynamodb_counters._metrics import AggregatorMetrics, MappingMetrics, TableMetrics
 from cdk_dynamodb_counters._monitoring import AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, acknowledge_resource
-from cdk_dynamodb_counters._observed import Observed, path_as_deployed
+from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registration
 from cdk_dynamodb_counters._synth import late_number, late_text, late_value
 from dynamodb_counters._assumptions import GIVEN_UP_AFTER
@@ -139,8 +139,6 @@ def build_environment(
         "QUARANTINE_RETENTION_DAYS": Tokenization.stringify_number(quarantine_retention.to_days()),
         "ON_FAILURE_BUCKET": bucket.bucket_name,
         "ON_FAILURE_RETENTION_DAYS": late_text(lambda: Tokenization.stringify_number(bucket_days())),
-        # Who counts the table: synth cannot see a second aggregator in another app, the runtime refuses it.
-        "AGGREGATOR": path_as_deployed(scope),
     }
     if source_table is not None:
         environment["SOURCE_TABLE_ARN"] = _arn_of(source_table)

@@ -42,9 +42,7 @@ class Shop:
     def deliver(self) -> None:
         assert self.engine.streams is not None
         reader = StreamReader(self.engine.streams, self.arn, sleep=lambda _: None)
-        aggregator = Aggregator(
-            Table(self.name, self.engine.client), (SHOPS, PACE), quarantine_retention_seconds=1e7, name="Stack/Counting"
-        )
+        aggregator = Aggregator(Table(self.name, self.engine.client), (SHOPS, PACE), quarantine_retention_seconds=1e7)
         for shard in (each.id for each in reader.shards()):
             batch: dict[str, Any] = {
                 "shardId": shard,

@@ -263,9 +263,7 @@ class World:
         store.clock.now = NOW
         self._store = store
         self.client, self.counters = store.client, store.counters
-        self._aggregator = Aggregator(
-            store.table, declarations, quarantine_retention_seconds=30 * 86_400, name="App/Counters/Aggregator"
-        )
+        self._aggregator = Aggregator(store.table, declarations, quarantine_retention_seconds=30 * 86_400)
         self._sequence = FIRST_SEQUENCE
         self._seen: dict[str, Item] = {}
 

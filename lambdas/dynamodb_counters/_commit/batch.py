@@ -102,7 +102,6 @@ class Aggregator:
         quarantine_retention_seconds: float,
         single_shard: bool = False,
         source_table: str | None = None,
-        name: str = "",
         takes_over: bool = True,
         always_reads: bool = False,
     ) -> None:
@@ -110,7 +109,7 @@ class Aggregator:
         self._client = RetryingClient(table)
         self._table = retrying = table.reached_by(self._client)
         self._deployments = Deployments(
-            retrying, declarations, name, source_table or "", takes_over=takes_over, always_reads=always_reads
+            retrying, declarations, source_table or "", takes_over=takes_over, always_reads=always_reads
         )
         self._origins = Origins(table.name, source_table)
         self._checkpoints = Checkpoints(table, retrying)

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from dynamodb_counters._changes.meaning import Past
 from dynamodb_counters._control.deployment_items import (
-    AGGREGATOR,
     FOLDED,
     HISTORY,
     History,
@@ -23,7 +22,7 @@ from dynamodb_counters._control.deployment_items import (
 from dynamodb_counters._control.run_items import RUNS, Run, read_runs, runs_text
 from dynamodb_counters._control.statuses import COUNTED, STATUS, Status, generations_key, read_statuses, statuses_item
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._items.bookkeeping import put_as_seen, update_as_seen
+from dynamodb_counters._items.bookkeeping import put_as_seen
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, SK, TYPE
 from dynamodb_counters._table import Table
 
@@ -68,11 +67,6 @@ class Control:
         return str(self.item.get(DECLARED, {}).get("S") or (history.last.deployment if history else ""))
 
     @property
-    def aggregator(self) -> str:
-        """The aggregator that alone may take over; "" if any may."""
-        return str(self.item.get(AGGREGATOR, {}).get("S", ""))
-
-    @property
     def source(self) -> str:
         """The ARN of the aggregator's source table; "" for none."""
         return str(self.item.get(SOURCE, {}).get("S", ""))
@@ -101,12 +95,6 @@ def past_of(stored: Iterable[Mapping[str, Any]], seen: Control) -> Past:
     """Deployments that have folded: those only declared have written nothing, and those passing nothing alone."""
     read = [(item, decoded(item)) for item in stored]
     return Past(tuple(found for item, found in read if FOLDED in item or found is None), seen.numbered)
-
-
-def hand_over(table: Table) -> None:
-    """Let any aggregator take over."""
-    if Control(table.read_item(history_key())).aggregator:
-        table.client.update_item(**update_as_seen(table.name, history_key(), {AGGREGATOR: None}, {}))
 
 
 def write_control(

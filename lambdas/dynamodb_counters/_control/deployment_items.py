@@ -26,7 +26,6 @@ FOLDED: Final = "folded"
 """Attribute of a deployment by which the table is, or was, counted, and not only until a takeover that was to come."""
 
 HISTORY: Final = "history"
-AGGREGATOR: Final = "aggregator"
 
 _ERA: Final = re.compile(r"(\d{1,12}):([0-9a-f]{16}|\?)(?::([0-9a-z]{1,40}))?")
 

@@ -44,7 +44,6 @@ from dynamodb_counters._control.control import (
     write_control,
 )
 from dynamodb_counters._control.deployment_items import (
-    AGGREGATOR,
     UNKNOWN,
     Era,
     History,
@@ -102,21 +101,19 @@ def deployed_declarations(table: Table) -> Iterator[tuple[Declaration, ...] | No
 class Deployments:
     """The deployments of one table, as one process of one of them knows them."""
 
-    # `aggregator` names the construct; another one may not take over. "" may, and is taken over by any. `source` is the
-    # ARN of the source table, "" for none. A command never `takes_over`: it counts by the history as it is. It, and the
-    # emulator's function, `always_reads` the history before a batch.
+    # `source` is the ARN of the source table, "" for none. A command never `takes_over`: it counts by the history as it
+    # is. It, and the emulator's function, `always_reads` the history before a batch.
 
     def __init__(
         self,
         table: Table,
         declarations: tuple[Declaration, ...],
-        aggregator: str = "",
         source: str = "",
         *,
         takes_over: bool = True,
         always_reads: bool = False,
     ) -> None:
-        self._table, self._aggregator, self._source = table, aggregator, source
+        self._table, self._source = table, source
         self._takes_over, self._always_reads = takes_over, always_reads or not takes_over
         self._declared, self._declared_id = declarations, deployment_id(declarations)
         self._own = without_attributes(declarations)
@@ -197,12 +194,6 @@ class Deployments:
     def _take_over(self, seen: Control, deadline: float) -> tuple[Control, Takeover | None] | None:
         """Append the own deployment; None if another process has written meanwhile, and there is more to read."""
         history = seen.history
-        known = seen.aggregator
-        if self._aggregator and known not in ("", self._aggregator):
-            raise CheckpointError(
-                f"{known!r} counts this table, not {self._aggregator!r}: a table has one StreamAggregator; "
-                "to hand over, remove the old one and run `counters handover`"
-            )
         if history is None:
             self._require_transactions()
         stored = stored_deployments(self._table)
@@ -223,7 +214,7 @@ class Deployments:
         if history is not None and len(appended.eras) > MOST_ERAS:
             return seen, Takeover(_TURNS, history_lost=False)
         last = max([past.last_number, *new.reads.values()])
-        values = {DECLARED: self._declared_id, NUMBERED: last, SOURCE: self._source, AGGREGATOR: self._aggregator}
+        values = {DECLARED: self._declared_id, NUMBERED: last, SOURCE: self._source}
         written = write_control(
             self._table,
             seen,

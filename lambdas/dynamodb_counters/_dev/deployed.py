@@ -113,7 +113,6 @@ def take_over(function: Function, client: Any) -> str:
         quarantine_retention_seconds=float(variables["QUARANTINE_RETENTION_DAYS"]) * DAY,
         source_table=variables.get("SOURCE_TABLE_ARN"),
         single_shard=True,
-        name=variables.get("AGGREGATOR", ""),
     )
     told = aggregator.handle({}, lambda: _INVOCATION_SECONDS).takeover
     if told:

@@ -19,6 +19,7 @@ from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._control.deployment_items import changes_between
 from dynamodb_counters._declarations import Declaration, Window
 from dynamodb_counters._declarations.generations import generation, read_name
+from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import created_of, stream_number
@@ -101,7 +102,6 @@ def of_deployments(session: Session) -> list[Facts]:
                 "valid_from": stamp(era.valid_from) if era.valid_from else None,
                 "declarations": None if declared is None else sorted(one.name for one in declared),
                 "changes": None if declared is None or before is None else changes_between(before, declared),
-                "aggregator": seen.aggregator or None,
             }
         )
         before = declared
@@ -246,9 +246,10 @@ def _problems(mappings: Iterable[Mapping[str, Any]], stream: str) -> Iterator[st
 
 
 def _counts(lambdas: Any, function: str, table: str) -> bool:
-    variables = lambdas.get_function_configuration(FunctionName=function).get("Environment", {}).get("Variables", {})
+    found = lambdas.get_function_configuration(FunctionName=function)
+    variables = found.get("Environment", {}).get("Variables", {})
     counted, asked = (name.rpartition("/")[2] for name in (variables.get("TABLE_NAME", ""), table))
-    return "AGGREGATOR" in variables and counted == asked
+    return found.get("Handler") == AGGREGATOR_HANDLER and counted == asked
 
 
 def _listed(lambdas: Any, **of: str) -> Iterator[Mapping[str, Any]]:

@@ -33,7 +33,6 @@ def aggregator() -> Aggregator:
         quarantine_retention_seconds=_seconds("QUARANTINE_RETENTION_DAYS"),
         source_table=os.environ.get("SOURCE_TABLE_ARN"),
         single_shard=os.environ.get("SINGLE_SHARD") == "true",
-        name=os.environ.get("AGGREGATOR", ""),
         always_reads="COUNTERS_DEV" in os.environ,
     )
 

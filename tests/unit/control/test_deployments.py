@@ -50,10 +50,10 @@ def _spoil(bench: Workbench, **attributes: Any) -> None:
     bench.table.put_item(TableName="counters", Item={**item, **attributes})
 
 
-def _aggregator(bench: Workbench, *declarations: Aggregate, name: str, skew: float = 0.0) -> Aggregator:
+def _aggregator(bench: Workbench, *declarations: Aggregate, skew: float = 0.0) -> Aggregator:
     client: Any = bench.table
     table = Table("counters", client, clock=lambda: bench.clock() + skew, sleep=bench.clock.advance)
-    return Aggregator(table, declarations, quarantine_retention_seconds=QUARANTINE_SECONDS, name=name)
+    return Aggregator(table, declarations, quarantine_retention_seconds=QUARANTINE_SECONDS)
 
 
 def _sell(bench: Workbench, number: int) -> None:
@@ -116,18 +116,18 @@ def test_an_era_more_than_an_hour_ahead_is_refused_by_whoever_takes_over_next() 
     bench = Workbench([_SALES])
     bench.aggregator.handle({})
     right = _history(bench)
-    _aggregator(bench, _SALES, _SUMS, name="", skew=2 * HOUR).handle({})
+    _aggregator(bench, _SALES, _SUMS, skew=2 * HOUR).handle({})
     wrong = _history(bench)
     begins, now = (datetime.fromtimestamp(at, UTC).isoformat() for at in (wrong.last.valid_from, int(bench.clock())))
     expected = f"begins at {begins}, but it is {now} here: one of two machines has a wrong clock; set this one's, or "
 
     with pytest.raises(CheckpointError, match=re.escape(expected)):
-        _aggregator(bench, _SUMS, name="").handle({})
+        _aggregator(bench, _SUMS).handle({})
     assert _history(bench) == wrong
     # By a clock that agrees, and by one that is mended.
-    _aggregator(bench, _SUMS, name="", skew=2 * HOUR).handle({})
+    _aggregator(bench, _SUMS, skew=2 * HOUR).handle({})
     _spoil(bench, history={"S": right.text()})
-    _aggregator(bench, _SUMS, name="").handle({})
+    _aggregator(bench, _SUMS).handle({})
     assert _history(bench).last.valid_from < bench.clock() + HOUR
 
 
@@ -149,22 +149,10 @@ def test_a_table_of_multi_region_strong_consistency_is_refused_by_name() -> None
     assert bench.process(StronglyConsistent(bench.table, "EVENTUAL")).handle({}).takeover
 
 
-def test_a_second_aggregator_is_refused_until_it_is_handed_over() -> None:
-    bench = Workbench([])
-    _aggregator(bench, _SALES, name="One/Aggregator").handle({})
-    _aggregator(bench, _SUMS, name="One/Aggregator").handle({})
-
-    with pytest.raises(CheckpointError, match="'One/Aggregator' counts this table, not 'Two/Aggregator'"):
-        _aggregator(bench, _SALES, name="Two/Aggregator").handle({})
-
-    _spoil(bench, aggregator={"S": ""})
-    assert _aggregator(bench, _SALES, name="Two/Aggregator").handle({}).takeover
-
-
 def test_deployments_that_take_turns_do_not_fill_the_item() -> None:
     bench = Workbench([])
     for number in range(301):
-        report = _aggregator(bench, (_SALES, _SUMS)[number % 2], name="One").handle({})
+        report = _aggregator(bench, (_SALES, _SUMS)[number % 2]).handle({})
         bench.clock.advance(FRESH)
 
     assert len(_history(bench).eras) == 100

@@ -135,26 +135,6 @@ def test_same_name_in_another_account_or_stage_is_another_table() -> None:
         DedupCounterTable(stack, "Counters", table=imported(stack, table_stream_arn=stream))
 
 
-def test_other_app_is_another_world_whose_aggregator_the_runtime_knows_by_its_path() -> None:
-    paths = []
-    for name in ("Blog", "Reports"):
-        stack = new_stack(name)
-        counters = DedupCounterTable(stack, "Counters", table=imported(stack))
-        aggregator = StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS], service_name="same")
-        paths.append(environment(synthesized(aggregator))["AGGREGATOR"])
-    assert paths == ["Blog/Aggregator", "Reports/Aggregator"]
-
-
-def test_the_identity_of_an_aggregator_outlives_a_stage() -> None:
-    """It is the stack's name as deployed, and the path within it."""
-    paths = []
-    for wrap in (lambda app: app, lambda app: Stage(app, "Production")):
-        stack = Stack(wrap(new_app()), "Blog", stack_name="blog")
-        aggregator = build(StreamAggregator, stack)
-        paths.append(environment(synthesized(aggregator))["AGGREGATOR"])
-    assert paths == ["blog/Aggregator"] * 2
-
-
 def test_window_that_nothing_counts_is_an_error_at_synth(stack: Stack) -> None:
     build(WindowedCounter, stack)
     with pytest.raises(RuntimeError, match=r"window 'rolling' is never counted.*create a StreamAggregator"):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 from rich.console import Group
@@ -31,15 +31,10 @@ from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, shared
 from dynamodb_counters.cli.show.formats import HEADING, group_text, pairs
 
-_HANDOVER: Final = (
-    "{from!r} counts this table, not {to!r}: the next change of declarations fails every batch. Keep the stack's name "
-    "and the construct's path in it, or remove the old aggregator and run `counters handover`."
-)
-
 
 @click.command()
 @click.option("--template", metavar="FILE|DIR", help="A synthesized template, or a folder of them. Default: cdk.out.")
-@click.option("--aggregator", metavar="PATH", help="Construct path of the aggregator, if templates have several.")
+@click.option("--aggregator", metavar="ID", help="Logical ID of the aggregator's function, if templates have several.")
 @click.option("--tallies", is_flag=True, help="List groups whose tally is left behind; reads the whole table.")
 @shared
 def diff(session: Session, template: str | None, aggregator: str | None, *, tallies: bool) -> int:
@@ -51,28 +46,23 @@ def diff(session: Session, template: str | None, aggregator: str | None, *, tall
         raise click.UsageError("--template and --declarations: pass one of them")
     seen = read_control(session.table)
     first = seen.history is None
-    name = counting = "" if first else seen.aggregator
     folded = () if first else last_declarations(session.table, UnknownDeclarationsError, folded=True)
     past = Past() if first else past_of(stored_deployments(session.table).values(), seen)
     if session.declared is not None:
         declared = session.declarations
     else:
-        name, encoded = from_templates(Path(template or "cdk.out"), aggregator, counting)
-        declared = decode(encoded)
-    handover = {"from": counting, "to": name} if counting not in ("", name) else None
+        declared = decode(from_templates(Path(template or "cdk.out"), aggregator))
     declared = without_attributes(declared)
     found = merged(declared, folded, seen.reads, past)
     events = event_differences(declared, folded)
     left = [*_left_tallies(session.table, found, seen.reads)] if tallies else []
-    document = _document(found, events, seen) | {"handover": handover}
-    document |= {"left_behind": left} if tallies else {}
-    told: list[Any] = [] if handover is None else [Text(_HANDOVER.format(**handover), style=HEADING), ""]
-    session.emit(document, Group(*told, _shown(found, events, first=first), *map(_left, left)))
-    return FOUND if events or handover or any(change.kind != "unchanged" for change in found.changes.values()) else DONE
+    document = _document(found, events, seen) | ({"left_behind": left} if tallies else {})
+    session.emit(document, Group(_shown(found, events, first=first), *map(_left, left)))
+    return FOUND if events or any(change.kind != "unchanged" for change in found.changes.values()) else DONE
 
 
-def from_templates(path: Path, wanted: str | None, counting: str) -> tuple[str, str]:
-    """Name and declarations of the aggregator that is wanted, or counts the table, or is the only one."""
+def from_templates(path: Path, wanted: str | None) -> str:
+    """Declarations of the aggregator that is wanted, or is the only one."""
     found: dict[str, str] = {}
     if not path.exists():
         raise click.UsageError(f"there is no {str(path)!r} here: run `cdk synth`, or name a template with --template")
@@ -83,21 +73,19 @@ def from_templates(path: Path, wanted: str | None, counting: str) -> tuple[str, 
             raise click.UsageError(f"{str(file)!r} is no template: expected a file that `cdk synth` wrote") from None
     if not found:
         raise click.UsageError(f"no aggregator in {str(path)!r}: run `cdk synth`, or name its folder with --template")
-    for name in (wanted, counting):
-        if name in found:
-            return name, found[name]
+    if wanted in found:
+        return found[wanted]
     if wanted is not None or len(found) > 1:
         raise click.UsageError(f"which aggregator? name one with --aggregator: {', '.join(sorted(found))}")
-    return next(iter(found.items()))
+    return next(iter(found.values()))
 
 
 def _aggregators(template: Any) -> dict[str, str]:
     found = {}
-    for resource in template["Resources"].values():
+    for name, resource in template["Resources"].items():
         properties = resource.get("Properties", {})
         if properties.get("Handler") == AGGREGATOR_HANDLER:
-            variables = properties["Environment"]["Variables"]
-            found[str(variables.get("AGGREGATOR", ""))] = str(variables["DECLARATIONS"])
+            found[name] = str(properties["Environment"]["Variables"]["DECLARATIONS"])
     return found
 
 

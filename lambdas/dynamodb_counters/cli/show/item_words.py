@@ -10,7 +10,7 @@ from typing import Any, Final
 from dynamodb_counters._backfill.verdicts import tally_of
 from dynamodb_counters._changes.words import words_of
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint
-from dynamodb_counters._control.deployment_items import AGGREGATOR, read_deployment, read_history
+from dynamodb_counters._control.deployment_items import read_deployment, read_history
 from dynamodb_counters._control.statuses import read_statuses
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._fold.item_layout import group_items, group_of_item
@@ -210,8 +210,6 @@ def _history(item: Image) -> Iterator[str]:
     for era in history.eras:
         since = f"records created from {moment_text(era.valid_from)} on" if era.valid_from else "all records"
         yield f"  {since}: deployment {era.deployment}"
-    if aggregator := item.get(AGGREGATOR, {}).get("S"):
-        yield f"the aggregator is {aggregator}; no other may take over"
 
 
 def _deployment(item: Image) -> Iterator[str]:

@@ -32,13 +32,13 @@ def store(moto_engine: Any) -> Store:
 
 def _template(folder: Path, **aggregators: tuple[Declaration, ...]) -> Path:
     resources: dict[str, Any] = {"Table": {"Type": "AWS::DynamoDB::GlobalTable"}}
-    for path, declared in aggregators.items():
-        variables = {"DECLARATIONS": encode(declared), "AGGREGATOR": path, "TABLE_NAME": {"Ref": "Table"}}
+    for name, declared in aggregators.items():
+        variables = {"DECLARATIONS": encode(declared), "TABLE_NAME": {"Ref": "Table"}}
         properties = {
             "Handler": "dynamodb_counters.handlers.aggregator.handler",
             "Environment": {"Variables": variables},
         }
-        resources[path] = {"Type": "AWS::Lambda::Function", "Properties": properties}
+        resources[name] = {"Type": "AWS::Lambda::Function", "Properties": properties}
     file = folder / "Stack.template.json"
     file.write_text(json.dumps({"Resources": resources}))
     return file
@@ -123,7 +123,7 @@ def test_a_table_that_nothing_counts_yet(store: Store) -> None:
     assert done.out.startswith("Nothing counts this table yet")
 
 
-def test_diff_takes_the_aggregator_that_counts_the_table(store: Store, tmp_path: Path) -> None:
+def test_diff_asks_which_of_several_aggregators(store: Store, tmp_path: Path) -> None:
     store.deploy(SHOPS)
     file = _template(tmp_path, One=(BIG,), Two=(SHOPS,))
 
@@ -132,42 +132,6 @@ def test_diff_takes_the_aggregator_that_counts_the_table(store: Store, tmp_path:
     assert "which aggregator? name one with --aggregator: One, Two" in refused.err
     assert _diff(store, "--template", file, "--aggregator", "Two").code == 0
     assert _diff(store, "--template", file, "--aggregator", "One").code == 1
-    history = {"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "DEPLOYMENTS"}}
-    held = store.item("CHECKPOINT#", "DEPLOYMENTS")
-    store.client.put_item(TableName="sales", Item={**held, **history, "aggregator": {"S": "Two"}})
-    assert _diff(store, "--template", file).code == 0
-
-
-def test_another_aggregator_than_the_one_that_counts_is_reported_until_it_is_handed_over(
-    store: Store, tmp_path: Path
-) -> None:
-    store.deploy(SHOPS)
-    held = store.item("CHECKPOINT#", "DEPLOYMENTS")
-    store.client.put_item(TableName="sales", Item={**held, "aggregator": {"S": "Shop/Old"}})
-    file = _template(tmp_path, New=(SHOPS,))
-
-    told = _diff(store, "--template", file)
-    assert told.code == 1
-    assert "'Shop/Old' counts this table, not 'New'" in " ".join(told.out.split())
-    assert "`counters handover`" in " ".join(told.out.split())
-    assert _diff(store, "--json", "--template", file).document["handover"] == {"from": "Shop/Old", "to": "New"}
-
-    done = run("handover", "--table", "sales", "--yes", client=store.client)
-    assert (done.code, done.out.strip()) == (0, "'Shop/Old' has handed over: the next aggregator takes over")
-    assert store.item("CHECKPOINT#", "DEPLOYMENTS") == {name: held[name] for name in held if name != "aggregator"}
-    assert _diff(store, "--template", file).code == 0
-    assert _diff(store, "--json", "--template", file).document["handover"] is None
-
-
-def test_a_handover_asks_first_and_has_nothing_to_do_where_nothing_counts(store: Store) -> None:
-    idle = run("handover", "--table", "sales", "--yes", client=store.client)
-    assert (idle.code, idle.out.strip()) == (0, "no aggregator is recorded: the next one takes over")
-    store.deploy(SHOPS)
-    held = store.item("CHECKPOINT#", "DEPLOYMENTS")
-    store.client.put_item(TableName="sales", Item={**held, "aggregator": {"S": "Shop/Old"}})
-    refused = run("handover", "--table", "sales", client=store.client, answer=lambda _: False)
-    assert refused.code == 1
-    assert store.item("CHECKPOINT#", "DEPLOYMENTS")["aggregator"] == {"S": "Shop/Old"}
 
 
 @pytest.mark.parametrize(

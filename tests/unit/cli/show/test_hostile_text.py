@@ -72,7 +72,6 @@ CASES = {
     "verify": Case(("pages",)),
     "repair": Case(("pages", "--yes")),
     "drop": Case(("--dry-run",), prints=False),
-    "handover": Case(("--yes",)),
     "quarantine list": Case(),
     "quarantine show": Case(("ID",)),
     "quarantine redrive": Case(("--all", "--yes"), prints=False),
@@ -120,12 +119,6 @@ def blog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blog]:
         blog.arrive()
         put_beside(blog)
         blog.clients["s3"].put_object(Bucket=BUCKET, Key=f"aws/lambda/{TEXT}", Body=TEXT.encode())
-        blog.clients["dynamodb"].update_item(
-            TableName="blog",
-            Key={"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "DEPLOYMENTS"}},
-            UpdateExpression="SET aggregator = :n",
-            ExpressionAttributeValues={":n": {"S": TEXT}},
-        )
         blog.clients["dynamodb"].put_item(TableName="blog", Item=crossing())
         key = {"pk": {"S": "SITE"}, "sk": {"S": TEXT}}
         Path("item.json").write_text(json.dumps(key | {"_type": {"S": "view"}, "url": {"S": TEXT}}))
