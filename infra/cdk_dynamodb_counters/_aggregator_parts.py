@@ -32,6 +32,8 @@ from dynamodb_counters._declarations.codec import encode
 
 _FEWEST_DAYS: Final = 7
 """Days that an object is kept: two would be over after a weekend, before a repair or a redrive."""
+_MOST_DAYS: Final = 30
+"""It may hold a person's events, and no erasure looks into it."""
 _DAY: Final = Duration.days(1).to_seconds()
 _VERIFICATIONS: Final = 2
 _LONGEST_VERIFICATION: Final = 24
@@ -46,20 +48,19 @@ _FIVE_MINUTES: Final = 9
 _MISSING: Final = cloudwatch.TreatMissingData
 
 
-def kept_days(registration: Registration, retention: Duration) -> float:
+def kept_days(registration: Registration, *retentions: Duration) -> float:
     """How many days objects of the on-failure bucket are kept: no longer than the table's events, but to repair them.
 
     Only at synth are all events declared.
     """
-    if retention.is_unresolved():
-        return retention.to_days()
+    known = [retention.to_days() for retention in retentions if not retention.is_unresolved()]
     events = [*(declared.source for declared in registration.declarations), *registration.events]
     kept = [
         event.retention.total_seconds() / _DAY
         for event in events
         if isinstance(event, Event) and event.retention is not None
     ]
-    return max(_FEWEST_DAYS, math.ceil(min([retention.to_days(), *kept])))
+    return max(_FEWEST_DAYS, math.ceil(min([_MOST_DAYS, *known, *kept])))
 
 
 def build_bucket(scope: Construct, days: Callable[[], float]) -> s3.IBucket:

@@ -86,7 +86,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         table has 4, and one more. With fewer, counts lag. Default: the defaults of `FunctionOptions`.
     quarantine_retention : Duration, optional
         How long records that could not be counted are kept for repair, 2 to 3,650 whole days; no longer than their
-        event, but for 2 days at least, and for 7 in a bucket that is created. Default: 90 days.
+        event, but for 2 days at least, and in a bucket that is created for 7 to 30. Default: 90 days.
     on_failure_bucket : IBucket, optional
         Where Lambda sends batches it gives up on. Default: a bucket is created, encrypted and retained.
     verify_every : Duration, optional

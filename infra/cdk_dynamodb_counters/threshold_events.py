@@ -46,7 +46,6 @@ from dynamodb_counters._items.table_schema import CROSSING, TYPE
 from dynamodb_counters.errors import InvalidArgumentError
 
 _BATCH: Final = 100
-_KEPT: Final = Duration.days(90)
 
 
 class ThresholdEvents(Observed, ThresholdMetrics):
@@ -139,7 +138,7 @@ class ThresholdEvents(Observed, ThresholdMetrics):
             )
         self._bus = event_bus or events.EventBus.from_event_bus_name(self, "DefaultBus", "default")
         _require_here(self, self._bus)
-        self._bucket = on_failure_bucket or build_bucket(self, lambda: kept_days(registration, _KEPT))
+        self._bucket = on_failure_bucket or build_bucket(self, lambda: kept_days(registration))
         Registry.of(table).add_bucket(self, self._bucket, of_aggregator=False)
         self._function = build_function(
             self,

@@ -250,11 +250,9 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         values: Mapping[str, Any],
         *,
         counts: CountsOfErased,
-        queues: Iterable[str] = (),
-        buckets: Iterable[str] = (),
         uncounted: Uncounted = "refuse",
     ) -> Erased:
-        """Erase events wherever the table, its quarantine, queues and buckets hold them.
+        """Erase events wherever the table and its quarantine hold them.
 
         Run it again once the stream's records are counted: what was on its way is found then. The same call repeated
         erases nothing twice, and completes what a crash has cut off. See docs/erasure.md for what it cannot reach.
@@ -267,16 +265,12 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
             the partition, the whole table is read.
         counts : {"keep", "take_back"}
             ``"keep"``: counts stay as when events expire. ``"take_back"``: the stream subtracts them, as by `retract`.
-        queues : iterable of str, optional
-            URLs of queues whose messages hold events: waiting ones and dead letters.
-        buckets : iterable of str, optional
-            Names of on-failure buckets.
         uncounted : {"refuse", "drop"}, optional
-            Fate of events that wait in quarantine or a bucket to be counted. Default: `EraseError`, and
-            nothing is erased. ``"drop"``: they are erased uncounted; in quarantine, those of which the counts would
-            then lack something are redriven first.
+            Fate of events that wait in quarantine to be counted. Default: `EraseError`, and nothing is erased.
+            ``"drop"``: they are erased uncounted; those of which the counts would then lack something are redriven
+            first.
         """
-        return Eraser(self._table, event, values, queues, buckets).erase(counts, uncounted)
+        return Eraser(self._table, event, values).erase(counts, uncounted)
 
     def explain(
         self,

@@ -6,10 +6,6 @@ from typing import Final
 
 ERASE: Final = r"""
 == _erase/eraser.py
-* an object that comes meanwhile is erased without consent
-- given_up = sum(bucket.sweep(writes=drops) for bucket in self._buckets)
-+ given_up = sum(bucket.sweep(writes=writes) for bucket in self._buckets)
-? test_erase_waiting.py::test_without_consent_an_object_that_comes_meanwhile_stays
 * pages that a run still reads are erased
 - if run in is_open or table.clock() < written + HOUR:
 + if False:

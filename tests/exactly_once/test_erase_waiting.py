@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from io import BytesIO
 from itertools import permutations
 from typing import Any
 
@@ -259,36 +257,3 @@ def test_an_erased_retraction_that_is_half_counted_is_not_discarded(order: tuple
     redrive_all(world.bench, world.stream)
     assert tags(world.bench) == [0] * 3
     assert world.is_right()
-
-
-class OneObject:
-    """An on-failure bucket that is empty at first, and then has an object."""
-
-    def __init__(self, body: bytes) -> None:
-        self.body, self._looks = body, 0
-        self.exceptions = type("exceptions", (), {"NoSuchKey": KeyError})
-
-    def get_paginator(self, _: str) -> OneObject:
-        return self
-
-    def paginate(self, **_: Any) -> list[dict[str, Any]]:
-        self._looks += 1
-        return [{"Contents": [{"Key": "x"}]}] if self._looks > 1 else [{}]
-
-    def get_object(self, **_: Any) -> dict[str, Any]:
-        return {"Body": BytesIO(self.body)}
-
-    def delete_object(self, **_: Any) -> None:
-        self.body = b""
-
-
-@pytest.mark.parametrize("uncounted", ["refuse", "drop"])
-def test_without_consent_an_object_that_comes_meanwhile_stays(uncounted: Any) -> None:
-    world = World("plain")
-    record = {"eventName": "INSERT", "dynamodb": {"NewImage": {"_type": {"S": "view"}, "url": {"S": "/"}}}}
-    bucket = OneObject(json.dumps({"payload": {"Records": [record]}}).encode())
-    if uncounted == "drop":
-        assert list(bucket.paginate()) == [{}]
-    found = Eraser(world.bench.store, VIEW, {"url": "/"}, (), ["objects"], s3=bucket).erase("keep", uncounted)
-    assert (found.given_up, found.uncounted, found.left) == (1, 1, int(uncounted == "refuse"))
-    assert bool(bucket.body) == (uncounted == "refuse")

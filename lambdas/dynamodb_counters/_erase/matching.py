@@ -41,16 +41,6 @@ class Wanted:
         except MalformedImageError:
             return False
 
-    def is_message(self, values: object) -> bool:
-        """Whether an event of a message, as parsed from JSON, is one of them."""
-        if not isinstance(values, Mapping):
-            return False
-        try:
-            found = self.event._canonical({name: values.get(name) for name in self.texts})
-            return all(key_text(name, found[name]) == text for name, text in self.texts.items())
-        except InvalidArgumentError:
-            return False
-
     def is_key(self, pk: str, sk: str) -> bool:
         """Whether a key alone shows that its item is one of the events."""
         event = self.event

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dynamodb_counters import Event
 from dynamodb_counters._erase.matching import Wanted
 from dynamodb_counters._erase.quarantine_erase import QuarantineCopies
 from dynamodb_counters._fold.deltas import Unfoldable
@@ -13,8 +14,9 @@ from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient, once
 from simulation.metered_table import MeteredTable
-from tests.unit.erase.test_queues_and_buckets import VIEW
 from tests.unit.fold.streams import record
+
+VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{client}")
 
 
 def test_an_entry_that_goes_meanwhile_stays_gone() -> None:

@@ -78,11 +78,11 @@ def kept_days(retentions: list[timedelta | None], **arguments: Any) -> int:
     return days
 
 
-def test_the_bucket_keeps_objects_as_long_as_events_and_for_a_week() -> None:
+def test_the_bucket_keeps_objects_as_long_as_events_for_a_week_at_least_and_a_month_at_most() -> None:
     days = timedelta(days=1)
-    assert kept_days([None]) == 90
-    assert kept_days([None], quarantine_retention=Duration.days(30)) == 30
-    assert kept_days([100 * days, 30.5 * days, None]) == 31
+    assert kept_days([None]) == 30
+    assert kept_days([None], quarantine_retention=Duration.days(20)) == 20
+    assert kept_days([100 * days, 20.5 * days, None]) == 21
     assert kept_days([days, 30 * days]) == 7
     assert kept_days([None], quarantine_retention=Duration.days(2)) == 7
 

@@ -1,4 +1,4 @@
-"""``counters erase``: erase events from a table, its quarantine, queues and on-failure buckets; see docs/erasure.md."""
+"""``counters erase``: erase events from a table and its quarantine; see docs/erasure.md."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ _PLACES: Final = {
     "events": "the table",
     "packed": "chunks",
     "quarantined": "the quarantine",
-    "messages": "queues",
-    "given_up": "on-failure buckets",
     "uncounted": "of these, to be counted yet",
-    "out_of_sight": "messages out of sight: in a consumer's hands, or delayed",
     "pages": "pages of backfills and verifications that are over",
     "runs": "backfills and verifications whose pages stay until an hour after they end",
     "left": "copies that stay, because they wait to be counted",
@@ -35,8 +32,6 @@ _PLACES: Final = {
 @click.argument("name")
 @click.argument("fields", nargs=-1, required=True, metavar="FIELD=VALUE…")
 @click.option("--counts", type=click.Choice(["keep", "take_back"]), required=True, help="As expired, or as retracted.")
-@click.option("--queue", multiple=True, metavar="URL", help="A queue of events or of dead letters.")
-@click.option("--bucket", multiple=True, help="An on-failure bucket.")
 @click.option(
     "--uncounted", type=click.Choice(["refuse", "drop"]), default="refuse", help="Copies that wait for counting."
 )
@@ -50,9 +45,7 @@ def erase(session: Session, name: str, fields: Sequence[str], *, dry_run: bool, 
     known = [session.declarations] if session.declared else deployed_declarations(session.table)
     event = declared_event(known, name)
     values = fields_of(fields, event.fields, needed=())
-    queue, bucket = how.pop("queue"), how.pop("bucket")
-    clients = {"sqs": session.client("sqs") if queue else None, "s3": session.client("s3") if bucket else None}
-    eraser = Eraser(session.table, event, values, queue, bucket, **clients)
+    eraser = Eraser(session.table, event, values)
     if dry_run:
         _show(session, "found", eraser.find())
         return DONE
