@@ -55,7 +55,7 @@ class Observed(Construct):
         for action in require_sequence("alarm_actions", alarm_actions, "a list of alarm actions"):
             require_interface("alarm_actions", action, "IAlarmAction", "alarm actions such as SnsAction(topic)")
         super().__init__(scope, construct_id)
-        self._service_name = _default_name(path_as_deployed(self)) if service_name is None else service_name
+        self._service_name = _default_name(self) if service_name is None else service_name
         self._function_options = options
         self._log_group = build_log_group(self, "LogGroup", options)
         if options.permissions_boundary is not None:
@@ -93,14 +93,13 @@ class Observed(Construct):
         return self._service_name
 
 
-def path_as_deployed(scope: Construct) -> str:
-    """Return the path below the name of the stack that is deployed: it differs between stages of one account."""
+def _default_name(scope: Construct) -> str:
+    """Return the path below the name of the stack that is deployed: it differs between stages of one account.
+
+    Of a path that CloudWatch would refuse, return a part and the digest of the whole.
+    """
     stack = deployed_stack(scope)
-    return stack.stack_name + scope.node.path.removeprefix(stack.node.path)
-
-
-def _default_name(path: str) -> str:
-    """Return a path as CloudWatch takes it: of one that it would refuse, a part and the digest of the whole."""
+    path = stack.stack_name + scope.node.path.removeprefix(stack.node.path)
     if is_service_name(path):
         return path
     digest = sha256(path.encode()).hexdigest()[:_DIGEST]
