@@ -18,6 +18,9 @@ from typing import Final
 
 _ROOT: Final = Path(__file__).parents[1]
 _PAIRS_A_MINUTE: Final = 20
+_MINUTES: Final = 30
+_SCALE: Final = 20
+"""How many times the seeds of a day the tests take in a night of so many minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +55,13 @@ class Result:
 
 
 def parts(minutes: float) -> list[Part]:
-    """Return all parts, sized so that a soak takes so many minutes."""
+    """Return all parts, with so many seeds that a soak takes so many minutes."""
     pytest = ("-m", "pytest", "-q", "-n", str(os.cpu_count() or 1))
     tests = {"cases": r"(\d+) passed", "wrong": r"(\d+) (?:failed|errors?)"}
+    night = ("NIGHT", str(max(1, round(_SCALE * minutes / _MINUTES))))
     schedules, seed = str(round(minutes * _PAIRS_A_MINUTE)), str(int(time.time()))
     return [
-        Part("tests", pytest, **tests, environment=(("NIGHT", "1"),)),
+        Part("tests", pytest, **tests, environment=(night,)),
         Part("mutations", ("-m", "simulation.mutations"), r"(\d+) mutations in", r"\| (?:SURVIVED|ERROR)"),
         Part(
             "soak",
@@ -81,7 +85,7 @@ def parts(minutes: float) -> list[Part]:
             "engines",
             ("-m", "pytest", "-q", "tests/integration", "tests/unit/benchmarks"),
             **tests,
-            environment=(("ENGINES", "all"), ("NIGHT", "1")),
+            environment=(("ENGINES", "all"), night),
         ),
         Part("docs", ("-m", "sphinx", "-q", "-a", "-W", "--keep-going", "docs", "build/site"), None, r"WARNING|ERROR"),
     ]
@@ -121,7 +125,7 @@ def table(results: Iterable[Result]) -> str:
 
 def main(arguments: Sequence[str] | None = None, known: Sequence[Part] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m simulation.nightly", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=30, help="of the soak; pairs and traces are scaled alike")
+    parser.add_argument("--minutes", type=float, default=_MINUTES, help="of the soak; all seeds are scaled alike")
     parser.add_argument("--parts", nargs="*", default=[], help="some of them, by name; default: all")
     given = parser.parse_args(arguments)
     known = parts(given.minutes) if known is None else known

@@ -29,7 +29,7 @@ if os.environ.get("ENGINES") == "all":
     ENGINES = ["dynamodb_local", "moto", *(["ministack"] if has_ministack() else [])]
 
 # No deadline: a slow machine is no bug. The blob and the seed make a failure repeatable elsewhere.
-EXAMPLES = 500 if NIGHT else 30
+EXAMPLES = max(25 * NIGHT, 30)
 settings.register_profile("dev", print_blob=True, deadline=None, max_examples=EXAMPLES)
 settings.register_profile(
     "ci",
