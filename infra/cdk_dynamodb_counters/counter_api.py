@@ -242,7 +242,7 @@ def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:
 
 def _reserved(declared: Declaration) -> set[str]:
     """The parameters of a declaration's reads."""
-    reads: tuple[str, ...] = ("window", "series", "closed")
+    reads: tuple[str, ...] = ("window", "series")
     if not isinstance(declared, Window):
         reads = ("get", "groups", "top") if (read := read_by(declared)) == "get" else (read,)
     return {name for each in reads for name in OPTIONS[each]}

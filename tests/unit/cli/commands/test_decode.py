@@ -29,7 +29,6 @@ WORDS = {
     "Chunk: with an erased event": "1 events were erased from it",
     "Layout": "where the chunks of the events 'click' are",
     "Quota": "the quota 'calls', 7, in the period (day) that begins 2026-11-20T00:00:00Z: 1 calls are reserved",
-    "Lease": "the period (day) that begins 2026-11-20T00:00:00Z: 2 calls, 1 given back",
     "Crossing": "the threshold 'busy', url=/: views up across 0.2 of the limit 10, 0 → 2",
     "Page": "a page of the aggregate 'by_url', level 1: 1 groups",
     "Page: of a day, which expires": "  time:day=2026-11-20 url=/ by_day=2",
