@@ -6,7 +6,6 @@ Buckets are UTC, for readers in all time zones; a local day begins on a slot bou
 from __future__ import annotations
 
 import calendar
-import math
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final
@@ -50,10 +49,6 @@ class Tier:
         """The first second after a bucket."""
         return self.start(bucket) + self.seconds
 
-    def touched(self, seconds: float, loose_ends: int = 2) -> int:
-        """The most buckets an interval of `seconds` can touch when 1 or 2 of its ends lie within a bucket."""
-        return math.ceil(seconds / self.seconds) + loose_ends - 1
-
     def text(self, bucket: int) -> str:
         """The start of a bucket as keys spell it: string order is time order."""
         return utc(self.start(bucket)).isoformat()[: _TEXT_LENGTHS[self.letter]]
@@ -87,12 +82,6 @@ class _Months(Tier):
     def end(self, bucket: int) -> int:
         years, month = divmod(bucket, 12)
         return self.start(bucket) + calendar.monthrange(_EPOCH_YEAR + years, month + 1)[1] * DAY
-
-    def touched(self, seconds: float, loose_ends: int = 2) -> int:
-        del loose_ends  # No coarser tier cuts an interval of months short.
-        days = math.ceil(seconds / DAY)
-        # The worst interval starts on the last day of a month; 48 months hold every sequence of month lengths.
-        return max(self.locate(self.end(month) + (days - 1) * DAY - 1)[0] - month + 1 for month in range(48))
 
 
 def _names(prefix: str, first: int, stop: int) -> tuple[str, ...]:
