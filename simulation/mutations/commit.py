@@ -222,8 +222,6 @@ COMMIT: Final = r"""
 + and False:
 ? test_expiring_members.py::test_every_number_is_exact_whatever_expires_and_comes_late
 
-== _commit/extreme_deltas.py
-== _declarations/kinds.py
 == _commit/item_deltas.py
 * a group that is a text is added to, though only by 0
 - return PageUpdate(self.layout, self.page, kept or {self.deltas[0].group: None})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from datetime import timedelta
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
@@ -20,7 +20,7 @@ from dynamodb_counters._declarations.checks import (
     require_where,
 )
 from dynamodb_counters._declarations.default_keys import Fields, fields_instead, keys_beside, named_key
-from dynamodb_counters._declarations.frozen import set_fields, shown
+from dynamodb_counters._declarations.frozen import shown
 from dynamodb_counters._declarations.measures import Count, Measure, Sum, given_measures
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Condition
@@ -208,8 +208,9 @@ class Aggregate:
         **named: Measure,
     ) -> None:
         require_name(name, generations=True)
-        measures = given_measures(name, measures, named)
-        set_fields(self, locals())
+        given = locals() | {"measures": given_measures(name, measures, named)}
+        for each in fields(self):
+            object.__setattr__(self, each.name, given[each.name])
         self._check(by)
 
     def _check(self, by: Fields | None) -> None:

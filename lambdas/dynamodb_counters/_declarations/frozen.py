@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, NoReturn, TypeVar
 
@@ -31,9 +30,3 @@ def shown(declaration: Any) -> str:
     values = [(each, getattr(declaration, each.name)) for each in fields(declaration)]
     said = [f"{each.name}={value!r}" for each, value in values if each.repr or value != each.default]
     return f"{type(declaration).__name__}({', '.join(said)})"
-
-
-def set_fields(declaration: Any, arguments: Mapping[str, Any]) -> None:
-    """Set the fields of a frozen dataclass to the arguments of the same names."""
-    for each in fields(declaration):
-        object.__setattr__(declaration, each.name, arguments[each.name])

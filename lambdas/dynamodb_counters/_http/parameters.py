@@ -181,8 +181,8 @@ class QueryParameters:
 
     def interval(self, declared: Declaration, now: float) -> Interval:
         """The span of time that is asked for: from `start` to `end`, or the trailing `last`."""
-        given, kinds = self.by_name, (("last", "as_of"), SPAN)
-        spans = [names for names in kinds if not given.keys().isdisjoint(names)]
+        given = self.by_name
+        spans = [names for names in (("last", "as_of"), SPAN) if not given.keys().isdisjoint(names)]
         if len(spans) > 1:
             raise bad_request(f"{spans[0][0]!r} and {spans[1][0]!r} are given: expected one span of time")
         for name in SPAN:

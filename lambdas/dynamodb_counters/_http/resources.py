@@ -121,7 +121,7 @@ class CountResources:
         spans: list[Asked] = [
             (window, values, parameters.interval(window, now)) for window, values, parameters in asked
         ]
-        _require_affordable(spans)
+        _require_cost([span for window, _, interval in spans for span in plan_queries(window._kept_tiers, interval)])
         counts = count_intervals(self._table, spans, consistent=consistent)
         return [
             {"window": window.name, "values": values, **document_of(count)}
@@ -195,10 +195,6 @@ def _fitting(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """As many of the first entries as an answer holds."""
     sizes = accumulate(len(write_json(entry)) for entry in entries)
     return [entry for entry, size in zip(entries, sizes, strict=True) if size <= MAX_PAGE_BYTES]
-
-
-def _require_affordable(asked: Sequence[Asked]) -> None:
-    _require_cost([span for window, _, interval in asked for span in plan_queries(window._kept_tiers, interval)])
 
 
 def _require_cost(spans: Sequence[Span]) -> None:

@@ -75,9 +75,7 @@ class WindowReader(SpanReader[Window, WindowCount]):
             raise InvalidArgumentError("window", self._declared.name, "one whose measure is TimeWeighted")
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[WindowCount]:
-        if len(intervals) > 1:
-            return count_series(self._table, self._declared, self._values, intervals, consistent=consistent)
-        return count_intervals(self._table, [(self._declared, self._values, intervals[0])], consistent=consistent)
+        return count_series(self._table, self._declared, self._values, intervals, consistent=consistent)
 
 
 class WindowReads(TableReads):

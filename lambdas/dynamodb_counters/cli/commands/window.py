@@ -39,14 +39,7 @@ _Rows: TypeAlias = dict[str, str | Text]
 @with_span
 @with_consistent
 @shared
-def window(
-    session: Session,
-    name: str,
-    group: tuple[str, ...],
-    *,
-    consistent: bool,
-    **when: Any,
-) -> None:
+def window(session: Session, name: str, group: tuple[str, ...], *, consistent: bool, **when: Any) -> None:
     """Count one group of the window NAME over a span of time; or of several, as in usage,errors.
 
     Active members show how many there were; percentiles, count and percentiles; a level, its ends and integral.
