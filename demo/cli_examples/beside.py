@@ -1,11 +1,10 @@
-"""Data outside the table: batches that Lambda gave up on, files to compare and to decode."""
+"""Data outside the table: batches that Lambda gave up on, files to compare."""
 
 from __future__ import annotations
 
-import base64
 import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from demo.cli_examples.blog import LAGGING, Blog
 
@@ -34,10 +33,6 @@ def put_beside(blog: Blog) -> None:
     blog.clients["s3"].put_object(Bucket=BUCKET, Key=key, Body=json.dumps(document).encode())
 
 
-def write_files(blog: Blog, folder: Path) -> None:
-    """Write declarations, and an item as the AWS CLI prints it."""
+def write_files(folder: Path) -> None:
+    """Write declarations."""
     (folder / "new.py").write_text(_NEW, encoding="utf-8")
-    key: Any = {"pk": {"S": "URL#/docs"}, "sk": {"S": "STATISTICS"}}
-    answer = blog.clients["dynamodb"].get_item(TableName="blog", Key=key)
-    text = json.dumps({"Item": answer["Item"]}, default=lambda binary: base64.b64encode(bytes(binary)).decode())
-    (folder / "item.json").write_text(text, encoding="utf-8")

@@ -93,7 +93,7 @@ def workplace() -> Iterator[Blog]:
     """The blog's table, the data outside it, and a folder with the files that the commands read."""
     with seeded() as blog, synthesized():
         put_beside(blog)
-        write_files(blog, Path.cwd())
+        write_files(Path.cwd())
         yield blog
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from aws_cdk import Annotations, Duration, RemovalPolicy, Stack, Token, Tokenization
@@ -26,9 +26,8 @@ from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registration
 from cdk_dynamodb_counters._synth import late_number, late_text, late_value
 from dynamodb_counters._assumptions import GIVEN_UP_AFTER
-from dynamodb_counters._changes.summary import Words, aspects, event_words
-from dynamodb_counters._declarations import Declaration, Event
-from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._declarations import Event
+from dynamodb_counters._declarations.codec import described, encode
 
 _FEWEST_DAYS: Final = 7
 """Days that an object is kept: two would be over after a weekend, before a repair or a redrive."""
@@ -149,20 +148,11 @@ def build_environment(
 
 
 def summarize(function: lambda_.Function, registration: Registration) -> None:
-    """Write what is declared into the template in plain words: ``cdk diff`` then shows what a deployment changes."""
+    """Write what is declared into the template as JSON: ``cdk diff`` then shows what a deployment changes."""
     resource = function.node.default_child
     assert isinstance(resource, lambda_.CfnFunction)
-    words = late_value(lambda: summarized((*registration.events, *registration.declarations)))
-    resource.add_metadata("Declarations", words)
-
-
-def summarized(parts: Iterable[Declaration | Event]) -> dict[str, Words]:
-    """Put declarations, and the events they count, in words, by name."""
-    given = tuple(parts)
-    sources = (part.source for part in given if not isinstance(part, Event))
-    words = {each.name: event_words(each) for each in (*given, *sources) if isinstance(each, Event)}
-    words |= {part.name: aspects(part) for part in given if not isinstance(part, Event)}
-    return dict(sorted(words.items()))
+    document = late_value(lambda: described((*registration.events, *registration.declarations)))
+    resource.add_metadata("Declarations", document)
 
 
 def _arn_of(table: dynamodb.ITable) -> str:

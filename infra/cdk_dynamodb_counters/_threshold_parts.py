@@ -65,17 +65,6 @@ def build_schema(scope: Construct, registry: str) -> None:
     )
 
 
-def in_words(thresholds: Sequence[Threshold]) -> dict[str, str]:
-    """Thresholds in plain words, for ``cdk diff``."""
-    return {each.name: _words(each) for each in thresholds}
-
-
-def _words(threshold: Threshold) -> str:
-    levels, often = _listed(threshold.at), "once" if threshold.once else "each time"
-    watched = getattr(threshold.aggregate, "name", "")
-    return f"{threshold.measure} of {watched} at {levels}, {threshold.direction}, {threshold.burst}, {often}"
-
-
 def _listed(levels: Iterable[int | Decimal]) -> str:
     return ", ".join(f"{Decimal(level):f}" for level in levels)
 

@@ -35,13 +35,13 @@ from cdk_dynamodb_counters._threshold_parts import (
     build_schema,
     crossed_pattern,
     graphs,
-    in_words,
     require_level,
 )
 from cdk_dynamodb_counters._validations import missing_aggregator, unarmed_thresholds
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.function_options import FunctionOptions, is_isolated, options_of
 from dynamodb_counters._declarations import Threshold
+from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._items.table_schema import CROSSING, TYPE
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -152,7 +152,7 @@ class ThresholdEvents(Observed, ThresholdMetrics):
         )
         resource = self._function.node.default_child
         assert isinstance(resource, lambda_.CfnFunction)
-        resource.add_metadata("Thresholds", in_words(self._thresholds))
+        resource.add_metadata("Thresholds", described(self._thresholds))
         crossing = {"eventName": ["INSERT"], "dynamodb": {"NewImage": {TYPE: {"S": [CROSSING]}}}}
         self._mapping = build_mapping(
             self,

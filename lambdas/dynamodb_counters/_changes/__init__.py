@@ -1,1 +1,1 @@
-"""Changes of declarations: which definition counts after a deployment, and declarations and changes in words."""
+"""Changes of declarations: which definition counts after a deployment, and what to do about it."""

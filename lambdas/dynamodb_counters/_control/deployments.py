@@ -29,7 +29,7 @@ from dynamodb_counters._assumptions import (
     STREAM_BEGINS_WITHIN,
     WIDE_MARGIN,
 )
-from dynamodb_counters._changes.change_words import told as changes_told
+from dynamodb_counters._changes.advice import told as changes_told
 from dynamodb_counters._changes.effective import Merged, merged
 from dynamodb_counters._changes.meaning import Past, fingerprint
 from dynamodb_counters._control.control import (

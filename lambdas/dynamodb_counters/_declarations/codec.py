@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import bz2
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -15,6 +15,7 @@ from typing import Any, Final
 from dynamodb_counters._declarations.aggregates import Aggregate, Ranking
 from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.event_attributes import Attribute
+from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.measures import MEASURES, TimeWeighted
 from dynamodb_counters._declarations.packed import Packed
 from dynamodb_counters._declarations.sources import Event, Items
@@ -69,6 +70,21 @@ def without_attributes(declarations: tuple[Declaration, ...]) -> tuple[Declarati
     return decode(encode(declarations))
 
 
+def described(declarations: Iterable[Declaration | Event | Threshold]) -> dict[str, Any]:
+    """Declarations, and the events they count, by name: JSON for people, with nothing in it twice."""
+    found: dict[str, Any] = {}
+    for each in declarations:
+        plain = _labeled(_plain(each, attributes=False))
+        for part in ("source", "aggregate"):
+            counted = getattr(each, part, None)
+            if isinstance(counted, Event):
+                found |= described([counted])
+            if counted is not None and not isinstance(counted, Items):
+                plain[part] = base_name(counted.name)
+        found[base_name(each.name)] = plain
+    return dict(sorted(found.items()))
+
+
 def shortened(document: Any) -> str:
     """A document as JSON, compressed if it is long; the same on every machine."""
     # Unlike zlib, of which there are several that differ in their output, bzip2 has one implementation.
@@ -96,6 +112,13 @@ def _plain(value: Any, attributes: bool) -> Any:
     if hasattr(value, "items"):
         return {name: _plain(part, attributes) for name, part in value.items()}
     return value
+
+
+def _labeled(value: Any) -> Any:
+    """With a label for types: CloudFormation takes no member without a name."""
+    if isinstance(value, dict):
+        return {name or "class": _labeled(part) for name, part in value.items()}
+    return [_labeled(part) for part in value] if isinstance(value, list) else value
 
 
 def _default(declared: Field[Any]) -> Any:

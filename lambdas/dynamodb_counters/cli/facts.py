@@ -12,12 +12,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._backfill.positions import books
 from dynamodb_counters._changes.meaning import same_meaning
-from dynamodb_counters._changes.words import words_of
 from dynamodb_counters._commit.checkpoint_items import Checkpoint
 from dynamodb_counters._commit.intake import intake
 from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._control.deployment_items import changes_between
-from dynamodb_counters._declarations import Declaration, Window
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._declarations.generations import generation, read_name
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters._fold.fold import fold
@@ -67,26 +67,18 @@ def of_retentions(session: Session) -> list[str]:
 
 
 def of_declarations(session: Session) -> list[Facts]:
-    """The declarations in force, in words and as they are kept, and in words those that wait in their place."""
+    """The definitions that count, those that wait in their place, and the events they count."""
     reads, folded = read_control(session.table).reads, {one.name: one for one in session.folded}
-    facts = []
+    facts: dict[str, Facts] = {}
     for declared in session.declarations:
         held = folded.get(read_name(declared.name, reads))
         is_held = held is not None and same_meaning(held, declared)
-        one = declared if held is None or is_held else generation(held, 0)
-        facts.append(
-            {
-                "name": one.name,
-                "kind": type(one).__name__.lower(),
-                "counts": words_of(one) if held is not None else None,
-                "waits": None if is_held else words_of(declared),
-                "pk": one.pk,
-                "sk": None if isinstance(one, Window) else one.sk,
-                "fields": list(one.fields),
-                "measures": [] if isinstance(one, Window) else list(one.measures),
-            }
-        )
-    return facts
+        counts = described([] if held is None else [declared if is_held else generation(held, 0)])
+        waits = described([] if is_held else [declared])
+        for name in {**counts, **waits}:
+            same = counts.get(name) == waits.get(name)
+            facts[name] = {"name": name, "counts": counts.get(name), "waits": None if same else waits.get(name)}
+    return [facts[name] for name in sorted(facts)]
 
 
 def of_deployments(session: Session) -> list[Facts]:

@@ -20,7 +20,7 @@ _SECTIONS: Final = {
     "Read": ("get", "window", "series", "top", "events", "explain", "trace"),
     "Write": ("accept", "retract", "replay", "erase"),
     "Repair": ("verify", "repair", "quarantine", "bucket"),
-    "Operate": ("describe", "thresholds", "backfill", "drop", "dev", "diff", "decode"),
+    "Operate": ("describe", "thresholds", "backfill", "drop", "dev", "diff"),
 }
 
 

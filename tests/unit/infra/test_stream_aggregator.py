@@ -13,8 +13,8 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Annotations, Match
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
-from cdk_dynamodb_counters._aggregator_parts import summarized
 from dynamodb_counters._declarations import Aggregate, Event, Packed, Window
+from dynamodb_counters._declarations.codec import described
 from tests.unit.infra.support import (
     HITS,
     PACKED,
@@ -30,7 +30,7 @@ from tests.unit.infra.support import (
 )
 
 
-def test_a_diff_of_the_template_shows_what_is_declared_in_words() -> None:
+def test_a_diff_of_the_template_shows_what_is_declared() -> None:
     stack = new_stack()
     table = DedupCounterTable(stack, "Counters", events=[PACKED])
     aggregator = StreamAggregator(stack, "Aggregator", table=table, aggregates=[VIEWS])
@@ -38,12 +38,12 @@ def test_a_diff_of_the_template_shows_what_is_declared_in_words() -> None:
     aggregator.add_aggregate(SITE)
     [function] = synthesized(stack).find_resources("AWS::Lambda::Function").values()
 
-    assert function["Metadata"]["Declarations"] == summarized([VIEWS, SITE, ROLLING, PACKED])
-    assert function["Metadata"]["Declarations"]["rolling"]["kept for"] == "25 hours"
+    assert function["Metadata"]["Declarations"] == described([VIEWS, SITE, ROLLING, PACKED])
+    assert function["Metadata"]["Declarations"]["rolling"]["retention"] == {"class": "timedelta", "s": "90000.0"}
 
 
 def test_the_order_of_declarations_does_not_show() -> None:
-    assert list(summarized([VIEWS, ROLLING])) == list(summarized([ROLLING, VIEWS])) == ["rolling", "view", "views"]
+    assert list(described([VIEWS, ROLLING])) == list(described([ROLLING, VIEWS])) == ["rolling", "view", "views"]
 
 
 def test_given_bucket_is_used_and_none_created(stack: Stack) -> None:

@@ -24,6 +24,7 @@ from dynamodb_counters.cli.show.formats import (
     QUIET,
     WARNING,
     grid,
+    json_lines,
     number,
     pairs,
     reason_text,
@@ -64,7 +65,6 @@ def describe(session: Session, queues: Sequence[str], *, peek: bool) -> None:
 
 def _sections(document: Facts, now: float) -> Iterator[RenderableType]:
     yield _table(document["table"])
-    yield from _section("Declarations", _declarations(document), document.get("problem"))
     yield from _section("Deployments", _deployments(document["deployments"], now))
     yield from _section("Shards", _shards(document["shards"]), document["stream_problem"])
     if document["mappings"] or document["mapping_problems"]:
@@ -72,6 +72,7 @@ def _sections(document: Facts, now: float) -> Iterator[RenderableType]:
     yield from _section("Quarantine", _quarantine(document["quarantine"]))
     if document["dead_letters"]:
         yield from _section("Dead letters", _queues(document["dead_letters"]))
+    yield from _section("Declarations", _declarations(document), document.get("problem"))
 
 
 def _section(title: str, content: RenderableType, problem: str | None = None) -> Iterator[RenderableType]:
@@ -102,12 +103,12 @@ def _table(table: Facts) -> RenderableType:
 
 
 def _declarations(document: Facts) -> RenderableType:
-    shown = grid("name", "counts", keep=("name",))
+    lines = list[str | Text]()
     for one in document["declarations"]:
-        shown.add_row(Text(one["name"], HEADING), one["counts"] or Text("nothing yet", WARNING))
+        lines += json_lines(one["counts"])
         if one["waits"]:
-            shown.add_row("", Text(f"waits for a backfill: {one['waits']}", WARNING))
-    return shown
+            lines += [Text(f"{one['name']} waits for a backfill:", WARNING), *json_lines(one["waits"])]
+    return Lines(*lines)
 
 
 def _deployments(deployments: list[Facts], now: float) -> RenderableType:

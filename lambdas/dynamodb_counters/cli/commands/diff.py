@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Group
-from rich.padding import Padding
 from rich.text import Text
 
 from dynamodb_counters._backfill.verdicts import tally_of
-from dynamodb_counters._changes.change_words import Advice, EventChange, advice, differences, event_differences
+from dynamodb_counters._changes.advice import Advice, advice, event_advice
 from dynamodb_counters._changes.effective import Merged, merged
 from dynamodb_counters._changes.meaning import Past
 from dynamodb_counters._control.control import Control, past_of, read_control, stored_deployments
 from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._control.statuses import Status
-from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._declarations.codec import decode, without_attributes
+from dynamodb_counters._declarations import Declaration, Event
+from dynamodb_counters._declarations.codec import decode, described, without_attributes
 from dynamodb_counters._declarations.generations import base_name, generation, left_behind
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters._fold.item_layout import ItemLayout, group_items, group_of_item
@@ -29,7 +28,7 @@ from dynamodb_counters._items.table_schema import TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, shared
-from dynamodb_counters.cli.show.formats import HEADING, group_text, pairs
+from dynamodb_counters.cli.show.formats import BAD, GOOD, HEADING, QUIET, group_text, json_lines
 
 
 @click.command()
@@ -54,10 +53,14 @@ def diff(session: Session, template: str | None, aggregator: str | None, *, tall
         declared = decode(from_templates(Path(template or "cdk.out"), aggregator))
     declared = without_attributes(declared)
     found = merged(declared, folded, seen.reads, past)
-    events = event_differences(declared, folded)
+    names = [*_names(found, seen)]
+    events = [_entry(name, said, old, new) for name, (old, new, said) in event_advice(declared, folded).items()]
     left = [*_left_tallies(session.table, found, seen.reads)] if tallies else []
-    document = _document(found, events, seen) | ({"left_behind": left} if tallies else {})
-    session.emit(document, Group(_shown(found, events, first=first), *map(_left, left)))
+    document: dict[str, Any] = {"first_deployment": first, "names": names, "events": events}
+    document |= {"left_behind": left} if tallies else {}
+    told: list[Any] = ["Nothing counts this table yet: this would be its first deployment.", ""] if first else []
+    told += [line for entry in (*names, *events) for line in _shown(entry)]
+    session.emit(document, Group(*told, *map(_left, left)))
     return FOUND if events or any(change.kind != "unchanged" for change in found.changes.values()) else DONE
 
 
@@ -89,45 +92,30 @@ def _aggregators(template: Any) -> dict[str, str]:
     return found
 
 
-def _document(found: Merged, events: Mapping[str, EventChange], seen: Control) -> dict[str, Any]:
-    first = seen.history is None
-    return {
-        "first_deployment": first,
-        "names": [
-            {
-                "name": name,
-                "kind": change.kind,
-                "changes": _changes(differences(change)),
-                **asdict(advice(found, name, first=first)),
-                "whole": seen.statuses.get(name, Status()).whole,
-            }
-            for name, change in found.changes.items()
-        ],
-        "events": [
-            {"name": name, "changes": _changes(change.aspects), **asdict(change.advice)}
-            for name, change in events.items()
-        ],
-    }
-
-
-def _changes(found: list[tuple[str, str, str]]) -> list[dict[str, str]]:
-    return [{"aspect": aspect, "before": before, "after": after} for aspect, before, after in found]
-
-
-def _shown(found: Merged, events: Mapping[str, EventChange], *, first: bool) -> Group:
-    parts: list[Any] = []
-    quiet = []
-    if first:
-        parts += ["Nothing counts this table yet: this would be its first deployment.", ""]
+def _names(found: Merged, seen: Control) -> Iterator[dict[str, Any]]:
     for name, change in found.changes.items():
-        if (said := advice(found, name, first=first)).title == "unchanged":
-            quiet.append(name)
-        else:
-            parts.append(_entry(name, differences(change), said))
-    for name, event in events.items():
-        parts.append(_entry(f"event {name}", event.aspects, event.advice))
-    parts.append(Text(f"unchanged: {', '.join(quiet)}" if quiet else "", overflow="fold"))
-    return Group(*parts)
+        old, new = change.before, change.after
+        entry = _entry(name, advice(found, name, first=seen.history is None), old, new)
+        lost = left_behind(new, old) if change.kind == "waits" and old is not None and new is not None else []
+        whole = seen.statuses.get(name, Status()).whole
+        yield {**entry, "kind": change.kind, "left": [*lost], "whole": whole}
+
+
+def _entry(name: str, said: Advice, old: Declaration | Event | None, new: Declaration | Event | None) -> dict[str, Any]:
+    before, after = (described([one])[base_name(one.name)] if one is not None else None for one in (old, new))
+    return {"name": name, **said._asdict(), "before": before, "after": after}
+
+
+def _shown(entry: Mapping[str, Any]) -> Iterator[Text]:
+    """Name and title, what to do next, and how the JSON of the definition changes."""
+    yield Text.assemble((entry["name"], HEADING), f": {entry['title']}")
+    if entry["next"]:
+        yield Text(f"  next: {entry['next']}")
+    if left := entry.get("left"):
+        yield Text(f"  left behind: the tally of {', '.join(left)}")
+    before, after = (json_lines(entry[side]) for side in ("before", "after"))
+    for line in unified_diff(before, after, "table", "deployment", lineterm=""):
+        yield Text(line, {"+": GOOD, "-": BAD, "@": QUIET}.get(line[0], ""))
 
 
 def _left_tallies(table: Table, found: Merged, reads: Mapping[str, int]) -> Iterator[dict[str, Any]]:
@@ -151,11 +139,3 @@ def _left_tallies(table: Table, found: Merged, reads: Mapping[str, int]) -> Iter
 def _left(found: Mapping[str, Any]) -> Text:
     tally = ", ".join(f"{name} {number}" for name, number in found["tally"].items())
     return Text(f"left behind: the tally of {found['name']} {group_text(found['values'])}: {tally}")
-
-
-def _entry(name: str, changes: list[tuple[str, str, str]], said: Advice) -> Group:
-    shown = pairs({aspect: f"{before} → {after}" for aspect, before, after in changes})
-    for label, text in (("then", said.does), ("counts", said.counts), ("next", said.next)):
-        if text:
-            shown.add_row(label, text)
-    return Group(Text.assemble((name, HEADING), f": {said.title}"), Padding(shown, (0, 0, 1, 2), expand=False))

@@ -8,8 +8,10 @@ from itertools import islice
 from typing import Any
 
 import click
+from rich.console import Group as Lines
+from rich.console import RenderableType
 
-from dynamodb_counters._changes.words import threshold_words
+from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._fold.crossing_events import LASTING, event_entry, in_requests
 from dynamodb_counters._fold.origins import table_of
@@ -20,8 +22,7 @@ from dynamodb_counters._items.table_schema import CROSSING_PREFIX
 from dynamodb_counters._reads.table_reads import query
 from dynamodb_counters.cli.arguments import moment
 from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.formats import stamp
-from dynamodb_counters.cli.show.item_words import decoded
+from dynamodb_counters.cli.show.formats import grid, group_text, json_lines, number, stamp
 
 
 @click.command()
@@ -52,13 +53,21 @@ def thresholds(session: Session, name: str, *, limit: int | None, replay: bool, 
             raise TimeoutError(f"EventBridge can never take {refused:,} of the crossings")
         return
     shown = [(base_name(each.name), one) for each, one in armed.values() if name in ("", one.name)]
-    lines = [f"{aggregate}: {one.name} ({threshold_words(one)})" for aggregate, one in shown]
-    lines += [line for item in found[:most] for line in decoded(item).lines]
     facts = [asdict(one) | {"aggregate": aggregate} for aggregate, one in shown]
     told = [read_json(event_entry(item, "", "")["Detail"]) for item in found[:most]]
-    session.emit({"armed": facts, "fired": told, "more": len(found) > most}, lines)
+    documents = (described([one])[one.name] | {"aggregate": aggregate} for aggregate, one in shown)
+    lines = [line for document in documents for line in json_lines(document)]
+    session.emit({"armed": facts, "fired": told, "more": len(found) > most}, Lines(*lines, _crossings(told)))
     if len(found) > most:
         session.tell(f"there are more: --limit {2 * most}")
+
+
+def _crossings(fired: list[dict[str, Any]]) -> RenderableType:
+    shown = grid("at (UTC)", "threshold", "group", "level", "", "old", "new", numbers=("level", "old", "new"))
+    for one in fired:
+        level, *others = (number(one.get(name)) for name in ("level", "old", "new"))
+        shown.add_row(one["at"], one["threshold"], group_text(one["group"]), level, one["direction"], *others)
+    return shown if fired else ""
 
 
 def _fired(session: Session, names: list[str], span: tuple[str, str], most: int) -> list[Image]:

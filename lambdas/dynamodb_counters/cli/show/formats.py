@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -68,6 +69,11 @@ def span(length: timedelta | float) -> str:
         parts.append(f"{times} {unit}" if times else "")
     first = next((place for place, part in enumerate(parts) if part), len(parts) - 1)
     return " ".join(filter(None, parts[first : first + 2])) or "0 s"
+
+
+def json_lines(document: Mapping[str, Any] | None) -> list[str]:
+    """A definition as people compare it."""
+    return json.dumps(document, indent=2, sort_keys=True).splitlines() if document else []
 
 
 def group_text(values: Mapping[str, object]) -> str:

@@ -80,7 +80,6 @@ CASES = {
     "accept": Case(("view", f"url:={json.dumps([TEXT])}", f"time={TEXT}", "client=c")),
     "retract": Case(("view", f"url:={json.dumps([TEXT])}", f"time={TEXT}", "client=c")),
     "replay": Case(("events.jsonl", "--event", "view"), prints=False),
-    "decode": Case(("item.json",)),
     "bucket redrive": Case((BUCKET, "--dry-run")),
     "erase": Case(("view", "\u202e=1", "--counts", "keep")),
 }
@@ -120,8 +119,6 @@ def blog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blog]:
         put_beside(blog)
         blog.clients["s3"].put_object(Bucket=BUCKET, Key=f"aws/lambda/{TEXT}", Body=TEXT.encode())
         blog.clients["dynamodb"].put_item(TableName="blog", Item=crossing())
-        key = {"pk": {"S": "SITE"}, "sk": {"S": TEXT}}
-        Path("item.json").write_text(json.dumps(key | {"_type": {"S": "view"}, "url": {"S": TEXT}}))
         Path("declared").write_text(encode(DECLARED))
         Path("events.jsonl").write_text(json.dumps({"url": TEXT}) + "\n")
         yield blog
