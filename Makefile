@@ -20,7 +20,7 @@ export EXAMPLE LOG DUPLICATES SEED REPORT KEEP TAG
 # Hundreds of processes import the same modules, which pip does not compile: the first one does.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup check rooms demo bench test docs spec soak mutations engines nightly snapshot cli-examples lint audit wheel release-check lock \
+.PHONY: help setup check rooms demo bench test docs spec soak mutations engines nightly snapshot lint audit wheel release-check lock \
 	lambda-asset synth diff deploy aws-smoke clean clean-all
 
 help: ## List the targets
@@ -79,9 +79,6 @@ nightly: $(ENVIRONMENT) .venv/.installed-nightly ## Run what a day has no time f
 
 snapshot: $(ENVIRONMENT) ## Rewrite the snapshots of synthesized templates
 	@NIGHT=1 UPDATE_SNAPSHOTS=1 $(PYTHON) -m pytest -m snapshot $(ARGS)
-
-cli-examples: $(ENVIRONMENT) ## Run the examples of the pages and write what they print; with PICTURES=1, its pictures
-	$(PYTHON) -m demo.cli_examples $(if $(PICTURES),--pictures)
 
 lint: $(ENVIRONMENT) ## Check style and types
 	$(PYTHON) -m ruff check .

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from demo.cli_examples.blog import NOW, PACE, PAGES, SITE, URLS, VIEW, Blog, Mappings, seeded
 from dynamodb_counters import Counters
 from dynamodb_counters._commit.checkpoint_items import checkpoint_key
 from dynamodb_counters._items.watermarks import shard_digest
+from tests.unit.cli.blog import NOW, PAGES, URLS, VIEW, Blog, Mappings, seeded
 from tests.unit.cli.in_process import Done, run
 
 QUEUE = "https://sqs.us-east-1.amazonaws.com/123456789012/blog-dead-letters"
@@ -40,17 +38,6 @@ def library(blog: Blog) -> Counters:
     return Counters("blog", client=blog.clients["dynamodb"], clock=blog.clock)
 
 
-def test_get_says_what_the_library_says(blog: Blog) -> None:
-    expected = library(blog).get(PAGES, {"url": "/docs"}).measures
-    assert expected["views"] > 100
-    found = counters(blog, "get", "pages", "url=/docs", "--json")
-    assert found.document["measures"]["views"] == expected["views"]
-    assert f'"ms":{expected["ms"]}' in found.out
-    assert f"{expected['bytes']:,}" in counters(blog, "get", "pages", "url=/docs").out
-    nothing = counters(blog, "get", "pages", "url=/nowhere", "--json").document
-    assert nothing["measures"] == {"views": 0, "bytes": 0, "ms": None}
-
-
 def test_get_lists_a_partition_and_says_when_there_is_more(blog: Blog) -> None:
     every = counters(blog, "get", "phones", "time:day=2026-11-20", "--json")
     assert {one["values"]["url"] for one in every.document["groups"]} == {*URLS}
@@ -59,36 +46,6 @@ def test_get_lists_a_partition_and_says_when_there_is_more(blog: Blog) -> None:
     assert some.document["groups"] == every.document["groups"][:2]
     assert some.document["more"]
     assert "there are more" in some.err
-
-
-def test_get_draws_histograms_and_writes_their_bins_as_names(blog: Blog) -> None:
-    bins = counters(blog, "get", "speed", "--json").document["measures"]["ms"]
-    assert [*bins] == ["<0", "0", "50", "100", "200", "400", "800"]
-    shown = counters(blog, "get", "speed").out
-    assert shown.count("█" * 40) == 1
-
-
-def test_window_counts(blog: Blog) -> None:
-    asked = ("window", "pace", "url=/", "--json")
-    expected = library(blog).window(PACE, url="/").last(hours=6)
-    found = counters(blog, *asked, "--last", "6h").document
-    assert (found["count"], found["end"]) == (expected.count, "2026-11-20T17:31:00Z")
-    same = counters(blog, *asked, "--since", "2026-11-20T11:31Z", "--until", "2026-11-20T17:31Z").document
-    assert same == found
-
-
-def test_series_has_each_step_and_draws_it(blog: Blog) -> None:
-    found = counters(blog, "series", "site", "--last", "12h", "--step", "1h", "--json").document
-    since, until = datetime(2026, 11, 20, 6, tzinfo=UTC), datetime(2026, 11, 20, 18, tzinfo=UTC)
-    expected = library(blog).window(SITE).series(since, until, step=timedelta(hours=1))
-    assert [one["count"] for one in found["series"]] == [one.count for one in expected]
-    assert found["total"] == sum(one.count for one in expected)
-    shown = counters(blog, "series", "site", "--last", "12h", "--step", "1h").out
-    assert "1 h per bar" in shown
-    assert re.search(r"^ *0 └─*┬", shown, re.MULTILINE)
-    assert "08:00" in shown
-    berlin = counters(blog, "series", "site", "--last", "12h", "--tz", "Europe/Berlin").out
-    assert "CET" in berlin
 
 
 def test_top_events_and_their_pages(blog: Blog) -> None:
@@ -112,34 +69,6 @@ def test_top_events_and_their_pages(blog: Blog) -> None:
     )
     times = {(one["device"], one["time"] >= "2026-11-20") for one in late.document["events"]}
     assert times == {("phone", True)}
-
-
-def test_describe_is_complete(blog: Blog) -> None:
-    done = counters(blog, "describe", "--queue", QUEUE, "--peek", "--json")
-    assert (done.code, done.err) == (0, "")
-    facts = done.document
-    assert facts.keys() == {
-        *("table", "declarations", "deployments", "shards", "stream_problem", "quarantine", "dead_letters"),
-        *("mappings", "mapping_problems"),
-    }
-    assert facts["table"]["ttl"] == {"status": "ENABLED", "attribute": "ttl"}
-    assert facts["table"]["items"] > 1000
-    assert [one["name"] for one in facts["declarations"]] == sorted(
-        ["pace", "pages", "phones", "site", "speed", "visitors", "visitors-members"]
-    )
-    latest, first = facts["deployments"]
-    assert first["declarations"] == ["pace", "pages"]
-    assert latest["changes"] == "adds phones site speed visitors visitors-members"
-    lagging, *others = sorted(facts["shards"], key=lambda one: one["shard"], reverse=True)[::-1][1:]
-    assert lagging["checkpoint"]["age_seconds"] == 3605
-    assert 3000 < lagging["uncovered_seconds"] < 3605
-    assert [(one["open"], one["uncovered_seconds"], one["checkpoint"]["age_seconds"]) for one in others] == [
-        (True, None, 5)
-    ] * 2
-    assert [(one["starts"], one["state"]) for one in facts["mappings"]] == [("TRIM_HORIZON", "Enabled")]
-    assert facts["mapping_problems"] == []
-    assert (facts["quarantine"]["waiting"], len(facts["quarantine"]["reasons"])) == (4, 2)
-    assert facts["dead_letters"] == [{"queue": QUEUE, "messages": 2, "in_flight": 0}]
 
 
 class Refusing:

@@ -53,39 +53,10 @@ def document(counters: CountersInMemory, *arguments: str) -> Any:
     return ask(counters, *arguments, "--json").document
 
 
-def test_a_distribution_is_shown_by_count_and_percentiles(counters: CountersInMemory) -> None:
-    shown = lines(ask(counters, "get", "sizes", "url=/"))
-    assert [label for label, _ in shown] == ["count", "p50", "p90", "p95", "p99", "max"]
-    assert shown[0][1] == "6"
-    found = document(counters, "get", "sizes", "url=/")
-    assert found["distribution"] == "sizes"
-    assert found["count"] == 6
-    assert abs(found["percentiles"]["0.5"] - 11) <= 0.11
-    assert abs(found["percentiles"]["1"] - 31) <= 0.31
-
-
-def test_percentiles_of_a_span_are_shown_with_its_ends(counters: CountersInMemory) -> None:
-    found = document(counters, "window", "paces", "url=/", "--last", "48h")
-    assert (found["count"], found["start"]) == (4, "2026-11-18T13:00:00+00:00")
-    assert abs(found["percentiles"]["1"] - 12) <= 0.12
-    shown = lines(ask(counters, "window", "paces", "url=/", "--last", "48h"))
-    assert [label for label, *_ in shown] == ["count", "p50", "p90", "p95", "p99", "max", "from", "to"]
-
-
 @pytest.mark.parametrize(("last", "count"), [("2d", 4), ("4d", 5)])
 def test_active_members_of_a_span_are_counted_once(counters: CountersInMemory, last: str, count: int) -> None:
     assert document(counters, "window", "users", "url=/", "--last", last)["count"] == count
     assert lines(ask(counters, "window", "users", "url=/", "--last", last))[0] == ["count", str(count)]
-
-
-def test_a_level_is_shown_at_both_ends_with_its_integral(counters: CountersInMemory) -> None:
-    found = document(
-        counters, "window", "seats", "team=a", "--since", "2026-11-19T12:00", "--until", "2026-11-20T12:00"
-    )
-    assert (found["count"], found["opening"], found["closing"]) == (1, 5, 6)
-    assert found["unit_hours"] == 12 * 5 + 6 * 8 + 6 * 6
-    shown = ask(counters, "window", "seats", "team=a", "--since", "2026-11-19T12:00", "--until", "2026-11-20T12:00")
-    assert ["unit-hours", "144"] in lines(shown)
 
 
 def test_several_windows_are_named_whatever_they_measure(counters: CountersInMemory) -> None:

@@ -17,8 +17,6 @@ import pytest
 from moto import mock_aws
 from rich.text import Text
 
-from demo.cli_examples.beside import BUCKET, put_beside
-from demo.cli_examples.blog import DECLARED, VIEW, Blog
 from dynamodb_counters import Aggregate, Attr, Count
 from dynamodb_counters._backfill.feeds import Feeds, feeds_of
 from dynamodb_counters._backfill.repair import Difference
@@ -34,6 +32,7 @@ from dynamodb_counters.cli.commands import verify as verifying
 from dynamodb_counters.cli.failures import FAULT
 from dynamodb_counters.cli.runs import Worked
 from dynamodb_counters.cli.session import Session, shared
+from tests.unit.cli.blog import DECLARED, VIEW, Blog
 from tests.unit.cli.in_process import Done, console, run
 
 # It clears the screen, fills the clipboard, blinks, hides what stands before it, turns the rest around, forges a line.
@@ -56,6 +55,7 @@ class Case:
     prints: bool = True
 
 
+BUCKET = "blog-on-failure"
 CASES = {
     "describe": Case(),
     "get": Case(("phones", "time:day=2026-11-19")),
@@ -116,7 +116,7 @@ def blog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blog]:
         blog.deliver()
         blog.view(blog.now, TEXT)
         blog.arrive()
-        put_beside(blog)
+        blog.clients["s3"].create_bucket(Bucket=BUCKET)
         blog.clients["s3"].put_object(Bucket=BUCKET, Key=f"aws/lambda/{TEXT}", Body=TEXT.encode())
         blog.clients["dynamodb"].put_item(TableName="blog", Item=crossing())
         Path("declared").write_text(encode(DECLARED))

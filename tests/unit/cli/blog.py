@@ -1,9 +1,11 @@
-"""A blog's table with a day and a half of views: what the examples look at. Always the same, at a fixed time."""
+"""A blog's table with a day and a half of views: what commands are tried on. Always the same, at a fixed time."""
 
 from __future__ import annotations
 
+import base64
 import random
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -16,7 +18,6 @@ from botocore.config import Config
 from moto import mock_aws
 from moto.dynamodb.models.table import Table as MotoTable
 
-from demo.cli_examples.shards import OPEN, Shards
 from dynamodb_counters import (
     Aggregate,
     Attr,
@@ -36,6 +37,62 @@ from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters._table import Table
 from simulation.metered_table import MeteredTable
+
+OPEN: Final = [
+    f"shardId-0000000{1_795_157_600_000 + start}-{name}"
+    for start, name in ((0, "3f6a1c9e"), (118_204, "b27d40f5"), (240_777, "70e9c2a8"))
+]
+CLOSED: Final = "shardId-00000001795050000000-f00dbabe"
+
+
+@dataclass
+class Shards:
+    """Records by shard, as Lambda would deliver them."""
+
+    until: float
+    """The closed shard takes what is created before."""
+    records: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {name: [] for name in (CLOSED, *OPEN)})
+
+    def add(self, change: Mapping[str, Any], created: float) -> None:
+        """Append a change of the table to the shard of its partition key."""
+        pk = change["dynamodb"]["Keys"]["pk"]["S"]
+        name = CLOSED if created < self.until else OPEN[(zlib.adler32(pk.encode()) >> 4) % len(OPEN)]
+        known = self.records[name]
+        number = 10**20 * (1 + [CLOSED, *OPEN].index(name)) + len(known)
+        dynamodb = {**change["dynamodb"], "SequenceNumber": str(number), "ApproximateCreationDateTime": created}
+        known.append({**change, "dynamodb": dynamodb})
+
+    def describe_stream(self, **_: Any) -> dict[str, Any]:
+        return {"StreamDescription": {"Shards": [self._described(name) for name in self.records]}}
+
+    def get_shard_iterator(self, *, ShardId: str, SequenceNumber: str = "0", **_: Any) -> dict[str, Any]:  # noqa: N803
+        return {"ShardIterator": f"{ShardId} {SequenceNumber}"}
+
+    def get_records(self, *, ShardIterator: str, Limit: int = 1000) -> dict[str, Any]:  # noqa: N803
+        name, _, after = ShardIterator.partition(" ")
+        # Records of the closed shard are older than a day: the stream has forgotten them.
+        known = () if name == CLOSED else self.records[name]
+        later = [one for one in known if int(one["dynamodb"]["SequenceNumber"]) > int(after)]
+        return {"Records": [_as_read(one) for one in later[:Limit]]}
+
+    def _described(self, name: str) -> dict[str, Any]:
+        first = str(10**20 * (1 + [CLOSED, *OPEN].index(name)))
+        end = {"EndingSequenceNumber": str(int(first) + len(self.records[name]))} if name == CLOSED else {}
+        return {"ShardId": name, "SequenceNumberRange": {"StartingSequenceNumber": first, **end}}
+
+
+def _as_read(record: dict[str, Any]) -> dict[str, Any]:
+    """As boto3 has it, where Lambda has seconds and base64."""
+    dynamodb = dict(record["dynamodb"])
+    dynamodb["ApproximateCreationDateTime"] = datetime.fromtimestamp(dynamodb["ApproximateCreationDateTime"], UTC)
+    for image in {"Keys", "OldImage", "NewImage"} & dynamodb.keys():
+        dynamodb[image] = {name: _with_bytes(value) for name, value in dynamodb[image].items()}
+    return {**record, "dynamodb": dynamodb}
+
+
+def _with_bytes(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"B": base64.b64decode(value["B"])} if isinstance(value.get("B"), str) else value
+
 
 NOW = datetime(2026, 11, 20, 17, 30, tzinfo=UTC).timestamp()
 HOURS = 36

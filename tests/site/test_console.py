@@ -1,0 +1,192 @@
+"""Every console block of docs/cli.md runs, in the order of the page, and prints what the page shows.
+
+`$ counters …` is run on the blog's table, or with `--table counters` on a service's; `$ cat` of a file that is not
+there yet writes what the page shows of it. UPDATE_SNAPSHOTS=1 writes the page again.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+from unittest.mock import patch
+
+import click
+import pytest
+
+from dynamodb_counters import (
+    ActiveMembers,
+    Aggregate,
+    Attr,
+    Count,
+    Counters,
+    Event,
+    Extremes,
+    Percentiles,
+    Sum,
+    Threshold,
+    TimeWeighted,
+    Window,
+)
+from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters.cli.main import counters as commands
+from dynamodb_counters.cli.main import main
+from dynamodb_counters.cli.session import Session
+from dynamodb_counters.testing import counters_in_memory
+from tests.site.blocks import DOCS
+from tests.unit.cli.blog import DECLARED, NOW, PHONES, seeded
+from tests.unit.cli.in_process import console
+
+PAGE: Final = DOCS / "cli.md"
+_BLOCK: Final = re.compile(r"(?ms)^```console\n(.*?)^```$")
+_NOT_RUN: Final = ("bucket",)
+"""Commands about what is no table; their own tests run them."""
+
+REQUEST = Event("request", key=("route", "at", "user"))
+USAGE = Aggregate("usage", REQUEST, by=("user", "at:month"), requests=Count())
+CHANGE = Event("change", key=("team", "id"))
+REQUESTS = (
+    ActiveMembers("users", REQUEST, member="user", time="at"),
+    Percentiles("latency", REQUEST, by="route", attribute="ms", time="at"),
+    Percentiles("sizes", REQUEST, by="route", attribute="bytes"),
+    Extremes("slowest", REQUEST, by="route", attribute="ms", show="user"),
+    Window("seats", CHANGE, by="team", time="at", measure=TimeWeighted("seats"), retention=None),
+    USAGE,
+    Threshold("plan", USAGE, at=[24, 30], once=True),
+)
+NEXT = (
+    *(each for each in DECLARED if each.name != "phones"),
+    replace(PHONES, where=Attr("device").ne("laptop")),
+    Aggregate("bytes", PHONES.source, pk="SITE", sk="BYTES", bytes=Sum("bytes")),
+)
+"""What `cdk synth` writes: another filter, and an aggregate more."""
+
+
+@contextmanager
+def service() -> Iterator[Any]:
+    """A service's table with a week of requests."""
+    rng, now = random.Random(34), datetime.fromtimestamp(NOW, UTC)
+    with counters_in_memory(REQUESTS, now=now - timedelta(days=7)) as counters:
+        for number in range(420):
+            at = now - timedelta(days=7) * (1 - number / 420)
+            counters.clock.advance(at - counters.clock.now)
+            user, route = f"u{int(rng.expovariate(0.1))}", rng.choice(("/", "/search"))
+            event: dict[str, Any] = {"route": route, "at": at.isoformat(timespec="seconds"), "user": user}
+            numbers = {"ms": int(rng.lognormvariate(4.6, 0.7)), "bytes": rng.randrange(2_000, 60_000)}
+            counters.accept(REQUEST, event | numbers)
+        counters.clock.advance(now - counters.clock.now)
+        for number, (days, seats) in enumerate(((40, 12), (3, 5), (1, -2))):
+            since = (now - timedelta(days=days)).isoformat(timespec="seconds")
+            counters.accept(CHANGE, {"team": "a", "id": number, "at": since, "seats": seats})
+        clients = {"dynamodb": counters.client, "events": SimpleNamespace(put_events=_sent)}
+        yield SimpleNamespace(name=counters.table_name, clients=clients, clock=lambda: NOW, live=float)
+
+
+def _sent(*, Entries: Sequence[Any]) -> dict[str, Any]:  # noqa: N803
+    return {"Entries": [{"EventId": str(number)} for number, _ in enumerate(Entries)]}
+
+
+class Terminal:
+    """Takes the lines of a page, one after the other."""
+
+    def __init__(self, blog: Any, requests: Any) -> None:
+        self._blog, self._requests, self._code = blog, requests, 0
+        self._ids = random.Random(16)
+
+    def answer(self, line: str, shown: list[str]) -> list[str]:
+        """What a line prints; of what is not run, what the page shows."""
+        words = shlex.split(line.removeprefix("$ ").partition(" | ")[0])
+        if line == "$ echo $?":
+            return [str(self._code)]
+        if words[0] == "cat":
+            file = Path(words[1])
+            if not file.exists():
+                file.write_text("".join(f"{one}\n" for one in shown), encoding="utf-8")
+            return file.read_text(encoding="utf-8").splitlines()
+        if words[:2] == ["cdk", "synth"]:
+            _synthesize()
+        if words[0] != "counters" or words[1] in _NOT_RUN:
+            return shown
+        printed = self._run(words[1:], self._requests if f"--table {self._requests.name}" in line else self._blog)
+        return printed[: int(line.rpartition(" | head -")[2])] if " | head -" in line else printed
+
+    def _run(self, words: list[str], table: Any) -> list[str]:
+        screen = io.StringIO()
+        shown = console(screen)
+        session = Session(
+            table_name=table.name,
+            make_client=table.clients.__getitem__,
+            clock=table.clock,
+            service_time=table.clock,
+            sleep=table.live,
+            out=shown,
+            err=shown,
+            answer=lambda _: True,
+            has_person=lambda: True,
+        )
+        # moto knows no parameters of PartiQL statements.
+        session.counters = Counters(table.name, client=table.clients["dynamodb"], bulk="put", clock=table.clock)
+        # Ids of runs are random otherwise, and segments race.
+        token = patch("secrets.token_hex", lambda size: f"{self._ids.getrandbits(8 * size):0{2 * size}x}")
+        with token, patch("dynamodb_counters._table.CONCURRENCY", 1):
+            self._code = main(words, session)
+        return [one.rstrip() for one in screen.getvalue().splitlines()]
+
+
+def _synthesize() -> None:
+    variables = {"DECLARATIONS": encode(NEXT)}
+    properties = {"Handler": "dynamodb_counters.handlers.aggregator.handler", "Environment": {"Variables": variables}}
+    function = {"Type": "AWS::Lambda::Function", "Properties": properties}
+    Path("cdk.out").mkdir()
+    Path("cdk.out", "Blog.template.json").write_text(json.dumps({"Resources": {"Function": function}}))
+
+
+def printed(page: str, terminal: Terminal) -> str:
+    """The page with what its commands print now."""
+
+    def fill(block: re.Match[str]) -> str:
+        lines: list[str] = []
+        for command in re.split(r"(?m)^(?=\$ )", block[1])[1:]:
+            line, *shown = command.splitlines()
+            lines += [line, *terminal.answer(line, shown)]
+        return "```console\n" + "".join(f"{line}\n" for line in lines) + "```"
+
+    return _BLOCK.sub(fill, page)
+
+
+@pytest.mark.snapshot
+def test_the_page_shows_what_the_commands_print(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = PAGE.read_text(encoding="utf-8")
+    with seeded() as blog, service() as requests:
+        now = printed(page, Terminal(blog, requests))
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        PAGE.write_text(now, encoding="utf-8")
+    else:
+        assert now.splitlines() == page.splitlines()
+
+
+def _names(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
+    names = (*path, str(command.name))
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        yield from _names(inner, names)
+    if not isinstance(command, click.Group):
+        yield " ".join(names)
+
+
+def test_every_command_has_an_example_and_a_place_in_the_index() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    shown = page + (DOCS / "backfill.md").read_text(encoding="utf-8")
+    for name in (name for command in commands.commands.values() for name in _names(command)):
+        assert re.search(rf"(?m)^\$ counters {name}\b", shown), name
+        assert f"| [`{name.split(maxsplit=1)[0]}`](#" in page
