@@ -1,4 +1,4 @@
-"""The Lambda handler, or a writer of events, in a process of its own, which can be killed at any moment."""
+"""The Lambda handler in a process of its own, which can be killed at any moment."""
 
 from __future__ import annotations
 
@@ -11,13 +11,9 @@ from multiprocessing.connection import Connection
 from types import SimpleNamespace
 from typing import Any, Final
 
-from dynamodb_counters._declarations import Event
-
 # A fork server has the runtime imported already: a new process is there within milliseconds.
 _CONTEXT: Final = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(
-    ["dynamodb_counters.handlers.aggregator", "dynamodb_counters._counters", "simulation.handler_process"]
-)
+_CONTEXT.set_forkserver_preload(["dynamodb_counters.handlers.aggregator", "simulation.handler_process"])
 
 _PATIENCE_SECONDS: Final = 60.0
 
@@ -70,25 +66,6 @@ class HandlerProcess:
             from dynamodb_counters.handlers.aggregator import handler  # noqa: PLC0415
 
             _answer(connection, lambda event: handler(event, LAMBDA_CONTEXT))
-
-
-class WriterProcess(HandlerProcess):
-    """A process that accepts or retracts what it is sent: the declaration, values, and whether to retract them."""
-
-    @staticmethod
-    def _serve(connection: Connection[Any, Any], environment: dict[str, str]) -> None:
-        os.environ.update(environment)
-        from dynamodb_counters._counters import Counters  # noqa: PLC0415
-
-        counters = Counters(environment["TABLE_NAME"])
-
-        def write(request: tuple[Event, list[dict[str, Any]], bool]) -> list[str]:
-            event, values, retracts = request
-            if retracts:
-                return [str(counters.retract(event, one)) for one in values]
-            return [outcome.status for outcome in counters.accept_many(event, values)]
-
-        _answer(connection, write)
 
 
 def _answer(connection: Connection[Any, Any], handle: Callable[[Any], Any]) -> None:
