@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -107,25 +106,6 @@ def test_help_lists_the_exit_codes_and_every_command_has_the_shared_options(
             names = {name for parameter in leaf.params for name in parameter.opts}
             assert {"--table", "--declarations", "--json", "--profile", "--region", "--endpoint-url"} <= names
             assert leaf.help
-
-
-def _sections(text: str, heading: str, name: str) -> dict[str, set[str]]:
-    """The names below each heading."""
-    found: dict[str, set[str]] = {}
-    for line in text.splitlines():
-        if title := re.match(heading, line):
-            found[title[1]] = set()
-        elif found and (each := re.match(name, line)):
-            next(reversed(found.values())).add(each[1])
-    return found
-
-
-def test_help_has_the_commands_in_the_sections_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
-    run("--help")
-    listed = _sections(capsys.readouterr().out.partition("  -h, --help")[2], r"(\w+):$", r"  (\w+)  ")
-    page = (Path(__file__).parents[3] / "docs" / "cli.md").read_text().partition("## Options")[0]
-    assert listed == _sections(page, r"\| \*\*(\w+)\*\*", r"\| \[`(\w+)`\]")
-    assert sorted(name for names in listed.values() for name in names) == sorted(cli.counters.commands)
 
 
 def test_each_module_has_the_command_of_its_name() -> None:

@@ -11,8 +11,7 @@ import pytest
 from aws_cdk import Duration, Stack
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, ThresholdEvents
-from dynamodb_counters import Aggregate, Count, Items, Ranking, Threshold
-from dynamodb_counters._items.item_sizes import INDEX_UNITS
+from dynamodb_counters import Aggregate, Count, Items, Threshold
 from tests.unit.infra.support import PROJECT, build, each, imported, new_stack, synthesized
 
 ORDERS = Aggregate("orders", Items("order"), pk="SHOP", sk="ORDERS", measures={"n": Count()})
@@ -92,15 +91,6 @@ def test_a_verification_without_end_is_noticed(always: dict[str, dict[str, Any]]
     assert alarm["Period"] * alarm["EvaluationPeriods"] == 72 * 3600
     assert fires(alarm, [None] * 100)
     assert not fires(alarm, [*[None] * 100, 1])
-
-
-def test_the_page_says_how_many_scores_a_leaderboard_takes() -> None:
-    """A partition of an index takes 1,000 write units a second, as one of a table does."""
-    page = " ".join((PROJECT / "docs" / "aggregates.md").read_text().split())
-    changes = int(1000 / INDEX_UNITS)
-    assert f"about {changes} changes of score per second" in page
-    assert Ranking.__doc__ is not None
-    assert f"{changes} changes of score per second" in " ".join(Ranking.__doc__.split())
 
 
 @pytest.mark.parametrize("name", ["UncountedAlarm", "UncountedExpiringAlarm"])

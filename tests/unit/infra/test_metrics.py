@@ -32,7 +32,7 @@ from simulation.memory_table import MemoryTable
 from tests.unit.handlers.test_notifier import BUSY, Bus, crossed
 from tests.unit.http.functions import Function, Pipeline, message
 from tests.unit.http.handlers import NOW, Queue, request
-from tests.unit.infra.support import PROJECT, SITE, VIEWS, build, new_app, new_stack, synthesized
+from tests.unit.infra.support import SITE, VIEWS, build, new_app, new_stack, synthesized
 from tests.unit.quarantine.buckets import Bucket
 
 _MAPPING = {"PolledEventCount", "OnFailureDestinationDeliveredEventCount"}
@@ -219,12 +219,6 @@ def test_the_metrics_say_what_was_done(emitted: Counter[Metric]) -> None:
             "EventsRejected": 2,
         },
     }
-
-
-def test_the_page_on_monitoring_names_every_metric(emitted: Counter[Metric]) -> None:
-    told = set(re.findall(r"`(\w+)`", (PROJECT / "docs" / "monitoring.md").read_text()))
-    known = {name for _, name, _ in emitted}.union(*AWS_METRICS.values())
-    assert known - told == set()
 
 
 def test_a_stage_and_a_nested_stack_are_named_as_deployed() -> None:
