@@ -27,7 +27,7 @@ from dynamodb_counters._items.conditions import Attr
 from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS
 from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._table import Table, make_client
-from dynamodb_counters.testing._dynamodb.client_errors import EXCEPTIONS
+from simulation.memory.client_errors import EXCEPTIONS
 
 _VIEW: Final = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
 _AGENT: Final = (

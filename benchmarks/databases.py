@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Self, TypeAlias
 
 from dynamodb_counters._price_file import PRICES
-from dynamodb_counters.testing._dynamodb.memory_client import paginator
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
 from simulation.delivery.stream_source import Source
 from simulation.engines.tables import create_table
 from simulation.faults.hooked_client import HookedClient
+from simulation.memory.memory_client import paginator
 from simulation.metered_table import Metered, Usage
 
 TABLE: Final = "counters"

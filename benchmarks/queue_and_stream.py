@@ -11,10 +11,10 @@ from typing import Any, Final, TypeAlias, TypeVar
 from benchmarks.databases import Database
 from benchmarks.designs.base import QUEUE_BATCH, Design
 from demo.blog.traffic import View
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping, Settings
 from simulation.faults.actors import Crashed
 from simulation.faults.faulty_client import Fault
+from simulation.memory.memory_stream import Record
 
 _T = TypeVar("_T")
 Aggregate: TypeAlias = Callable[[Sequence[Record]], object]

@@ -1,9 +1,10 @@
 """DynamoDB and Lambda, simulated: for the tests, the benchmarks and the demo.
 
-On the DynamoDB in memory that `dynamodb_counters.testing` ships. From the bottom up; each imports only from what stands
-above it:
+From the bottom up; each imports only from what stands above it:
 
 - `clock`: virtual time;
+- `memory`: DynamoDB in memory, with its streams;
+- `counters_in_memory`: `Counters` on it, counted at once, with faults;
 - `aws`: rules of AWS that all simulators follow, each with the sentence that it comes from;
 - `engines`: DynamoDB Local, started where it is installed;
 - `delivery`: the event source mapping that hands a stream to a function, as AWS documents it;

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryDynamoDB
-from dynamodb_counters.testing._dynamodb.typed_values import Item
+from simulation.memory.memory_client import MemoryDynamoDB
+from simulation.memory.typed_values import Item
 
 
 class MemoryTable(MemoryDynamoDB):

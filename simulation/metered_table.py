@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryDynamoDB
-from dynamodb_counters.testing._dynamodb.memory_partitions import Attempt, Key
+from simulation.memory.memory_client import MemoryDynamoDB
+from simulation.memory.memory_partitions import Attempt, Key
 from simulation.memory_table import MemoryTable
 from simulation.recorded_stream import RecordedStream
 

@@ -10,10 +10,10 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from dynamodb_counters.handlers import notifier
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.aws.json_integers import LARGEST, is_malformed
 from simulation.delivery.stream_source import Source
 from simulation.handler_process import LAMBDA_CONTEXT
+from simulation.memory.memory_stream import Record
 
 _BATCHES: Final = (1, 5, 100)
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from dynamodb_counters._streams import Shard
-from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream, Page, Record
+from simulation.memory.memory_stream import MemoryStream, Page, Record
 
 
 class RecordedStream(MemoryStream):

@@ -13,8 +13,8 @@ from dynamodb_counters._declarations import Aggregate, Declaration
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters._table import Table
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.clock import VirtualClock
+from simulation.memory.memory_stream import Record
 from simulation.metered_table import MeteredTable
 
 QUARANTINE_SECONDS = 14 * 86_400.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.aws.rule import Rule
+from simulation.memory.memory_stream import Record
 
 BATCHES_ARE_BISECTED: Final = Rule(
     "a batch that failed is bisected",

@@ -11,6 +11,6 @@ EXPIRY_IS_LATE: Final = Rule(
     "DynamoDB typically deletes expired items within two days of expiration. Items that have expired and not been "
     "deleted will still show up in reads, queries, and scans.",
     "https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTimeToLive.html",
-    switch="dynamodb_counters.testing.Faults(late_expiry)",
+    switch="simulation.counters_in_memory.Faults(late_expiry)",
     guard="records after a group's retention count",
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.aws.rule import Rule
+from simulation.memory.memory_stream import Record
 
 _PARAMETERS: Final = "https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html"
 

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from dynamodb_counters.testing._dynamodb.client_errors import failure
 from simulation.aws.rule import Rule
+from simulation.memory.client_errors import failure
 
 READERS: Final = 2
 DESCRIPTIONS: Final = 10

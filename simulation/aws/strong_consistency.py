@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dynamodb_counters.testing._dynamodb.client_errors import failure
 from simulation.aws.rule import Rule
+from simulation.memory.client_errors import failure
 
 TRANSACTIONS_ARE_REFUSED: Final = Rule(
     "a table of multi-Region strong consistency refuses transactions",

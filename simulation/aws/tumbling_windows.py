@@ -6,8 +6,8 @@ import json
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from dynamodb_counters.testing._dynamodb.memory_stream import Page, Record
 from simulation.aws.rule import Rule
+from simulation.memory.memory_stream import Page, Record
 
 STATE_IS_RETURNED: Final = Rule(
     "an invocation of a tumbling window returns its state",

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dynamodb_counters.testing._dynamodb.memory_stream import Page, Record
 from simulation.aws.bisected_batches import halves
 from simulation.aws.record_age import older
 from simulation.aws.tumbling_windows import TumblingWindow
 from simulation.delivery.stream_source import Source, shard_id
+from simulation.memory.memory_stream import Page, Record
 
 MAX_PAYLOAD_BYTES: Final = 6_000_000
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from dynamodb_counters._streams import Shard, StreamReader
-from dynamodb_counters.testing._dynamodb.memory_stream import Page, Record
+from simulation.memory.memory_stream import Page, Record
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from dynamodb_counters._streams import Shard
-from dynamodb_counters.testing._dynamodb.memory_stream import Page
+from simulation.memory.memory_stream import Page
 
 
 def shard_id(name: str) -> str:

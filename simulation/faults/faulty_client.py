@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 
-from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.memory_client import paginator
 from simulation.faults.actors import Crashed
+from simulation.memory.client_errors import failure
+from simulation.memory.memory_client import paginator
 
 _ENDPOINT: Final = "http://harness"
 TAKEOVER: Final = " of a takeover"

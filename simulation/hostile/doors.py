@@ -30,12 +30,12 @@ from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.event_items import typed_item
-from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.memory_client import paginator
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.hostile.costly import SCHEMA
 from simulation.hostile.declarations import DECLARATIONS, HIT, SERVED, VIEW
 from simulation.hostile.limits import beyond_dynamodb
+from simulation.memory.client_errors import failure
+from simulation.memory.memory_client import paginator
 from simulation.memory_table import MemoryTable
 
 NOW: Final = 1_790_000_000.0

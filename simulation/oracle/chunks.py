@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from boto3.dynamodb.types import TypeDeserializer
 
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
+from simulation.memory.memory_stream import Record
 from simulation.oracle.specs import TRADE, Values
 
 CHUNK_TYPE: Final = f"{TRADE.name}#pack"

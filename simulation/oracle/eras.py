@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._declarations.generations import definition
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
+from simulation.memory.memory_stream import Record
 from simulation.oracle.specs import Spec, declarations
 
 decoded: Final = lru_cache(256)(decode)

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from boto3.dynamodb.types import TypeDeserializer
 
 from dynamodb_counters._declarations import Window
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
+from simulation.memory.memory_stream import Record
 from simulation.oracle.chunks import CHUNK_TYPE, ROW_SIGNS, rows_of
 from simulation.oracle.eras import Eras
 from simulation.oracle.specs import (

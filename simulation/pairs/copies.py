@@ -14,7 +14,7 @@ from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
+from simulation.memory.memory_stream import Record
 from simulation.oracle.specs import declarations
 from simulation.pairs import features
 from simulation.pairs.audit import audit

@@ -24,8 +24,8 @@ from dynamodb_counters._items.table_schema import SCORE
 from dynamodb_counters._quarantine.quarantine_items import read_quarantine_item, unpack
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import UnparsableKeyError
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.clock import EPOCH
+from simulation.memory.memory_stream import Record
 from simulation.oracle.chunks import ROW_SIGNS, rows_of
 from simulation.oracle.eras import HISTORY_KEY, decoded, entries_of
 from simulation.oracle.specs import UNCOUNTABLE

@@ -11,8 +11,8 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any, Final
 
-from dynamodb_counters.testing._dynamodb.client_errors import failure
 from simulation.aws.queue_messages import MOST_IN_FLIGHT, MOST_RECEIVES
+from simulation.memory.client_errors import failure
 
 MAX_BYTES: Final = 1_048_576
 """Limit of a message with its attributes, and of a batch: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html"""

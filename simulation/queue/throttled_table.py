@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, SCORE
-from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.memory_partitions import Attempt, Key
+from simulation.memory.client_errors import failure
+from simulation.memory.memory_partitions import Attempt, Key
 from simulation.metered_table import MeteredTable, index_write_units
 from simulation.queue.throttles import Limits, Throttles
 from simulation.queue.virtual_threads import VirtualThreads

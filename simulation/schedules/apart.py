@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations import Items, TableKeys
 from dynamodb_counters._streams import Shard
-from dynamodb_counters.testing._dynamodb.memory_stream import Page, Record
 from simulation.delivery.stream_source import Source, shard_id
+from simulation.memory.memory_stream import Page, Record
 from simulation.oracle.specs import TRADE
 from simulation.schedules.backend import Backend
 from simulation.schedules.writers import Writers, key_of

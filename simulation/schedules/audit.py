@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from dynamodb_counters._timeline.times import DAY
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.aws.sigv4 import LATEST
+from simulation.memory.memory_stream import Record
 from simulation.oracle.eras import Eras
 from simulation.oracle.specs import Spec
 from simulation.oracle.truth import Counts, Entry, Truth, actual, differences, entry_of, is_expiry, truth

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dynamodb_counters._streams import Shard, StreamReader
-from dynamodb_counters.testing._dynamodb.memory_stream import TTL_IDENTITY, Record
 from simulation.aws import creation_times
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
 from simulation.delivery.stream_source import Source
 from simulation.engines.tables import create_table
+from simulation.memory.memory_stream import TTL_IDENTITY, Record
 from simulation.metered_table import MeteredTable
 
 if TYPE_CHECKING:

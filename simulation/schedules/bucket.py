@@ -6,9 +6,9 @@ import random
 from collections.abc import Sequence
 
 from dynamodb_counters._fold.records import sequence_number
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping
 from simulation.delivery.stream_source import shard_id
+from simulation.memory.memory_stream import Record
 
 
 class Bucket:

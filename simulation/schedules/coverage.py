@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
+from simulation.memory.memory_stream import Record
 
 MOVED: Final = "checkpoint moved"
 SETTLED: Final = "checkpoint settled"

@@ -18,9 +18,9 @@ from dynamodb_counters import Counters, Distinct, Event
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._timeline.times import DAY, HOUR
-from dynamodb_counters.testing._counting import one_by_one
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
+from dynamodb_counters.testing._one_by_one import one_by_one
 from simulation.faults.faulty_client import FaultPlan
+from simulation.memory.memory_stream import Record
 from simulation.schedules.backend import MemoryBackend
 from simulation.schedules.deliveries import MAX_AGE, Deliveries, drawn
 from simulation.schedules.function import Function

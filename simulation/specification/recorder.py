@@ -29,10 +29,10 @@ from dynamodb_counters._items.table_schema import (
     WATERMARK_PREFIX,
 )
 from dynamodb_counters._items.watermarks import sequence_of, shard_digest
-from dynamodb_counters.testing._dynamodb.memory_client import paginator
 from simulation.aws.sigv4 import LATEST
 from simulation.clock import EPOCH
 from simulation.faults.actors import Crashed
+from simulation.memory.memory_client import paginator
 from simulation.notices import NotifierMapping
 from simulation.schedules.backend import MemoryBackend
 from simulation.schedules.sandbox import Sandbox

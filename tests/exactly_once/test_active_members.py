@@ -13,7 +13,7 @@ from dynamodb_counters import ActiveMembers, Event, Packed, evaluate
 from dynamodb_counters._items.item_sizes import item_bytes, write_units
 from dynamodb_counters._reads.active_reads import ActiveReader
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.testing import Faults, counters_in_memory
+from simulation.counters_in_memory import Faults, counters_in_memory
 from simulation.night import scaled
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -19,7 +19,7 @@ from dynamodb_counters._streams import StreamReader
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR
 from dynamodb_counters.errors import BackfillError
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
+from simulation.memory.memory_stream import Record
 from simulation.workbench import Workbench
 
 ORDER = Items("order", where=Attr("customer").exists())

@@ -16,10 +16,10 @@ from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.aws.sigv4 import LANDING_SECONDS, SKEW_SECONDS
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient, HookedClient, failing, once
+from simulation.memory.memory_stream import Record
 from simulation.schedules.sandbox import LONGEST_INVOCATION
 from simulation.workbench import Workbench
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dynamodb_counters import Aggregate, Event, Threshold
-from dynamodb_counters.testing import Faults, counters_in_memory
+from simulation.counters_in_memory import Faults, counters_in_memory
 from simulation.night import scaled
 from simulation.notices import Bus, NotifierMapping
 

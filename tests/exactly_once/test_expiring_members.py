@@ -14,9 +14,9 @@ from dynamodb_counters._backfill.repair import Difference
 from dynamodb_counters._commit.batch import Report
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
 from dynamodb_counters.errors import CommitError
-from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.faults.hooked_client import failing
+from simulation.memory.client_errors import failure
+from simulation.memory.memory_stream import Record
 from simulation.night import scaled
 from simulation.schedules import coverage
 from simulation.schedules import expiring_members as schedule

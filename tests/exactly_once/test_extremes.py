@@ -12,7 +12,7 @@ import pytest
 from dynamodb_counters import Event, Extremes, Packed
 from dynamodb_counters._items.decimals import format_number
 from dynamodb_counters._items.ordered_texts import is_ordered_text, ordered_text, value_of
-from dynamodb_counters.testing import Faults, counters_in_memory
+from simulation.counters_in_memory import Faults, counters_in_memory
 from simulation.night import scaled
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

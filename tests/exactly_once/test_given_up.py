@@ -22,10 +22,10 @@ from dynamodb_counters._recovery.given_up import OnFailureBucket
 from dynamodb_counters._recovery.redrive_bucket import RedrivenBatch, redrive_bucket
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
-from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient, HookedClient, failing
+from simulation.memory.client_errors import failure
+from simulation.memory.memory_stream import Record
 from simulation.workbench import Workbench
 from tests.unit.cli.in_process import Done, run
 

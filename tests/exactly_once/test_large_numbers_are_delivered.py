@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 from dynamodb_counters import Aggregate, Event, Sum, Threshold
-from dynamodb_counters.testing import Faults, counters_in_memory
 from simulation.aws.json_integers import LARGEST
+from simulation.counters_in_memory import Faults, counters_in_memory
 from simulation.night import scaled
 from simulation.notices import Bus, NotifierMapping
 

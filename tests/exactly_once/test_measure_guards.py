@@ -11,7 +11,7 @@ import pytest
 from dynamodb_counters import ActiveMembers, Attr, Event, Extremes, Packed, Percentiles
 from dynamodb_counters._items.log_bins import LogBins
 from dynamodb_counters._items.table_schema import PAGE_PREFIX
-from dynamodb_counters.testing import CountersInMemory, counters_in_memory
+from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from simulation.schedules.housekeeping import narrow_pages
 from tests.exactly_once.test_backfill import Live, fill
 

@@ -37,7 +37,7 @@ from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._items.decimals import read_number
 from dynamodb_counters._items.table_schema import TYPE
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.testing import CountersInMemory, counters_in_memory
+from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 
 DAY: Final = timedelta(days=1)
 START: Final = datetime(2026, 11, 15, tzinfo=UTC)

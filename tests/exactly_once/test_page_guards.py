@@ -18,9 +18,9 @@ from dynamodb_counters._fold.page_layout import BITS, Page
 from dynamodb_counters._items.table_schema import PAGE_PREFIX
 from dynamodb_counters._pages import PageLevels
 from dynamodb_counters.errors import CommitError, CountersError
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import Hook, HookedClient, failing, once
+from simulation.memory.memory_stream import Record
 from simulation.schedules.housekeeping import narrow_pages
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import Live, Stream, fill, verification

@@ -23,7 +23,7 @@ from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, is_full
 from dynamodb_counters._items.item_sizes import WRITE_UNIT_BYTES, item_bytes, write_units
 from dynamodb_counters._items.table_schema import PAGE_PREFIX
-from dynamodb_counters.testing import counters_in_memory
+from simulation.counters_in_memory import counters_in_memory
 from simulation.workbench import Workbench
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

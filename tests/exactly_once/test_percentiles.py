@@ -16,7 +16,7 @@ from demo.blog.access_log import read_log
 from dynamodb_counters import Distribution, Event, Packed, Percentiles
 from dynamodb_counters._items.log_bins import LogBins, is_bin
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.testing import counters_in_memory
+from simulation.counters_in_memory import counters_in_memory
 from simulation.night import scaled
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

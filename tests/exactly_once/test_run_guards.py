@@ -27,8 +27,8 @@ from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR
 from dynamodb_counters.errors import BackfillError, CommitError
-from dynamodb_counters.testing._dynamodb.client_errors import failure
 from simulation.faults.hooked_client import failing
+from simulation.memory.client_errors import failure
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import (
     NUMBER,

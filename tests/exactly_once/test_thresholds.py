@@ -21,7 +21,7 @@ from dynamodb_counters._declarations.thresholds import watched
 from dynamodb_counters._fold.crossings import crossings
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters.errors import CommitError
-from dynamodb_counters.testing import CountersInMemory, Faults, counters_in_memory
+from simulation.counters_in_memory import CountersInMemory, Faults, counters_in_memory
 from simulation.night import scaled
 from simulation.oracle.crossings import Crossed, crossed, held
 from simulation.schedules.housekeeping import narrow_pages

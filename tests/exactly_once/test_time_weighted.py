@@ -13,7 +13,7 @@ import pytest
 
 from dynamodb_counters import Count, Event, Packed, TimeWeighted, Window
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.testing import Faults, counters_in_memory
+from simulation.counters_in_memory import Faults, counters_in_memory
 from simulation.night import scaled
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

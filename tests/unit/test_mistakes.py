@@ -28,7 +28,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.event_requests import EventCheck, parse_events
 from dynamodb_counters._http.problems import ProblemError
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.testing import CountersInMemory, counters_in_memory
+from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from tests.unit import mistakes
 from tests.unit.cli.in_process import run
 from tests.unit.infra.support import new_stack

@@ -58,8 +58,9 @@ _ROOMS = {
     """,
     "simulation": """
         __init__
-        clock night recorded_stream memory_table
-        metered_table
+        clock night memory
+        recorded_stream memory_table own_items
+        metered_table counters_in_memory
         aws
         engines
         queue

@@ -1,8 +1,6 @@
 """Tests of your own code: counters in memory, counted at once, with a clock that you move."""
 
-from dynamodb_counters.testing._faults import Faults
 from dynamodb_counters.testing._in_memory import CountersInMemory, QuarantinedRecordsError, counters_in_memory
-from dynamodb_counters.testing._own_items import OwnItems
 from dynamodb_counters.testing._test_clock import TestClock
 
-__all__ = ["CountersInMemory", "Faults", "OwnItems", "QuarantinedRecordsError", "TestClock", "counters_in_memory"]
+__all__ = ["CountersInMemory", "QuarantinedRecordsError", "TestClock", "counters_in_memory"]

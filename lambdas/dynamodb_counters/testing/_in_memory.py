@@ -1,108 +1,85 @@
-"""`counters_in_memory`: real `Counters` on a table in memory, whose stream is counted at once."""
+"""`counters_in_memory`: real `Counters` on tables in moto, whose streams are counted at once."""
 
 from __future__ import annotations
 
 import json
-import random
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import partial
-from operator import itemgetter
 from typing import Any, Final, Literal, cast
 
 from dynamodb_counters._backfill.feeds import Feeds, SourceTable
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Declarable, Declaration, Items, flatten
+from dynamodb_counters._declarations import Declarable, Declaration, Items, TableKeys, flatten
 from dynamodb_counters._fold.crossing_events import event_entry
 from dynamodb_counters._fold.origins import table_of
-from dynamodb_counters._items.table_schema import CROSSING, LEADERBOARD, PK, QUARANTINE, RANKING_INDEX, SCORE, SK, TYPE
+from dynamodb_counters._items.table_schema import CROSSING, PK, QUARANTINE, SK, TYPE
 from dynamodb_counters._quarantine.quarantine_items import STATE, WAITING, Quarantined, read_quarantine_item
-from dynamodb_counters._table import Table
+from dynamodb_counters._table import Bulk, Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
-from dynamodb_counters.testing._counting import Counting, one_by_one
-from dynamodb_counters.testing._dynamodb import request_checks
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryDynamoDB, paginator
-from dynamodb_counters.testing._faults import Faults
-from dynamodb_counters.testing._own_items import OwnItems
+from dynamodb_counters.testing._one_by_one import one_by_one
 from dynamodb_counters.testing._test_clock import TestClock
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
-_SHARDS: Final = 3
-"""Shards of a stream with faults; one without has a single shard."""
-
-_LATEST_EXPIRY: Final = 2 * DAY
-"""https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTimeToLive.html"""
-
-_COUNTERS: Final = "counters"
-_SOURCE: Final = "source"
-_WRITES: Final = {"put_item", "update_item", "delete_item", "transact_write_items", "batch_execute_statement"}
-_TOLD: Final = 5
+_LISTED: Final = 5
 
 
 class QuarantinedRecordsError(CountersError, AssertionError):
     """Records could not be counted; `entries` says which and why."""
 
     def __init__(self, entries: list[Quarantined]) -> None:
-        told = [f"- {entry.reason}: {entry.content}" for entry in entries[:_TOLD]]
-        told += [f"- and {len(entries) - _TOLD} more"] if len(entries) > _TOLD else []
-        super().__init__("\n".join([f"{len(entries)} quarantined, so not counted:", *told]))
+        lines = [f"- {entry.reason}: {entry.content}" for entry in entries[:_LISTED]]
+        lines += [f"- and {len(entries) - _LISTED} more"] if len(entries) > _LISTED else []
+        super().__init__("\n".join([f"{len(entries)} quarantined, so not counted:", *lines]))
         self.entries = entries
 
 
 class CountersInMemory(Counters):
-    """`Counters` on a table in memory; `counters_in_memory` makes them.
+    """`Counters` on tables in moto; `counters_in_memory` makes them.
 
     Every read and write of `Counters` is the real one. When a write returns, the real aggregator has counted it.
     """
 
-    def __init__(self, declarations: tuple[Declaration, ...], now: datetime, seed: int, faults: Faults) -> None:
-        rng = random.Random(seed)
-        shards = _SHARDS if faults else 1
+    _bulk: Bulk = "put"
+    """moto takes no parameters in a PartiQL INSERT."""
+
+    def __init__(self, declarations: tuple[Declaration, ...], now: datetime) -> None:
         self._clock = TestClock(now, self._expire_until)
-        self._memory = MemoryDynamoDB(self._clock)
-        counted = self._memory.create(_COUNTERS, PK, SK, seed=rng.getrandbits(32), shards=shards)
-        counted.indexes[RANKING_INDEX] = (LEADERBOARD, SCORE)
-        sources = [declared.source for declared in declarations]
-        keys = next((one.keys for one in sources if isinstance(one, Items) and one.keys is not None), None)
-        if keys is not None:
-            names = [name for name in (keys.partition_key, keys.sort_key) if name is not None]
-            self._memory.create(_SOURCE, *names, seed=rng.getrandbits(32), shards=shards, ttl=keys.ttl or "")
-        self._tables = list(self._memory.tables.values())
-        if faults.late_expiry:
-            for table in self._tables:
-                table.late = partial(_lateness, rng.getrandbits(32), faults.late_expiry)
         self._lock = threading.RLock()
         self._lost: list[Quarantined] = []
-        self._client = _CountedClient(self._memory, self)
-        super().__init__(_COUNTERS, client=self.client, clock=self._clock)
+        sources = [declared.source for declared in declarations]
+        keys = next((one.keys for one in sources if isinstance(one, Items) and one.keys is not None), None)
+        self._client, self._tables = self._open(keys)
+        super().__init__(self._tables[0].name, client=self._client, bulk=self._bulk, clock=self._clock)
         one_by_one(self._table)
-        self._counting = Counting(self._memory, declarations, self._clock, rng, faults)
+        self._start(declarations)
 
     @property
     def client(self) -> Any:
-        """A boto3 client of the tables in memory, for code under test; what it writes is counted at once.
-
-        It has the calls this package makes: single items, transactions, ``query``, ``scan``, and PartiQL inserts.
-        """
+        """A boto3 client of the tables, for code under test; what it writes is counted at once."""
         return self._client
 
     @property
-    def table(self) -> OwnItems:
-        """Where your own items lie, with plain values: the source table if `Items` name their ``keys``, else this one.
+    def table(self) -> Any:
+        """boto3's ``Table`` where your own items lie: the source table if `Items` name their ``keys``, else this one.
 
-        Keys are strings here.
+        What it writes is counted at once. Keys are strings here.
         """
-        return OwnItems(self._client, self._tables[-1].name)
+        from dynamodb_counters.testing import _moto  # noqa: PLC0415
+
+        resource = _moto.make_resource(self._tables[-1].name)
+        self._count_writes_of(resource.meta.client)
+        return resource
 
     @property
     def table_name(self) -> str:
         """The name of the table of the counts, for the requests of `client`."""
-        return _COUNTERS
+        return self._table.name
 
     @property
     def clock(self) -> TestClock:
@@ -130,8 +107,50 @@ class CountersInMemory(Counters):
         """
         items = [item for item in self._tables[0].items() if item.get(TYPE) == {"S": CROSSING}]
         details = [json.loads(event_entry(item, "", "")["Detail"], parse_float=Decimal) for item in items]
-        # Several of one change stay in the order in which they were put.
-        return sorted(details, key=itemgetter("at", "sequence"))
+        return sorted(details, key=_crossing_order)
+
+    def _open(self, keys: TableKeys | None) -> tuple[Any, Sequence[Any]]:
+        """Return a client, and the table of the counts with the source table if there is one."""
+        # moto takes long to import, and is asked for only here.
+        from dynamodb_counters.testing import _moto  # noqa: PLC0415
+
+        client = _moto.make_client()
+        tables = [_moto.MotoTable.create(client, (PK, SK), "ttl", self._clock)]
+        if keys is not None:
+            names = tuple(name for name in (keys.partition_key, keys.sort_key) if name is not None)
+            tables.append(_moto.MotoTable.create(client, names, keys.ttl or "", self._clock))
+        return client, tables
+
+    def _start(self, declarations: tuple[Declaration, ...]) -> None:
+        """Let the aggregator count what is written from now on."""
+        from dynamodb_counters.testing import _moto  # noqa: PLC0415
+
+        reached = Table(self._table.name, _moto.make_client(), self._bulk, self._clock, lambda _: None)
+        source = table_of(self._tables[-1].stream.arn) if len(self._tables) > 1 else None
+        self._aggregator = Aggregator(
+            one_by_one(reached), declarations, quarantine_retention_seconds=14 * DAY, source_table=source
+        )
+        self._aggregator.handle({})
+        self._count_writes_of(self._client)
+
+    def _count_writes_of(self, client: Any) -> None:
+        call: Callable[..., Any] = client._make_api_call  # noqa: SLF001
+
+        def counted(*arguments: Any) -> Any:
+            # moto checks a condition and writes in two steps, between which another thread may write.
+            with self._lock:
+                try:
+                    return call(*arguments)
+                finally:
+                    self._catch_up()
+
+        vars(client)["_make_api_call"] = counted
+
+    def _catch_up(self) -> None:
+        """Count what the streams have."""
+        while batches := [(table.stream, records) for table in self._tables if (records := table.new_records())]:
+            for stream, records in batches:
+                self._aggregator.handle({"shardId": stream.shard, "Records": records})
 
     def _feeds(self, streams: Any) -> Any:
         del streams  # They are in memory, too.
@@ -147,39 +166,10 @@ class CountersInMemory(Counters):
             while (due := min(table.next_expiry(self._clock()) for table in self._tables)) <= until:
                 self._clock._set(due)  # noqa: SLF001
                 for table in self._tables:
-                    gone = (item for item in table.expire(due, None) if item.get(TYPE) == {"S": QUARANTINE})
+                    gone = (item for item in table.expire(due) if item.get(TYPE) == {"S": QUARANTINE})
                     self._lost += [read_quarantine_item(item) for item in gone if item.get(STATE) == {"S": WAITING}]
-                self._counting.catch_up()
+                self._catch_up()
             self._clock._set(until)  # noqa: SLF001
-
-
-class _CountedClient:
-    """A client; what it writes is counted before the call returns, also if it fails."""
-
-    def __init__(self, memory: MemoryDynamoDB, counters: CountersInMemory) -> None:
-        self._memory, self._counters = memory, counters
-        self.exceptions, self.meta = memory.exceptions, memory.meta
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in request_checks.operations():
-            raise AttributeError(f"a client of DynamoDB has no {name!r}")
-
-        def checked(**request: Any) -> Any:
-            request_checks.check(request_checks.operations()[name], request)
-            call = getattr(self._memory, name)
-            if name not in _WRITES:
-                return call(**request)
-            with self._counters._lock:  # noqa: SLF001
-                answer = call(**request)
-                self._counters._counting.catch_up()  # noqa: SLF001
-                return answer
-
-        return checked
-
-    def get_paginator(self, operation: str) -> Any:
-        if operation not in ("query", "scan"):
-            raise NotImplementedError(f"a paginator of {operation} is not known in memory")
-        return paginator(getattr(self, operation))
 
 
 @contextmanager
@@ -187,13 +177,12 @@ def counters_in_memory(
     declarations: Iterable[Declarable],
     *,
     now: datetime = START,
-    seed: int = 0,
-    faults: Faults | None = None,
     quarantine: Literal["raise", "keep"] = "raise",
 ) -> Iterator[CountersInMemory]:
     """Count in memory, at once, by the code that runs in Lambda: for the tests of your code.
 
-    No AWS account, no network, no threads, no waiting. The same `seed` gives the same run.
+    No AWS account, no network, no waiting. It is one of moto's ``mock_aws``: within it, all your clients of AWS talk to
+    moto.
 
     Parameters
     ----------
@@ -201,10 +190,6 @@ def counters_in_memory(
         Declarations to count by, and each `Threshold` to watch them by.
     now : datetime, optional
         Where the clock begins, with a time zone. Default 2026-01-01T00:00Z.
-    seed : int, optional
-        Decides shards, sequence numbers and faults. Default 0.
-    faults : Faults, optional
-        Faults between a write and its count. Default: none.
     quarantine : {"raise", "keep"}, optional
         Reaction at the end to records that could not be counted. Default ``"raise"``: `QuarantinedRecordsError`.
         ``"keep"``: nothing; ``counters.quarantined()`` lists them.
@@ -216,6 +201,8 @@ def counters_in_memory(
 
     Raises
     ------
+    ImportError
+        moto is missing.
     InvalidArgumentError
         An argument is refused, or the declarations contradict each other.
     QuarantinedRecordsError
@@ -226,29 +213,36 @@ def counters_in_memory(
     >>> from dynamodb_counters import Aggregate, Count, Event
     >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
     >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", views=Count())
-    >>> with counters_in_memory([views], faults=Faults(redeliver=0.5)) as counters:
+    >>> with counters_in_memory([views]) as counters:
     ...     outcome = counters.accept(view, {"url": "/", "time": "2026-01-01T00:00:00Z"})
     ...     counters.get(views, url="/").measures
     {'views': 1}
     """
-    if not isinstance(seed, int):
-        raise InvalidArgumentError("seed", seed, "an int")
-    if not isinstance(faults, Faults | None):
-        raise InvalidArgumentError("faults", faults, "a Faults, or None")
+    flat = checked(declarations, quarantine)
+    # Its own message says what is missing.
+    from moto import mock_aws  # noqa: PLC0415
+
+    from dynamodb_counters.testing import _moto  # noqa: F401, PLC0415
+
+    with mock_aws():
+        counters = CountersInMemory(flat, now)
+        yield counters
+        if quarantine == "raise":
+            counters.require_all_counted()
+
+
+def checked(declarations: Iterable[Declarable], quarantine: str) -> tuple[Declaration, ...]:
+    """Return the declarations, one by one; refuse what are none, and an unknown `quarantine`."""
     if quarantine not in ("raise", "keep"):
         raise InvalidArgumentError("quarantine", quarantine, "'raise' or 'keep'")
     try:
-        flat = flatten(declarations)
+        return flatten(declarations)
     except (AttributeError, TypeError):
         expected = "an iterable of Aggregate, Window, Distinct, ActiveMembers, Percentiles or Extremes"
         raise InvalidArgumentError("declarations", declarations, expected) from None
-    counters = CountersInMemory(flat, now, seed, faults or Faults())
-    yield counters
-    if quarantine == "raise":
-        counters.require_all_counted()
 
 
-def _lateness(seed: int, probability: float, item: dict[str, Any]) -> float:
-    """How long after it has expired an item is deleted: the same each time it is asked."""
-    rng = random.Random(f"{seed} {sorted(item.items(), key=str)}")
-    return rng.uniform(0, _LATEST_EXPIRY) if rng.random() < probability else 0.0
+def _crossing_order(detail: dict[str, Any]) -> Any:
+    """Return the order in which a number has passed levels, several of them in one change, too."""
+    level = detail["level"]
+    return detail["at"], detail["sequence"], level if detail["direction"] == "up" else -level

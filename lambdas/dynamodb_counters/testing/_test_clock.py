@@ -34,8 +34,7 @@ class TestClock:
     def advance(self, duration: timedelta) -> None:
         """Let time pass; items whose TTL is over on the way expire at their time, and that is counted.
 
-        DynamoDB itself may take days to delete an expired item, and so it does here with `Faults.late_expiry`. Reads
-        never count one that is still there.
+        DynamoDB itself may take days to delete an expired item. Reads never count one that is still there.
 
         Parameters
         ----------

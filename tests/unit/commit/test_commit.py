@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Event, Sum
 from dynamodb_counters.errors import CommitError
-from dynamodb_counters.testing._dynamodb.client_errors import failure
+from simulation.memory.client_errors import failure
 from tests.unit.fold.world import World
 
 _VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")

@@ -37,7 +37,7 @@ from dynamodb_counters import (
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._declarations.event_attributes import attributes_of, json_schema
 from dynamodb_counters._writes.event_items import typed_item
-from dynamodb_counters.testing import counters_in_memory
+from simulation.counters_in_memory import counters_in_memory
 
 
 class Plan(Enum):

@@ -19,7 +19,7 @@ from dynamodb_counters import (
     evaluate,
 )
 from dynamodb_counters._declarations.sources import Event as Source
-from dynamodb_counters.testing import counters_in_memory
+from simulation.counters_in_memory import counters_in_memory
 
 EVENT: Final = Event("event", key="id")
 _PAIR: Final[Any] = ("a", "b")

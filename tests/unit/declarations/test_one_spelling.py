@@ -29,7 +29,7 @@ from dynamodb_counters._declarations.groups import canonical_fields
 from dynamodb_counters._evaluate import evaluate
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._writes.event_items import key_item, typed_item
-from dynamodb_counters.testing import counters_in_memory
+from simulation.counters_in_memory import counters_in_memory
 
 _OFFSETS: Final = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 _MOMENTS: Final = st.datetimes(datetime(1970, 1, 3), datetime(2200, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001

@@ -14,7 +14,7 @@ from demo.options import EXAMPLES, Options, Setup
 from demo.report import Result, summary
 from demo.sending.send import Account
 from demo.terminal import Progress
-from dynamodb_counters.testing import counters_in_memory
+from simulation.counters_in_memory import counters_in_memory
 
 NOW = datetime(2026, 11, 20, 9, 30, 15, tzinfo=UTC)
 EMITTING = [

@@ -32,8 +32,7 @@ from dynamodb_counters import (
     TableKeys,
     Window,
 )
-from dynamodb_counters.testing import counters_in_memory
-from dynamodb_counters.testing._in_memory import CountersInMemory
+from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 
 SALE = Event("sale", key=("shop", "time", "id"), version="revision")
 CLICK = Event(

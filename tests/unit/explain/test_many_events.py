@@ -20,7 +20,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, InvalidArgumentError, Sum
 from dynamodb_counters._explain.explainer import Explainer, make_explainer
-from dynamodb_counters.testing import counters_in_memory
+from simulation.counters_in_memory import counters_in_memory
 
 EVENTS = int(os.environ.get("EXPLAINED_EVENTS", "3000"))
 CALL = Event("call", pk="C#{customer}", sk="T#{id}")

@@ -24,7 +24,7 @@ from dynamodb_counters import (
 )
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._declarations.measures import Measure
-from dynamodb_counters.testing import counters_in_memory
+from simulation.counters_in_memory import counters_in_memory
 
 _NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
 _ATTRIBUTES: Final = {"id": str, "at": datetime, "revision": int, "ms": Attribute(int, required=False)}

@@ -12,7 +12,7 @@ from dynamodb_counters import Aggregate, Attr, Attribute, Count, Event, Items, R
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.testing import counters_in_memory
+from simulation.counters_in_memory import counters_in_memory
 from tests.unit.cli.in_process import run
 
 _NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)

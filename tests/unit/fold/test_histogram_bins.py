@@ -8,7 +8,7 @@ from typing import Any, Final
 from dynamodb_counters import Aggregate, Count, Event, Histogram, Sum
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.resources import CountResources
-from dynamodb_counters.testing import CountersInMemory, counters_in_memory
+from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from tests.unit.cli.in_process import run
 
 _CALL: Final = Event("call", key="id", version="revision")

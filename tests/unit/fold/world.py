@@ -22,8 +22,8 @@ from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.event_items import typed_item, with_ttl
 from dynamodb_counters.errors import CommitError
-from dynamodb_counters.testing._dynamodb.client_errors import failure
 from simulation.clock import VirtualClock
+from simulation.memory.client_errors import failure
 from simulation.memory_table import MemoryTable
 
 if TYPE_CHECKING:

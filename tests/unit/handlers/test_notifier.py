@@ -17,10 +17,10 @@ from botocore.exceptions import EndpointConnectionError
 from dynamodb_counters import Aggregate, Average, Count, Event, Sum, Threshold
 from dynamodb_counters._fold.crossing_events import event_entry, in_requests
 from dynamodb_counters.handlers import _metering
-from dynamodb_counters.testing import counters_in_memory
-from dynamodb_counters.testing._dynamodb.client_errors import failure
 from simulation.aws.json_integers import is_malformed
+from simulation.counters_in_memory import counters_in_memory
 from simulation.handler_process import LAMBDA_CONTEXT
+from simulation.memory.client_errors import failure
 from simulation.night import scaled
 
 ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/counters"

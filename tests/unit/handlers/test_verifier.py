@@ -9,8 +9,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from botocore.exceptions import ClientError
 
-from dynamodb_counters.testing._dynamodb.client_errors import failure
 from simulation.handler_process import LAMBDA_CONTEXT
+from simulation.memory.client_errors import failure
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import REVENUE, bench, spoil
 from tests.exactly_once.test_scheduled_verification import Invocations

@@ -15,8 +15,8 @@ import pytest
 from dynamodb_counters import _clients as clients
 from dynamodb_counters import _counters as counters
 from dynamodb_counters import _table as table
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.handler_process import LAMBDA_CONTEXT
+from simulation.memory.memory_stream import Record
 from simulation.memory_table import MemoryTable
 from simulation.queue.sqs import SQS, Queue
 

@@ -22,10 +22,10 @@ from dynamodb_counters._http.parameters import MAX_QUERY_BYTES, Position
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._table import Table
 from dynamodb_counters.handlers import api
-from dynamodb_counters.testing import counters_in_memory
-from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.memory_client import paginator
+from simulation.counters_in_memory import counters_in_memory
 from simulation.handler_process import LAMBDA_CONTEXT
+from simulation.memory.client_errors import failure
+from simulation.memory.memory_client import paginator
 from simulation.memory_table import MemoryTable
 from tests.unit.http.handlers import NOW, VIEW, call_api, counters_of, environment, ranked_table, request
 

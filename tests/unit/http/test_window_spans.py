@@ -10,7 +10,7 @@ import pytest
 
 from dynamodb_counters._http.problems import ProblemError
 from dynamodb_counters._http.resources import CountResources
-from dynamodb_counters.testing import counters_in_memory
+from simulation.counters_in_memory import counters_in_memory
 from tests.unit.http.counted import URLS
 from tests.unit.http.handlers import KEPT
 

@@ -14,7 +14,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.event_requests import EventCheck
 from dynamodb_counters._table import Bulk
 from dynamodb_counters._writes.accept import accept
-from dynamodb_counters.testing._dynamodb.client_errors import failure
+from simulation.memory.client_errors import failure
 from tests.unit.queue.world import VIEW, World, events_of, view
 
 BYTES = Aggregate("bytes", VIEW, pk="URL#{url}", sk="BYTES", measures={"bytes": Sum("bytes")})

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from dynamodb_counters import ActiveMembers, Counters, Declaration, Event, InvalidArgumentError, Percentiles, Window
-from dynamodb_counters.testing import counters_in_memory
+from simulation.counters_in_memory import counters_in_memory
 
 VIEW: Final = Event("view", key="id")
 NOW: Final = datetime(2026, 11, 20, 8, 36, 5, tzinfo=UTC)

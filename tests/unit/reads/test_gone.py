@@ -21,7 +21,7 @@ from dynamodb_counters import (
     Ranking,
     Window,
 )
-from dynamodb_counters.testing import counters_in_memory
+from simulation.counters_in_memory import counters_in_memory
 
 VIEW: Final = Event("view", key=("url", "at", "id"), attributes={"url": str, "at": datetime, "id": str, "ms": int})
 _RETENTION: Final = timedelta(days=31)

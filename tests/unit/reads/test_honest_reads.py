@@ -24,7 +24,7 @@ from dynamodb_counters import (
     UncountedError,
     Window,
 )
-from dynamodb_counters.testing import counters_in_memory
+from simulation.counters_in_memory import counters_in_memory
 from simulation.workbench import Workbench
 
 STATUS = Attribute(int, minimum=100)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Distinct, Event, Histogram, InvalidArgumentError, Quota, Ranking, Window
-from dynamodb_counters.testing import counters_in_memory
+from simulation.counters_in_memory import counters_in_memory
 
 _VIEW = Event("view", pk="URL#{url}", sk="V#{at}#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="N", measures={"n": Count()})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters.testing._dynamodb.expressions import Placeholders, compile_condition
+from simulation.memory.expressions import Placeholders, compile_condition
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from dynamodb_counters._items.item_sizes import read_units
-from dynamodb_counters.testing._dynamodb.memory_stream import Record
 from simulation.clock import VirtualClock
+from simulation.memory.memory_stream import Record
 from simulation.metered_table import Metered
 
 _KEY: dict[str, Any] = {"pk": {"S": "a"}, "sk": {"S": "b"}}

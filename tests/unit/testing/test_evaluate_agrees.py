@@ -25,7 +25,7 @@ from dynamodb_counters import (
     evaluate,
 )
 from dynamodb_counters._declarations import flatten
-from dynamodb_counters.testing import CountersInMemory, Faults, counters_in_memory
+from simulation.counters_in_memory import CountersInMemory, Faults, counters_in_memory
 from simulation.night import scaled
 
 ORDER = Event("order", pk="ORDER#{id}", sk="ORDER", version="revision", retention=timedelta(days=2))

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Packed, evaluate
-from dynamodb_counters.testing import counters_in_memory
+from simulation.counters_in_memory import counters_in_memory
 
 CLICK = Event(
     "click",

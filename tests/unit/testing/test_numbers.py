@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, add, canonical
+from simulation.memory.typed_values import InvalidValueError, add, canonical
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamodb_counters import Distinct, Event, Packed, evaluate
-from dynamodb_counters.testing import CountersInMemory, Faults, counters_in_memory
+from simulation.counters_in_memory import CountersInMemory, Faults, counters_in_memory
 from simulation.night import scaled
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)

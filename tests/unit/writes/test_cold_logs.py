@@ -15,9 +15,9 @@ from dynamodb_counters._items.chunks import Chunk
 from dynamodb_counters._table import ending_at
 from dynamodb_counters._writes import chunk_log
 from dynamodb_counters._writes.chunk_log import ChunkLogs
-from dynamodb_counters.testing._dynamodb.memory_client import paginator
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient
+from simulation.memory.memory_client import paginator
 from simulation.memory_table import MemoryTable
 
 _VIEW: Final = Event(

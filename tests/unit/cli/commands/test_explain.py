@@ -12,7 +12,7 @@ import pytest
 from dynamodb_counters import Aggregate, Attr, Count, Event, Packed, Sum, Threshold, Window
 from dynamodb_counters._backfill.feeds import Feeds
 from dynamodb_counters.cli.commands import explain as explaining
-from dynamodb_counters.testing import CountersInMemory, counters_in_memory
+from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from tests.unit.cli.in_process import Done, run
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

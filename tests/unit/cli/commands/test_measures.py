@@ -10,7 +10,7 @@ import pytest
 
 from dynamodb_counters import ActiveMembers, Event, Extremes, Percentiles, TimeWeighted, Window
 from dynamodb_counters._declarations import Declarable
-from dynamodb_counters.testing import CountersInMemory, counters_in_memory
+from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from tests.unit.cli.in_process import Done, run
 
 VIEW = Event("view", key=("url", "time", "client"))

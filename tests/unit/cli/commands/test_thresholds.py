@@ -13,7 +13,7 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Distinct, Event, Threshold
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.lossless_json import read_json
-from dynamodb_counters.testing import CountersInMemory, counters_in_memory
+from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from tests.unit.cli.in_process import Done, run
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

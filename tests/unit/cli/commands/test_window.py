@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Attr, Event, Sum, Window
-from dynamodb_counters.testing import CountersInMemory, counters_in_memory
+from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from simulation.workbench import Workbench
 from tests.unit.cli.in_process import Done, run
 

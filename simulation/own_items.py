@@ -9,7 +9,7 @@ from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 
 
 class OwnItems:
-    """The table of your own items; ``counters.table`` is one.
+    """The table of a user's own items; ``counters.table`` is one.
 
     The methods of boto3's ``Table`` that change single items, with expressions as text. Their changes are counted
     when they return.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, Item, Value, add, comparable, stored
+from simulation.memory.typed_values import InvalidValueError, Item, Value, add, comparable, stored
 
 EXPRESSIONS: Final = tuple(
     f"{kind}Expression" for kind in ("Condition", "Update", "KeyCondition", "Filter", "Projection")

@@ -16,10 +16,10 @@ from botocore.exceptions import ParamValidationError
 from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 
-from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.expressions import EXPRESSIONS
-from dynamodb_counters.testing._dynamodb.reserved_words import RESERVED
-from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, parse
+from simulation.memory.client_errors import failure
+from simulation.memory.expressions import EXPRESSIONS
+from simulation.memory.reserved_words import RESERVED
+from simulation.memory.typed_values import InvalidValueError, parse
 
 _PLACEHOLDERS: Final = ("ExpressionAttributeNames", "ExpressionAttributeValues")
 _READ: Final = ("TableName", "ProjectionExpression", "ExpressionAttributeNames", "ConsistentRead")

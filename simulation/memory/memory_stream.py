@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dynamodb_counters._streams import Shard
-from dynamodb_counters.testing._dynamodb.typed_values import Item
+from simulation.memory.typed_values import Item
 
 TTL_IDENTITY: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 

@@ -12,12 +12,12 @@ from botocore.exceptions import ClientError
 from botocore.paginate import Paginator
 
 from dynamodb_counters._items.item_sizes import item_bytes, read_units
-from dynamodb_counters.testing._dynamodb.client_errors import EXCEPTIONS, failure, raise_first
-from dynamodb_counters.testing._dynamodb.expressions import EXPRESSIONS, Placeholders, matcher, used
-from dynamodb_counters.testing._dynamodb.memory_partitions import Attempt, Key, Table, answer, attempt
-from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
-from dynamodb_counters.testing._dynamodb.request_checks import crowd_problem, service_model
-from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, Item
+from simulation.memory.client_errors import EXCEPTIONS, failure, raise_first
+from simulation.memory.expressions import EXPRESSIONS, Placeholders, matcher, used
+from simulation.memory.memory_partitions import Attempt, Key, Table, answer, attempt
+from simulation.memory.memory_stream import MemoryStream
+from simulation.memory.request_checks import crowd_problem, service_model
+from simulation.memory.typed_values import InvalidValueError, Item
 
 _INSERT: Final = re.compile(r"""INSERT INTO "([^"]+)" VALUE \{(.*)\}""", re.DOTALL)
 _NAME: Final = re.compile(r"'((?:[^']|'')*)':\?")

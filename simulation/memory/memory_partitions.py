@@ -11,11 +11,11 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._fold.records import MAX_TTL_AGE
 from dynamodb_counters._items.item_sizes import MAX_ITEM_BYTES, item_bytes, write_units
-from dynamodb_counters.testing._dynamodb import expressions
-from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.expressions import Placeholders, matcher
-from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
-from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, Item, comparable, stored
+from simulation.memory import expressions
+from simulation.memory.client_errors import failure
+from simulation.memory.expressions import Placeholders, matcher
+from simulation.memory.memory_stream import MemoryStream
+from simulation.memory.typed_values import InvalidValueError, Item, comparable, stored
 
 Key: TypeAlias = tuple[str, ...]
 """Table name and the values of the key."""
@@ -127,7 +127,7 @@ class Table:
         keys = {name: key[name] for name in self.keys}
         self.stream.append(keys, old or None, new, size=size + item_bytes(keys), by_ttl=by_ttl)
 
-    def expire(self, now: float, limit: int | None) -> list[Item]:
+    def expire(self, now: float, limit: int | None = None) -> list[Item]:
         due = [item for item in self.items() if self._expires(item, now) <= now][:limit]
         for item in due:
             self.store(self.key_of({"Item": item}), item, None, size=item_bytes(item), by_ttl=True)
