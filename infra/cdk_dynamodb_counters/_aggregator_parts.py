@@ -19,7 +19,7 @@ from constructs import Construct
 from cdk_dynamodb_counters._functions import build_role as build_function_role
 from cdk_dynamodb_counters._functions import is_emulated
 from cdk_dynamodb_counters._grants import grant
-from cdk_dynamodb_counters._metrics import AggregatorMetrics, MappingMetrics, TableMetrics
+from cdk_dynamodb_counters._metrics import AggregatorMetrics, of_function, of_mapping, of_ranking_index
 from cdk_dynamodb_counters._monitoring import AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, acknowledge_resource
 from cdk_dynamodb_counters._observed import Observed
@@ -255,7 +255,7 @@ def alarm_specs(
     *,
     monitoring: bool,
     watch: lambda_.Alias | None,
-    ranking_of: TableMetrics | None,
+    ranking_of: dynamodb.ITable | None,
     verify_every: Duration | None,
 ) -> tuple[AlarmSpec, ...]:
     """Return the alarms for counts that are or will be wrong; with ``monitoring``, also those for delay and cost."""
@@ -266,10 +266,10 @@ def alarm_specs(
             Duration.hours(1).to_milliseconds(),
             "Counting is an hour behind the events. At 23 hours, Lambda gives up on records.",
         ),
-        polling("PollingAlarm", metrics, "the stream"),
+        polling("PollingAlarm", metrics.event_source_mapping, "the stream"),
         AlarmSpec(
             "DroppedAlarm",
-            metrics.metric_dropped(),
+            of_function(metrics.function, "DestinationDeliveryFailures"),
             1,
             "Lambda gave up on records and could not send them to the on-failure bucket. They are lost.",
         ),
@@ -281,7 +281,7 @@ def alarm_specs(
         ),
         _waiting(
             "UncountedExpiringAlarm",
-            metrics.metric_uncounted_expiring(),
+            metrics.metric("UncountedExpiring", statistic="Maximum"),
             "Records that wait for repair expire within a day. Counts will lack them for good. The log of the function "
             "says where they are.",
         ),
@@ -289,18 +289,18 @@ def alarm_specs(
     if watch is not None:
         failed = watch.metric_errors(period=_QUARTER)
         always += (_schedule("WatchAlarm", failed, "looks for records that wait for repair"),)
-    if (source := metrics.source_metrics) is not None:
+    if (source := metrics.source_event_source_mapping) is not None:
         always += (polling("SourcePollingAlarm", source, "the source table's stream"),)
-    if verify_every is not None and (verifier := metrics.verifier_metrics) is not None:
+    if verify_every is not None and (verifier := metrics.verifier) is not None:
         always += (
             AlarmSpec(
                 "DriftAlarm",
-                metrics.metric_drift(),
+                metrics.metric("Drift", statistic="Maximum"),
                 1,
                 "A verification has found groups that differ from their source items. Look at them and repair them.",
                 missing=_MISSING.IGNORE,
             ),
-            _schedule("VerifierAlarm", verifier.metric_errors(period=_QUARTER), "verifies"),
+            _schedule("VerifierAlarm", of_function(verifier, "Errors", period=_QUARTER), "verifies"),
             *_verifications(metrics, verify_every),
         )
     if not monitoring:
@@ -309,7 +309,7 @@ def alarm_specs(
         always += (
             AlarmSpec(
                 "RankingThrottlesAlarm",
-                ranking_of.metric_ranking_throttles(),
+                of_ranking_index(ranking_of, "WriteThrottleEvents"),
                 1,
                 "The ranking index throttles, and with it all writes of the table. Spread the leaderboard.",
                 3,
@@ -321,7 +321,7 @@ def alarm_specs(
         always += (
             AlarmSpec(
                 "UnknownAlarm",
-                metrics.metric_unknown(),
+                metrics.metric("GroupsUnknown", statistic="Maximum"),
                 1,
                 "A verification has found groups that differ from their source items; the items do not show whether "
                 "they should.",
@@ -330,12 +330,20 @@ def alarm_specs(
         )
     return (
         *always,
-        AlarmSpec("ErrorsAlarm", metrics.metric_errors(), 1, "Batches fail and are retried. Counting is delayed.", 3),
-        AlarmSpec("ThrottlesAlarm", metrics.metric_throttles(), 1, "Batches wait for Lambda concurrency.", 3),
-        AlarmSpec("LateAlarm", metrics.metric_late_events(), 1, "Events arrived after their window's retention."),
+        AlarmSpec(
+            "ErrorsAlarm",
+            of_function(metrics.function, "Errors"),
+            1,
+            "Batches fail and are retried. Counting is delayed.",
+            3,
+        ),
+        AlarmSpec(
+            "ThrottlesAlarm", of_function(metrics.function, "Throttles"), 1, "Batches wait for Lambda concurrency.", 3
+        ),
+        AlarmSpec("LateAlarm", metrics.metric("LateEvents"), 1, "Events arrived after their window's retention."),
         AlarmSpec(
             "CoalescingAlarm",
-            metrics.metric_updates_per_record(statistic="SampleCount"),
+            metrics.metric("UpdatesPerRecord", statistic="SampleCount"),
             1,
             "For an hour, there were batches whose records updated ten or more items each. A longer batching window "
             "costs less.",
@@ -344,10 +352,10 @@ def alarm_specs(
     )
 
 
-def polling(construct_id: str, mapping: MappingMetrics, stream: str) -> AlarmSpec:
+def polling(construct_id: str, mapping: lambda_.EventSourceMapping, stream: str) -> AlarmSpec:
     return AlarmSpec(
         construct_id,
-        mapping.metric_polled(statistic="SampleCount"),
+        of_mapping(mapping, "PolledEventCount", statistic="SampleCount"),
         1,
         f"Lambda has not polled {stream} for 15 minutes: the mapping is disabled, or its role or a key is broken.",
         3,
@@ -379,7 +387,7 @@ def _verifications(metrics: AggregatorMetrics, every: Duration) -> Iterator[Alar
     if 0 < hours <= _LONGEST_LOOK:
         yield AlarmSpec(
             "VerificationAlarm",
-            metrics.metric_groups_verified(period=Duration.hours(1), statistic="SampleCount"),
+            metrics.metric("GroupsVerified", period=Duration.hours(1), statistic="SampleCount"),
             1,
             "Two verifications are due that have not come to an end.",
             hours,
@@ -389,15 +397,19 @@ def _verifications(metrics: AggregatorMetrics, every: Duration) -> Iterator[Alar
 
 
 def graphs(metrics: AggregatorMetrics) -> dict[str, list[cloudwatch.Metric]]:
-    source = metrics.source_metrics
-    mappings = [metrics] if source is None else [metrics, source]
+    mappings = [
+        each for each in (metrics.event_source_mapping, metrics.source_event_source_mapping) if each is not None
+    ]
     return {
         "Lag (ms)": [metrics.metric_iterator_age()],
-        "Counted": [metrics.metric_records(), metrics.metric_items_updated(), metrics.metric_already_counted()],
-        "Not counted": [metrics.metric_quarantined(), metrics.metric_late_events()],
-        "Waiting for repair": [metrics.metric_uncounted(), metrics.metric_uncounted_expiring()],
-        "Polled": [one.metric_polled() for one in mappings],
-        "On failure": [*(one.metric_given_up() for one in mappings), metrics.metric_dropped()],
-        "Function": [metrics.metric_errors(), metrics.metric_throttles()],
-        "Cost": [metrics.metric_write_units()],
+        "Counted": [metrics.metric_records(), metrics.metric("ItemsUpdated"), metrics.metric("AlreadyCounted")],
+        "Not counted": [metrics.metric("Quarantined"), metrics.metric("LateEvents")],
+        "Waiting for repair": [metrics.metric_uncounted(), metrics.metric("UncountedExpiring", statistic="Maximum")],
+        "Polled": [of_mapping(one, "PolledEventCount") for one in mappings],
+        "On failure": [
+            *(of_mapping(one, "OnFailureDestinationDeliveredEventCount") for one in mappings),
+            of_function(metrics.function, "DestinationDeliveryFailures"),
+        ],
+        "Function": [of_function(metrics.function, "Errors"), of_function(metrics.function, "Throttles")],
+        "Cost": [metrics.metric("WriteUnits")],
     }

@@ -18,7 +18,7 @@ from cdk_dynamodb_counters._batching import MAX_WINDOW
 from cdk_dynamodb_counters._functions import build_function, build_role, is_emulated
 from cdk_dynamodb_counters._grants import accepting, grant
 from cdk_dynamodb_counters._http import warn_if_public
-from cdk_dynamodb_counters._metrics import IngestMetrics
+from cdk_dynamodb_counters._metrics import IngestMetrics, of_api, of_function, of_queue
 from cdk_dynamodb_counters._monitoring import NEARLY, AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge_key
 from cdk_dynamodb_counters._observed import Observed
@@ -226,14 +226,14 @@ def alarm_specs(metrics: IngestMetrics, event: Event, *, monitoring: bool) -> tu
         ),
         AlarmSpec(
             "DeadLettersExpiringAlarm",
-            metrics.metric_dead_letters_age(),
+            of_queue(metrics.dead_letter_queue, "ApproximateAgeOfOldestMessage"),
             int(NEARLY * _kept(_DEAD_LETTER_RETENTION, event).to_seconds()),
             "Four fifths of the time are over after which SQS deletes the oldest dead letter.",
             retained=True,
         ),
         AlarmSpec(
             "WaitingAlarm",
-            metrics.metric_waiting_age(),
+            of_queue(metrics.queue, "ApproximateAgeOfOldestMessage"),
             900,
             "An event has waited 15 minutes to be accepted.",
             retained=True,
@@ -241,40 +241,54 @@ def alarm_specs(metrics: IngestMetrics, event: Event, *, monitoring: bool) -> tu
         AlarmSpec(
             "RetryingAlarm",
             # As long as the longest delay, so that each period has its retry.
-            metrics.metric_oldest_sent_again(period=Duration.minutes(15)),
+            metrics.metric("OldestSentAgain", period=Duration.minutes(15), statistic="Maximum"),
             900,
             "An event has waited 15 minutes, and the table refused it again.",
         ),
     )
-    if metrics.receiver_metrics is not None:
-        raised = metrics.receiver_metrics.metric_errors()
+    if metrics.receiver is not None:
+        raised = of_function(metrics.receiver, "Errors")
         always += (AlarmSpec("ReceiverErrorsAlarm", raised, 1, "Clients got a 5xx: events were not taken."),)
     if not monitoring:
         return always
     return (
         *always,
-        AlarmSpec("ErrorsAlarm", metrics.metric_errors(), 1, "Batches fail and are retried. Events wait.", 3),
-        AlarmSpec("ThrottlesAlarm", metrics.metric_throttles(), 1, "Events wait for Lambda concurrency.", 3),
-        AlarmSpec("RejectedAlarm", metrics.metric_rejected(), 1, "Events arrived that can never be accepted."),
-        AlarmSpec("ServerErrorsAlarm", metrics.metric_server_errors(), 1, "Clients got a 5xx: events were not taken."),
+        AlarmSpec(
+            "ErrorsAlarm", of_function(metrics.function, "Errors"), 1, "Batches fail and are retried. Events wait.", 3
+        ),
+        AlarmSpec(
+            "ThrottlesAlarm", of_function(metrics.function, "Throttles"), 1, "Events wait for Lambda concurrency.", 3
+        ),
+        AlarmSpec("RejectedAlarm", metrics.metric("EventsRejected"), 1, "Events arrived that can never be accepted."),
+        AlarmSpec("ServerErrorsAlarm", of_api(metrics.http_api, "5xx"), 1, "Clients got a 5xx: events were not taken."),
     )
 
 
 def graphs(metrics: IngestMetrics) -> dict[str, list[cloudwatch.Metric]]:
     return {
-        "Requests": [metrics.metric_requests(), metrics.metric_client_errors(), metrics.metric_server_errors()],
-        "Latency (ms)": [metrics.metric_latency(), metrics.metric_latency(statistic="p50")],
+        "Requests": [
+            of_api(metrics.http_api, "Count"),
+            of_api(metrics.http_api, "4xx"),
+            of_api(metrics.http_api, "5xx"),
+        ],
+        "Latency (ms)": [
+            of_api(metrics.http_api, "Latency", statistic="p99"),
+            of_api(metrics.http_api, "Latency", statistic="p50"),
+        ],
         "Events": [
             metrics.metric_accepted(),
-            metrics.metric_duplicates(),
-            metrics.metric_conflicts(),
-            metrics.metric_rejected(),
-            metrics.metric_too_late(),
-            metrics.metric_failed(),
+            metrics.metric("EventsDuplicate"),
+            metrics.metric("EventsConflicting"),
+            metrics.metric("EventsRejected"),
+            metrics.metric("EventsTooLate"),
+            metrics.metric("EventsFailed"),
         ],
-        "Waiting (s)": [metrics.metric_waiting_age(), metrics.metric_oldest_sent_again()],
+        "Waiting (s)": [
+            of_queue(metrics.queue, "ApproximateAgeOfOldestMessage"),
+            metrics.metric("OldestSentAgain", statistic="Maximum"),
+        ],
         "Dead letters": [metrics.metric_dead_letters()],
-        "Function": [metrics.metric_errors(), metrics.metric_throttles()],
+        "Function": [of_function(metrics.function, "Errors"), of_function(metrics.function, "Throttles")],
     }
 
 

@@ -9,7 +9,6 @@ from typing import Final
 
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
@@ -23,16 +22,16 @@ from cdk_dynamodb_counters._arguments import (
     require_service_name,
 )
 from cdk_dynamodb_counters._log_groups import build_log_group, deployed_stack
+from cdk_dynamodb_counters._metrics import RuntimeMetrics
 from cdk_dynamodb_counters.function_options import FunctionOptions
 
 _DIGEST: Final = 12
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]")
 
 
-class Observed(Construct):
+class Observed(Construct, RuntimeMetrics):
     """A construct with a function, one log group, one service name, and optional alarms and dashboard."""
 
-    _function: lambda_.Function
     _alarms: tuple[cloudwatch.Alarm, ...]
     _dashboard: cloudwatch.Dashboard | None
 
@@ -66,11 +65,6 @@ class Observed(Construct):
     def function_options(self) -> FunctionOptions:
         """The options of the functions."""
         return self._function_options
-
-    @property
-    def function(self) -> lambda_.Function:
-        """The function that does the construct's work."""
-        return self._function
 
     @property
     def log_group(self) -> logs.LogGroup:

@@ -13,13 +13,14 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
 from aws_cdk import aws_eventschemas as schemas
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_dynamodb_counters._aggregator_parts import grant_failures, grant_stream, polling
 from cdk_dynamodb_counters._crossing_schema import SCHEMA
 from cdk_dynamodb_counters._functions import build_role as build_function_role
-from cdk_dynamodb_counters._metrics import ThresholdMetrics
+from cdk_dynamodb_counters._metrics import of_function, of_mapping
 from cdk_dynamodb_counters._monitoring import AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge_key
 from cdk_dynamodb_counters._observed import Observed
@@ -98,31 +99,31 @@ def crossed_pattern(
     )
 
 
-def alarm_specs(metrics: ThresholdMetrics, *, monitoring: bool) -> tuple[AlarmSpec, ...]:
+def alarm_specs(metrics: Observed, mapping: lambda_.EventSourceMapping, *, monitoring: bool) -> tuple[AlarmSpec, ...]:
     """Return the alarms for crossings that are delayed or given up; with ``monitoring``, also the others."""
     always = (
         AlarmSpec(
             "CrossingsWaitAlarm",
-            metrics.metric_iterator_age(),
+            of_function(metrics.function, "IteratorAge", statistic="Maximum"),
             Duration.minutes(15).to_milliseconds(),
             "Crossings of thresholds have waited 15 minutes for EventBridge. At 23 hours, Lambda gives up on them.",
         ),
-        polling("CrossingsPollingAlarm", metrics, "the stream for crossings"),
+        polling("CrossingsPollingAlarm", mapping, "the stream for crossings"),
         AlarmSpec(
             "CrossingsGivenUpAlarm",
-            metrics.metric_given_up(),
+            of_mapping(mapping, "OnFailureDestinationDeliveredEventCount"),
             1,
             "Lambda gave up on crossings that EventBridge has refused for 23 hours. They lie in the on-failure bucket.",
         ),
         AlarmSpec(
             "CrossingsDroppedAlarm",
-            metrics.metric_dropped(),
+            of_function(metrics.function, "DestinationDeliveryFailures"),
             1,
             "Lambda gave up on crossings and could not send them to the on-failure bucket.",
         ),
         AlarmSpec(
             "CrossingsUndeliverableAlarm",
-            metrics.metric_undeliverable(),
+            metrics.metric("CrossingsUndeliverable"),
             1,
             "EventBridge has refused crossings that it can never take. Their items are in the table.",
         ),
@@ -131,15 +132,34 @@ def alarm_specs(metrics: ThresholdMetrics, *, monitoring: bool) -> tuple[AlarmSp
         return always
     return (
         *always,
-        AlarmSpec("ErrorsAlarm", metrics.metric_errors(), 1, "Batches fail and are retried. Crossings wait.", 3),
-        AlarmSpec("ThrottlesAlarm", metrics.metric_throttles(), 1, "Crossings wait for Lambda concurrency.", 3),
+        AlarmSpec(
+            "ErrorsAlarm",
+            of_function(metrics.function, "Errors"),
+            1,
+            "Batches fail and are retried. Crossings wait.",
+            3,
+        ),
+        AlarmSpec(
+            "ThrottlesAlarm",
+            of_function(metrics.function, "Throttles"),
+            1,
+            "Crossings wait for Lambda concurrency.",
+            3,
+        ),
     )
 
 
-def graphs(metrics: ThresholdMetrics) -> dict[str, list[cloudwatch.Metric]]:
+def graphs(metrics: Observed, mapping: lambda_.EventSourceMapping) -> dict[str, list[cloudwatch.Metric]]:
     return {
-        "Wait (ms)": [metrics.metric_iterator_age()],
-        "Crossings": [metrics.metric_delivered(), metrics.metric_refused(), metrics.metric_undeliverable()],
-        "On failure": [metrics.metric_given_up(), metrics.metric_dropped()],
-        "Function": [metrics.metric_errors(), metrics.metric_throttles()],
+        "Wait (ms)": [of_function(metrics.function, "IteratorAge", statistic="Maximum")],
+        "Crossings": [
+            metrics.metric("CrossingsDelivered"),
+            metrics.metric("CrossingsRefused"),
+            metrics.metric("CrossingsUndeliverable"),
+        ],
+        "On failure": [
+            of_mapping(mapping, "OnFailureDestinationDeliveredEventCount"),
+            of_function(metrics.function, "DestinationDeliveryFailures"),
+        ],
+        "Function": [of_function(metrics.function, "Errors"), of_function(metrics.function, "Throttles")],
     }

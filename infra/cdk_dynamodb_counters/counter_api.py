@@ -22,7 +22,7 @@ from cdk_dynamodb_counters._arguments import (
 )
 from cdk_dynamodb_counters._functions import build_function, build_role
 from cdk_dynamodb_counters._http import build_api, is_public, require_authorizer, warn_if_public
-from cdk_dynamodb_counters._metrics import HttpMetrics
+from cdk_dynamodb_counters._metrics import of_api, of_function
 from cdk_dynamodb_counters._monitoring import AlarmSpec, build_alarms, build_dashboard
 from cdk_dynamodb_counters._nag import acknowledge_resource
 from cdk_dynamodb_counters._observed import Observed
@@ -47,7 +47,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 _GET: Final = apigateway.HttpMethod.GET
 
 
-class CounterApi(Observed, HttpMetrics):
+class CounterApi(Observed):
     """Serves counts over HTTP: groups, batches, windows, series, leaderboards and all that is declared besides.
 
     If asked, events, too.
@@ -209,15 +209,24 @@ class CounterApi(Observed, HttpMetrics):
 
     def _alarm_specs(self) -> tuple[AlarmSpec, ...]:
         return (
-            AlarmSpec("ServerErrorsAlarm", self.metric_server_errors(), 1, "Requests fail with a 5xx."),
-            AlarmSpec("LatencyAlarm", self.metric_latency(), 3000, "1% of responses take over 3 seconds.", 3),
+            AlarmSpec("ServerErrorsAlarm", of_api(self._http_api, "5xx"), 1, "Requests fail with a 5xx."),
+            AlarmSpec(
+                "LatencyAlarm",
+                of_api(self._http_api, "Latency", statistic="p99"),
+                3000,
+                "1% of responses take over 3 seconds.",
+                3,
+            ),
         )
 
     def _graphs(self) -> dict[str, list[cloudwatch.Metric]]:
         return {
-            "Requests": [self.metric_requests(), self.metric_client_errors(), self.metric_server_errors()],
-            "Latency (ms)": [self.metric_latency(), self.metric_latency(statistic="p50")],
-            "Function": [self.metric_errors(), self.metric_throttles()],
+            "Requests": [of_api(self._http_api, "Count"), of_api(self._http_api, "4xx"), of_api(self._http_api, "5xx")],
+            "Latency (ms)": [
+                of_api(self._http_api, "Latency", statistic="p99"),
+                of_api(self._http_api, "Latency", statistic="p50"),
+            ],
+            "Function": [of_function(self._function, "Errors"), of_function(self._function, "Throttles")],
         }
 
 

@@ -20,7 +20,6 @@ from cdk_dynamodb_counters._arguments import (
     require_table_name,
 )
 from cdk_dynamodb_counters._grants import TableGrants
-from cdk_dynamodb_counters._metrics import TableMetrics
 from cdk_dynamodb_counters._places import chosen_name, generated_name
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
@@ -38,7 +37,7 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput
 _RETAINING: Final = (RemovalPolicy.RETAIN, RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
 
 
-class DedupCounterTable(Construct, TableGrants, TableMetrics):
+class DedupCounterTable(Construct, TableGrants):
     """A table that accepts each event once and stores the counts.
 
     Parameters

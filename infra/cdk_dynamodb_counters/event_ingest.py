@@ -9,7 +9,6 @@ from aws_cdk import Duration
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import (
@@ -228,26 +227,6 @@ class EventIngest(Observed, IngestMetrics):
         build_route(self, self._http_api, path, authorizer, queue=self._queue, receiver=self._receiver)
         self._alarms = build_alarms(self, alarm_specs(self, event, monitoring=monitoring), alarm_actions)
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if dashboard else None
-
-    @property
-    def http_api(self) -> apigateway.HttpApi:
-        """The API that events are posted to."""
-        return self._http_api
-
-    @property
-    def queue(self) -> sqs.Queue:
-        """The queue of events to accept."""
-        return self._queue
-
-    @property
-    def dead_letter_queue(self) -> sqs.Queue:
-        """The queue of messages that could not be accepted."""
-        return self._dead_letter_queue
-
-    @property
-    def receiver(self) -> lambda_.Function | None:
-        """The function that validates requests; None in direct mode."""
-        return self._receiver
 
     @property
     def event_source_mapping(self) -> lambda_.EventSourceMapping:

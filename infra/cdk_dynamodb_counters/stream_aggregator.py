@@ -8,7 +8,6 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -32,7 +31,7 @@ from cdk_dynamodb_counters._arguments import (
 )
 from cdk_dynamodb_counters._batching import require_gathering
 from cdk_dynamodb_counters._functions import build_function
-from cdk_dynamodb_counters._metrics import AggregatorMetrics, SourceMetrics
+from cdk_dynamodb_counters._metrics import AggregatorMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registry
@@ -200,7 +199,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
             batch_size=records,
             max_batching_window=max_batching_window,
         )
-        self._source_mapping = self._source_metrics = None
+        self._source_mapping = None
         if source_table is not None:
             self._source_mapping = build_mapping(
                 self,
@@ -210,14 +209,13 @@ class StreamAggregator(Observed, AggregatorMetrics):
                 batch_size=batch_size or MAX_BATCH_SIZE,
                 max_batching_window=max_batching_window,
             )
-            self._source_metrics = SourceMetrics(self._source_mapping)
         watch = build_rules(self)
         self._verifier = build_verifier(self, table.table, source_table, every=verify_every, sample=verify_sample)
         specs = alarm_specs(
             self,
             monitoring=monitoring,
             watch=watch,
-            ranking_of=table if has_index(table.table, RANKING_INDEX) else None,
+            ranking_of=table.table if has_index(table.table, RANKING_INDEX) else None,
             verify_every=verify_every,
         )
         self._alarms = build_alarms(self, specs, alarm_actions)
@@ -254,21 +252,6 @@ class StreamAggregator(Observed, AggregatorMetrics):
     def role(self) -> iam.Role:
         """The role of the function and of the event source mapping."""
         return self._role
-
-    @property
-    def event_source_mapping(self) -> lambda_.EventSourceMapping:
-        """The mapping that invokes the function with the records of the table's stream."""
-        return self._mapping
-
-    @property
-    def source_event_source_mapping(self) -> lambda_.EventSourceMapping | None:
-        """The mapping that invokes the function with the records of the source table's stream; None without one."""
-        return self._source_mapping
-
-    @property
-    def verifier(self) -> lambda_.Function | None:
-        """The function that compares counts with their source items; None without ``verify_every``."""
-        return self._verifier
 
     @property
     def on_failure_bucket(self) -> s3.IBucket:

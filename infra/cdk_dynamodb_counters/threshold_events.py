@@ -23,7 +23,6 @@ from cdk_dynamodb_counters._arguments import (
     require_sequence,
 )
 from cdk_dynamodb_counters._functions import build_function
-from cdk_dynamodb_counters._metrics import ThresholdMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registry
@@ -48,7 +47,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 _BATCH: Final = 100
 
 
-class ThresholdEvents(Observed, ThresholdMetrics):
+class ThresholdEvents(Observed):
     """Puts an event on EventBridge for each line that a group of a table crosses. A table has one.
 
     The table's `StreamAggregator` finds the crossings. Either may be created first, in any stack of the app.
@@ -165,8 +164,8 @@ class ThresholdEvents(Observed, ThresholdMetrics):
         )
         if schema_registry is not None:
             build_schema(self, schema_registry)
-        self._alarms = build_alarms(self, alarm_specs(self, monitoring=monitoring), alarm_actions)
-        self._dashboard = build_dashboard(self, graphs(self), self._alarms) if dashboard else None
+        self._alarms = build_alarms(self, alarm_specs(self, self._mapping, monitoring=monitoring), alarm_actions)
+        self._dashboard = build_dashboard(self, graphs(self, self._mapping), self._alarms) if dashboard else None
         check_at_synth(self, lambda: missing_aggregator(registration, table.node.path, "thresholds are never crossed"))
         check_at_synth(self, lambda: unarmed_thresholds(registration))
 

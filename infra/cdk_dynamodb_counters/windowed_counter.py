@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from aws_cdk import Duration
-from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import require_instance, require_place
-from cdk_dynamodb_counters._metrics import Metrics, runtime_metric
 from cdk_dynamodb_counters._registry import Registry
-from cdk_dynamodb_counters._synth import check_at_synth, late_text
+from cdk_dynamodb_counters._synth import check_at_synth
 from cdk_dynamodb_counters._table_schemas import require_stream
 from cdk_dynamodb_counters._validations import missing_aggregator
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Window
 
 
-class WindowedCounter(Construct, Metrics):
+class WindowedCounter(Construct):
     """Counts a table's events by time: "how many in the last 24 hours".
 
     The table's `StreamAggregator` keeps the counts. Either may be created first, in any stack of the app.
@@ -56,12 +53,3 @@ class WindowedCounter(Construct, Metrics):
     def window(self) -> Window:
         """The window, to pass to the runtime's reads."""
         return self._window
-
-    def metric_late_events(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
-        """Count events that arrived after the retention of their bucket, over all windows of the table."""
-        # The aggregator may be created later, so its name is resolved at synth.
-        return runtime_metric("LateEvents", late_text(self._counting_service), period, statistic)
-
-    def _counting_service(self) -> str | None:
-        aggregator = self._registration.aggregator
-        return None if aggregator is None else aggregator.service_name

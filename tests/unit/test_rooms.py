@@ -43,9 +43,9 @@ _ROOMS = {
     """,
     _CONSTRUCTS: """
         _arguments _crossing_schema _monitoring _staging _synth
-        _batching function_options _nag _table_schemas _tenancy
+        _batching function_options _nag _metrics _table_schemas _tenancy
         _log_groups
-        _http _metrics _observed _places
+        _http _observed _places
         _registry
         _grants _validations
         _functions

@@ -209,23 +209,6 @@ def test_no_public_argument_is_left_out(target: Any) -> None:
     assert set(WRONG[target]) == public
 
 
-METRICS = [
-    pytest.param(construct, name, id=f"{construct.__name__}-{name}")
-    for construct in REQUIRED
-    for name in dir(construct)
-    if name.startswith("metric_")
-]
-
-
-@pytest.mark.parametrize(("construct", "name"), METRICS)
-def test_metrics_refuse_wrong_arguments(construct: Any, name: str, stack: Stack) -> None:
-    metric = getattr(build(construct, stack), name)
-    with pytest.raises(InvalidArgumentError, match=r"^invalid period="):
-        metric(period=300)
-    with pytest.raises(InvalidArgumentError, match=r"^invalid statistic="):
-        metric(statistic=99)
-
-
 @pytest.mark.parametrize(
     ("construct", "seconds"),
     [(StreamAggregator, 29), (ThresholdEvents, 29), (EventIngest, 4), (CounterApi, 30)],

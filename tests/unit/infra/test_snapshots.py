@@ -204,12 +204,12 @@ def queue(stack: Stack) -> sqs.Queue:
 
 def window_everything(stack: Stack) -> None:
     counters = DedupCounterTable(stack, "Counters")
-    rolling = build(WindowedCounter, stack, table=counters)
+    build(WindowedCounter, stack, table=counters)
     counters.grant_read(new_role(stack, "Reader"))
-    rolling.metric_late_events(period=Duration.minutes(1), statistic="Maximum").create_alarm(
+    aggregator = StreamAggregator(stack, "Aggregator", table=counters)
+    aggregator.metric("LateEvents", period=Duration.minutes(1), statistic="Maximum").create_alarm(
         stack, "Late", threshold=1, evaluation_periods=1
     )
-    StreamAggregator(stack, "Aggregator", table=counters)
 
 
 def ingest_everything(stack: Stack) -> None:

@@ -132,44 +132,21 @@ def test_a_batch_is_no_larger_than_what_an_invocation_can_carry(size: int, fits:
             synthesized(stack)
 
 
-@pytest.mark.parametrize(
-    ("metric", "name"),
-    [
-        ("metric_records", "Records"),
-        ("metric_items_updated", "ItemsUpdated"),
-        ("metric_already_counted", "AlreadyCounted"),
-        ("metric_redelivered", "Redelivered"),
-        ("metric_checkpoints_lost", "CheckpointsLost"),
-        ("metric_quarantined", "Quarantined"),
-        ("metric_late_events", "LateEvents"),
-        ("metric_unknown_types", "UnknownTypes"),
-        ("metric_crossings_skipped", "CrossingsSkipped"),
-        ("metric_write_units", "WriteUnits"),
-        ("metric_iterator_age", "IteratorAge"),
-        ("metric_errors", "Errors"),
-        ("metric_polled", "PolledEventCount"),
-        ("metric_given_up", "OnFailureDestinationDeliveredEventCount"),
-        ("metric_dropped", "DestinationDeliveryFailures"),
-        ("metric_uncounted", "Uncounted"),
-        ("metric_uncounted_expiring", "UncountedExpiring"),
-        ("metric_consumed_write_units", "ConsumedWriteCapacityUnits"),
-        ("metric_consumed_read_units", "ConsumedReadCapacityUnits"),
-        ("metric_write_throttles", "WriteThrottleEvents"),
-        ("metric_read_throttles", "ReadThrottleEvents"),
-        ("metric_rejected_writes", "ConditionalCheckFailedRequests"),
-    ],
-)
-def test_metrics_are_those_that_are_emitted(metric: str, name: str, stack: Stack, counters: DedupCounterTable) -> None:
-    of_table = hasattr(counters, metric)
-    construct = counters if of_table else build(StreamAggregator, stack, table=counters, service_name="blog")
-    found = getattr(construct, metric)()
-    assert found.metric_name == name
-    if of_table:
-        assert (found.namespace, found.dimensions) == ("AWS/DynamoDB", {"TableName": counters.table_name})
-    elif found.namespace == "DynamoDBCounters":
-        assert found.dimensions == {"service": "blog"}
-    else:
-        assert found.namespace == "AWS/Lambda"
+def test_metrics_take_what_those_of_cdk_take(stack: Stack, counters: DedupCounterTable) -> None:
+    aggregator = build(StreamAggregator, stack, table=counters, service_name="blog")
+    late = aggregator.metric("LateEvents", period=Duration.minutes(1), statistic="Maximum")
+    assert (late.metric_name, late.namespace, late.dimensions) == (
+        "LateEvents",
+        "DynamoDBCounters",
+        {"service": "blog"},
+    )
+    assert (late.period.to_seconds(), late.statistic) == (60, "Maximum")
+    lag = aggregator.metric_iterator_age()
+    assert (lag.metric_name, lag.namespace, lag.statistic) == ("IteratorAge", "AWS/Lambda", "Maximum")
+    assert aggregator.metric_iterator_age(statistic="p99").statistic == "p99"
+    assert aggregator.metric_records().period.to_seconds() == 300
+    with pytest.raises(TypeError, match="statistik"):
+        aggregator.metric("LateEvents", statistik="Maximum")
 
 
 def test_a_second_mapping_of_the_function_is_refused_at_synth(stack: Stack, counters: DedupCounterTable) -> None:
