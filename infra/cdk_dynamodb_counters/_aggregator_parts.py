@@ -21,7 +21,7 @@ from cdk_dynamodb_counters._functions import is_emulated
 from cdk_dynamodb_counters._grants import grant
 from cdk_dynamodb_counters._metrics import AggregatorMetrics, of_function, of_mapping, of_ranking_index
 from cdk_dynamodb_counters._monitoring import AlarmSpec
-from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, acknowledge_resource
+from cdk_dynamodb_counters._nag import acknowledge, acknowledge_resource
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registration
 from cdk_dynamodb_counters._synth import late_number, late_text, late_value
@@ -96,8 +96,6 @@ def build_role(
             source_table.encryption_key.grant_decrypt(role)
     grant(table, role, "BatchGetItem", "DescribeTable", "GetItem", "PutItem", "Query", "UpdateItem")
     grant_failures(role, bucket)
-    if table.encryption_key is not None or bucket.encryption_key is not None:
-        acknowledge_key(role)
     return role
 
 

@@ -11,7 +11,6 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from cdk_dynamodb_counters._metrics import NAMESPACE
-from cdk_dynamodb_counters._nag import acknowledge, acknowledge_resource
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._staging import staged_code
 from cdk_dynamodb_counters._synth import check_at_synth
@@ -40,9 +39,6 @@ def build_role(scope: Observed, construct_id: str, description: str) -> iam.Role
         scope, construct_id, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"), description=description
     )
     scope.log_group.grant_write(role)
-    reasons = []
-    if options.tracing != lambda_.Tracing.DISABLED:
-        reasons.append("X-Ray has no resource-level permissions.")
     if options.vpc is not None:
         # Only Lambda itself may: calls of the function's code name the function.
         # https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html
@@ -51,13 +47,8 @@ def build_role(scope: Observed, construct_id: str, description: str) -> iam.Role
         interfaces = Stack.of(role).format_arn(service="ec2", resource="*", resource_name="*")
         for actions, resource in ((_DESCRIBE, "*"), (_MANAGE, interfaces)):
             role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=[resource], conditions=by_lambda))
-        reason = "No resource-level permissions for describing network interfaces; only Lambda itself may use these."
-        reasons.append(reason)
-        acknowledge_resource(role, reason, interfaces)
     if options.environment_encryption is not None:
         options.environment_encryption.grant_decrypt(role)
-    if reasons:
-        acknowledge(role, "IAM5", " ".join(reasons), "Resource::*")
     return role
 
 

@@ -20,7 +20,6 @@ from cdk_dynamodb_counters._grants import accepting, grant
 from cdk_dynamodb_counters._http import warn_if_public
 from cdk_dynamodb_counters._metrics import IngestMetrics, of_api, of_function, of_queue
 from cdk_dynamodb_counters._monitoring import NEARLY, AlarmSpec
-from cdk_dynamodb_counters._nag import acknowledge_key
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
 from cdk_dynamodb_counters._tenancy import tenant_environment
@@ -125,8 +124,6 @@ def build_consumer(
     role = build_role(scope, "Role", "Accepts a queue's events into a table")
     # The plain event that a duplicate repeats is read: another payload of its key becomes a dead letter.
     grant(table, role, *(("GetItem",) if event.packed is None else ()), *accepting(event))
-    if table.encryption_key is not None:
-        acknowledge_key(role)
     environment = {
         "TABLE_NAME": table.table_name,
         "DECLARATIONS": encode((event,), attributes=True),

@@ -17,11 +17,6 @@ def acknowledge(construct: IConstruct, rule: str, reason: str, finding: str = ""
     Validations.of(construct).acknowledge(Acknowledgment(id=identifier, reason=reason))
 
 
-def acknowledge_key(role: IConstruct) -> None:
-    for action in ("kms:GenerateDataKey*", "kms:ReEncrypt*"):
-        acknowledge(role, "IAM5", "Variants of one action, on one key.", f"Action::{action}")
-
-
 def acknowledge_resource(role: Construct, reason: str, arn: str) -> None:
     """Acknowledge that a role may do something with all resources that an ARN with a wildcard means."""
 
@@ -41,8 +36,6 @@ def _flat(value: Any) -> str:
             return str(delimiter).join(map(_flat, operands))
         case {"Fn::GetAtt": [resource, attribute]}:
             return f"<{_flat(resource)}.{_flat(attribute)}>"
-        case {"Fn::ImportValue": operand} | {"Fn::Sub": operand}:
-            return _flat(operand)
         case {"Ref": operand}:
             return f"<{_flat(operand)}>"
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -22,7 +22,6 @@ from cdk_dynamodb_counters._crossing_schema import SCHEMA
 from cdk_dynamodb_counters._functions import build_role as build_function_role
 from cdk_dynamodb_counters._metrics import of_function, of_mapping
 from cdk_dynamodb_counters._monitoring import AlarmSpec
-from cdk_dynamodb_counters._nag import acknowledge_key
 from cdk_dynamodb_counters._observed import Observed
 from dynamodb_counters._declarations import Threshold
 from dynamodb_counters._declarations.thresholds import DETAIL_TYPE, EVENT_SOURCE
@@ -39,8 +38,6 @@ def build_role(scope: Observed, table: dynamodb.ITable, bus: events.IEventBus, b
     if table.encryption_key is not None:
         table.encryption_key.grant_decrypt(role)
     grant_failures(role, bucket)
-    if bucket.encryption_key is not None:
-        acknowledge_key(role)
     bus.grant_put_events_to(role)
     return role
 
