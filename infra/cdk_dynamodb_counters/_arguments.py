@@ -1,4 +1,4 @@
-"""Checks of constructor arguments, made before CDK sees them: CDK's own errors do not name the argument."""
+"""Checks of constructor arguments that CDK accepts, or refuses without naming the argument."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final, TypeVar
 
 from aws_cdk import Duration, Token
-from constructs import Construct
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters.errors import InvalidArgumentError
@@ -16,7 +15,6 @@ _T = TypeVar("_T")
 
 MAX_SERVICE_NAME: Final = 255
 
-_ID: Final = re.compile(r"[^/\s][^/]*")
 _SERVICE_NAME: Final = re.compile(r"[\x21-\x39\x3b-\x7e][\x20-\x7e]*")  # a CloudWatch dimension value
 _TABLE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 _TABLE_ARN: Final = re.compile(rf"arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]{{12}}:table/{_TABLE_NAME.pattern}")
@@ -36,13 +34,6 @@ _MEMBERS: Final = {
     "ISecurityGroup": "add_ingress_rule",
     "IVpc": "select_subnets",
 }
-
-
-def require_place(scope: object, construct_id: object) -> None:
-    if not isinstance(scope, Construct):
-        raise InvalidArgumentError("scope", scope, "a construct such as the stack (self)")
-    if not isinstance(construct_id, str) or not _ID.fullmatch(construct_id) or Token.is_unresolved(construct_id):
-        raise InvalidArgumentError("construct_id", construct_id, "a non-empty string without '/' such as 'Counters'")
 
 
 def require_instance(argument: str, value: object, kind: type[_T], allowed: str) -> _T:

@@ -17,7 +17,6 @@ from cdk_dynamodb_counters._arguments import (
     is_service_name,
     require_boolean,
     require_interface,
-    require_place,
     require_sequence,
     require_service_name,
 )
@@ -46,7 +45,6 @@ class Observed(Construct, RuntimeMetrics):
         monitoring: bool,
         dashboard: bool,
     ) -> None:
-        require_place(scope, construct_id)
         if service_name is not None:
             require_service_name("service_name", service_name)
         require_boolean("monitoring", monitoring)

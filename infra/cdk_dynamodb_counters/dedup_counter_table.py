@@ -15,7 +15,6 @@ from cdk_dynamodb_counters._arguments import (
     require_events,
     require_instance,
     require_integer,
-    require_place,
     require_table_arn,
     require_table_name,
 )
@@ -117,7 +116,6 @@ class DedupCounterTable(Construct, TableGrants):
             "index_max_write_request_units": index_max_write_request_units,
             "index_warm_throughput": index_warm_throughput,
         }
-        require_place(scope, construct_id)
         _require_settings({name: value for name, value in settings.items() if value is not None}, table)
         _require_region(scope, encryption)
         events = require_events("events", events)
@@ -245,7 +243,6 @@ class _TableOfAnotherApp(DedupCounterTable):
     """A table without its stream: what counts it is elsewhere."""
 
     def __init__(self, scope: Construct, construct_id: str, **named: Any) -> None:
-        require_place(scope, construct_id)
         Construct.__init__(self, scope, construct_id)
         # Leaderboards are read from the index, and whether there is one, synth cannot know.
         self._table = dynamodb.TableV2.from_table_attributes(self, "Table", global_indexes=[RANKING_INDEX], **named)

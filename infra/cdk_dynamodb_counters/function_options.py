@@ -114,11 +114,7 @@ class FunctionOptions:
         if self.runtime is not None:
             name = require_instance("runtime", self.runtime, lambda_.Runtime, "a Runtime").name
             require_choice("runtime", name, [known.name for known in RUNTIMES])
-        if self.architecture is not None:
-            require_instance("architecture", self.architecture, lambda_.Architecture, "an Architecture")
-        require_instance("tracing", self.tracing, lambda_.Tracing, "a Tracing")
         require_choice("log_level", self.log_level, _LOG_LEVELS)
-        require_instance("log_retention", self.log_retention, logs.RetentionDays, "a RetentionDays")
         self._require_network()
         if self.reserved_concurrency is not None:
             require_integer("reserved_concurrency", self.reserved_concurrency, 1, MAX_CONCURRENCY)

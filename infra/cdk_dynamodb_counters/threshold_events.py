@@ -19,7 +19,6 @@ from cdk_dynamodb_counters._arguments import (
     require_duration,
     require_instance,
     require_interface,
-    require_place,
     require_sequence,
 )
 from cdk_dynamodb_counters._functions import build_function
@@ -207,7 +206,6 @@ class ThresholdEvents(Observed):
         --------
         >>> crossed.on_crossed("Full", threshold=PLAN, level=1, target=SfnStateMachine(upgrade))  # doctest: +SKIP
         """
-        require_place(self, construct_id)
         _require_own_account(self, self._bus)
         meant = [each for each in self._thresholds if threshold in (None, each)]
         if not meant:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from constructs import Construct
 
-from cdk_dynamodb_counters._arguments import require_instance, require_place
+from cdk_dynamodb_counters._arguments import require_instance
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import check_at_synth
 from cdk_dynamodb_counters._table_schemas import require_stream
@@ -38,7 +38,6 @@ class WindowedCounter(Construct):
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, table: DedupCounterTable, window: Window) -> None:
-        require_place(scope, construct_id)
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
         require_stream("table", table.table)
         require_instance("window", window, Window, "a Window")
