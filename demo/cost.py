@@ -86,16 +86,11 @@ def units_written(streams: Any, stream: str) -> Counter[str]:
 
 @dataclass(frozen=True)
 class Costs:
-    """Write units per event sent to accept it, and per distinct event by aggregate or window; read units per query.
-
-    `metrics` are the sums of what the aggregator reports of itself; `accept_reads` the read units per event sent.
-    """
+    """Write units per event sent to accept it, and per distinct event by aggregate or window; read units per query."""
 
     accept: float
     counted: Mapping[str, float]
     window: float
-    metrics: Mapping[str, float]
-    accept_reads: float = 0.0
 
     def aggregate(self, declared: Iterable[Declaration]) -> float:
         """Write units per distinct event of some aggregates and windows, without the index."""
@@ -108,17 +103,15 @@ class Costs:
 
 @dataclass(frozen=True)
 class Bill:
-    """The meters on an example's clients, the metrics of its aggregator, and what its table's stream comes to."""
+    """The meters on an example's clients, and what its table's stream comes to."""
 
     accepting: Meter
     reading: Meter
-    metrics: Callable[[], Mapping[str, float]]
     written: Callable[[], Mapping[str, float]]
 
     def costs(self, sent: int, distinct: int) -> Costs:
         """Divide the units measured so far among the events."""
         if not sent:
-            return Costs(0.0, {}, self.reading.units_per_query, {})
+            return Costs(0.0, {}, self.reading.units_per_query)
         counted = {name: units / distinct for name, units in self.written().items()}
-        accept, reads = (round(units / sent, 4) for units in (self.accepting.write_units, self.accepting.read_units))
-        return Costs(accept, counted, self.reading.units_per_query, self.metrics(), reads)
+        return Costs(round(self.accepting.write_units / sent, 4), counted, self.reading.units_per_query)

@@ -69,7 +69,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
         metavar="SHARE",
         help=f"share of distinct events to send twice, 0 to 1; default {_GENERATED_DUPLICATES}, 0 with a log",
     )
-    parser.add_argument("--seed", type=_seed, default=1, metavar="N", help="seed of everything random; default 1")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of everything random; default 1")
     parser.add_argument("--report", type=_report, metavar="FILE", help="write a JSON report here")
     parser.add_argument("--keep", action="store_true", help="stay up afterwards and print how to query the counts")
     found = parser.parse_args(arguments)
@@ -105,13 +105,6 @@ def _share(text: str) -> float:
     if not 0 <= share <= 1:
         raise argparse.ArgumentTypeError(f"invalid share {text!r}: expected a number from 0 to 1, such as 0.2")
     return share
-
-
-def _seed(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"invalid seed {text!r}: expected a whole number") from None
 
 
 def _report(text: str) -> Path:

@@ -42,8 +42,8 @@ class Trial:
         repeated = Repeated()
         repeated.watch(writing)
         writer, reader = Counters(table, client=writing), Counters(table, client=reading)
-        later = (partial(of, example.stack) for of in (deployment.metrics, deployment.written))
-        bill = Bill(Meter(writing), Meter(reading), *later) if priced and example.priced else None
+        written = partial(deployment.written, example.stack)
+        bill = Bill(Meter(writing), Meter(reading), written) if priced and example.priced else None
         queue = outputs.get("InboxUrl")
         inbox = Inbox(emulator.client("sqs"), queue) if queue else None
         function = outputs["AggregatorName"]
@@ -86,9 +86,6 @@ def count(examples: Sequence[Example], deployment: Deployment, progress: Progres
             progress(line)
     progress("reading back all groups and windows")
     findings = [trial.finding(silence) for trial in trials]
-    for finding in findings if stalled else ():
-        if finding.costs:
-            progress(f"{finding.example.stack}: the aggregator reports {finding.costs.metrics or 'nothing'}")
     met = [f"{trial.example.stack}: {line}" for trial in trials if (line := trial.repeated.told())]
     met += limits(deployment.emulator, deployment.outputs)
     return Result(findings, progress.seconds, stalled, met)

@@ -105,16 +105,9 @@ def deploy(account: Account, name: str) -> dict[str, str]:
     place = {"AWS_REGION": account.region, "CDK_DEFAULT_ACCOUNT": account.number, "CDK_DEFAULT_REGION": account.region}
     with TemporaryDirectory(prefix="aws-smoke-") as directory:
         outputs = Path(directory, "outputs.json")
-        command = [
-            str(_PROJECT / "node_modules/.bin/cdk"),
-            "deploy",
-            name,
-            "--app",
-            app,
-            "--output",
-            f"{directory}/out",
-        ]
-        command += ["--outputs-file", str(outputs), "--require-approval", "never", "--method", "direct"]
+        command = [str(_PROJECT / "node_modules/.bin/cdk"), "deploy", name, "--app", app]
+        command += ["--output", f"{directory}/out", "--outputs-file", str(outputs)]
+        command += ["--require-approval", "never", "--method", "direct"]
         # A failed deployment stays for a look at its events until it is removed, moments later.
         command += ["--no-rollback", "--no-notices", "--ci", "--progress", "events"]
         if account.emulated:

@@ -24,7 +24,7 @@ class BlogTruth:
         self.views = Counter(view.url for view in distinct)
         self.visitors = Counter(view.client for view in distinct)
         self.now = max((datetime.fromisoformat(view.time) for view in distinct), default=now)
-        day = last_day(self.now)
+        start, end = last_day(self.now)
         self.rolling = dict.fromkeys(self.views, 0)
         self._clients, self._sizes = defaultdict[date, set[str]](set), defaultdict[date, list[int]](list)
         self.latest: dict[str, datetime] = {}
@@ -32,7 +32,7 @@ class BlogTruth:
         """When a client viewed a url last."""
         for url, time, client, size in distinct:
             moment = datetime.fromisoformat(time)
-            self.rolling[url] += day.start <= moment < day.end
+            self.rolling[url] += start <= moment < end
             self._clients[moment.date()].add(client)
             if size is not None:
                 self._sizes[moment.date()].append(size)

@@ -63,8 +63,7 @@ class Blog(Example):
         return {"accept": costs.accept, "aggregate": costs.aggregate(counted) + costs.index(counted)}
 
     def section(self, finding: Finding) -> dict[str, Any]:
-        found, day = finding.found, last_day(self.now)
-        interval = {"as_of": day.end.isoformat(), "from": day.start.isoformat()}
+        found, (start, end) = finding.found, last_day(self.now)
         return {
             "events_sent": finding.account.sent,
             "distinct_events": self.viewed.total,
@@ -75,7 +74,8 @@ class Blog(Example):
             "site_views": found["site"][""],
             "visitors": found["visitors"],
             "rolling_24h": {
-                **interval,
+                "as_of": end.isoformat(),
+                "from": start.isoformat(),
                 "from_inclusive": True,
                 "as_of_inclusive": False,
                 "counts": found["views_24h"],

@@ -15,7 +15,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def play(setup: Setup) -> Example:
-    rng, day = setup.rng("jobs"), last_day(setup.now)
+    rng, (start, end) = setup.rng("jobs"), last_day(setup.now)
     hours = [hour for hour in range(37) for _ in range(rng.randint(20, 100))]
     placed = [setup.now - timedelta(hours=hour, milliseconds=rng.randrange(3_600_000)) for hour in hours]
     jobs = [(rng.choice("123"), f"{rng.getrandbits(64):016x}", moment) for moment in sorted(placed)]
@@ -24,7 +24,7 @@ def play(setup: Setup) -> Example:
         for customer, name, moment in jobs
     ]
     truth = {
-        "jobs_24h": dict.fromkeys("123", 0) | Counter(job[0] for job in jobs if day.start <= job[2] < day.end),
+        "jobs_24h": dict.fromkeys("123", 0) | Counter(job[0] for job in jobs if start <= job[2] < end),
         "jobs": Counter(customer for customer, _, _ in jobs),
     }
     sent = Deliveries(with_duplicates(rng, events, setup.options.duplicates))

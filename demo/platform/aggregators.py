@@ -1,8 +1,7 @@
-"""Logs of the functions that count: metrics, and why counts do not arrive."""
+"""Logs of the functions that count: why counts do not arrive."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,30 +21,6 @@ _MAPPING: Final = "ESM: Lambda "
 _REASON: Final = re.compile(r"errorMessage=(.*?)\)?$")
 _KILLED: Final = "Worker process died"
 """The emulator's reason for an invocation whose process ended before it answered."""
-
-
-def metric_sums(logs: Any, log_group: str, namespace: str) -> dict[str, float]:
-    """Add up the metrics of a namespace in a log of embedded metric format, by name."""
-    sums: dict[str, float] = {}
-    for message in _messages(logs, log_group):
-        for name, value in _embedded_metrics(message, namespace):
-            sums[name] = sums.get(name, 0.0) + value
-    return sums
-
-
-def _embedded_metrics(message: str, namespace: str) -> Iterator[tuple[str, float]]:
-    try:
-        document = json.loads(message)
-    except ValueError:
-        return
-    if not isinstance(document, dict) or not isinstance(document.get("_aws"), dict):
-        return
-    for directive in document["_aws"].get("CloudWatchMetrics", []):
-        if directive.get("Namespace") == namespace:
-            for metric in directive.get("Metrics", []):
-                # One document may hold several values of a metric.
-                values = document.get(metric["Name"], 0)
-                yield metric["Name"], float(sum(values) if isinstance(values, list) else values)
 
 
 def diagnosis(emulator: Emulator, outputs: Mapping[str, Mapping[str, str]]) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from demo.cost import units_written
-from demo.platform.aggregators import metric_sums
 from demo.terminal import Progress
 from dynamodb_counters._dev import cdk
 from dynamodb_counters._dev.emulator import Emulator
@@ -25,8 +23,6 @@ APP: Final = cdk.App(
     (str(_PROJECT / "node_modules" / ".bin" / "cdk"),),
     f"{shlex.quote(sys.executable)} app.py",
 )
-NAMESPACE: Final = "DynamoDBCounters"
-_LOG_READINGS: Final = 5
 
 
 @dataclass(frozen=True)
@@ -51,17 +47,6 @@ class Deployment:
         """Write units of all changes of a stack's table, by type."""
         table = self.emulator.client("dynamodb").describe_table(TableName=self.table(stack))["Table"]
         return units_written(self.emulator.client("dynamodbstreams"), table["LatestStreamArn"])
-
-    def metrics(self, stack: str) -> dict[str, float]:
-        """The sums of a stack's aggregator metrics, read until they no longer change; empty when it logged none."""
-        logs, group = self.emulator.client("logs"), self.outputs[stack]["AggregatorLogGroup"]
-        sums: dict[str, float] = {}
-        for _ in range(_LOG_READINGS):
-            last, sums = sums, metric_sums(logs, group, NAMESPACE)
-            if sums and sums == last:
-                break
-            time.sleep(1)
-        return sums
 
 
 @contextmanager
