@@ -31,21 +31,14 @@ WRITES: Final = r"""
 + self._note([])
 ? test_packed.py::test_an_event_of_an_earlier_chunk_is_a_duplicate_to_a_process_that_has_just_started
 * a failure after the first page hides whose chunk was met
--         self.is_known = self.is_split or "LastEvaluatedKey" not in page
-+         self.is_known = self.is_split or "LastEvaluatedKey" not in page
+-         self.is_known = "LastEvaluatedKey" not in page
++         self.is_known = "LastEvaluatedKey" not in page
 +         found |= {} if self.is_known else self.look(consistent=consistent)
 ? test_packed.py::test_a_long_log_that_cannot_be_read_on_hides_no_chunk_of_ones_own
-* a half of a log does not know what there was before
-- for digest, place in self.places.items() if _bit(digest, level) == bit}
-+ for digest, place in () if _bit(digest, level) == bit}
-? test_packed.py::test_events_are_accepted_once_before_and_after_their_log_was_split
-* a log is written on by who has read that it is split
--         self.is_split = chunk.is_last
-? test_packed.py::test_events_are_accepted_once_before_and_after_their_log_was_split
-* a log is begun again next to its halves
-- MAX_NUMBER, self.path + LAST_PATH)[1]
-+ MAX_NUMBER, self.path)[1]
-? test_packed.py::test_a_log_whose_last_chunk_has_expired_before_its_halves_is_not_written
+* a log that is full takes more
+- return len(self.places) + more >= MOST_EVENTS
++ return False
+? test_packed.py::test_a_log_that_is_full_refuses_other_events_and_knows_its_own
 * a gap in the numbers of chunks is not seen
 - return found | self.look(consistent=True)
 + break
@@ -56,10 +49,10 @@ WRITES: Final = r"""
 - .get(number) == self._batch
 + .get(number) == ""
 ? test_packed.py::test_a_put_whose_answer_was_lost_is_known_by_its_batch_id
-* a log is written on by who has split it
-- if self._log.is_split:
-+ if self._log.is_split and not has_looked:
-? test_packed.py::test_a_call_whose_chunk_splits_the_log_writes_the_rest_into_its_halves
+* a log that is full takes back no event of its own
+- before is None and entry.digest not in self._log.places and self._log
++ before is None and self._log
+? test_packed.py::test_a_log_that_is_full_refuses_other_events_and_knows_its_own
 * refused rows are put again as they were
 -         self._decide_anew()
 -         return is_mine

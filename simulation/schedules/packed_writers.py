@@ -13,7 +13,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._writes.accept import accept, accept_many, retract
-from dynamodb_counters._writes.chunk_log import MOST_EVENTS, ChunkLogs
 from dynamodb_counters.errors import CountersError
 from simulation.aws.sigv4 import SKEW_SECONDS
 from simulation.faults.actors import Actor, Crashed
@@ -51,8 +50,6 @@ class _Writer(Process):
         super().__init__(client, backend.name, backend.clock, rng)
         self.entries: list[Entry] = []
         self.is_disturbed = False
-        # Some writers split logs early: each log says where it ends.
-        ChunkLogs.of_table(self.table).most_events_of_a_log = rng.choice((MOST_EVENTS, 2, 5, 12))
 
 
 class PackedWriters(Writers):

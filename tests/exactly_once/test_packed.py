@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +13,7 @@ from botocore.exceptions import ReadTimeoutError
 
 from dynamodb_counters import Aggregate, Attr, Count, Counters, Event, Packed, Sum
 from dynamodb_counters._writes import chunk_log
-from dynamodb_counters.errors import LayoutError
+from dynamodb_counters.errors import InvalidArgumentError, LayoutError
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient, once
 from simulation.memory_table import MemoryTable
@@ -339,46 +338,24 @@ def test_a_long_log_that_cannot_be_read_on_hides_no_chunk_of_ones_own(
     assert sorted(number for _, number, _ in world.rows()) == [0, 1, 2, 3, *range(5, 10)]
 
 
-def _split_early(process: Counters, most_events: int) -> Counters:
-    chunk_log.ChunkLogs.of_table(process._table).most_events_of_a_log = most_events
-    return process
+def test_a_log_that_is_full_refuses_other_events_and_knows_its_own(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunk_log, "MOST_EVENTS", 5)
+    writer = world.process()
+    assert _status(writer, *map(world.sale, range(3))) == ["accepted"] * 3
+    for process in (writer, world.process()):
+        outcomes = process.accept_many(SALE, [world.sale(number) for number in range(2, 8)])
+        assert [outcome.status for outcome in outcomes][3:] == ["rejected"] * 3
+        assert {outcome.reason for outcome in outcomes[3:]} == {
+            "its part of the bucket has 500,000 events, which is the most"
+        }
+    assert sorted(number for _, number, _ in world.rows()) == list(range(5))
 
-
-def test_events_are_accepted_once_before_and_after_their_log_was_split(world: World) -> None:
-    sales = [world.sale(number) for number in range(40)]
-    early = _split_early(world.process(), 4)
-    for first in range(0, 40, 8):
-        for process in (early, world.process()):
-            assert _status(process, *sales[: first + 8]).count("accepted") == (8 if process is early else 0)
-    assert len({chunk["sk"]["S"].partition("#")[0] for chunk in world.chunks()}) > 4
-    assert sorted(number for _, number, _ in world.rows()) == list(range(40))
-
-    # A process that would not split goes on where it was split.
-    assert _status(world.process(), world.sale(50)) == ["accepted"]
-    assert _status(early, world.sale(50)) == ["duplicate"]
-    assert all(world.process().retract(SALE, sale) for sale in sales)
-    assert {*_status(early, *sales)} == {"duplicate"}
-    assert world.counted() == {"sales": 1, "amount": 5}
-
-
-def test_a_call_whose_chunk_splits_the_log_writes_the_rest_into_its_halves() -> None:
-    small = replace(SALE, packed=replace(SALE.packed, chunk_bytes=1024))  # type: ignore[type-var]
-    world = World()
-    sales = [world.sale(number) | {"note": f"{random.Random(number).getrandbits(1200):x}"} for number in range(40)]
-    writer = _split_early(world.process(), 4)
-
-    assert {outcome.status for outcome in writer.accept_many(small, sales)} == {"accepted"}
-    assert len(world.chunks()) > 3
-    assert {outcome.status for outcome in world.process().accept_many(small, sales)} == {"duplicate"}
-
-
-def test_a_log_whose_last_chunk_has_expired_before_its_halves_is_not_written(world: World) -> None:
-    writer = _split_early(world.process(), 2)
-    for number in range(8):
-        assert _status(writer, world.sale(number)) == ["accepted"]
-    roots = [number for number, chunk in enumerate(world.chunks()) if "~" not in chunk["sk"]["S"]]
-    world.delete(*roots)
-    left = world.rows()
-
-    assert {*_status(world.process(), *map(world.sale, range(10)))} == {"too_late"}
-    assert world.rows() == left
+    # The next bucket is another log, and what is in this one is taken back.
+    assert writer.accept(SALE, world.sale(9) | {"at": world.now - 600}).is_accepted
+    assert world.process().retract(SALE, world.sale(4))
+    with pytest.raises(InvalidArgumentError, match="which is the most"):
+        world.process().retract(SALE, world.sale(9))
+    assert _status(world.process(), world.sale(4), world.sale(5)) == ["duplicate", "rejected"]
+    assert world.counted() == {"sales": 5, "amount": 25}

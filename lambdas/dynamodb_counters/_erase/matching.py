@@ -96,5 +96,5 @@ def _reduced_chunk(image: Mapping[str, Any], wanted: Wanted) -> tuple[int, Mappi
     kept = [row for row in rows if not wanted.has_values(row.values)]
     if not kept:
         return (len(rows), None) if rows else (0, image)
-    blob = base64_text(encode_chunk(kept, chunk.batch, is_last=chunk.is_last))
+    blob = base64_text(encode_chunk(kept, chunk.batch))
     return len(rows) - len(kept), {**image, CHUNK: {"B": blob}}

@@ -109,13 +109,6 @@ class PackedEvents:
         while not log.is_known:
             log.look(consistent=True)
         for _ in self._table.tries():
-            if log.is_split:
-                halves: dict[LogKey, list[bytes]] = {}
-                for digest in digests:
-                    halves.setdefault(log.key.half(digest), []).append(digest)
-                for key, those in halves.items():
-                    self._mark(log.half(key), those)
-                return
             left = sorted(digest for digest in digests if log.places[digest] != GONE)
             if not left:
                 return
@@ -143,6 +136,6 @@ class PackedEvents:
                 kept.append(row)
         if len(kept) == chunk.rows:
             return True
-        left = typed_values({CHUNK: encode_chunk(kept, chunk.batch, is_last=chunk.is_last), ERASED: b"".join(erased)})
+        left = typed_values({CHUNK: encode_chunk(kept, chunk.batch), ERASED: b"".join(erased)})
         key, seen = {PK: item[PK], SK: item[SK]}, {CHUNK: item[CHUNK]}
         return self._table.write("update_item", **update_as_seen(self._table.name, key, left, seen))

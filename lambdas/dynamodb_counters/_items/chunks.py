@@ -28,12 +28,6 @@ Cells: TypeAlias = Sequence[Any]
 MAX_NUMBER: Final = 999_999
 """The last chunk of a bucket."""
 
-LAST_PATH: Final = "~"
-"""Sorts after all paths, which are of 0 and 1."""
-
-_SPLIT: Final = "~"
-"""Sorts after "#", so that the chunks of halves come after those of the log that was split."""
-
 _VERSION: Final = 1
 _SIGNS: Final = frozenset(get_args(Sign))
 _SEPARATOR: Final = "\x7f"
@@ -57,8 +51,6 @@ class Chunk:
     columns: Mapping[str, tuple[str, Cells]]
     signs: str = ""
     """One per row; empty if all are accepted events."""
-    is_last: bool = False
-    """Whether the log was split with it: what comes later is in the halves."""
 
     def typed(self, name: str) -> list[TypedValue | None]:
         """The attribute of that name, of each row."""
@@ -78,21 +70,19 @@ class Chunk:
         return [Row(signs[place], image) for image, place in zip(images, places, strict=True)]
 
 
-def chunk_key(event_name: str, part: str, start: int, number: int, path: str = "") -> tuple[str, str]:
-    """Partition and sort key of a chunk of the bucket that begins at `start`; `path` names the half of a split log.
+def chunk_key(event_name: str, part: str, start: int, number: int) -> tuple[str, str]:
+    """Partition and sort key of a chunk of the bucket that begins at `start`.
 
     >>> chunk_key("view", "0", 1431856800, 12)
     ('PACK#view#0', '2015-05-17T10:00:00Z#000012')
-    >>> chunk_key("view", "0", 1431856800, 12, "01")
-    ('PACK#view#0', '2015-05-17T10:00:00Z~01#000012')
     """
     begin = utc(max(start, FIRST_SECOND)).isoformat().replace("+00:00", "Z")
-    return f"{PACK_PREFIX}{event_name}#{part}", f"{begin}{_SPLIT if path else ''}{path}#{number:06}"
+    return f"{PACK_PREFIX}{event_name}#{part}", f"{begin}#{number:06}"
 
 
 def chunk_bucket(sk: str) -> str:
     """When the bucket of a chunk begins."""
-    return sk.partition("#")[0].partition(_SPLIT)[0]
+    return sk.partition("#")[0]
 
 
 def lost_rows(before: Chunk, after: Chunk) -> Chunk:
@@ -109,12 +99,11 @@ def lost_rows(before: Chunk, after: Chunk) -> Chunk:
     return Chunk(before.batch, len(lost), columns, "".join([row.sign for row in lost]))
 
 
-def encode_chunk(rows: Sequence[Row], batch: str, *, is_last: bool = False) -> bytes:
+def encode_chunk(rows: Sequence[Row], batch: str) -> bytes:
     names = dict.fromkeys(name for row in rows for name in row.values)
     columns = {name: _column([row.values.get(name) for row in rows]) for name in names}
     signs = "".join([row.sign for row in rows])
-    ends = [signs, True] if is_last else [signs] if signs.strip("+") else []
-    document = [_VERSION, batch, len(rows), columns, *ends]
+    document = [_VERSION, batch, len(rows), columns, *([signs] if signs.strip("+") else [])]
     return zlib.compress(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(), 9)
 
 
@@ -127,10 +116,10 @@ def decode_chunk(value: Mapping[str, Any]) -> Chunk:
 
 
 def _chunk(document: Sequence[Any]) -> Chunk:
-    version, batch, rows, columns, *ends = document
+    version, batch, rows, columns, *signs = document
     if version != _VERSION or not isinstance(batch, str):
         raise ValueError(f"it is {version!r:.20}, {batch!r:.20}: expected version {_VERSION} and a batch id")
-    chunk = Chunk(batch, rows, {name: _cells(column) for name, column in columns.items()}, *ends)
+    chunk = Chunk(batch, rows, {name: _cells(column) for name, column in columns.items()}, *signs)
     if any(len(cells) != chunk.rows for _, cells in chunk.columns.values()):
         raise ValueError(f"expected {chunk.rows} rows in every column")
     if chunk.signs and (len(chunk.signs) != chunk.rows or not _SIGNS.issuperset(chunk.signs)):

@@ -16,7 +16,7 @@ from dynamodb_counters._declarations.event_identity import EventIdentity, digest
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._items.attributes import Image, reader, text_reader
-from dynamodb_counters._items.chunks import LAST_PATH, MAX_NUMBER, Chunk, chunk_bucket, chunk_key, decode_chunk
+from dynamodb_counters._items.chunks import MAX_NUMBER, Chunk, chunk_bucket, chunk_key, decode_chunk
 from dynamodb_counters._items.conversions import plain_value
 from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.event_times import event_seconds
@@ -172,7 +172,7 @@ def _require_values(names: Iterable[str], wanted: Wanted, why: str) -> None:
 def chunk_range(name: str, part: str, bucket: int, span: Timespan) -> tuple[str, tuple[str, str]]:
     """Where the chunks of a part lie: its partition key, the first and the last sort key of a time."""
     pk, first = chunk_key(name, part, int(span[0] // bucket * bucket), 0)
-    _, last = chunk_key(name, part, (math.ceil(span[1]) - 1) // bucket * bucket, MAX_NUMBER, LAST_PATH)
+    _, last = chunk_key(name, part, (math.ceil(span[1]) - 1) // bucket * bucket, MAX_NUMBER)
     return pk, (first, last)
 
 

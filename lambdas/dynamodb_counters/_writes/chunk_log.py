@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import repeat
 from threading import Lock
 from typing import Any, Final
@@ -20,18 +20,16 @@ from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.event_identity import DIGEST_BYTES, EventIdentity
 from dynamodb_counters._items.attributes import Image, TypedValue
 from dynamodb_counters._items.bookkeeping import typed_values
-from dynamodb_counters._items.chunks import LAST_PATH, MAX_NUMBER, Chunk, Row, chunk_key, decode_chunk
+from dynamodb_counters._items.chunks import MAX_NUMBER, Chunk, Row, chunk_key, decode_chunk
 from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_SUFFIX, PK, SK, TTL, TYPE
 from dynamodb_counters._table import Remembered, Table
 from dynamodb_counters.errors import CountersError
 
-MOST_EVENTS: Final = 32_768
-"""Rows after which a log is split, each half to be read without the other."""
-
-_SPAN: Final = MAX_NUMBER + 1
+MOST_EVENTS: Final = 500_000
+"""Events that a process remembers, some 70 MB; and those that a log takes, so that it can be read and remembered."""
 
 GONE: Final = -1
-"""Instead of a chunk's place: the event was retracted, for good."""
+"""Instead of a chunk's number: the event was retracted, for good."""
 
 _WARY: Final = 8
 """After so many looks in a row that found nothing, puts go without: a look costs a tenth of a write unit, a refused put
@@ -59,41 +57,22 @@ class LogKey:
     event: str
     part: str
     start: int
-    path: str = ""
-    """Which half of a log that was split, of which half before, and so on: a bit of the digest each."""
 
-    def chunk(self, place: int) -> tuple[str, str]:
-        """The chunk of a place, which is a number, counted on from one to the next of the logs that were split."""
-        level, number = divmod(place, _SPAN)
-        return chunk_key(self.event, self.part, self.start, number, self.path[:level])
-
-    @property
-    def last(self) -> str:
-        """Sort key after all of its chunks, and after those of its halves."""
-        return chunk_key(self.event, self.part, self.start, MAX_NUMBER, self.path + LAST_PATH)[1]
-
-    def half(self, digest: bytes) -> LogKey:
-        """The log of an event, now that this one was split."""
-        return replace(self, path=self.path + _bit(digest, len(self.path)))
+    def chunk(self, number: int) -> tuple[str, str]:
+        return chunk_key(self.event, self.part, self.start, number)
 
 
 class ChunkLog:
-    """Knowledge of a process of one log: its first chunks, and what was in the log that it is a half of."""
+    """Knowledge of a process of one log: its first chunks."""
 
-    def __init__(
-        self, table: Table, event: Event, key: LogKey, expires_at: int | None, most_events: int = MOST_EVENTS
-    ) -> None:
+    def __init__(self, table: Table, event: Event, key: LogKey, expires_at: int | None) -> None:
         self.lock = Lock()
         self.key = key
-        self.next = len(key.path) * _SPAN
-        """The place after the last chunk known."""
+        self.next = 0
+        """The number after the last chunk known."""
         self.is_known = False
-        self.is_split = False
-        """Whether the log has its last chunk, so that all that comes is in its halves."""
-        self.most_events = most_events
-        self._rows = 0
         self.places: dict[bytes, int] = {}
-        """Place of each event's chunk, or `GONE`."""
+        """Number of each event's chunk, or `GONE`."""
         self.versions: dict[bytes, TypedValue] = {}
         self._wary = 0
         self._table = table
@@ -106,25 +85,14 @@ class ChunkLog:
         """Whether others have written it lately, so that a look before the next put is worth its price."""
         return self._wary > 0
 
-    def half(self, key: LogKey) -> ChunkLog:
-        """A half of this log, which was split: it knows what this one has of it."""
-        half = ChunkLog(self._table, self.event, key, self._expires_at, self.most_events)
-        bit, level = key.path[-1], len(self.key.path)
-        half.places = {digest: place for digest, place in self.places.items() if _bit(digest, level) == bit}
-        half.versions = {digest: version for digest, version in self.versions.items() if digest in half.places}
-        return half
-
-    def is_last(self, rows: int) -> bool:
-        """Whether the next chunk, with so many rows, is the last one: a log is known without reading more."""
-        return self._rows + rows >= self.most_events
+    def is_full(self, more: int) -> bool:
+        """Whether the log takes no other event once it has some more."""
+        return len(self.places) + more >= MOST_EVENTS
 
     def look(self, *, consistent: bool) -> dict[int, str]:
         """Read a page on from the last chunk known; return who wrote which of those found."""
         found: dict[int, str] = {}
-        if self.is_split:
-            return found
-        # Up to the chunks of its halves: where those are, but the last one of this log is not, it has expired.
-        page = self._query(self.key.chunk(self.next), self.key.last, consistent=consistent)
+        page = self._query(self.key.chunk(self.next), self.key.chunk(MAX_NUMBER)[1], consistent=consistent)
         for item in page["Items"]:
             place, expected = self.next, self.key.chunk(self.next)[1]
             if item[SK]["S"] != expected:
@@ -134,9 +102,7 @@ class ChunkLog:
                 return found | self.look(consistent=True)
             chunk = self._learn(item)
             found[place] = chunk.batch
-            if chunk.is_last:
-                break
-        self.is_known = self.is_split or "LastEvaluatedKey" not in page
+        self.is_known = "LastEvaluatedKey" not in page
         self._wary = _WARY if found else max(0, self._wary - 1)
         return found
 
@@ -157,13 +123,11 @@ class ChunkLog:
     def append(self, rows: Sequence[tuple[bytes, Row]]) -> None:
         """Note the rows of the next chunk."""
         version = self.event.version or ""
-        self.is_split = self.is_last(len(rows))
         self._note([(digest, row.sign, row.values.get(version)) for digest, row in rows])
 
     def _learn(self, item: Mapping[str, Any]) -> Chunk:
         """Note a chunk that was put, by its columns of the key alone."""
         chunk = decode_chunk(item[CHUNK])
-        self.is_split = chunk.is_last
         self.places |= dict.fromkeys(erased_digests(item), GONE)
         versions = chunk.typed(self.event.version) if self.event.version is not None else repeat(None, chunk.rows)
         self._note(zip(self._identity.digests(chunk), chunk.signs or "+" * chunk.rows, versions, strict=True))
@@ -171,7 +135,6 @@ class ChunkLog:
 
     def _note(self, rows: Iterable[tuple[bytes, str, TypedValue | None]]) -> None:
         for digest, sign, version in rows:
-            self._rows += 1
             self.places[digest] = self.next if sign == "+" else GONE
             if sign == "+" and version is not None:
                 self.versions[digest] = version
@@ -205,10 +168,6 @@ class ChunkLog:
         )
 
 
-def _bit(digest: bytes, level: int) -> str:
-    return "1" if digest[level // 8] >> (7 - level % 8) & 1 else "0"
-
-
 def erased_digests(item: Mapping[str, Any]) -> list[bytes]:
     joined = bytes(item[ERASED]["B"]) if ERASED in item else b""
     return [joined[place : place + DIGEST_BYTES] for place in range(0, len(joined), DIGEST_BYTES)]
@@ -217,11 +176,8 @@ def erased_digests(item: Mapping[str, Any]) -> list[bytes]:
 class ChunkLogs(Remembered):
     """The logs that a process remembers of one table: those used last, bounded by their number of events."""
 
-    MOST_EVENTS: Final = 500_000
-
     def __init__(self, table: Table) -> None:
         super().__init__(table)
-        self.most_events_of_a_log = MOST_EVENTS
         self._lock = Lock()
         self._logs = OrderedDict[LogKey, ChunkLog]()
         self._used = set[LogKey]()
@@ -230,14 +186,10 @@ class ChunkLogs(Remembered):
 
     def get(self, event: Event, key: LogKey, expires_at: int | None) -> ChunkLog:
         with self._lock:
-            log = self._logs.pop(key, None) or ChunkLog(self._table, event, key, expires_at, self.most_events_of_a_log)
-            return self._remember(log)
-
-    def half(self, log: ChunkLog, key: LogKey) -> ChunkLog:
-        self.forget()
-        with self._lock:
-            known = self._logs.pop(key, None)
-            return self._remember(log.half(key) if known is None else known)
+            log = self._logs.pop(key, None) or ChunkLog(self._table, event, key, expires_at)
+            self._logs[key] = log
+            self._used.add(key)
+            return log
 
     def forget(self) -> None:
         """Drop the logs used longest ago until the rest is small enough, now that those used have grown."""
@@ -247,11 +199,6 @@ class ChunkLogs(Remembered):
                 self._total += size - self._sizes.get(key, 0)
                 self._sizes[key] = size
             self._used.clear()
-            while self._total > self.MOST_EVENTS and len(self._logs) > 1:
+            while self._total > MOST_EVENTS and len(self._logs) > 1:
                 oldest, _ = self._logs.popitem(last=False)
                 self._total -= self._sizes.pop(oldest, 0)
-
-    def _remember(self, log: ChunkLog) -> ChunkLog:
-        self._logs[log.key] = log
-        self._used.add(log.key)
-        return log

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import uuid4
@@ -12,10 +12,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.chunks import MAX_NUMBER, Row, encode_chunk
+from dynamodb_counters._items.chunks import Row, encode_chunk
 from dynamodb_counters._items.item_sizes import MAX_ITEM_BYTES, item_bytes
 from dynamodb_counters._table import Table, time_left
-from dynamodb_counters._writes.chunk_log import GONE, BucketHoleError, ChunkLog, EventErasedError, LogKey
+from dynamodb_counters._writes.chunk_log import GONE, MOST_EVENTS, BucketHoleError, ChunkLog, EventErasedError
 from dynamodb_counters._writes.conflicts import is_newer, repetition
 from dynamodb_counters._writes.insert import failed
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus
@@ -30,6 +30,7 @@ _MAX_EVENT_BYTES: Final = 190 * 1024
 _MOST_WRITES: Final = 1024
 """Most writes of a chunk: more that resemble each other a lot would be more than is to be read at a time."""
 
+_FULL_LOG: Final = f"its part of the bucket has {MOST_EVENTS:,} events, which is the most"
 _ROW_BYTES: Final = 12
 _FITTINGS: Final = 4
 _FULL: Final = 0.96
@@ -70,42 +71,20 @@ class _Write:
 
 
 def write_entries(
-    table: Table,
-    log: ChunkLog,
-    entries: Sequence[Entry],
-    chunk_bytes: int,
-    half_of: Callable[[ChunkLog, LogKey], ChunkLog] = ChunkLog.half,
-    *,
-    compares: bool = False,
+    table: Table, log: ChunkLog, entries: Sequence[Entry], chunk_bytes: int, *, compares: bool = False
 ) -> None:
-    """Give each entry its outcome, by the log or, where that was split, by the half that it belongs to."""
-    waiting = [(log, list(entries))]
-    while waiting:
-        log, entries = waiting.pop()
-        _write_log(table, log, entries, chunk_bytes)
-        if compares:
-            compare_with_log(log, entries)
-        halves: dict[LogKey, list[Entry]] = {}
-        for entry in entries:
-            if entry.outcome is None:
-                halves.setdefault(log.key.half(entry.digest), []).append(entry)
-        waiting += [(half_of(log, key), those) for key, those in halves.items()]
-
-
-def _write_log(table: Table, log: ChunkLog, entries: Sequence[Entry], chunk_bytes: int) -> None:
-    """Give each entry its outcome; those that belong into a half of the log keep none."""
+    """Give each entry its outcome."""
     with log.lock:
         try:
-            reason = _Writing(log, chunk_bytes, entries).run(table)
-            if reason is None:
-                return
-            outcome = Outcome(OutcomeStatus.FAILED, reason)
+            outcome = Outcome(OutcomeStatus.FAILED, _Writing(log, chunk_bytes, entries).run(table))
         except BucketHoleError as error:
             outcome = Outcome(OutcomeStatus.TOO_LATE, str(error))
         except MalformedImageError as error:
             outcome = Outcome(OutcomeStatus.FAILED, f"{log.key.chunk(log.next)}: {error}")
         for entry in entries:
             entry.outcome = entry.outcome or outcome
+    if compares:
+        compare_with_log(log, entries)
 
 
 def compare_with_log(log: ChunkLog, entries: Sequence[Entry]) -> None:
@@ -139,8 +118,8 @@ class _Writing:
         self._next: tuple[int, bytes] | None = None
         """How many writes the next chunk takes, and the chunk: the same whenever it is tried again."""
 
-    def run(self, table: Table) -> str | None:
-        """Write until all is done, or it was tried too often: return why; None if the log is split."""
+    def run(self, table: Table) -> str:
+        """Write until all is done, or it was tried too often: return why."""
         reason, has_looked = "", False
         for _ in table.tries():
             try:
@@ -148,8 +127,6 @@ class _Writing:
                     self._log.look(consistent=False)
                 has_looked = True
                 while self._undecided or self._writes:
-                    if self._log.is_split:
-                        return None
                     if not self._log.is_known:
                         if time_left(table.clock()) <= 0:
                             return "its log is longer than could be read in time: the next try goes on from there"
@@ -174,13 +151,9 @@ class _Writing:
         (count, blob), number = self._next, log.next
         done = self._writes[:count]
         most = _MAX_EVENT_BYTES if [row.sign for row in done[0].rows] == ["+"] else MAX_ITEM_BYTES
-        refusal = None
-        if number % (MAX_NUMBER + 1) == MAX_NUMBER:
-            refusal = Outcome(OutcomeStatus.FAILED, f"its bucket has {MAX_NUMBER:,} chunks already")
-        elif item_bytes(log.item(blob)) > most:
+        if item_bytes(log.item(blob)) > most:
             allowed = f"{_MAX_EVENT_BYTES // 1024} KB"
             refusal = Outcome(OutcomeStatus.REJECTED, f"expected an event of at most {allowed}, compressed")
-        if refusal is not None:
             for entry in done[0].entries:
                 entry.outcome = refusal
             # Later writes may build on it.
@@ -214,6 +187,10 @@ class _Writing:
         staged: dict[bytes, _Write] = {}
         for entry in self._undecided:
             before = staged.get(entry.digest)
+            if before is None and entry.digest not in self._log.places and self._log.is_full(len(writes)):
+                # Whoever meets the log for the first time has to read it, and to remember it.
+                entry.outcome = Outcome(OutcomeStatus.REJECTED, _FULL_LOG)
+                continue
             try:
                 rows = self._rows(entry, before)
             except EventErasedError:
@@ -259,7 +236,7 @@ class _Writing:
             # Events of one partition key resemble each other: side by side they take less.
             alike = sorted(self._writes[:count], key=lambda write: write.entry.pk)
             rows = [row for write in alike for row in write.rows]
-            blob = encode_chunk(rows, self._batch, is_last=self._log.is_last(len(rows)))
+            blob = encode_chunk(rows, self._batch)
             size = item_bytes(self._log.item(blob))
             if size <= self._chunk_bytes or count == 1:
                 best, low = (count, blob), count + 1

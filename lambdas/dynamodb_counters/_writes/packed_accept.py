@@ -138,7 +138,7 @@ def _write(table: Table, event: Event, placed: Placed, *, compares: bool = False
                 entry.outcome = Outcome(OutcomeStatus.FAILED, "no time was left for its log")
             return
         log = logs.get(event, key, placed.entries[key][0].expires_at)
-        write_entries(table, log, placed.entries[key], packed.chunk_bytes, logs.half, compares=compares)
+        write_entries(table, log, placed.entries[key], packed.chunk_bytes, compares=compares)
         logs.forget()
 
     # Chunks of one log follow one another; different logs have nothing to do with each other.

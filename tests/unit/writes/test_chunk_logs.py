@@ -10,6 +10,7 @@ import pytest
 from dynamodb_counters import Counters, Event, Packed
 from dynamodb_counters._items.chunks import decode_chunk
 from dynamodb_counters._items.table_schema import CHUNK
+from dynamodb_counters._writes import chunk_log
 from dynamodb_counters._writes.chunk_log import _WARY, ChunkLogs
 from simulation.clock import VirtualClock
 from simulation.metered_table import MeteredTable
@@ -24,7 +25,7 @@ def _views(clock: VirtualClock, minutes: range, each: int = 20) -> list[dict[str
 
 
 def test_logs_used_longest_ago_are_forgotten_and_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ChunkLogs, "MOST_EVENTS", _MOST)
+    monkeypatch.setattr(chunk_log, "MOST_EVENTS", _MOST)
     clock = VirtualClock()
     table: Any = MeteredTable(clock, 1, 1)
     counters = Counters(table.name, client=table, clock=clock)
@@ -39,17 +40,17 @@ def test_logs_used_longest_ago_are_forgotten_and_read_again(monkeypatch: pytest.
     assert {outcome.status for outcome in outcomes} == {"duplicate"}
 
 
-def test_a_log_larger_than_all_that_is_remembered_is_kept_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ChunkLogs, "MOST_EVENTS", _MOST)
+def test_a_log_that_is_all_that_is_remembered_is_kept_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunk_log, "MOST_EVENTS", _MOST)
     clock = VirtualClock()
     table: Any = MeteredTable(clock, 1, 1)
     counters = Counters(table.name, client=table, clock=clock)
     counters.accept_many(_VIEW, _views(clock, range(3)))
-    counters.accept_many(_VIEW, _views(clock, range(1), each=2 * _MOST))
+    counters.accept_many(_VIEW, _views(clock, range(1), each=_MOST))
 
     assert len(ChunkLogs.of_table(counters._table)._logs) == 1
-    outcomes = counters.accept_many(_VIEW, _views(clock, range(3), each=2 * _MOST))
-    assert sum(outcome.status == "duplicate" for outcome in outcomes) == 2 * _MOST + 40
+    outcomes = counters.accept_many(_VIEW, _views(clock, range(3), each=_MOST))
+    assert sum(outcome.status == "duplicate" for outcome in outcomes) == _MOST + 40
 
 
 def test_puts_after_the_chunk_of_another_look_first() -> None:

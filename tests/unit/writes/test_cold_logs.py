@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
@@ -13,8 +12,6 @@ from dynamodb_counters import Counters, Event, InvalidArgumentError, Packed
 from dynamodb_counters._declarations.event_identity import EventIdentity
 from dynamodb_counters._items.chunks import Chunk
 from dynamodb_counters._table import ending_at
-from dynamodb_counters._writes import chunk_log
-from dynamodb_counters._writes.chunk_log import ChunkLogs
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient
 from simulation.memory.memory_client import paginator
@@ -166,46 +163,3 @@ def test_a_listing_looks_at_wanted_events_alone(monkeypatch: pytest.MonkeyPatch)
     assert [view["id"] for view in process.events(_VIEW, {"customer": "victim"})] == [1, 2, 3, 4]
     assert [view["id"] for view in process.events(_VIEW, {"id": 299})] == [299]
     assert looked_at == 6 * ["victim"] + ["flooder"]
-
-
-@pytest.mark.parametrize("events", [100, 400, 1600])
-def test_reads_before_an_event_is_accepted_are_bounded(monkeypatch: pytest.MonkeyPatch, events: int) -> None:
-    monkeypatch.setattr(chunk_log, "MOST_EVENTS", 16)
-    monkeypatch.setattr(chunk_log, "_PAGE", 4)
-    world = _World(chunks=events)
-    levels = 1 + math.ceil(math.log2(events / 16))
-
-    for number in range(20):
-        world.read.clear()
-        process = world.cold()
-        assert process.accept(_VIEW, world.view("victim", number)).status == "accepted"
-        assert len(world.read) <= (16 + 4) * (levels + 1)
-    assert len(list(process.events(_VIEW))) == events + 20
-
-
-@pytest.mark.parametrize("counts", ["keep", "take_back"])
-@pytest.mark.parametrize("most_events", [2, 16])
-def test_events_of_split_logs_are_erased(monkeypatch: pytest.MonkeyPatch, most_events: int, counts: Any) -> None:
-    monkeypatch.setattr(chunk_log, "MOST_EVENTS", most_events)
-    world = _World(chunks=60)
-    process = world.cold()
-    own = [world.view("victim", number) for number in range(10)]
-    process.accept_many(_VIEW, own)
-
-    assert process.erase(_VIEW, {"customer": "victim"}, counts=counts).packed == 10
-    assert len(list(process.events(_VIEW))) == 60
-    again = world.cold().accept_many(_VIEW, [*own, *(world.view("flooder", number) for number in range(60))])
-    assert {outcome.status for outcome in again} == {"duplicate"}
-
-
-def test_the_logs_of_a_flood_are_forgotten_as_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunk_log, "MOST_EVENTS", 16)
-    monkeypatch.setattr(ChunkLogs, "MOST_EVENTS", 100)
-    world = _World(chunks=1000)
-    process = world.cold()
-
-    outcomes = process.accept_many(_VIEW, [world.view("flooder", number) for number in range(1000)])
-
-    assert {outcome.status for outcome in outcomes} == {"duplicate"}
-    logs = ChunkLogs.of_table(process._table)
-    assert logs._total == sum(len(log.places) + 8 for log in logs._logs.values()) <= 100

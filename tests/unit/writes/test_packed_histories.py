@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from dynamodb_counters import Counters, Event, Packed
 from dynamodb_counters._items.chunks import decode_chunk
-from dynamodb_counters._writes.chunk_log import MOST_EVENTS, ChunkLogs
 from simulation.clock import VirtualClock
 from simulation.memory_table import MemoryTable
 
@@ -37,10 +36,8 @@ class _World:
         self.table.page_items = 2
         self._begin = int(self.clock.now) // 600 * 600 - 600
 
-    def process(self, most_events: int = MOST_EVENTS) -> Counters:
-        process = Counters(self.table.name, client=self.table, clock=self.clock)
-        ChunkLogs.of_table(process._table).most_events_of_a_log = most_events
-        return process
+    def process(self) -> Counters:
+        return Counters(self.table.name, client=self.table, clock=self.clock)
 
     def sale(self, drawn: dict[str, Any]) -> dict[str, Any]:
         return {**drawn, "at": self._begin + drawn["at"]}
@@ -69,7 +66,7 @@ def _key(sale: dict[str, Any]) -> tuple[str, str]:
 )
 def test_any_history_comes_to_what_a_dict_comes_to(history: list[tuple[str, int, list[dict[str, Any]]]]) -> None:
     world = _World()
-    processes = [world.process(most_events) for most_events in (1, 3, MOST_EVENTS)]
+    processes = [world.process() for _ in range(3)]
     there: dict[tuple[str, str], dict[str, Any] | None] = {}
     for act, index, drawn in history:
         sales = [world.sale(one) for one in drawn]
