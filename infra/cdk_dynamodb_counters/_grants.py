@@ -86,12 +86,7 @@ class TableGrants:
 
 def accepting(event: Event) -> tuple[str, ...]:
     """Return the actions that accept an event."""
-    plain, packed = ("PutItem", "PartiQLInsert"), ("PutItem", "Query")
-    if event.packed is None:
-        return plain
-    *_, oldest = event.packed._layouts
-    # Events before the first layout's date are items of their own.
-    return packed if oldest.since is None else ("PutItem", "Query", "PartiQLInsert")
+    return ("PutItem", "PartiQLInsert") if event.packed is None else ("PutItem", "Query")
 
 
 def grant(

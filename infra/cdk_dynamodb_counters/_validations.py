@@ -159,10 +159,9 @@ def oversized_batch(registration: Registration, batch_size: float) -> str | None
 def _fitting_chunks(registration: Registration) -> int | None:
     """Return how many of the largest chunks fit into an invocation, or None if no event is packed."""
     sizes = [
-        layout.chunk_bytes
+        declared.source.packed.chunk_bytes
         for declared in registration.declarations
         if isinstance(declared.source, Event) and declared.source.packed is not None
-        for layout in declared.source.packed._layouts
     ]
     # A stream record holds binary as base64: four characters for three bytes.
     return _PAYLOAD_BYTES * 3 // (max(sizes) * 4) if sizes else None

@@ -49,7 +49,7 @@ KEPT_LONGER: Final = DAY
 # Freshness
 
 FRESH: Final = MINUTE
-"""A process relies so long on what it has read of a checkpoint, the control item, statuses or a layout.
+"""A process relies so long on what it has read of a checkpoint, the control item or statuses.
 `Fresh` of the specification."""
 
 SETTLED_AFTER: Final = LONGEST_INVOCATION + FRESH + SKEW

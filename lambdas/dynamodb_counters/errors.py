@@ -147,7 +147,7 @@ class CheckpointError(CountersError):
 
 
 class LayoutError(CountersError):
-    """The table's packed events are kept in another layout than is declared, or in an unknown one."""
+    """The table keeps packed events of that name in another layout, or for another time, than is declared."""
 
 
 class CommitError(CountersError):

@@ -227,8 +227,8 @@ WRITES: Final = r"""
 
 == _writes/packed_accept.py
 * a bucket takes events until its chunks have expired
-- layout.bucket + retention <= now:
-+ layout.bucket + retention + KEPT_LONGER <= now:
+- over is not None and over <= now:
++ over is not None and over + KEPT_LONGER <= now:
 ? test_packed.py::test_a_bucket_takes_no_events_long_before_its_chunks_expire
 
 """

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from dynamodb_counters import Aggregate, Attr, Count, Counters, Event, Packed, Sum
+from dynamodb_counters import Aggregate, Attr, Attribute, Count, Counters, Event, Packed, Sum
 from dynamodb_counters._writes import chunk_log
 from dynamodb_counters.errors import InvalidArgumentError, LayoutError
 from simulation.clock import VirtualClock
@@ -274,38 +274,65 @@ def test_values_taken_back_that_cannot_be_folded_are_redriven_as_such() -> None:
     assert world.counted(counted) == {"sales": 1}
 
 
-def test_a_layout_that_changes_without_a_date_is_refused(world: World) -> None:
-    assert _status(world.process(), world.sale(1)) == ["accepted"]
-    moved = replace(SALE, packed=Packed("at", timedelta(minutes=1)))
+_OTHERS = [
+    replace(SALE, sk="{at}#SALE#{id}"),
+    replace(SALE, retention=timedelta(days=7)),
+    replace(SALE, retention=timedelta(minutes=30)),
+    replace(SALE, retention=None),
+    *(
+        replace(SALE, packed=packed)
+        for packed in (
+            Packed("at", timedelta(minutes=1)),
+            Packed("at", parts=2),
+            Packed("at", partition_by="shop"),
+            Packed("at", tenant="shop"),
+            Packed("id"),
+        )
+    ),
+]
 
-    with pytest.raises(LayoutError):
-        world.process().accept(moved, world.sale(1))
+
+@pytest.mark.parametrize("other", _OTHERS)
+def test_another_layout_or_retention_is_refused(world: World, other: Event) -> None:
+    assert _status(world.process(), world.sale(1)) == ["accepted"]
+    kept = world.rows()
+
+    for call in (
+        lambda: world.process().accept(other, world.sale(1)),
+        lambda: world.process().accept_many(other, [world.sale(2)]),
+        lambda: world.process().retract(other, world.sale(1)),
+        lambda: list(world.process().events(other, {"shop": "x"})),
+        lambda: world.process().erase(other, {"id": 1}, counts="keep"),
+    ):
+        with pytest.raises(LayoutError, match=r"^invalid packed=.*; a name keeps its layout: give the changed event"):
+            call()
+    assert world.rows() == kept
     assert _status(world.process(), world.sale(1)) == ["duplicate"]
 
 
-LONGER = replace(SALE, retention=timedelta(days=7))
+def test_chunk_size_and_tolerance_are_no_part_of_the_layout(world: World) -> None:
+    other = replace(SALE, packed=Packed("at", timedelta(minutes=10), chunk_bytes=1024, future_tolerance=None))
+    assert _status(world.process(), world.sale(1)) == ["accepted"]
+    assert world.process().accept(other, world.sale(1)).is_duplicate
 
 
-def test_a_longer_retention_counts_no_repetition_again(world: World) -> None:
-    sales = [world.sale(number) for number in range(200)]
-    assert set(_status(world.process(), *sales)) == {"accepted"}
-    assert world.process().accept(LONGER, sales[0]).status == "duplicate"
-    assert world.counted() == {"sales": 200, "amount": 1000}
+def test_attributes_come_and_go_without_a_layout(world: World) -> None:
+    """A chunk names its columns: an event that was accepted before an attribute was declared has none."""
+    before = replace(SALE, attributes={"shop": str, "at": int, "id": int, "version": int, "amount": int})
+    after = replace(SALE, attributes={**before.attributes, "till": Attribute(str, required=False)})  # type: ignore[dict-item]
+    assert world.process().accept(before, world.sale(1)).is_accepted
+    assert world.process().accept(after, world.sale(2) | {"till": "t1"}).is_accepted
+    assert world.process().accept(before, world.sale(3)).is_accepted
 
-    world.clock.advance(RETENTION.total_seconds() + 2 * DAY)
-    world.table.expire()
-    assert {outcome.status for outcome in world.process().accept_many(LONGER, sales)} == {"too_late"}
-    assert world.rows() == []
-
-
-def test_a_shorter_retention_holds_for_processes_that_declare_a_longer_one(world: World) -> None:
-    assert world.process().accept(LONGER, world.sale(1)).status == "accepted"
-    assert _status(world.process(), world.sale(2)) == ["accepted"]
-
-    world.clock.advance(RETENTION.total_seconds() + 2 * DAY)
-    world.table.expire()
-    assert world.process().accept_many(LONGER, [world.sale(1), world.sale(2)])[1].status == "too_late"
-    assert [number for _, number, _ in world.rows()] == [1]
+    read = {sale["id"]: sale.get("till") for sale in world.process().events(after, {"shop": "x"}, consistent=True)}
+    assert read == {1: None, 2: "t1", 3: None}
+    tills = Aggregate("tills", after, pk="TILL#{till?none}", sk="ALL", measures={"n": Count()})
+    counting = World(tills)
+    for sale in (counting.sale(1), counting.sale(2) | {"till": "t1"}, counting.sale(3)):
+        assert counting.process().accept(after if "till" in sale else before, sale).is_accepted
+    counting.bench.deliver_all()
+    found = {till: counting.bench.counters.get(tills, {"till?none": till})["n"] for till in ("none", "t1")}
+    assert found == {"none": 2, "t1": 1}
 
 
 def test_a_long_log_that_cannot_be_read_on_hides_no_chunk_of_ones_own(

@@ -85,26 +85,6 @@ def test_expired_events_are_left_out_though_they_are_not_deleted_yet(store: Stor
     assert list(store.counters.events(event, end=_at(NOW), consistent=True)) == []
 
 
-def test_events_from_before_they_were_packed_are_items_of_a_partition(store: Store) -> None:
-    since = _at(NOW // 600 * 600 + 7200)
-    event = Event("plain", **_KEY, packed=Packed("at", bucket=_BUCKET, since=since))
-    views = [{"url": "/", "at": int(since.timestamp()) + n, "client": "c", "n": n} for n in (-2, -1, 0, 1)]
-    assert store.counters.accept(_PLAIN, views[0]).status == "accepted"
-    store.clock.now = since.timestamp()
-
-    outcomes = store.counters.accept_many(event, views)
-
-    assert [outcome.status for outcome in outcomes] == ["duplicate", "accepted", "accepted", "accepted"]
-    assert list(store.counters.events(event, {"url": "/"}, consistent=True)) == views
-    assert list(store.counters.events(event, start=since, consistent=True)) == views[2:]
-    assert list(store.counters.events(event, {"url": "/"}, end=since, consistent=True)) == views[:2]
-    with pytest.raises(InvalidArgumentError, match="values for url"):
-        list(store.counters.events(event))
-    assert store.counters.retract(event, views[0])
-    assert store.counters.retract(event, views[3])
-    assert list(store.counters.events(event, {"url": "/"}, consistent=True)) == views[1:3]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -40,7 +40,7 @@ _REKEYED: Final = Advice("unchanged, but event {event} has other keys", "keep th
 _EVENT: Final = Advice("changed")
 _KEPT_LONGER: Final = Advice("kept longer", "send no event again that is older than its old retention")
 _REPACKED: Final = Advice(
-    "packed otherwise", "give the new layout a date `since`; without one, events are refused with a LayoutError"
+    "packed otherwise", "give the changed event another name; under this one, it is refused with a LayoutError"
 )
 
 
@@ -78,12 +78,11 @@ def event_advice(
 
 
 def _event_advice(old: Event, new: Event) -> Advice:
-    if old.packed != new.packed:
+    if old.packed != new.packed or (new.packed is not None and old.retention != new.retention):
         return _REPACKED
     if old.retention is None or (new.retention is not None and new.retention <= old.retention):
         return _EVENT
-    # A packed event that is older is refused as too late.
-    return _KEPT_LONGER if new.packed is None else Advice(_KEPT_LONGER.title)
+    return _KEPT_LONGER
 
 
 def told(merged: Merged) -> str:

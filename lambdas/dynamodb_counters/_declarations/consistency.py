@@ -90,18 +90,13 @@ def share_items(one: Declaration | Event, two: Declaration | Event) -> bool:
 
 def _keys(part: Declaration | Event) -> list[_Key]:
     """Templates of the keys that its items have: partition and sort key."""
-    own = [(part._pk_template, part._sk_template)]
     if isinstance(part, Aggregate) and part.pages:
         shelf = "".join(f"{{{field}}}#" for field in part._sk_template.fields[: part._shelved])
         return [_key(f"{part.pk}{PARTITION_MARK}{{partition}}", f"{schema.PAGE_PREFIX}{part.name}#{shelf}{{page}}")]
     if not isinstance(part, Event) or part.packed is None:
-        return own
-    layouts = [*part.packed._layouts]
-    first, pk = layouts[-1], f"{schema.PACK_PREFIX}{part.name}"
-    packed = [_key(f"{pk}#{{part}}", "{bucket}#{number}"), _key(pk, schema.LAYOUT)]
-    if any(layout.tenant is not None for layout in layouts):
-        packed.append(_key(f"{pk}#{{part}}#{{tenant}}", "{bucket}#{number}"))
-    return packed if first.since is None else [*own, *packed]
+        return [(part._pk_template, part._sk_template)]
+    pk, tenant = f"{schema.PACK_PREFIX}{part.name}", "" if part.packed.tenant is None else "#{tenant}"
+    return [_key(f"{pk}#{{part}}{tenant}", "{bucket}#{number}"), _key(pk, schema.LAYOUT)]
 
 
 def _key(pk: str, sk: str) -> _Key:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from dynamodb_counters._declarations.checks import require_attribute, require_count, require_duration
@@ -25,8 +23,8 @@ class Packed:
     """Keeps an event's occurrences in chunks, many per item, so that accepting one costs a fraction of a write unit.
 
     An event belongs to a bucket of its own time and to one of `parts`, both of which follow from the event alone, so a
-    repetition always meets its original. These arguments, except `chunk_bytes` and `future_tolerance`, can change only
-    from a date on: see `since`.
+    repetition always meets its original. These arguments, except `chunk_bytes` and `future_tolerance`, and the event's
+    retention never change: a table refuses them with `LayoutError`.
 
     Parameters
     ----------
@@ -47,11 +45,6 @@ class Packed:
         About how long a chunk may become before the next one is begun, 1,024 to 131,072 bytes. Default 4,096.
     future_tolerance : timedelta or None, optional
         An event further ahead of the writer's clock is rejected; None accepts any. Default 15 minutes.
-    since : datetime, optional
-        The event time from which on this holds, a multiple of both buckets; events before it are kept as `before` says.
-        The time must lie ahead by an hour and the tolerance when the first process uses it. Default: always.
-    before : Packed or None, optional
-        The packing that holds before `since`. Default None: an item per event.
 
     Examples
     --------
@@ -66,8 +59,6 @@ class Packed:
     tenant: str | None = None
     chunk_bytes: int = 4096
     future_tolerance: timedelta | None = timedelta(minutes=15)
-    since: datetime | None = None
-    before: Packed | None = None
 
     def __post_init__(self) -> None:
         require_attribute("time", self.time)
@@ -80,45 +71,12 @@ class Packed:
                 require_attribute(argument, name)
         require_count("chunk_bytes", self.chunk_bytes, MAX_CHUNK_BYTES, MIN_CHUNK_BYTES)
         require_duration("future_tolerance", self.future_tolerance, zero=True)
-        self._require_date()
 
     @property
     def _bucket_seconds(self) -> int:
         return self.bucket // _SECOND
 
     @property
-    def _first_second(self) -> float:
-        """The event time from which on it holds, in seconds since 1970."""
-        return -math.inf if self.since is None else self.since.timestamp()
-
-    @property
-    def _layouts(self) -> Iterator[Packed]:
-        """Itself and what came before, newest first."""
-        layout: Packed | None = self
-        while layout is not None:
-            yield layout
-            layout = layout.before
-
-    @property
     def _tenants(self) -> tuple[str, ...]:
-        """The fields that reading its events takes: of each layout, the tenant."""
-        return tuple(dict.fromkeys(layout.tenant for layout in self._layouts if layout.tenant is not None))
-
-    def _require_date(self) -> None:
-        if self.since is None:
-            if self.before is not None:
-                raise InvalidArgumentError("before", self.before, "None unless there is a date `since`")
-            return
-        if self.before is not None and not isinstance(self.before, Packed):
-            raise InvalidArgumentError("before", self.before, "a Packed, or None")
-        if self.future_tolerance is None:
-            raise InvalidArgumentError("future_tolerance", None, "a timedelta if there is a date `since`")
-        allowed = "an aware datetime that begins a bucket, both of this and of `before`, and is later than that one's"
-        if not isinstance(self.since, datetime) or self.since.tzinfo is None:
-            raise InvalidArgumentError("since", self.since, allowed)
-        object.__setattr__(self, "since", self.since.astimezone(UTC))
-        buckets = [layout._bucket_seconds for layout in (self, self.before) if layout is not None]
-        if any(self._first_second % bucket for bucket in buckets) or (
-            self.before is not None and self.before._first_second >= self._first_second
-        ):
-            raise InvalidArgumentError("since", self.since, allowed)
+        """The field that reading its events takes, if there are tenants."""
+        return () if self.tenant is None else (self.tenant,)

@@ -96,8 +96,8 @@ class Event:
         self._known.require_key("sk" if key is None else "key", self._sk_template.fields)
         if self.version is not None:
             self._known.require("version", self.version, "a string or number")
-        for layout in () if self.packed is None else self.packed._layouts:
-            self._known.require("time", layout.time, "a time")
+        if self.packed is not None:
+            self._known.require("time", self.packed.time, "a time")
 
     @property
     def _declared_attributes(self) -> Mapping[str, Attribute] | None:
@@ -147,12 +147,11 @@ class Event:
             return
         if not isinstance(self.packed, Packed):
             raise InvalidArgumentError("packed", self.packed, "a Packed, or None")
-        for layout in self.packed._layouts:
-            for argument in ("time", "partition_by", "tenant"):
-                name = getattr(layout, argument)
-                if name is not None and name not in self.fields:
-                    allowed = f"a field of the event's key, which makes it unique: {', '.join(self.fields) or 'none'}"
-                    raise InvalidArgumentError(argument, name, allowed)
+        for argument in ("time", "partition_by", "tenant"):
+            name = getattr(self.packed, argument)
+            if name is not None and name not in self.fields:
+                allowed = f"a field of the event's key, which makes it unique: {', '.join(self.fields) or 'none'}"
+                raise InvalidArgumentError(argument, name, allowed)
 
 
 @dataclass(frozen=True)

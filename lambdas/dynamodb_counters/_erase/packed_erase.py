@@ -19,7 +19,7 @@ from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.bookkeeping import typed_values, update_as_seen
 from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk, encode_chunk
 from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_PREFIX, PK, SK, TTL
-from dynamodb_counters._layouts import Layouts
+from dynamodb_counters._layouts import Layouts, all_parts
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters._writes.chunk_log import GONE, BucketHoleError, ChunkLog, LogKey, erased_digests
@@ -59,15 +59,15 @@ class PackedEvents:
 
     def _all_chunks(self) -> Iterator[Iterable[Mapping[str, Any]]]:
         """Part by part, if the values determine their parts, else those of the whole table."""
-        if self._wanted.event.packed is None:
+        packed, texts = self._wanted.event.packed, self._wanted.texts
+        if packed is None:
             return
-        texts = self._wanted.texts
-        layouts = Layouts.of_table(self._table).held(self._wanted.event)
-        if any(layout.tenant is not None and layout.tenant not in texts for layout in layouts):
+        Layouts.of_table(self._table).require(self._wanted.event)
+        if packed.tenant not in (None, *texts):
             yield self._table.of_types(self._wanted.chunk_type)
             return
         values: Image = {name: {"S": text} for name, text in texts.items()}
-        for part in dict.fromkeys(part for layout in layouts for part in layout.all_parts(values)):
+        for part in all_parts(packed, values):
             yield self._table.partition(self._prefix + part)
 
     def _note(self, logs: dict[tuple[str, str], _Log], item: Mapping[str, Any]) -> None:

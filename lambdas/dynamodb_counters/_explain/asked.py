@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._backfill.scan import Source
-from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
+from dynamodb_counters._declarations import Aggregate, Declaration, Event, Packed, Window
 from dynamodb_counters._declarations.aggregates import WRITE_SHARD_FIELD
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._fold.expiry import begin_of
@@ -149,9 +149,10 @@ def reach_of(asked: Asked, scanned: Source, *others: Source) -> Reach:
     if isinstance(source, Aggregate):
         ranges = group_ranges(source, plain) if plain.keys() >= {*source._pk_template.fields} else None
     elif isinstance(source, Event):
-        ranges = _in_partition(plain, source._pk_template, source._sk_template)
-        if source.packed is not None:
-            ranges = _in_chunks(source, asked, scanned.table, plain, ranges)
+        if source.packed is None:
+            ranges = _in_partition(plain, source._pk_template, source._sk_template)
+        else:
+            ranges = _in_chunks(source, source.packed, asked, scanned.table, plain)
     elif others:
         [scanned] = others
     elif source.pk is not None:
@@ -182,15 +183,11 @@ def _in_partition(plain: Mapping[str, str], pk: KeyTemplate, *sk: KeyTemplate) -
 
 
 def _in_chunks(
-    event: Event, asked: Asked, table: Table, plain: Mapping[str, str], before: list[_Range] | None
+    event: Event, packed: Packed, asked: Asked, table: Table, plain: Mapping[str, str]
 ) -> list[_Range] | None:
-    """Where chunks lie, and items from `before` the event was packed; None where a tenant is unknown."""
-    layouts = Layouts.of_table(table).held(event)
-    is_packed_since = layouts[-1].since > -math.inf
-    if (is_packed_since and before is None) or any(one.tenant not in (None, *plain) for one in layouts):
+    """Where chunks lie; None where a tenant is unknown."""
+    Layouts.of_table(table).require(event)
+    if packed.tenant not in (None, *plain):
         return None
-    ranges = list(before or ()) if is_packed_since else []
-    for layout in layouts:
-        span, parts = asked.span(layout.time), parts_of_wanted(event, layout, plain)
-        ranges += [chunk_range(event.name, part, layout.bucket, span) for part in parts]
-    return ranges
+    parts = parts_of_wanted(event, packed, plain)
+    return [chunk_range(event.name, part, packed._bucket_seconds, asked.span(packed.time)) for part in parts]

@@ -12,7 +12,6 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Event, Packed
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.parameters import SPAN, Position, QueryParameters
-from dynamodb_counters._http.problems import bad_request
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._timeline.times import utc
 
@@ -65,9 +64,6 @@ def event_page(
 def _by_time(event: Event, packed: Packed, parameters: QueryParameters, read: Read, clock: Clock) -> Entries:
     """Each event with its position, and a position alone where a span of time begins that takes another read."""
     start, end = (parameters.moment(name) for name in SPAN)
-    *_, oldest = packed._layouts
-    if oldest.since is not None and start < oldest.since:
-        raise bad_request(f"invalid start: expected {oldest.since.isoformat()} or later, when packing began")
     start, bucket, width = max(start, utc(parameters.after().seconds)), packed._bucket_seconds, 1
     while start < end:
         begin = math.floor(start.timestamp())
@@ -84,9 +80,7 @@ def _by_time(event: Event, packed: Packed, parameters: QueryParameters, read: Re
 
 def _position(event: Event, values: Mapping[str, Any]) -> Position:
     pk, sk = event._pk_template.render(values), event._sk_template.render(values)
-    for layout in event.packed._layouts if event.packed is not None else ():
-        time = values[layout.time]
-        seconds = event_seconds({"S": time} if isinstance(time, str) else {"N": str(time)})
-        if seconds >= layout._first_second:
-            return Position(seconds, pk, sk)
-    return Position(0, pk, sk)
+    if event.packed is None:
+        return Position(0, pk, sk)
+    time = values[event.packed.time]
+    return Position(event_seconds({"S": time} if isinstance(time, str) else {"N": str(time)}), pk, sk)

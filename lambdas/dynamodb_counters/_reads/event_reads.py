@@ -10,7 +10,7 @@ from heapq import merge
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._declarations import Event
+from dynamodb_counters._declarations import Event, Packed
 from dynamodb_counters._declarations.checks import require_attribute
 from dynamodb_counters._declarations.event_identity import EventIdentity, digest_of
 from dynamodb_counters._declarations.groups import Given, given
@@ -21,7 +21,7 @@ from dynamodb_counters._items.conversions import plain_value
 from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.table_schema import CHUNK, ONCE_SUFFIX, SK, TTL, TYPE, is_reserved
-from dynamodb_counters._layouts import Layout, Layouts
+from dynamodb_counters._layouts import Layouts, all_parts, part_of
 from dynamodb_counters._reads.table_reads import Item, TableReads, query
 from dynamodb_counters._reads.time_ranges import time_ranges
 from dynamodb_counters._table import Table
@@ -101,7 +101,7 @@ class EventReads(TableReads):
             raise InvalidArgumentError("after", after, "no sort key for a packed event: chunks have others")
         if time is not None:
             raise InvalidArgumentError("time", time, "None for a packed event: `Packed` names the attribute")
-        return listing.by_layout(first, last)
+        return listing.packed(event.packed, (first, last))
 
 
 @dataclass(frozen=True)
@@ -112,17 +112,6 @@ class _Listing:
     event: Event
     wanted: Wanted
     consistent: bool
-
-    def by_layout(self, first: float, last: float) -> Iterator[dict[str, Any]]:
-        """Events of each layout in turn, the oldest first; before its date, items of their own."""
-        layouts = Layouts.of_table(self.table).held(self.event)
-        oldest = layouts[-1]
-        if first < oldest.since:
-            _require_values(self.event._pk_template.fields, self.wanted, _BY_PARTITION)
-            yield from self.plain(oldest.time, (first, min(last, oldest.since)))
-        ends = [*(layout.since for layout in layouts[-2::-1]), math.inf]
-        for layout, end in zip(reversed(layouts), ends, strict=True):
-            yield from self._packed(layout, (max(first, layout.since), min(last, end)))
 
     def plain(self, time: str | None, span: Timespan, after: str = "") -> Iterator[dict[str, Any]]:
         """Items of their own, by sort key."""
@@ -138,9 +127,11 @@ class _Listing:
                 if item[SK]["S"] > after and is_event and is_kept and is_wanted(item) and is_timely(item):
                     yield _plain(item)
 
-    def _packed(self, layout: Layout, span: Timespan) -> Iterator[dict[str, Any]]:
-        streams = [self._chunks(layout, part, span) for part in parts_of_wanted(self.event, layout, self.wanted)]
-        identity, is_timely = EventIdentity(self.event), _time_filter(layout.time, span)
+    def packed(self, packed: Packed, span: Timespan) -> Iterator[dict[str, Any]]:
+        """Rows of chunks, by bucket."""
+        Layouts.of_table(self.table).require(self.event)
+        streams = [self._chunks(packed, part, span) for part in parts_of_wanted(self.event, packed, self.wanted)]
+        identity, is_timely = EventIdentity(self.event), _time_filter(packed.time, span)
         for _, chunks in groupby(merge(*streams, key=_bucket), key=_bucket):
             live: dict[bytes, Image] = {}
             for item in chunks:
@@ -154,9 +145,9 @@ class _Listing:
                         live.pop(digest, None)
             yield from (_plain(image) for image in live.values() if is_timely(image))
 
-    def _chunks(self, layout: Layout, part: str, span: Timespan) -> Iterator[Item]:
+    def _chunks(self, packed: Packed, part: str, span: Timespan) -> Iterator[Item]:
         begin, finish = max(FIRST_SECOND, span[0]), min(LAST_SECOND, span[1])
-        name, retention, bucket = self.event.name, self.event.retention, layout.bucket
+        name, retention, bucket = self.event.name, self.event.retention, packed._bucket_seconds
         if retention is not None:
             # An event that is refused as too late is read no more either, though it may not be deleted yet.
             begin = max(begin, (self.table.clock() - retention.total_seconds()) // bucket * bucket)
@@ -176,15 +167,15 @@ def chunk_range(name: str, part: str, bucket: int, span: Timespan) -> tuple[str,
     return pk, (first, last)
 
 
-def parts_of_wanted(event: Event, layout: Layout, wanted: Wanted) -> Iterable[str]:
+def parts_of_wanted(event: Event, packed: Packed, wanted: Wanted) -> Iterable[str]:
     """The parts that wanted events may be in."""
-    _require_values([] if layout.tenant is None else [layout.tenant], wanted, _BY_TENANT)
     image: Image = {name: {"S": text} for name, text in wanted.items()}
-    if layout.partition_by is not None and layout.partition_by in wanted:
-        return [layout.part(b"", image)]
-    if layout.partition_by is None and wanted.keys() >= set(event.fields):
-        return [layout.part(digest_of(event._pk_template.render(wanted), event._sk_template.render(wanted)), image)]
-    return layout.all_parts(image)
+    if packed.partition_by is not None and packed.partition_by in wanted:
+        return [part_of(packed, b"", image)]
+    if packed.partition_by is None and wanted.keys() >= set(event.fields):
+        digest = digest_of(event._pk_template.render(wanted), event._sk_template.render(wanted))
+        return [part_of(packed, digest, image)]
+    return all_parts(packed, image)
 
 
 def _places(chunk: Chunk, wanted: Wanted) -> Sequence[int]:

@@ -56,9 +56,8 @@ def accept_many(
         except InvalidArgumentError as error:
             outcomes[index] = rejected(error)
     if event.packed is not None and items:
-        packed, plain = accept_packed(table, event, items, compares=conflicts == "read")
-        outcomes |= packed
-        items = {index: items[index] for index in plain}
+        outcomes |= accept_packed(table, event, items, compares=conflicts == "read")
+        items = {}
     by_key: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
     for index, item in items.items():
         by_key.setdefault(identity(item), {})[index] = with_ttl(table, event, item)
@@ -107,8 +106,8 @@ def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
     """Delete an event; the stream takes back what it counted. Return whether there was such an event."""
     require_declaration(event, Event)
     require_mapping(values)
-    if event.packed is not None and (was_there := retract_packed(table, event, values)) is not None:
-        return was_there
+    if event.packed is not None:
+        return retract_packed(table, event, values)
     item = key_item(event, values)
     key = {name: item[name] for name in (PK, SK)}
     return "Attributes" in table.client.delete_item(TableName=table.name, Key=key, ReturnValues="ALL_OLD")

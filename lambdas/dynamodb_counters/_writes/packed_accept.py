@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._assumptions import KEPT_LONGER
-from dynamodb_counters._declarations import Event
+from dynamodb_counters._declarations import Event, Packed
 from dynamodb_counters._declarations.event_identity import digest_of
+from dynamodb_counters._items.attributes import present
 from dynamodb_counters._items.conversions import plain_value
+from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
-from dynamodb_counters._layouts import Agreed, Layout, Layouts, declared_layouts, layout_of
+from dynamodb_counters._layouts import Layouts, part_of
 from dynamodb_counters._table import Table, time_left
 from dynamodb_counters._timeline.times import utc
 from dynamodb_counters._writes.chunk_log import ChunkLogs, LogKey
@@ -29,30 +29,27 @@ from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, 
 
 @dataclass(slots=True)
 class Placed:
-    """Entries by log, the outcomes of those that have none, and the indexes of events that are to be plain items."""
+    """Entries by log, and the outcomes of those that have none."""
 
     entries: dict[LogKey, list[Entry]] = field(default_factory=dict)
     outcomes: dict[int, Outcome] = field(default_factory=dict)
-    plain: list[int] = field(default_factory=list)
 
 
 def accept_packed(
     table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], *, compares: bool = False
-) -> tuple[dict[int, Outcome], list[int]]:
-    """Accept typed items by their index; return outcomes, and the indexes of those that are to be plain items."""
+) -> dict[int, Outcome]:
+    """Accept typed items by their index."""
     try:
         placed = _placed(table, event, items, retracts=False)
     except (ClientError, BotoCoreError) as error:
-        return dict.fromkeys(items, failed(error)), []
+        return dict.fromkeys(items, failed(error))
     _write(table, event, placed, compares=compares)
-    return placed.outcomes, placed.plain
+    return placed.outcomes
 
 
-def retract_packed(table: Table, event: Event, values: Mapping[str, Any]) -> bool | None:
-    """Take an event back and return whether it was there; None for one that is a plain item."""
+def retract_packed(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
+    """Take an event back and return whether it was there."""
     placed = _placed(table, event, {0: key_item(event, values)}, retracts=True)
-    if placed.plain:
-        return None
     _write(table, event, placed)
     outcome = placed.outcomes[0]
     if outcome.is_rejected:
@@ -63,12 +60,11 @@ def retract_packed(table: Table, event: Event, values: Mapping[str, Any]) -> boo
 
 
 def _placed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], *, retracts: bool) -> Placed:
-    placed, agreed, now = Placed(), Layouts.of_table(table).of(event), table.clock()
+    Layouts.of_table(table).require(event, puts=True)
+    placed, now = Placed(), table.clock()
     for index, item in items.items():
-        place = _place(event, agreed, item, now, index, retracts=retracts)
-        if place is None:
-            placed.plain.append(index)
-        elif isinstance(place, Outcome):
+        place = _place(event, item, now, index, retracts=retracts)
+        if isinstance(place, Outcome):
             placed.outcomes[index] = place
         else:
             key, entry = place
@@ -78,52 +74,48 @@ def _placed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], 
 
 def refusal(event: Event, item: Mapping[str, Any], now: float | None) -> Outcome | None:
     """Why a typed item of a packed event is not accepted, as it is declared; of any time without `now`."""
-    place = _place(event, declared_layouts(event), item, now)
+    place = _place(event, item, now)
     return place if isinstance(place, Outcome) else None
 
 
 def _place(
-    event: Event, agreed: Agreed, item: Mapping[str, Any], now: float | None, index: int = 0, *, retracts: bool = False
-) -> tuple[LogKey, Entry] | Outcome | None:
-    """An event's log and its entry there; None if it is to be a plain item."""
+    event: Event, item: Mapping[str, Any], now: float | None, index: int = 0, *, retracts: bool = False
+) -> tuple[LogKey, Entry] | Outcome:
+    """An event's log and its entry there."""
+    packed = event.packed
+    assert packed is not None
     values = {name: value for name, value in item.items() if name not in (PK, SK, TYPE)}
     try:
-        found = layout_of(agreed.layouts, values)
-        if found is None:
-            return None
-        layout, seconds = found
+        seconds = event_seconds(present(values.get(packed.time), packed.time))
         digest = digest_of(item[PK]["S"], item[SK]["S"])
-        start = seconds // layout.bucket * layout.bucket
-        key = LogKey(event.name, layout.part(digest, values), start)
+        start = seconds // packed._bucket_seconds * packed._bucket_seconds
+        key = LogKey(event.name, part_of(packed, digest, values), start)
     except MalformedImageError as error:
-        return Outcome(OutcomeStatus.REJECTED, str(error), error=_malformed(event, values, error))
-    retention = agreed.retention(start)
-    refused = None if now is None else _refused(event, layout, retention, seconds, now)
-    if refused is not None:
+        return Outcome(OutcomeStatus.REJECTED, str(error), error=_malformed(packed.time, values, error))
+    end = start + packed._bucket_seconds
+    over = None if event.retention is None else end + event.retention.total_seconds()
+    if now is not None and (refused := _refused(event, packed, seconds, over, now)) is not None:
         return refused
-    over = start + layout.bucket + retention
-    expires_at = int(over + KEPT_LONGER) if math.isfinite(over) else None
+    expires_at = None if over is None else int(over + KEPT_LONGER)
     return key, Entry(index, item[PK]["S"], digest, values, retracts, expires_at)
 
 
-def _malformed(event: Event, values: Mapping[str, Any], error: MalformedImageError) -> InvalidArgumentError | None:
+def _malformed(name: str, values: Mapping[str, Any], error: MalformedImageError) -> InvalidArgumentError | None:
     """Refusal of an event's time that cannot be read."""
-    name = event.packed.time if event.packed is not None else ""
     if name not in values:
         return None
     return InvalidArgumentError(name, plain_value(values[name]), f"the time of a packed event ({error})")
 
 
-def _refused(event: Event, layout: Layout, retention: float, seconds: int, now: float) -> Outcome | None:
+def _refused(event: Event, packed: Packed, seconds: int, over: float | None, now: float) -> Outcome | None:
     """Whether an event comes too early or too late."""
-    tolerance = event.packed.future_tolerance if event.packed is not None else None
+    name, time, tolerance = packed.time, utc(seconds).isoformat(), packed.future_tolerance
     if tolerance is not None and seconds > now + tolerance.total_seconds():
-        error = InvalidArgumentError(layout.time, utc(seconds).isoformat(), f"a time at most {tolerance} ahead of now")
-        return Outcome(OutcomeStatus.REJECTED, f"{layout.time!r} lies {seconds - now:.0f} s in the future", error=error)
-    if (seconds // layout.bucket + 1) * layout.bucket + retention <= now:
-        time, kept = utc(seconds).isoformat(), timedelta(seconds=retention)
-        error = InvalidArgumentError(layout.time, time, f"a time in the last {kept}, as the event is kept")
-        return Outcome(OutcomeStatus.TOO_LATE, f"{layout.time!r} is {time}, which is remembered no more", error=error)
+        error = InvalidArgumentError(name, time, f"a time at most {tolerance} ahead of now")
+        return Outcome(OutcomeStatus.REJECTED, f"{name!r} lies {seconds - now:.0f} s in the future", error=error)
+    if over is not None and over <= now:
+        error = InvalidArgumentError(name, time, f"a time in the last {event.retention}, as the event is kept")
+        return Outcome(OutcomeStatus.TOO_LATE, f"{name!r} is {time}, which is remembered no more", error=error)
     return None
 
 

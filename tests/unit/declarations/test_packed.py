@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,8 +10,6 @@ import pytest
 from dynamodb_counters import Aggregate, Attr, Count, Event, InvalidArgumentError, Packed
 from dynamodb_counters._declarations import flatten, require_consistent
 from dynamodb_counters._declarations.codec import decode, encode
-
-_SINCE = datetime(2026, 12, 1, tzinfo=UTC)
 
 
 def _event(packed: Any, **changes: Any) -> Event:
@@ -37,13 +35,6 @@ def _views(source: Event, **changes: Any) -> Aggregate:
         ("chunk_bytes", {"chunk_bytes": 1023}),
         ("chunk_bytes", {"chunk_bytes": 400_000}),
         ("future_tolerance", {"future_tolerance": 15}),
-        ("future_tolerance", {"future_tolerance": None, "since": _SINCE}),
-        ("since", {"since": datetime(2026, 12, 1)}),  # noqa: DTZ001 - that is the mistake
-        ("since", {"since": _SINCE + timedelta(minutes=5)}),
-        ("since", {"since": _SINCE, "before": Packed("time", bucket=timedelta(seconds=7))}),
-        ("since", {"since": _SINCE, "before": Packed("time", since=_SINCE)}),
-        ("before", {"before": Packed("time")}),
-        ("before", {"since": _SINCE, "before": "time"}),
     ],
 )
 def test_a_wrong_argument_is_refused(argument: str, arguments: dict[str, Any]) -> None:
@@ -58,7 +49,6 @@ def test_a_wrong_argument_is_refused(argument: str, arguments: dict[str, Any]) -
         ("time", Packed("at")),
         ("partition_by", Packed("time", partition_by="client")),
         ("tenant", Packed("time", tenant="client")),
-        ("time", Packed("time", since=_SINCE, before=Packed("at"))),
     ],
 )
 def test_attributes_that_place_an_event_are_part_of_its_key(argument: str, packed: Any) -> None:
@@ -79,8 +69,6 @@ def test_a_packed_event_takes_the_keys_of_its_chunks_and_leaves_its_own() -> Non
     beside = {"pk": "URL#{url}", "sk": "T#{time}"}
     require_consistent(flatten([_views(_event(Packed("time")), **beside)]))
 
-    with pytest.raises(InvalidArgumentError, match="invalid sk="):
-        require_consistent(flatten([_views(_event(Packed("time", since=_SINCE)), **beside)]))
     for pk, sk in (("PACK#view#{url}", "A#{time}"), ("PACK#{url}", "LAYOUT")):
         with pytest.raises(InvalidArgumentError, match="invalid sk="):
             require_consistent(flatten([_views(_event(Packed("time")), pk=pk, sk=sk)]))
@@ -91,16 +79,7 @@ def test_a_packed_event_takes_the_keys_of_its_chunks_and_leaves_its_own() -> Non
         )
 
 
-def test_layouts_come_back_from_the_environment() -> None:
-    packed = Packed(
-        "time",
-        parts=4,
-        partition_by="url",
-        tenant="url",
-        since=_SINCE,
-        before=Packed("time", bucket=timedelta(hours=1)),
-    )
-    declared = (_views(_event(packed)),)
+def test_a_layout_comes_back_from_the_environment() -> None:
+    declared = (_views(_event(Packed("time", parts=4, partition_by="url", tenant="url"))),)
 
     assert repr(decode(encode(declared))) == repr(declared)
-    assert [layout._first_second for layout in packed._layouts] == [_SINCE.timestamp(), float("-inf")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from operator import itemgetter
@@ -13,11 +12,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from dynamodb_counters import Counters, Packed
+from dynamodb_counters import Counters
 from dynamodb_counters._http import event_pages
 from dynamodb_counters._http.lossless_json import read_json
 from dynamodb_counters._http.parameters import Position
-from dynamodb_counters._http.problems import ProblemError
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.handlers import api
 from simulation.handler_process import LAMBDA_CONTEXT
@@ -242,35 +240,6 @@ def test_plain_events_are_listed_by_partition_only() -> None:
     assert "missing parameter 'url'" in refusal("/v1/events/view")
     assert "unknown parameter 'start'" in refusal("/v1/events/view", url="/", start=_ALL["start"])
     assert "unknown parameter 'clientId'" in refusal("/v1/events/view", url="/", clientId="c")
-
-
-def test_each_event_is_placed_by_the_time_of_its_own_layout(table: MemoryTable, counters: Counters) -> None:
-    since = datetime.fromtimestamp(NOW // 86_400 * 86_400, UTC)
-    packed = Packed("time", since=since, before=Packed("received"))
-    event = replace(HIT, sk="T#{time}#R#{received}#CID#{clientId}", packed=packed)
-
-    def moment(minute: int) -> str:
-        return (since + timedelta(minutes=minute)).isoformat()
-
-    # Before `since`, only `received` has the time; the other attribute runs backwards.
-    hits = [
-        {"url": "/", "time": moment(time), "received": moment(received), "clientId": "c"}
-        for time, received in [(-20, -60), (-40, -40), (-60, -20), (20, 60), (40, 40)]
-    ]
-    assert {outcome.status for outcome in counters.accept_many(event, hits)} == {"accepted"}
-    resources, query, found = CountResources(counters, [event], lambda: NOW), dict(_ALL), []
-    for _ in hits:
-        page = resources.read("hit", urlencode({**query, "limit": 1}), resource="events")
-        found += page["events"]
-        query["next"] = page["next"]
-    assert (found, page["next"]) == (hits, None)
-
-
-def test_events_from_before_packing_began_are_not_listed(counters: Counters) -> None:
-    since = datetime(2026, 10, 1, tzinfo=UTC)
-    event = replace(HIT, packed=Packed("time", since=since))
-    with pytest.raises(ProblemError, match=r"invalid start: expected 2026-10-01T00:00:00\+00:00 or later"):
-        CountResources(counters, [event], lambda: NOW).read("hit", urlencode(_ALL), resource="events")
 
 
 def test_only_declared_events_are_listed(table: MemoryTable, monkeypatch: pytest.MonkeyPatch) -> None:

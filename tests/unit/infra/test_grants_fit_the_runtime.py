@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -184,14 +182,6 @@ def test_a_grant_to_accept_a_packed_event_fits_it(client: Any, counters: DedupCo
     _accept_packed(Counters("counters", client=client))
     counters.grant_accept(role, HIT)
     assert seen.actions == dynamodb_actions(role)
-
-
-def test_a_grant_to_accept_covers_the_items_of_a_packed_event_from_before_its_layout(
-    counters: DedupCounterTable, role: iam.Role
-) -> None:
-    packed = Packed("time", since=datetime(2026, 1, 1, tzinfo=UTC))
-    counters.grant_accept(role, replace(HIT, packed=packed))
-    assert dynamodb_actions(role) == {"PartiQLInsert", "PutItem", "Query"}
 
 
 def test_who_may_take_calls_from_quotas_reaches_no_count(counters: DedupCounterTable, role: iam.Role) -> None:
