@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from dynamodb_counters._assumptions import FRESH
-from dynamodb_counters._items.item_sizes import INDEX_UNITS, READ_UNIT_BYTES, WRITE_UNIT_BYTES, write_units
+from dynamodb_counters._items.bookkeeping import INDEX_UNITS, READ_UNIT_BYTES, WRITE_UNIT_BYTES, write_units
 from dynamodb_counters._price_file import PRICES
-from dynamodb_counters._timeline.times import DAY, HOUR
+from dynamodb_counters._timeline.tiers import DAY, HOUR
 from simulation.capacity import INVOCATION, ROUND_TRIP
 
 Door: TypeAlias = Literal["sdk", "queue", "http", "validated"]

@@ -18,14 +18,14 @@ from benchmarks.best_times import cpu_seconds, microseconds, peak_bytes, run_pyt
 from benchmarks.designs.known import idempotent_counter
 from benchmarks.designs.ours import SHARD
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._commit.checkpoint_items import checkpoint_key
+from dynamodb_counters._commit.checkpoints import checkpoint_key
 from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
+from dynamodb_counters._items.bookkeeping import shard_digest
 from dynamodb_counters._items.conditions import Attr
 from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS
-from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._table import Table, make_client
 from simulation.memory.client_errors import EXCEPTIONS
 

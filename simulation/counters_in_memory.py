@@ -16,7 +16,7 @@ from dynamodb_counters._declarations import Declarable, Declaration, TableKeys
 from dynamodb_counters._fold.origins import table_of
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
 from dynamodb_counters._table import Bulk, Table
-from dynamodb_counters._timeline.times import DAY, HOUR
+from dynamodb_counters._timeline.tiers import DAY, HOUR
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.testing._in_memory import START, checked
 from dynamodb_counters.testing._one_by_one import one_by_one

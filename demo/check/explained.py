@@ -12,7 +12,7 @@ from dynamodb_counters import Aggregate, Counters
 from dynamodb_counters._backfill.feeds import feeds_of
 from dynamodb_counters._explain.explainer import make_explainer
 from dynamodb_counters._explain.lines import added
-from dynamodb_counters._items.decimals import EXACT
+from dynamodb_counters._items.conversions import EXACT
 
 _QUIET_PAGES: Final = 3
 """All has been counted before: nothing is on its way to the stream."""

@@ -13,9 +13,7 @@ from typing import Final
 from drawing import INNER, LEFT, box, picture, text, write
 
 from dynamodb_counters._declarations import Event, Window
-from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries, read_cost, read_units
-from dynamodb_counters._timeline.tiers import DAYS, HOURS
-from dynamodb_counters._timeline.times import utc
+from dynamodb_counters._timeline.tiers import DAYS, HOURS, Interval, Span, plan_queries, read_cost, read_units, utc
 
 PAGE: Final = Path(__file__).parents[1] / "windows.md"
 _BEGIN: Final = "<!-- made by docs/figures/windows.py: begin -->"

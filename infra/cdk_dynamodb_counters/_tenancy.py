@@ -10,7 +10,7 @@ from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 
 from dynamodb_counters._declarations import Declaration, Event
-from dynamodb_counters._declarations.kinds import group_fields
+from dynamodb_counters._declarations.composites import group_fields
 from dynamodb_counters.errors import InvalidArgumentError
 
 # Where API Gateway puts what an authorizer knows, by the first part of a path.

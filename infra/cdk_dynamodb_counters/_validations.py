@@ -15,8 +15,8 @@ from cdk_dynamodb_counters._registry import Registration
 from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
 from cdk_dynamodb_counters._table_schemas import table_schema
 from dynamodb_counters._declarations import Aggregate, Event, Items, flatten, require_consistent
-from dynamodb_counters._declarations.kinds import read_by
-from dynamodb_counters._declarations.table_keys import OURS
+from dynamodb_counters._declarations.composites import read_by
+from dynamodb_counters._declarations.sources import OURS
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.table_schema import RANKING_INDEX
 from dynamodb_counters.errors import InvalidArgumentError

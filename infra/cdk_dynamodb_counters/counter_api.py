@@ -40,7 +40,7 @@ from dynamodb_counters._declarations import (
     flatten,
 )
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._declarations.kinds import group_fields, read_by
+from dynamodb_counters._declarations.composites import group_fields, read_by
 from dynamodb_counters._http.parameters import OPTIONS, SPAN
 from dynamodb_counters.errors import InvalidArgumentError
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._declarations import Window as Window
     from dynamodb_counters._declarations.event_attributes import Attribute as Attribute
     from dynamodb_counters._declarations.groups import Group as Group
-    from dynamodb_counters._declarations.table_keys import TableKeys as TableKeys
+    from dynamodb_counters._declarations.sources import TableKeys as TableKeys
     from dynamodb_counters._erase.eraser import Erased as Erased
     from dynamodb_counters._evaluate import Declaration as Declaration
     from dynamodb_counters._evaluate import evaluate as evaluate
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from dynamodb_counters._items.conditions import Attr as Attr
     from dynamodb_counters._items.conditions import Condition as Condition
     from dynamodb_counters._quarantine.quarantine_items import Quarantined as Quarantined
-    from dynamodb_counters._reads.active_reads import ActiveReader as ActiveReader
-    from dynamodb_counters._reads.active_reads import Growth as Growth
-    from dynamodb_counters._reads.distributions import Distribution as Distribution
-    from dynamodb_counters._reads.distributions import DistributionReader as DistributionReader
-    from dynamodb_counters._reads.extreme_reads import Extreme as Extreme
-    from dynamodb_counters._reads.rankings import Ranked as Ranked
+    from dynamodb_counters._reads.group_reads import Extreme as Extreme
+    from dynamodb_counters._reads.group_reads import Ranked as Ranked
+    from dynamodb_counters._reads.span_reads import ActiveReader as ActiveReader
+    from dynamodb_counters._reads.span_reads import Distribution as Distribution
+    from dynamodb_counters._reads.span_reads import DistributionReader as DistributionReader
+    from dynamodb_counters._reads.span_reads import Growth as Growth
     from dynamodb_counters._reads.window_counts import Integral as Integral
     from dynamodb_counters._reads.window_counts import WindowCount as WindowCount
     from dynamodb_counters._reads.window_reader import WindowReader as WindowReader
@@ -67,15 +67,13 @@ _NAMES = {
     "_declarations": "ActiveMembers Aggregate Average Count Distinct Event Extremes Histogram Items "
     "Packed Percentiles Quota Ranking Sum Threshold TimeWeighted Window",
     "_declarations.groups": "Group",
-    "_declarations.table_keys": "TableKeys",
+    "_declarations.sources": "TableKeys",
     "_erase.eraser": "Erased",
     "_explain.lines": "Explanation Line",
     "_evaluate": "Declaration evaluate",
     "_items.conditions": "Attr Condition",
-    "_reads.active_reads": "ActiveReader Growth",
-    "_reads.distributions": "Distribution DistributionReader",
-    "_reads.extreme_reads": "Extreme",
-    "_reads.rankings": "Ranked",
+    "_reads.group_reads": "Extreme Ranked",
+    "_reads.span_reads": "ActiveReader Distribution DistributionReader Growth",
     "_reads.window_counts": "Integral WindowCount",
     "_reads.window_reader": "WindowReader",
     "_quarantine.quarantine_items": "Quarantined",

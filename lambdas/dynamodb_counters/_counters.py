@@ -19,19 +19,16 @@ from dynamodb_counters._declarations import (
     Quota,
     Window,
 )
+from dynamodb_counters._declarations.composites import require_declaration
 from dynamodb_counters._declarations.groups import Given, given
-from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
 from dynamodb_counters._explain.explainer import make_explainer
 from dynamodb_counters._explain.lines import Explanation
 from dynamodb_counters._quarantine import redrive_entries
 from dynamodb_counters._quarantine.quarantine_items import Quarantined
-from dynamodb_counters._reads.active_reads import ActiveReads
-from dynamodb_counters._reads.distributions import DistributionReads
 from dynamodb_counters._reads.event_reads import EventReads
-from dynamodb_counters._reads.extreme_reads import ExtremeReads
-from dynamodb_counters._reads.group_reads import GroupReads
-from dynamodb_counters._reads.rankings import RankingReads
+from dynamodb_counters._reads.group_reads import ExtremeReads, GroupReads, RankingReads
+from dynamodb_counters._reads.span_reads import ActiveReads, DistributionReads
 from dynamodb_counters._reads.window_reader import WindowReads
 from dynamodb_counters._table import Bulk, Incomplete, Table, make_client
 from dynamodb_counters._writes import accept, increments

@@ -12,7 +12,7 @@ from dynamodb_counters._fold.deltas import Delta, Unfoldable, group_image, item_
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, changes_of, inserted
-from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import plain_value
 from dynamodb_counters._items.table_schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError

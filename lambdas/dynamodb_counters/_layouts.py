@@ -11,8 +11,8 @@ import json
 from typing import Final
 
 from dynamodb_counters._declarations import Event, Packed
-from dynamodb_counters._items.attributes import Image, text_reader
 from dynamodb_counters._items.bookkeeping import bookkeeping_item, put_as_seen
+from dynamodb_counters._items.conditions import Image, text_reader
 from dynamodb_counters._items.key_templates import key_template
 from dynamodb_counters._items.table_schema import LAYOUT, MAX_SK_BYTES, PACK_PREFIX, PK, SK
 from dynamodb_counters._table import Remembered, Table

@@ -10,7 +10,7 @@ from dynamodb_counters._declarations.groups import Key, typed_key
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, Page, level_of
 from dynamodb_counters._fold.updates import PageUpdate, Update
-from dynamodb_counters._items.decimals import Number
+from dynamodb_counters._items.conversions import Number
 from dynamodb_counters._table import Remembered, Table
 
 _MOST_KNOWN: Final = 100_000

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._fold.records import MAX_TTL_AGE
-from dynamodb_counters._items.item_sizes import MAX_ITEM_BYTES, item_bytes, write_units
+from dynamodb_counters._items.bookkeeping import MAX_ITEM_BYTES, item_bytes, write_units
 from simulation.memory import expressions
 from simulation.memory.client_errors import failure
 from simulation.memory.expressions import Placeholders, matcher

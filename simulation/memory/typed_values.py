@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal, DecimalException
 from typing import Any, TypeAlias
 
-from dynamodb_counters._items.decimals import EXACT, LARGEST_EXPONENT, SMALLEST_EXPONENT, fits, format_number
+from dynamodb_counters._items.conversions import EXACT, LARGEST_EXPONENT, SMALLEST_EXPONENT, fits, format_number
 from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS
 
 Value: TypeAlias = Mapping[str, Any]

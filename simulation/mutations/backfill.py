@@ -64,7 +64,7 @@ BACKFILL: Final = r"""
 + if
 ? test_backfill_quarantine.py::test_an_item_that_changes_meanwhile_waits_as_it_was_at_the_cut
 
-== _backfill/dropping.py
+== _backfill/backfill.py
 * a drop takes items by the name of an event
 - kind not in used and kind not in events and
 + kind not in used and
@@ -74,7 +74,7 @@ BACKFILL: Final = r"""
 + if name in live:
 ? test_names.py::test_a_drop_takes_neither_events_nor_what_is_declared
 
-== _backfill/verdicts.py
+== _backfill/verification.py
 * verification compares tallies with sources
 -  - _number(item, TALLY_PREFIX + name)
 ? test_tally.py::test_verification_knows_of_erased_events_whose_counts_are_kept
@@ -85,7 +85,7 @@ BACKFILL: Final = r"""
 + float(page["created"]["N"]) > 0
 ? test_run_guards.py::test_a_backfill_waits_until_the_log_is_past_its_scan
 
-== _backfill/opening.py
+== _backfill/backfill.py
 * groups over something incomplete count as whole
 - found |= {each.name for each in with_below(declaration)} & left
 + pass
@@ -106,12 +106,12 @@ BACKFILL: Final = r"""
 -  or declaration._carries is not None
 ? test_tally.py::test_tallies_of_an_aggregate_over_another_survive_a_redefinition_of_both
 
-== _backfill/repair.py
+== _backfill/verification.py
 * entries that were redriven a moment ago are taken for counted
 - or changed_at(item) >= run.since - SKEW
 ? test_waiting_entries.py::test_an_entry_that_is_redriven_while_groups_are_read_is_no_drift
 
-== _backfill/repair.py
+== _backfill/verification.py
 * a repair is done twice
 - condition, values = "attribute_not_exists(#repaired)", {}
 + condition, values = "(attribute_not_exists(#repaired) OR attribute_exists(#repaired))", {}
@@ -135,7 +135,7 @@ BACKFILL: Final = r"""
 + if True:
 ? test_run_guards.py::test_a_run_begins_again_if_a_shard_was_split_near_its_cut
 
-== _backfill/scan.py
+== _backfill/feeds.py
 * a page of the scan is written over another
 - **put_as_seen(self.table.name, item, {}, ()))
 + Item=item)
@@ -155,7 +155,7 @@ BACKFILL: Final = r"""
 + acknowledged.get(shard, False)
 ? test_run_guards.py::test_children_of_a_shard_that_has_acknowledged_a_run_need_not
 
-== _backfill/verdicts.py
+== _backfill/verification.py
 * a group that begins after what has expired counts some of it
 - or (begin is not None and begin >= until)
 ? test_verdicts.py::test_a_group_later_than_all_that_has_expired_is_certain
@@ -178,7 +178,7 @@ BACKFILL: Final = r"""
 + return noted
 ? test_restore.py::test_what_expired_before_the_copy_had_counted_it_is_unknown_and_stays_counted
 
-== _backfill/positions.py
+== _backfill/feeds.py
 * a verification knows positions by checkpoints only
 - applied_through for _, checkpoint in those), *found])
 + applied_through for _, checkpoint in those)])

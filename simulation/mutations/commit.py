@@ -44,7 +44,7 @@ COMMIT: Final = r"""
 +             pass
 ? test_thresholds.py::test_the_outbox_holds_each_crossing_once
 
-== _commit/outbox.py
+== _commit/batch.py
 * a crossing is put again with each delivery
 - Item=each.item(), ConditionExpression=f"attribute_not_exists({PK})"
 + Item=each.item() | {"id": {"S": str(id(each))}}
@@ -58,7 +58,7 @@ COMMIT: Final = r"""
 + groups.setdefault(str(len(groups)), []).append(crossing)
 ? test_thresholds.py::test_crossings_of_a_group_are_put_in_order
 
-== _commit/books.py
+== _commit/checkpoints.py
 * no book opens where records may be missing
 - if missing and not is_last:
 + if False:
@@ -80,7 +80,7 @@ COMMIT: Final = r"""
 + place = {"met_at"
 ? test_given_up.py::test_a_book_whose_opener_died_begins_where_it_was_opened
 
-== _commit/classify.py
+== _commit/batch.py
 * declarations that cannot be read are replaced by one's own
 - math.inf if plan is None else doubtful_before
 + doubtful_before
@@ -90,7 +90,7 @@ COMMIT: Final = r"""
 + past = 0
 ? test_run_guards.py::test_records_before_the_cut_are_counted_before_a_heartbeat_acknowledges_it
 
-== _commit/checkpoint_items.py
+== _commit/checkpoints.py
 * a spoiled checkpoint is believed
 - if isinstance(text, str) and text and not is_sequence(text):
 + if False:
@@ -177,7 +177,9 @@ COMMIT: Final = r"""
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
 * a sum of zero is not written
 - while left:
+-             applied_through
 + while left := [delta for delta in left if any(delta.measures.values())]:
++             applied_through
 ? test_mechanisms.py::test_a_sum_of_zero_takes_back_what_a_failed_delivery_has_counted
 * groups whose page has split are passed over
 -                 if answer.is_elsewhere:
@@ -222,7 +224,7 @@ COMMIT: Final = r"""
 + and False:
 ? test_expiring_members.py::test_every_number_is_exact_whatever_expires_and_comes_late
 
-== _commit/item_deltas.py
+== _commit/commit.py
 * a group that is a text is added to, though only by 0
 - return PageUpdate(self.layout, self.page, kept or {self.deltas[0].group: None})
 + return PageUpdate(self.layout, self.page, kept or {self.deltas[0].group: {}})
@@ -232,7 +234,7 @@ COMMIT: Final = r"""
 + if False:
 ? test_page_guards.py::test_all_groups_of_a_batch_that_lie_in_a_page_are_in_one_request
 
-== _commit/page_splits.py
+== _commit/commit.py
 * pages of members split
 - if layout.pages is None or layout.pages.is_whole:
 + if layout.pages is None:
@@ -246,7 +248,7 @@ COMMIT: Final = r"""
 + if not all(self._table.write("put_item", **each["Put"]) for each in puts):
 ? test_page_guards.py::test_a_process_that_dies_while_a_page_splits_leaves_no_half
 
-== _control/statuses.py
+== _control/control.py
 * a name that no deployment has counted takes direct counts
 - return name in self._counted or not (self._counted or self._statuses)
 + return True
@@ -348,7 +350,7 @@ COMMIT: Final = r"""
 + True
 ? test_erase_waiting.py::test_an_erased_retraction_that_is_half_counted_is_not_discarded
 
-== _commit/expired_items.py
+== _commit/batch.py
 * a process notes what has expired once
 - if until > self._noted.get(name, -math.inf):
 + if name not in self._noted:
@@ -368,7 +370,7 @@ COMMIT: Final = r"""
 + if True:
 ? test_two_streams.py::test_a_record_of_another_table_fails_its_batch
 
-== _commit/intake.py
+== _commit/batch.py
 * a redriven record of a source table is taken for one of ours
 - is_foreign = origins.is_foreign(held)
 + is_foreign = False
@@ -382,7 +384,7 @@ COMMIT: Final = r"""
 + names=None
 ? test_mechanisms.py::test_images_that_one_declaration_cannot_fold_wait_for_it_alone
 
-== _commit/pruning.py
+== _commit/commit.py
 * watermarks are pruned without condition
 - f"#w{index} = :w{index}" for
 + f"(#w{index} = :w{index} OR attribute_exists(#w{index}))" for
@@ -426,7 +428,7 @@ COMMIT: Final = r"""
 + seen = {STATE: {"S": WAITING}}
 ? test_backfill_quarantine.py::test_two_backfills_that_settle_at_once_settle_their_own_entries
 
-== _control/run_logs.py
+== _control/run_items.py
 * a run's log holds no images
 - rows = list(logged(run, plan, relevant, unfoldable))
 + rows = []
@@ -464,7 +466,7 @@ COMMIT: Final = r"""
 - known = {name: seen.get(name) for name in compared} if seen else {PK: None}
 + known = {} if seen else {PK: None}
 ? test_run_guards.py::test_the_second_of_two_writes_of_the_control_item_is_refused
-== _items/watermarks.py
+== _items/bookkeeping.py
 * one watermark for all shards
 - self.name = WATERMARK_PREFIX + shard_digest(self.book)
 + self.name = WATERMARK_PREFIX + shard_digest("")

@@ -11,7 +11,7 @@ FOLD: Final = r"""
 + carries = None
 ? test_tally.py::test_an_increment_after_a_takeover_reaches_the_next_generation
 
-== _changes/meaning.py
+== _changes/effective.py
 * a new declaration goes on with items of another
 - not goes_on or self.is_taken(generation(declared, last))
 + not goes_on
@@ -254,13 +254,13 @@ FOLD: Final = r"""
 + (moment := number * seconds):
 ? test_time_weighted.py::test_a_level_and_its_integral_are_those_of_its_changes
 
-== _items/decimals.py
+== _items/conversions.py
 * numbers are rounded to 28 digits on their way
 - return {"N": format_number(value)}
 + return {"N": str(value) if isinstance(value, int) else str(value.normalize())}
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
 
-== _items/discard_marks.py
+== _items/bookkeeping.py
 * a mark holds for whatever its item shows later
 - shown = {name: _plain(value) for name, value in image.items() if name not in _UNSEEN}
 + shown = {name: _plain(value) for name, value in image.items() if name in ('pk', 'sk')}
@@ -270,13 +270,13 @@ FOLD: Final = r"""
 + _UNSEEN: Final = frozenset((NOT_IN,))
 ? test_erase_waiting.py::test_a_plain_event_is_dropped_where_it_waits_and_counted_nowhere
 
-== _items/escaping.py
+== _items/conversions.py
 * values are not escaped
 - return (text.translate(_ESCAPES) if UNSAFE.search(text) else text) or EMPTY
 + return text or EMPTY
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
 
-== _items/log_bins.py
+== _items/derived_fields.py
 * a value goes into the bin that its logarithm is nearest to
 - index += size > self._bound(index)
 + pass

@@ -157,7 +157,7 @@ WRITES: Final = r"""
 +         self._note(name, page.shelf, 0, 0)
 ? test_page_guards.py::test_a_reader_that_guesses_wrong_asks_on
 
-== _reads/page_reads.py
+== _reads/table_reads.py
 * a reader takes a page of any level for the right one
 - if place.is_right(item):
 + if place.is_right(item) or True:
@@ -177,7 +177,7 @@ WRITES: Final = r"""
 +
 ? test_time_weighted.py::test_a_level_and_its_integral_are_those_of_its_changes
 
-== _reads/extreme_reads.py
+== _reads/group_reads.py
 * a value that no item has any more is an extreme
 - if read_number(item, "items") > 0 and
 + if

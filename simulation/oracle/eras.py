@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._declarations.generations import definition
+from dynamodb_counters._declarations.groups import definition
 from simulation.memory.memory_stream import Record
 from simulation.oracle.specs import Spec, declarations
 

@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from dynamodb_counters._control.control import read_control, read_declarations
-from dynamodb_counters._control.statuses import Status
+from dynamodb_counters._control.control import Status, read_control, read_declarations
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, TimeWeighted, Window
 from dynamodb_counters._table import Table

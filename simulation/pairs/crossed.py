@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynamodb_counters._declarations import Aggregate, Declaration
-from dynamodb_counters._declarations.generations import base_name, generation_number
+from dynamodb_counters._declarations.groups import base_name, generation_number
 from simulation.oracle.crossings import Crossed, crossed, held
 from simulation.pairs.truth import Truth
 

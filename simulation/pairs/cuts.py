@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dynamodb_counters._assumptions import SKEW
 from dynamodb_counters._control.run_items import RUN_SK_PREFIX
-from dynamodb_counters._declarations.generations import generation_number
+from dynamodb_counters._declarations.groups import generation_number
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX
 from simulation.memory.memory_stream import Record
 from simulation.schedules.backend import Backend

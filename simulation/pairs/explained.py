@@ -15,7 +15,7 @@ from dynamodb_counters._explain.explainer import Explainer, make_explainer
 from dynamodb_counters._explain.lines import Explanation
 from dynamodb_counters._items.table_schema import SCORE
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import utc
+from dynamodb_counters._timeline.tiers import utc
 from simulation.pairs import features
 from simulation.pairs.calls import BackendStream
 from simulation.pairs.engine import Act, Engine

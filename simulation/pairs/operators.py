@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, Final, Literal
 
-from dynamodb_counters._backfill.dropping import Dropping
+from dynamodb_counters._backfill.backfill import Dropping
 from dynamodb_counters._declarations import Aggregate, Event, Quota
 from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._erase.eraser import Eraser

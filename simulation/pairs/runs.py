@@ -11,9 +11,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._backfill.repair import Difference
 from dynamodb_counters._backfill.runner import Runner as Work
-from dynamodb_counters._backfill.verification import COUNTED_MEANWHILE, GONE_MEANWHILE, Verification
+from dynamodb_counters._backfill.verification import COUNTED_MEANWHILE, GONE_MEANWHILE, Difference, Verification
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._items.table_schema import SCORE, TALLY_PREFIX, VERSION

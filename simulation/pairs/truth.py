@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from dynamodb_counters._control.control import read_control
-from dynamodb_counters._control.statuses import Status
+from dynamodb_counters._control.control import Status, read_control
 from dynamodb_counters._declarations import Aggregate, Declaration, Items, Window
-from dynamodb_counters._declarations.generations import base_name, generation_number
-from dynamodb_counters._items.discard_marks import is_discarded, stored_marks
+from dynamodb_counters._declarations.groups import base_name, generation_number
+from dynamodb_counters._items.bookkeeping import is_discarded, stored_marks
 from dynamodb_counters._items.table_schema import SCORE
 from dynamodb_counters._quarantine.quarantine_items import read_quarantine_item, unpack
 from dynamodb_counters._table import Table

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters._timeline.tiers import DAY
 from simulation.aws.sigv4 import LATEST
 from simulation.memory.memory_stream import Record
 from simulation.oracle.eras import Eras

@@ -12,26 +12,26 @@ from unittest.mock import patch
 from uuid import UUID
 
 from dynamodb_counters._backfill import backfill, baseline, runner, verification
-from dynamodb_counters._commit import checkpoints, commit, page_splits, pruning
-from dynamodb_counters._commit.page_splits import PageSplits
-from dynamodb_counters._control import deployment_items, run_logs
+from dynamodb_counters._commit import checkpoints, commit
+from dynamodb_counters._commit.commit import PageSplits
+from dynamodb_counters._control import control, run_items
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._erase import packed_erase
 from dynamodb_counters._fold import updates
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import Page, texts_of
-from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._writes import chunk_writes, packed_accept, update_conditions
 from simulation.oracle.eras import decoded
 
 _EAGER: Final = (
-    (pruning, "PRUNED_AT", 1),
-    (pruning, "_SPARE_BYTES", 1024),
-    (pruning, "_LOOK_EVERY", 0),
+    (commit, "PRUNED_AT", 1),
+    (commit, "_SPARE_BYTES", 1024),
+    (commit, "_LOOK_EVERY", 0),
     (checkpoints, "WORTH_A_WRITE", 1),
     (packed_accept, "KEPT_LONGER", 3600),
 )
-_SMALL: Final = ((run_logs, "MOST_BYTES", 120), (baseline, "MOST_HELD", 50))
+_SMALL: Final = ((run_items, "MOST_BYTES", 120), (baseline, "MOST_HELD", 50))
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def seeded(rng: random.Random, *, small: bool) -> Iterator[None]:
         (one, "uuid4", lambda: UUID(int=rng.getrandbits(128)))
         for one in (packed_erase, chunk_writes, update_conditions)
     ]
-    ids += [(deployment_items, "decode", decoded), (deployment_items, "_text", _Texts())]
+    ids += [(control, "decode", decoded), (control, "_text", _Texts())]
     with _changed([*ids, *(_SMALL if small else ())]):
         yield
 
@@ -66,7 +66,7 @@ def narrow_pages(groups: int) -> Iterator[None]:
 
     with _changed(
         [
-            (page_splits, "is_full", lambda image, _: len(texts_of(image)) > groups),
+            (commit, "is_full", lambda image, _: len(texts_of(image)) > groups),
             (PageSplits, "grown", looked_at),
             (updates, "_MOST_ADDED", 4 * groups),
             (commit, "_MOST_ENTRIES", groups),
@@ -87,7 +87,7 @@ class _Texts:
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, ...], tuple[object, str]] = {}
-        self._text = deployment_items._text
+        self._text = control._text
 
     def __call__(self, declarations: tuple[Declaration, ...]) -> str:
         known = tuple(map(id, declarations))

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Final
 
 from dynamodb_counters._declarations import Event, Packed
-from dynamodb_counters._declarations.packed import MIN_CHUNK_BYTES
+from dynamodb_counters._declarations.sources import MIN_CHUNK_BYTES
 from dynamodb_counters._quarantine.quarantine_items import Quarantined
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
 from dynamodb_counters._table import Table

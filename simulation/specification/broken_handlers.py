@@ -8,8 +8,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from dynamodb_counters._commit import batch
-from dynamodb_counters._commit.checkpoint_items import Checkpoint
-from dynamodb_counters._commit.checkpoints import Checkpoints
+from dynamodb_counters._commit.checkpoints import Checkpoint, Checkpoints
 from dynamodb_counters._commit.commit import Committer
 from dynamodb_counters._control import deployments
 from dynamodb_counters._control.deployments import Deployments

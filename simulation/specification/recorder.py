@@ -12,23 +12,22 @@ from unittest.mock import patch
 
 from botocore.exceptions import ClientError
 
-from dynamodb_counters._commit import batch, classify
-from dynamodb_counters._commit.classify import set_aside
-from dynamodb_counters._commit.commit import Committer, Part
-from dynamodb_counters._commit.item_deltas import ItemDelta, place_of
-from dynamodb_counters._control.deployment_items import HISTORY, deployment_id, history_key
+from dynamodb_counters._commit import batch
+from dynamodb_counters._commit.batch import set_aside
+from dynamodb_counters._commit.commit import Committer, ItemDelta, Part, place_of
+from dynamodb_counters._control.control import HISTORY, deployment_id, history_key
 from dynamodb_counters._control.deployments import Deployments
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.records import NEW, OLD, padded
 from dynamodb_counters._fold.updates import Update
+from dynamodb_counters._items.bookkeeping import sequence_of, shard_digest
 from dynamodb_counters._items.table_schema import (
     CHECKPOINT_PREFIX,
     CROSSING_PREFIX,
     QUARANTINE_PREFIX,
     WATERMARK_PREFIX,
 )
-from dynamodb_counters._items.watermarks import sequence_of, shard_digest
 from simulation.aws.sigv4 import LATEST
 from simulation.clock import EPOCH
 from simulation.faults.actors import Crashed
@@ -293,7 +292,7 @@ def _watched(recording: Recording) -> ExitStack:
         return answer
 
     patches = ExitStack()
-    patches.enter_context(patch.object(classify, "set_aside", aside))
+    patches.enter_context(patch.object(batch, "set_aside", aside))
     patches.enter_context(patch.object(batch, "crossings", judged))
     patches.enter_context(patch.object(Deployments, "refresh", refreshed))
     patches.enter_context(patch.object(Committer, "commit", committed))

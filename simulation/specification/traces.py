@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamodb_counters._assumptions import ALIVE, FRESH, GUARANTEE, OUTLIVED, SKEW
-from dynamodb_counters._commit.intake import intake
+from dynamodb_counters._commit.batch import intake
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._items.watermarks import Watermark, sequence_of
-from dynamodb_counters._timeline.times import HOUR, MINUTE
+from dynamodb_counters._items.bookkeeping import Watermark, sequence_of
+from dynamodb_counters._timeline.tiers import HOUR, MINUTE
 from simulation.aws.sigv4 import LATEST
 from simulation.clock import EPOCH
 from simulation.schedules.sandbox import LONGEST_INVOCATION

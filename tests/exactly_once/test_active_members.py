@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import ActiveMembers, Event, Packed, evaluate
-from dynamodb_counters._items.item_sizes import item_bytes, write_units
-from dynamodb_counters._reads.active_reads import ActiveReader
+from dynamodb_counters._items.bookkeeping import item_bytes, write_units
+from dynamodb_counters._reads.span_reads import ActiveReader
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.counters_in_memory import Faults, counters_in_memory
 from simulation.night import scaled

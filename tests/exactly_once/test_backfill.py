@@ -17,7 +17,7 @@ from dynamodb_counters._declarations.groups import group_key
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._streams import StreamReader
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY, HOUR
+from dynamodb_counters._timeline.tiers import DAY, HOUR
 from dynamodb_counters.errors import BackfillError
 from simulation.memory.memory_stream import Record
 from simulation.workbench import Workbench

@@ -12,7 +12,7 @@ from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Packed, S
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._quarantine.redrive_entries import settle
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import HOUR
+from dynamodb_counters._timeline.tiers import HOUR
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import NUMBER, ORDER, REVENUE, delete, put, read
 from tests.exactly_once.test_run_commands import Counters, lines

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from dynamodb_counters._assumptions import ALIVE, GUARANTEE, OUTLIVED
-from dynamodb_counters._commit import books, pruning
-from dynamodb_counters._commit.checkpoint_items import checkpoint_key
-from dynamodb_counters._commit.checkpoints import Checkpoints
+from dynamodb_counters._commit import checkpoints, commit
+from dynamodb_counters._commit.checkpoints import Checkpoints, checkpoint_key
 from dynamodb_counters._declarations import Aggregate, Count, Event
-from dynamodb_counters._items.watermarks import shard_digest
+from dynamodb_counters._items.bookkeeping import shard_digest
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError
 from simulation.aws.sigv4 import LANDING_SECONDS, SKEW_SECONDS
@@ -37,7 +36,7 @@ FRESH = 59.0
 def bench(monkeypatch: pytest.MonkeyPatch) -> Workbench:
     """Three shards, and pruning of whatever may be pruned."""
     for name, value in (("PRUNED_AT", 1), ("_SPARE_BYTES", 1024), ("_LOOK_EVERY", 0)):
-        monkeypatch.setattr(pruning, name, value)
+        monkeypatch.setattr(commit, name, value)
     return Workbench([SALES], shards=3)
 
 
@@ -214,8 +213,7 @@ def test_a_lost_checkpoint_does_not_come_back_by_chance(bench: Workbench) -> Non
 
 
 def test_two_shards_of_one_digest_are_an_error(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("checkpoints", "checkpoint_items"):
-        monkeypatch.setattr(f"dynamodb_counters._commit.{module}.shard_digest", lambda _: "same")
+    monkeypatch.setattr("dynamodb_counters._commit.checkpoints.shard_digest", lambda _: "same")
     one, other, _ = bench.shards()
     bench.deliver([_sell(bench, one)], one)
     with pytest.raises(CheckpointError, match="have the same digest"):
@@ -271,7 +269,7 @@ def test_a_record_older_than_the_guarantee_is_not_counted(bench: Workbench) -> N
 
 def _silent_shard(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> str:
     """A shard that can open no book when it comes alive."""
-    monkeypatch.setattr(books, "MOST_BOOKS", 1)
+    monkeypatch.setattr(checkpoints, "MOST_BOOKS", 1)
     shard = bench.shards()[0]
     bench.deliver([_sell(bench, shard)], shard)
     bench.clock.advance(OUTLIVED + ALIVE)

@@ -10,7 +10,7 @@ import pytest
 from dynamodb_counters import Aggregate, Attr, Count, Event, Items
 from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined
-from dynamodb_counters._timeline.times import HOUR
+from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.exactly_once.test_backfill import Live, spoil
 from tests.exactly_once.test_waiting_entries import AHEAD, PACKED, SALE, SHOPS, TAGS, VIEW, redrive_all, tags

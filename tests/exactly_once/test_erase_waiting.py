@@ -15,7 +15,7 @@ from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._erase.eraser import Erased, Eraser
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import HOUR
+from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.errors import EraseError, InvalidArgumentError
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HookedClient, once

@@ -10,9 +10,9 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Distinct, Event, InvalidArgumentError
 from dynamodb_counters._assumptions import GIVEN_UP_AFTER
-from dynamodb_counters._backfill.repair import Difference
+from dynamodb_counters._backfill.verification import Difference
 from dynamodb_counters._commit.batch import Report
-from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
+from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
 from dynamodb_counters.errors import CommitError
 from simulation.faults.hooked_client import failing
 from simulation.memory.client_errors import failure

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Event, Extremes, Packed
-from dynamodb_counters._items.decimals import format_number
-from dynamodb_counters._items.ordered_texts import is_ordered_text, ordered_text, value_of
+from dynamodb_counters._items.conversions import format_number
+from dynamodb_counters._items.derived_fields import is_ordered_text, ordered_text, value_of
 from simulation.counters_in_memory import Faults, counters_in_memory
 from simulation.night import scaled
 

@@ -14,14 +14,14 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from dynamodb_counters._assumptions import GIVEN_UP_AFTER, LONGEST_INVOCATION, MOST_BOOKS, SKEW
-from dynamodb_counters._commit import books
-from dynamodb_counters._control.deployment_items import deployment_id
+from dynamodb_counters._commit import checkpoints
+from dynamodb_counters._control.control import deployment_id
 from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._recovery.given_up import OnFailureBucket
 from dynamodb_counters._recovery.redrive_bucket import RedrivenBatch, redrive_bucket
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
+from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient, HookedClient, failing
 from simulation.memory.client_errors import failure
@@ -167,8 +167,8 @@ def test_records_that_a_redrive_skips_are_reported_and_their_object_stays(
 
 
 def test_a_batch_is_counted_weeks_later(bench: Workbench, s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynamodb_counters._commit.pruning.PRUNED_AT", 1)
-    monkeypatch.setattr("dynamodb_counters._commit.pruning._SPARE_BYTES", 1024)
+    monkeypatch.setattr("dynamodb_counters._commit.commit.PRUNED_AT", 1)
+    monkeypatch.setattr("dynamodb_counters._commit.commit._SPARE_BYTES", 1024)
     lost = _sell(bench)
     _count_only(bench, [lost], "SALES")
     bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
@@ -240,7 +240,7 @@ def test_a_book_whose_opener_died_begins_where_it_was_opened(bench: Workbench, s
 
 
 def test_batches_beyond_the_most_books_are_in_doubt(bench: Workbench, s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(books, "MOST_BOOKS", 2)
+    monkeypatch.setattr(checkpoints, "MOST_BOOKS", 2)
     assert MOST_BOOKS == 20
     for _ in range(4):
         lost = _sell(bench)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import ActiveMembers, Attr, Event, Extremes, Packed, Percentiles
-from dynamodb_counters._items.log_bins import LogBins
+from dynamodb_counters._items.derived_fields import LogBins
 from dynamodb_counters._items.table_schema import PAGE_PREFIX
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from simulation.schedules.housekeeping import narrow_pages

@@ -34,7 +34,7 @@ from dynamodb_counters import (
 from dynamodb_counters._declarations import Declaration, flatten
 from dynamodb_counters._declarations.groups import group_of, values_of
 from dynamodb_counters._fold.item_layout import ItemLayout
-from dynamodb_counters._items.decimals import read_number
+from dynamodb_counters._items.conversions import read_number
 from dynamodb_counters._items.table_schema import TYPE
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory

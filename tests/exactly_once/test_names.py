@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, InvalidArgumentError, Sum
-from dynamodb_counters._backfill.dropping import Dropping
-from dynamodb_counters._control.statuses import generations_key
+from dynamodb_counters._backfill.backfill import Dropping
+from dynamodb_counters._control.control import generations_key
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.groups import group_key
 from dynamodb_counters._fold.item_layout import ItemLayout
-from dynamodb_counters._timeline.times import HOUR
+from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.errors import BackfillError, RejectedEventError, UnavailableError
 from tests.exactly_once.test_backfill import Live, fill, read
 

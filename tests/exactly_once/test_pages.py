@@ -21,7 +21,7 @@ from dynamodb_counters import (
 )
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, is_full
-from dynamodb_counters._items.item_sizes import WRITE_UNIT_BYTES, item_bytes, write_units
+from dynamodb_counters._items.bookkeeping import WRITE_UNIT_BYTES, item_bytes, write_units
 from dynamodb_counters._items.table_schema import PAGE_PREFIX
 from simulation.counters_in_memory import counters_in_memory
 from simulation.workbench import Workbench

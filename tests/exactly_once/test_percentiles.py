@@ -14,7 +14,7 @@ import pytest
 from benchmarks import workloads
 from demo.blog.access_log import read_log
 from dynamodb_counters import Distribution, Event, Packed, Percentiles
-from dynamodb_counters._items.log_bins import LogBins, is_bin
+from dynamodb_counters._items.derived_fields import LogBins, is_bin
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.counters_in_memory import counters_in_memory
 from simulation.night import scaled

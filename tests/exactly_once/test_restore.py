@@ -8,13 +8,12 @@ from datetime import timedelta
 from typing import Any
 
 from dynamodb_counters import Aggregate, Count, Counters, Event
-from dynamodb_counters._backfill.repair import Difference
-from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._backfill.verification import Difference, Verification
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations.groups import identity, typed_key
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY, HOUR
+from dynamodb_counters._timeline.tiers import DAY, HOUR
 from dynamodb_counters.errors import CommitError
 from simulation.faults.actors import Crashed
 from simulation.faults.disorder import in_disorder

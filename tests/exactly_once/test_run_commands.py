@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from dynamodb_counters import Distinct
-from dynamodb_counters._timeline.times import DAY, HOUR
+from dynamodb_counters._timeline.tiers import DAY, HOUR
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import NUMBER, ORDER, REVENUE, Older, Stream, bench, delete, put, read, spoil
 from tests.unit.cli.in_process import Done, run

@@ -11,13 +11,11 @@ from botocore.exceptions import ClientError
 
 from dynamodb_counters import Aggregate, Attr, Count, Sum
 from dynamodb_counters._assumptions import SKEW
-from dynamodb_counters._backfill.pace import Pace
-from dynamodb_counters._backfill.scan import Scan, Source
+from dynamodb_counters._backfill.feeds import Pace, Scan, Source
 from dynamodb_counters._backfill.state import Lineage
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._control.control import read_control, write_control
-from dynamodb_counters._control.run_items import Run
-from dynamodb_counters._control.run_logs import RunLogs
+from dynamodb_counters._control.run_items import Run, RunLogs
 from dynamodb_counters._declarations.groups import group_key
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.plan import Plan
@@ -25,7 +23,7 @@ from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY, HOUR
+from dynamodb_counters._timeline.tiers import DAY, HOUR
 from dynamodb_counters.errors import BackfillError, CommitError
 from simulation.faults.hooked_client import failing
 from simulation.memory.client_errors import failure

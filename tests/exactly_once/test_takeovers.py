@@ -11,7 +11,7 @@ import pytest
 
 from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._control.deployment_items import history_key
+from dynamodb_counters._control.control import history_key
 from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
 from dynamodb_counters._declarations.groups import group_key
 from dynamodb_counters._fold.item_layout import ItemLayout

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Histogram, Packed, Sum, Window
-from dynamodb_counters._backfill.dropping import Dropping
+from dynamodb_counters._backfill.backfill import Dropping
 from dynamodb_counters._backfill.state import SCANNING
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._declarations import Declaration
@@ -18,7 +18,7 @@ from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.table_schema import TALLY_PREFIX
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import BackfillError
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import Stream, backfill, fill, verification, verify

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters._commit import pruning
+from dynamodb_counters._commit import commit
 from dynamodb_counters._declarations import Aggregate, Count, Event
 from simulation.aws.frozen_threads import FrozenThreads
 from simulation.faults.hooked_client import HookedClient
@@ -35,7 +35,7 @@ def _id(record: Any) -> int:
 @pytest.mark.parametrize("error", [KeyError, MemoryError])
 def test_no_thread_outlives_an_invocation_that_fails(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
     for name, value in (("PRUNED_AT", 1), ("_SPARE_BYTES", 1024), ("_LOOK_EVERY", 0)):
-        monkeypatch.setattr(pruning, name, value)
+        monkeypatch.setattr(commit, name, value)
     bench = Workbench([TAGGED], shards=2)
     shard = _sell(bench, 0, TAGS)
     batch = [record for record in bench.records(shard) if _id(record) == 0]

@@ -11,7 +11,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Attr, Event, Threshold
 from dynamodb_counters._assumptions import FRESH, LONGEST_INVOCATION, SETTLED_AFTER, SKEW
-from dynamodb_counters._changes.meaning import fingerprint, same_meaning
+from dynamodb_counters._changes.effective import fingerprint, same_meaning
 from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._declarations.codec import decode, encode

@@ -9,7 +9,7 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Counters, Items, Sum, TableKeys
 from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import StreamUnknownError
 from simulation.clock import VirtualClock
 from simulation.memory_table import MemoryTable

@@ -11,11 +11,11 @@ import pytest
 
 from dynamodb_counters import Aggregate, Average, Count, Event, Histogram, Ranking, Sum, Window
 from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._commit.expired_items import ExpiredItems, read_expired
+from dynamodb_counters._commit.batch import ExpiredItems, read_expired
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.groups import group_key
 from dynamodb_counters._fold.item_layout import ItemLayout
-from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters._timeline.tiers import DAY
 from tests.exactly_once.test_backfill import Live, spoil
 from tests.exactly_once.test_run_commands import Counters, Person, lines
 

@@ -7,8 +7,7 @@ from itertools import islice
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event
-from dynamodb_counters._backfill.repair import Difference
-from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._backfill.verification import Difference, Verification
 from dynamodb_counters.errors import BackfillError
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import Stream, before_the_end, compared_and_ended, spoil, verify

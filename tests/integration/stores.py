@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dynamodb_counters import Aggregate, Counters, Window
 from dynamodb_counters._commit.batch import Aggregator, Report
-from dynamodb_counters._control.deployment_items import History, history_key, read_history
+from dynamodb_counters._control.control import History, history_key, read_history
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.engines import Engine

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Ranking
-from dynamodb_counters._items.item_sizes import item_bytes
-from dynamodb_counters._items.watermarks import Watermark
+from dynamodb_counters._items.bookkeeping import Watermark, item_bytes
 from simulation.engines import Engine
 from tests.integration.stores import OTHER_SHARD, SHARD, Store
 from tests.unit.fold.streams import Record, image, record

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from dynamodb_counters import Event, Sum, Window
-from dynamodb_counters._items.item_sizes import item_bytes
+from dynamodb_counters._items.bookkeeping import item_bytes
 from simulation.engines import Engine
 from simulation.memory_table import MemoryTable
 from tests.integration.stores import Store

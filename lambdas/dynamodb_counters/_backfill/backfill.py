@@ -1,43 +1,224 @@
-"""A backfill: next generations of some declarations, brought to where they would be had they always been counted."""
+"""A backfill: next generations of some declarations, brought to where they would be had they always been counted.
+
+And the drop of items of generations that no process counts or reads any more.
+"""
 
 from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
-from typing import Final
+from typing import Any, Final
 
-from dynamodb_counters._assumptions import FRESH, SETTLED_AFTER
+from dynamodb_counters._assumptions import FRESH, GUARANTEE, SETTLED_AFTER, SKEW
 from dynamodb_counters._backfill.baseline import Totals, baselines, withheld
-from dynamodb_counters._backfill.opening import Opening, opening, wanted
-from dynamodb_counters._backfill.pace import paid_write
+from dynamodb_counters._backfill.feeds import Pace, paid_write, units_of
 from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
-from dynamodb_counters._changes.meaning import fingerprint, same_meaning
-from dynamodb_counters._commit.checkpoint_items import Checkpoint
-from dynamodb_counters._commit.checkpoints import Checkpoints
-from dynamodb_counters._commit.commit import Committer, Part
-from dynamodb_counters._commit.pruning import Pruner
-from dynamodb_counters._control.control import NUMBERED, Control, read_control
-from dynamodb_counters._control.deployment_items import Era, History, deployment_id
+from dynamodb_counters._changes.effective import fingerprint, same_meaning
+from dynamodb_counters._commit.checkpoints import Checkpoint, Checkpoints
+from dynamodb_counters._commit.commit import Committer, Part, Pruner
+from dynamodb_counters._control.control import (
+    NUMBERED,
+    Control,
+    Era,
+    History,
+    Status,
+    decoded,
+    deployment_id,
+    read_control,
+    read_declarations,
+    stored_deployments,
+)
 from dynamodb_counters._control.run_items import Run, found_by
-from dynamodb_counters._control.statuses import Status
-from dynamodb_counters._declarations import Aggregate, Declaration, require_consistent
-from dynamodb_counters._declarations.generations import base_name, generation_number, read_name, with_below
+from dynamodb_counters._declarations import Aggregate, Declaration, Event, require_consistent
+from dynamodb_counters._declarations.composites import with_parts
+from dynamodb_counters._declarations.groups import base_name, generation, generation_number, read_name, with_below
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._items.table_schema import BASELINE
-from dynamodb_counters._items.watermarks import Watermark
+from dynamodb_counters._items.bookkeeping import Watermark
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.table_schema import BASELINE, PK, SK, TYPE
 from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine
 from dynamodb_counters._quarantine.redrive_entries import confirm, settle
-from dynamodb_counters._timeline.times import MINUTE
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.tiers import MINUTE
 from dynamodb_counters.errors import BackfillError
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The generations that a run fills, and those it has `scanned`: others look at these alone, and carry no tally."""
+
+    generations: tuple[Declaration, ...]
+    scanned: tuple[str, ...]
+
+
+def wanted(
+    names: Collection[str], seen: Control, declared: Collection[Declaration], folded: Collection[Declaration]
+) -> set[str]:
+    """Names to backfill: those given, or all that do not count everything; and such sources of them."""
+    known = {declaration.name: declaration for declaration in folded}
+    unfinished = {name for name, status in seen.statuses.items() if not status.whole}
+    for declaration in declared:
+        held = known.get(read_name(declaration.name, seen.reads))
+        if held is None or not same_meaning(declaration, held):
+            unfinished.add(declaration.name)
+    left = unfinished & {declaration.name for declaration in declared}
+    found = with_parts(names, declared) or left
+    for declaration in declared:
+        if declaration.name in found:
+            found |= {each.name for each in with_below(declaration)} & left
+    return found
+
+
+def opening(
+    names: Collection[str],
+    declared: Iterable[Declaration],
+    folded: Iterable[Declaration],
+    control: Control,
+    number: int,
+    *,
+    coming: Iterable[Declaration] = (),
+) -> Opening:
+    """Open generation `number` of what is declared under some names, and of all that is declared over them."""
+    # Declarations that are `coming` are counted from an era on that is to begin, and can be incremented before.
+    by_name = {declaration.name: declaration for declaration in declared}
+    for name in names:
+        if name not in by_name:
+            known = ", ".join(sorted(by_name)) or "none"
+            raise BackfillError(f"invalid name={name!r}: expected a declaration of the deployed stack: {known}")
+    read = {declaration.name: declaration for declaration in folded}
+    incremented = {declaration.name: declaration for declaration in coming} | read
+    opened = [name for name, declaration in by_name.items() if _is_over(declaration, names, by_name)]
+    built: dict[str, Declaration] = {}
+
+    def build(name: str) -> Declaration:
+        declaration = by_name[name]
+        if name not in built:
+            source = declaration.source
+            if isinstance(source, Aggregate):
+                below = build(source.name) if source.name in opened else read.get(read_name(source.name, control.reads))
+                if not isinstance(below, Aggregate):
+                    raise BackfillError(f"{name!r} counts {source.name!r}, which nothing counts: backfill that, too")
+                source = below
+            before = incremented.get(read_name(name, control.reads))
+            carries = replace(before, _carries=None) if type(before) is type(declaration) else None
+            built[name] = generation(declaration, number, source, carries)
+        return built[name]
+
+    for name in opened:
+        build(name)
+    filled = {declaration.name for declaration in built.values()}
+    scanned = [
+        declaration.name
+        for declaration in built.values()
+        if declaration.source.name not in filled or declaration._carries is not None
+    ]
+    return Opening(tuple(built[name] for name in sorted(built)), tuple(sorted(scanned)))
+
+
+def _is_over(declaration: Declaration, names: Collection[str], by_name: dict[str, Declaration]) -> bool:
+    """Whether a declaration is one of some, or looks at one of them."""
+    if declaration.name in names:
+        return True
+    source = declaration.source
+    return isinstance(source, Aggregate) and _is_over(by_name.get(source.name, source), names, by_name)
+
+
+@dataclass(slots=True, kw_only=True)
+class Dropping:
+    """Deletes what generations have left that a newer one replaced two days ago, and `names` that were removed."""
+
+    table: Table
+    now: Callable[[], float]
+    names: Collection[str] = ()
+    segments: int = 4
+    units_per_second: float | None = None
+    dry_run: bool = False
+    scanned: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Items by name and generation."""
+    pace: Pace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pace = Pace(self.table, self.units_per_second)
+
+    def steps(self) -> Iterator[int]:
+        """Scan the table and delete unused items; yield after each round how many items were scanned."""
+        is_left = self._is_left()
+        starts: dict[int, Any] = dict.fromkeys(range(self.segments))
+        while starts:
+            left: list[Image] = []
+            for segment, answer in zip([*starts], self.table.each(self._scan, [*starts.items()]), strict=True):
+                self.scanned += len(answer["Items"])
+                self.pace.spend(units_of(answer))
+                left += filter(is_left, answer["Items"])
+                starts[segment] = answer.get("LastEvaluatedKey")
+            starts = {segment: start for segment, start in starts.items() if start}
+            self.dropped.update(item[TYPE]["S"] for item in left)
+            if not self.dry_run:
+                self.pace.spend(sum(self.table.each(self._delete, left)))
+            yield self.scanned
+
+    def _is_left(self) -> Callable[[Image], bool]:
+        seen = read_control(self.table)
+        if seen.history is None:
+            raise BackfillError("nothing counts this table yet: there is nothing to drop")
+        # A record that is delivered late is counted by the declarations of its time.
+        eras = seen.history.since(self.now() - GUARANTEE - SKEW).eras
+        used = {read_name(name, seen.reads) for name in seen.reads}
+        for deployment in {era.deployment for era in eras}:
+            declarations = read_declarations(self.table, deployment)
+            if declarations is None:
+                raise BackfillError("this version cannot read the deployed declarations: install the one that runs")
+            used |= {declaration.name for declaration in declarations}
+        stored = [decoded(item) or () for item in stored_deployments(self.table).values()]
+        names = {name for declarations in stored for name in with_parts(self.names, declarations)}
+        past = [each for declarations in stored for each in declarations]
+        known = {base_name(each.name) for each in past}
+        events = {each.source.name for each in past if isinstance(each.source, Event)}
+        live = set(map(base_name, used))
+        for name in sorted(names):
+            if name in live or name in events or name not in known:
+                raise BackfillError(f"invalid name={name!r}: expected one that was removed two days ago, or earlier")
+
+        def is_left(item: Image) -> bool:
+            kind = item.get(TYPE, {}).get("S", "")
+            return kind not in used and kind not in events and base_name(kind) in live | names
+
+        return is_left
+
+    def _scan(self, place: tuple[int, Any]) -> Mapping[str, Any]:
+        segment, start = place
+        request: Any = {"ExclusiveStartKey": start} if start else {}
+        return self.table.client.scan(
+            TableName=self.table.name,
+            Segment=segment,
+            TotalSegments=self.segments,
+            ProjectionExpression="#pk, #sk, #type",
+            ExpressionAttributeNames={"#pk": PK, "#sk": SK, "#type": TYPE},
+            ReturnConsumedCapacity="TOTAL",
+            **request,
+        )
+
+    def _delete(self, item: Image) -> float:
+        return paid_write(
+            self.table,
+            "delete_item",
+            Key={PK: item[PK], SK: item[SK]},
+            ConditionExpression="#type = :type",
+            ExpressionAttributeNames={"#type": TYPE},
+            ExpressionAttributeValues={":type": item[TYPE]},
+        )[1]
+
 
 WITHHOLDING: Final = "withholding"
 ADDING: Final = "adding"

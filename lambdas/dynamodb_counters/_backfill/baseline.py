@@ -28,7 +28,7 @@ from dynamodb_counters._control.run_items import (
 from dynamodb_counters._declarations.groups import Key
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.records import NEW
-from dynamodb_counters._items.decimals import EXACT, Number
+from dynamodb_counters._items.conversions import EXACT, Number
 from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._quarantine.quarantine_items import quarantine_key
 from dynamodb_counters._table import Table

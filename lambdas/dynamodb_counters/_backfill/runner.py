@@ -16,13 +16,9 @@ from typing import Any, ClassVar, Final, Self
 
 from dynamodb_counters._assumptions import KNOWN_AT_ONCE, ONE_CLOCK, RUN_OPEN_AFTER, SETTLED_AFTER
 from dynamodb_counters._backfill.baseline import Pages
-from dynamodb_counters._backfill.feeds import Feeds, ServiceTime, feeds_of
-from dynamodb_counters._backfill.pace import Pace
-from dynamodb_counters._backfill.positions import books
-from dynamodb_counters._backfill.scan import Scan
+from dynamodb_counters._backfill.feeds import Feeds, Pace, Scan, ServiceTime, books, feeds_of
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, OPENING, SCANNING, VOID, WAITING, Progress, State
-from dynamodb_counters._control.control import Control, read_control, read_declarations, write_control
-from dynamodb_counters._control.deployment_items import History
+from dynamodb_counters._control.control import Control, History, read_control, read_declarations, write_control
 from dynamodb_counters._control.run_items import ONLY_SHARD, Run, beat_key, run_item, run_key
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import without_attributes
@@ -31,7 +27,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.bookkeeping import put_as_seen, typed_values
 from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import HOUR
+from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.errors import BackfillError
 
 ROUNDS: Final = 5

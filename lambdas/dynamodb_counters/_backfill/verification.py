@@ -1,8 +1,12 @@
-"""Verification: what groups have counted, compared with what their source items come to, while traffic flows.
+"""Verification: what groups have counted, compared with what their source items come to; and repair of what they lack.
 
 An item's position in a shard is the last record it has applied. The baseline and what the log shows up to that position
 is what the item must hold, however far behind it is. So a difference does not depend on the moment, and a repair adds
-exactly it while live updates go on.
+exactly it while live updates go on, unless something waits for the group.
+
+An expired item leaves a count that keeps it greater than its sources, never smaller. So what a count lacks is lost for
+certain, and what a group has that counts nothing expired is wrong for certain. A score equals its measure, whichever
+of the two is right.
 """
 
 from __future__ import annotations
@@ -13,27 +17,216 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import localcontext
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
-from dynamodb_counters._assumptions import COPY_SKEW
+from dynamodb_counters._assumptions import COPY_SKEW, GROUP_KEPT, SKEW, WIDE_MARGIN
 from dynamodb_counters._backfill.baseline import Pages, Totals, baselines, part_of
-from dynamodb_counters._backfill.positions import ReadGroup, applied_by, read_after_books
-from dynamodb_counters._backfill.repair import Difference, quarantined_groups, repaired
+from dynamodb_counters._backfill.feeds import ReadGroup, applied_by, read_after_books
 from dynamodb_counters._backfill.runner import ROUNDS, SPLITTING, Runner
 from dynamodb_counters._backfill.state import COMPARING, COMPLETE, DRAINING, Progress, State
-from dynamodb_counters._backfill.verdicts import WAITS, Judged, Verdict, counted, counts_gone, judge, shown
-from dynamodb_counters._commit.expired_items import read_expired
+from dynamodb_counters._commit.batch import held_by, read_expired
+from dynamodb_counters._commit.commit import ItemDelta, joined, place_of
 from dynamodb_counters._control.control import Control
-from dynamodb_counters._control.run_items import Run
-from dynamodb_counters._declarations import Declaration, Event, Items
+from dynamodb_counters._control.run_items import Run, Sums, sums_of
+from dynamodb_counters._declarations import Aggregate, Average, Count, Declaration, Event, Histogram, Items, Window
 from dynamodb_counters._declarations.composites import with_parts
-from dynamodb_counters._declarations.generations import base_name, read_name
-from dynamodb_counters._declarations.groups import identity, typed_key
-from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout, late_parts
-from dynamodb_counters._items.decimals import EXACT, Number
-from dynamodb_counters._items.table_schema import REPAIRED
-from dynamodb_counters._reads.page_reads import read_items
+from dynamodb_counters._declarations.groups import base_name, identity, read_name, typed_key
+from dynamodb_counters._fold.deltas import Delta
+from dynamodb_counters._fold.expiry import begin_of
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout, closing_times, late_parts
+from dynamodb_counters._fold.origins import Origins
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import inserted
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.conversions import EXACT, Number, parse_number
+from dynamodb_counters._items.derived_fields import tier_of
+from dynamodb_counters._items.table_schema import REPAIRED, SCORE, TALLY_PREFIX
+from dynamodb_counters._pages import PageLevels
+from dynamodb_counters._quarantine.quarantine_items import STATE, UNREADABLE, WAITING, changed_at
+from dynamodb_counters._quarantine.redrive_entries import stored_entries
+from dynamodb_counters._reads.table_reads import read_items
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.tiers import BY_LETTER, TOTAL
+from dynamodb_counters._writes.update_conditions import conditional, item_of
 from dynamodb_counters.errors import BackfillError
+
+Verdict: TypeAlias = Literal["drift", "unknown", "waiting"]
+
+EXPIRED: Final = "events may have expired that it still counts"
+AT_LEAST: Final = "at least so much: events may have expired that it counted, too"
+
+WAITS: Final = ("1 entry of the quarantine waits for it", "{:,} entries of the quarantine wait for it")
+
+Judged: TypeAlias = tuple[Verdict, str, dict[str, Number]]
+"""A verdict, its reason, and what is missing by attribute."""
+
+
+def judge(
+    declaration: Declaration, group: GroupKey, missing: Mapping[str, Number], until: float | None, *, is_gone: bool
+) -> Iterator[Judged]:
+    """Judge what a group lacks: it may count what expired, if it began before `until`; if it `is_gone`, has no item."""
+    begin = begin_of(declaration, group)
+    if until is None or declaration.on_expiry == "subtract" or (begin is not None and begin >= until):
+        yield "drift", "", dict(missing)
+        return
+    found, measure = dict(missing), ranked_by(declaration)
+    # How much the score differs from the measure that it repeats.
+    apart = 0 if measure is None else missing.get(SCORE, 0) - missing.get(measure, 0)
+    if apart:
+        found[SCORE] = found.get(SCORE, 0) - apart
+    lost = {name: number for name, number in found.items() if is_gone or (number > 0 and _grows(declaration, name))}
+    certain = {**lost, SCORE: lost.get(SCORE, 0) + apart} if apart else lost
+    if certain := {name: number for name, number in certain.items() if number}:
+        yield "drift", AT_LEAST if lost else "", certain
+    if rest := {name: number for name, number in found.items() if number and name not in lost}:
+        yield "unknown", EXPIRED, rest
+
+
+def _grows(declaration: Declaration, attribute: str) -> bool:
+    """Whether no item adds less than nothing to an attribute."""
+    if isinstance(declaration, Window):
+        return isinstance(declaration.measure, Count)
+    if attribute == SCORE:
+        return declaration.ranking is not None and _grows(declaration, declaration.ranking.measure)
+    for name, measure in declaration.measures.items():
+        held = measure._attributes(name)
+        if attribute in held:
+            return isinstance(measure, Count | Histogram) or (isinstance(measure, Average) and attribute == held[1])
+    return False
+
+
+def counts_gone(declaration: Declaration, group: GroupKey, now: float) -> bool:
+    """Whether a group counts groups of a source with a retention that may be deleted."""
+    source = declaration.source
+    if not isinstance(source, Aggregate) or source.retention is None or declaration.on_expiry != "keep":
+        return False
+    if not any(map(tier_of, declaration.fields)):
+        return False
+    return closing_times(declaration.fields, source.retention)(group) + GROUP_KEPT - WIDE_MARGIN <= now
+
+
+def counted(declaration: Declaration, group: GroupKey, items: list[Image]) -> dict[str, Number]:
+    """Numbers that a group's items have counted without their tallies, by attribute."""
+    names: Iterable[str] = declaration._attributes
+    if isinstance(declaration, Window):
+        slots = (TOTAL, *BY_LETTER[group[-2]].slots)
+        names = [attribute for slot in slots for attribute in declaration.measure._attributes(slot)]
+    sums: dict[str, Number] = {}
+    for item in items:
+        for name in names:
+            sums[name] = sums.get(name, 0) + _number(item, name) - _number(item, TALLY_PREFIX + name)
+        if (measure := ranked_by(declaration)) is not None:
+            # It has no tally of its own: it has its measure's in it.
+            sums[SCORE] = sums.get(SCORE, 0) + _number(item, SCORE) - _number(item, TALLY_PREFIX + measure)
+    return {name: number for name, number in sums.items() if number}
+
+
+def tally_of(item: Image) -> dict[str, Number]:
+    held = {name.removeprefix(TALLY_PREFIX): _number(item, name) for name in item if name.startswith(TALLY_PREFIX)}
+    return {name: number for name, number in held.items() if number}
+
+
+def shown(declaration: Declaration, numbers: Mapping[str, Number]) -> dict[str, Number]:
+    """The part of some numbers that sources show: each without its tally."""
+    found = {
+        name: number - numbers.get(TALLY_PREFIX + name, 0)
+        for name, number in {**{name.removeprefix(TALLY_PREFIX): 0 for name in numbers}, **numbers}.items()
+        if not name.startswith(TALLY_PREFIX)
+    }
+    measure = ranked_by(declaration)
+    return {**found, SCORE: found[measure]} if measure in found else found
+
+
+def ranked_by(declaration: Declaration) -> str | None:
+    ranking = declaration.ranking if isinstance(declaration, Aggregate) else None
+    return None if ranking is None else ranking.measure
+
+
+def _number(item: Mapping[str, Any], name: str) -> Number:
+    try:
+        return parse_number(item[name]["N"])
+    except (LookupError, ValueError):
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A group whose items say something else than its source."""
+
+    name: str
+    group: Mapping[str, str]
+    """Field to text; for a window also the tier and the start of the bucket."""
+    missing: Mapping[str, Number]
+    """Numbers that the items lack, by attribute; negative if they have too much."""
+    verdict: Verdict
+    reason: str = ""
+    """Why it is unknown, or why more than this may be missing."""
+    ref: GroupRef = ("", ())
+    seen: Mapping[str, Any] | None = None
+    """The mark of the last repair on the item that a repair writes."""
+
+
+def quarantined_groups(table: Table, origins: Origins, plan: Plan, run: Run) -> Counter[GroupRef]:
+    """How many entries wait for each group, or did after a run's cut: a redrive decides if the group lacks them."""
+    # To be asked after the groups were read: whatever they lack because it is in quarantine is there by then.
+    found: Counter[GroupRef] = Counter()
+    for item in stored_entries(table):
+        if item.get(STATE, {}).get("S") == WAITING or changed_at(item) >= run.since - SKEW:
+            found.update(ref for ref in awaited(origins, plan, item, run.since) if ref[0] in run.names)
+    return found
+
+
+def awaited(origins: Origins, plan: Plan, entry: Image, at: float) -> Sums:
+    """How much an entry of the quarantine would add, as the scan counts its item."""
+    try:
+        return sums_of(fold(plan, [held_by(entry, inserted({}, at), origins)]))
+    except UNREADABLE:
+        return {}
+
+
+def repaired(
+    table: Table, plan: Plan, run: str, differences: Iterable[Difference], *, unknown: bool = False
+) -> tuple[int, int]:
+    """Repair groups that drifted; return how many were repaired, and how many another repair was before."""
+    # With `unknown`, groups that may count what has expired are repaired, too: they lose that.
+    missing: dict[GroupRef, Delta] = {}
+    seen: dict[GroupRef, Mapping[str, Any] | None] = {}
+    for difference in differences:
+        if difference.verdict == "drift" or (unknown and difference.reason == EXPIRED):
+            ref, seen[difference.ref] = difference.ref, difference.seen
+            delta = missing.setdefault(ref, Delta(plan.programs[ref[0]].layout, ref[1], "", ""))
+            with localcontext(EXACT):
+                delta.measures |= {name: delta.measures.get(name, 0) + n for name, n in difference.missing.items()}
+    done, left, levels = 0, sorted(missing.values(), key=place_of), PageLevels.of_table(table)
+    while left:
+        elsewhere: list[Delta] = []
+        for item in joined(left, levels):
+            refusal = _refusal(table, run, item, seen[item.refs[0]])
+            if refusal is None:
+                done += len(item.deltas)
+            elif item.page is not None and not levels.learn(item.layout.name, item.page, refusal):
+                elsewhere += item.deltas
+        left = sorted(elsewhere, key=place_of)
+    return done, len(missing) - done
+
+
+def _refusal(table: Table, run: str, item: ItemDelta, seen: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Repair the groups of an item, in one update; the item as it is if it refuses that."""
+    if item.layout.ranking is not None:
+        item.deltas[0].measures.setdefault(SCORE, 0)
+    update = item.update("")
+    update.set(REPAIRED, {"S": run})
+    condition, values = "attribute_not_exists(#repaired)", {}
+    if seen is not None:
+        condition, values = "#repaired = :seen", {":seen": seen}
+    request = conditional(update.request(table.name), condition, {"#repaired": REPAIRED}, values)
+    try:
+        table.client.update_item(**request, ReturnValuesOnConditionCheckFailure="ALL_OLD")
+    except table.client.exceptions.ConditionalCheckFailedException as error:
+        return item_of(error)
+    return None
+
 
 COUNTED_MEANWHILE: Final = "a transaction counted in it meanwhile"
 GONE_MEANWHILE: Final = "it is gone, and what it had applied is unknown"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from dynamodb_counters._changes.effective import Change, Kind, Merged
-from dynamodb_counters._changes.meaning import same_meaning
+from dynamodb_counters._changes.effective import Change, Kind, Merged, same_meaning
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration
-from dynamodb_counters._declarations.generations import base_name, root_of
+from dynamodb_counters._declarations.groups import base_name, root_of
 from dynamodb_counters._declarations.sources import Event
 
 _BACKFILL: Final = "counters backfill {name}"

@@ -1,35 +1,231 @@
-"""One batch of the stream, end to end: drop what is counted, unwrap, fold, quarantine, commit, move the checkpoint."""
+"""One batch of the stream, end to end: drop what is counted, unwrap, fold, quarantine, commit, move the checkpoint.
+
+A batch is cut where another deployment comes into force and where a run begins, for what comes before a run's cut is
+counted before what comes after it is logged. Records of a part that may have been counted already, with nothing left
+that says so, go to quarantine; what expires in it is noted, because no item shows it later.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, Final
 
 from dynamodb_counters._assumptions import GUARANTEE, LONGEST_INVOCATION
-from dynamodb_counters._commit.books import Book, Books
-from dynamodb_counters._commit.checkpoint_items import Checkpoint, is_sequence
-from dynamodb_counters._commit.checkpoints import WORTH_A_WRITE, Checkpoints
-from dynamodb_counters._commit.classify import classify, uncounted
-from dynamodb_counters._commit.commit import Committed, Committer, Part
-from dynamodb_counters._commit.expired_items import ExpiredItems
-from dynamodb_counters._commit.intake import intake
-from dynamodb_counters._commit.outbox import put_crossings
-from dynamodb_counters._commit.pruning import Pruner
+from dynamodb_counters._commit.checkpoints import WORTH_A_WRITE, Book, Books, Checkpoint, Checkpoints, is_sequence
+from dynamodb_counters._commit.commit import Committed, Committer, Part, Pruner
+from dynamodb_counters._control.control import Era, History
 from dynamodb_counters._control.deployments import Deployments
-from dynamodb_counters._control.run_items import ONLY_SHARD
+from dynamodb_counters._control.run_items import NO_CUTS, ONLY_SHARD, Cuts
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._fold.crossings import crossings
+from dynamodb_counters._fold.crossings import Crossing, crossings
 from dynamodb_counters._fold.deltas import Unfoldable
-from dynamodb_counters._fold.fold import fold
-from dynamodb_counters._fold.origins import Origins
-from dynamodb_counters._fold.records import Change
-from dynamodb_counters._items.watermarks import Watermark
+from dynamodb_counters._fold.expiry import expired_until
+from dynamodb_counters._fold.fold import fold, reason_of
+from dynamodb_counters._fold.origins import ONE_TABLE, Origins
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import NEW, OLD, Change, QuarantinedDelta, Record, single_image
+from dynamodb_counters._items.bookkeeping import Watermark, bookkeeping_item, bookkeeping_key
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.conversions import parse_number
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, QUARANTINE, SK, TYPE
 from dynamodb_counters._quarantine.quarantine import Quarantine
+from dynamodb_counters._quarantine.quarantine_items import DELTA, RECORD, UNREADABLE, names_of, redriven_item, unpack
 from dynamodb_counters._table import RetryingClient, Table, ending_at
-from dynamodb_counters.errors import ShardUnknownError
+from dynamodb_counters.errors import CommitError, ShardUnknownError
+
+_REASON: Final = "the record is older than what is known of its shard and its deployment: it may have been counted"
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """Consecutive changes that the same declarations count."""
+
+    plan: Plan
+    changes: Sequence[Change]
+    fresh: Sequence[Change]
+    """Those that were certainly not counted: to be folded."""
+    doubtful: Sequence[Unfoldable]
+    """The images of the others that would count for something."""
+    expired: Mapping[str, float]
+    """Declarations that go on counting what expires here, and the time from which their groups count none of it."""
+
+
+def uncounted(changes: Sequence[Change], applied_through: str) -> Sequence[Change]:
+    """The changes that a shard's checkpoint does not cover."""
+    if applied_through < changes[0].sequence:
+        return changes
+    return [change for change in changes if applied_through < change.sequence]
+
+
+def classify(
+    changes: Sequence[Change],
+    history: History,
+    plan_of: Callable[[str], Plan | None],
+    plan_in_force: Callable[[], Plan],
+    *,
+    now: float,
+    cuts: Cuts = NO_CUTS,
+    doubtful_before: float = -math.inf,
+) -> list[Classified]:
+    """Classify changes in order; those created earlier than `doubtful_before` may have been counted."""
+    # So may those whose declarations cannot be read; the plan in force then says which would count.
+    classes: list[Classified] = []
+    for deployment, part in _by_deployment(changes, history, cuts, now):
+        plan = plan_of(deployment)
+        before = math.inf if plan is None else doubtful_before
+        plan = plan or plan_in_force()
+        fresh, doubtful = set_aside(plan, part, before)
+        classes.append(Classified(plan, part, fresh, doubtful, expired_until(plan, part)))
+    return classes
+
+
+def set_aside(
+    plan: Plan, changes: Sequence[Change], created_before: float
+) -> tuple[Sequence[Change], Sequence[Unfoldable]]:
+    """Split changes into those to fold, and the images of older ones that would count for something."""
+    if not changes or (changes[0].created or created_before) >= created_before:
+        return changes, ()
+    fresh: list[Change] = []
+    doubtful: list[Unfoldable] = []
+    for change in changes:
+        if (change.created or created_before) >= created_before:
+            fresh.append(change)
+            continue
+        folded = fold(plan, [change])
+        names = tuple(sorted({delta.layout.name for delta in folded.deltas}))
+        whole = Unfoldable(change.sequence, f"{NEW}#DOUBTFUL", change.record, _REASON)
+        if change.delta is not None:
+            doubtful.append(whole)
+        elif names:
+            for name in (NEW, OLD):
+                if change.record["dynamodb"].get(name) is not None:
+                    record = single_image(change.record, name)
+                    doubtful.append(replace(whole, image_name=f"{name}#DOUBTFUL", record=record, names=names))
+        doubtful += [replace(image, reason=f"{_REASON}; {image.reason}") for image in folded.unfoldable]
+    return fresh, doubtful
+
+
+def _by_deployment(
+    changes: Sequence[Change], history: History, cuts: Cuts, now: float
+) -> Iterator[tuple[str, Sequence[Change]]]:
+    if len(history.eras) == 1 and not cuts.of_runs:
+        yield history.eras[0].deployment, changes
+        return
+
+    def side(change: Change) -> tuple[Era, int]:
+        past = sum(cut <= change.sequence for cut in cuts.of_runs.values())
+        return history.at(change.created or now, change.sequence, cuts.of_eras), past
+
+    for (era, _), part in groupby(changes, side):
+        yield era.deployment, list(part)
+
+
+_PREFIX: Final = "EXPIRED#"
+_UNTIL: Final = "until"
+"""Groups that begin then or later count nothing that has expired; without it, any group may."""
+
+
+class ExpiredItems:
+    """Notes of one process on the declarations of one table that count expired items."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._noted: dict[str, float] = {}
+
+    def note(self, expired: Mapping[str, float]) -> None:
+        """Note it before the batch is logged and counted, so that no verification takes it for drift."""
+        for name, until in sorted(expired.items()):
+            if until > self._noted.get(name, -math.inf):
+                self._write(name, until)
+                self._noted[name] = until
+
+    def _write(self, name: str, until: float) -> None:
+        known = {} if math.isinf(until) else {_UNTIL: round(until)}
+        put: dict[str, Any] = {"Item": bookkeeping_item(bookkeeping_key(_PREFIX + name), known)}
+        if known:
+            put |= {
+                "ConditionExpression": f"attribute_not_exists({PK}) OR #until < :until",
+                "ExpressionAttributeNames": {"#until": _UNTIL},
+                "ExpressionAttributeValues": {":until": put["Item"][_UNTIL]},
+            }
+        # If it is refused, another process has noted as much.
+        self._table.write("put_item", **put)
+
+
+def read_expired(table: Table) -> dict[str, float]:
+    """Notes of any process."""
+    found = table.partition(CHECKPOINT_PREFIX, _PREFIX)
+    return {item[SK]["S"].removeprefix(_PREFIX): _until(item) for item in found}
+
+
+def _until(item: Mapping[str, Any]) -> float:
+    try:
+        return float(item[_UNTIL]["N"])
+    except (LookupError, TypeError, ValueError):
+        return math.inf
+
+
+_OF_QUARANTINE: Final = {"S": QUARANTINE}
+
+
+def intake(records: Iterable[Record], origins: Origins = ONE_TABLE) -> list[Change]:
+    """The changes that a shard's records, in order, ask to count; of an entry that cannot be read, why."""
+    changes: list[Change] = []
+    last = ""
+    for record in records:
+        change = Change(record, is_foreign=origins.is_foreign(record) if origins.are_two else None)
+        assert last < change.sequence, f"record {change.sequence} comes after {last}: a shard's records ascend"
+        last = change.sequence
+        old = record["dynamodb"].get(OLD)
+        if isinstance(old, dict) and old.get(TYPE) == _OF_QUARANTINE and not change.is_foreign:
+            change = _redriven(record, change, origins)
+        changes.append(change)
+    return changes
+
+
+def held_by(item: Image, delivered: Record, origins: Origins) -> Change:
+    """The change that an entry holds; one that could not be counted when redriven holds a redriven entry itself."""
+    if DELTA in item:
+        content = unpack(item[DELTA])
+        numbers = tuple((name, parse_number(text)) for name, text in content["numbers"].items())
+        return Change(delivered, delta=QuarantinedDelta(content["name"], tuple(content["group"]), numbers))
+    held = unpack(item[RECORD])
+    if not isinstance(held["dynamodb"], dict):
+        raise TypeError("expected a stream record")
+    is_foreign = origins.is_foreign(held)
+    again = None if is_foreign else redriven_item(held["dynamodb"])
+    if again is not None:
+        return held_by(again, delivered, origins)
+    return Change(delivered, held, names=frozenset(names_of(item)) or None, is_foreign=is_foreign)
+
+
+def _redriven(record: Record, change: Change, origins: Origins) -> Change:
+    item = redriven_item(record["dynamodb"])
+    try:
+        return change if item is None else held_by(item, record, origins)
+    except UNREADABLE as error:
+        return Change(record, is_foreign=change.is_foreign, failure=reason_of(error))
+
+
+def put_crossings(table: Table, crossings: Sequence[Crossing]) -> None:
+    """Put crossings that are not there yet; `CommitError` means: deliver the batch again."""
+
+    def put_each(some: Sequence[Crossing]) -> None:
+        for each in some:
+            table.write("put_item", Item=each.item(), ConditionExpression=f"attribute_not_exists({PK})")
+
+    # One after the other of a group: their records are then in order, too.
+    groups: dict[str, list[Crossing]] = {}
+    for crossing in crossings:
+        groups.setdefault(repr((crossing.threshold.name, crossing.aggregate, crossing.group)), []).append(crossing)
+    answers = [there for _, there in table.side_by_side(put_each, [*groups.values()])]
+    if failures := [there for there in answers if isinstance(there, Exception)]:
+        raise CommitError(failures)
+
 
 _MOST_WRITES: Final = 10_000
 """Groups and quarantined images that are written at once: a larger batch is counted in parts, so that none is too

@@ -7,38 +7,160 @@ can run: then a watermark at or below it can refuse nothing any more, and may be
 The time that counts is when the checkpoint's write had landed. So it is stamped with the deadline of the invocation
 that wrote it. On a busy shard the checkpoint moves before it settles; its *mark* is an earlier one that stays until it
 has.
+
+A shard has one *book*, unless Lambda may have given up on records of it. Such records are counted after records that
+came later, and a watermark holds only the last record. So where records may be missing, those that follow are in
+another book: the one before keeps the state of its own.
+
+Lambda gives up on records at the age of 23 hours. So none are missing before a record that is delivered within 23 hours
+after the one before it was created. A batch that comes later opens a book. It is refused by the watermarks of all books
+before, too: an invocation may have counted a part of it, together with records that are missing now. Such an invocation
+is over: one that counts records of nearly that age notes until when.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._assumptions import ALIVE, FRESH, LONGEST_INVOCATION, OUTLIVED, SETTLED_AFTER, SKEW
-from dynamodb_counters._commit.checkpoint_items import (
-    LAST_SEQUENCE,
-    PLACES,
-    WITNESS,
-    Checkpoint,
-    attributes,
-    checkpoint_item,
-    checkpoint_key,
-    progress_text,
-    witness_item,
+from dynamodb_counters._assumptions import (
+    ALIVE,
+    BOOK_NOTED_AFTER,
+    BOOK_OPEN_AFTER,
+    CHECKPOINT_KEPT,
+    FRESH,
+    LONGEST_INVOCATION,
+    MOST_BOOKS,
+    OUTLIVED,
+    SETTLED_AFTER,
+    SKEW,
 )
-from dynamodb_counters._items.bookkeeping import put_as_seen
-from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK
-from dynamodb_counters._items.watermarks import shard_digest
+from dynamodb_counters._fold.records import Change
+from dynamodb_counters._items.bookkeeping import (
+    bookkeeping_key,
+    put_as_seen,
+    read_fields,
+    read_value,
+    shard_digest,
+    typed_values,
+)
+from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SEQUENCE_DIGITS, TTL, TYPE
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import HOUR
+from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.errors import CheckpointError
+
+WITNESS: Final = "WITNESS"
+"""Sort key of the item that proves that there was a checkpoint."""
+
+BOOK: Final = ">"
+"""Between a shard's name and the first record of a later book; no shard is called so."""
+
+PLACES: Final = ("since", "met", "met_at", "successor", "successor_at")
+"""Facts that must outlive the checkpoint."""
+
+LAST_SEQUENCE: Final = "9" * SEQUENCE_DIGITS
+
+_MOST_PROGRESS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The checkpoint of a shard: padded sequence numbers ("" for none) and stamps in seconds since 1970."""
+
+    seen: float = 0.0
+    applied_through: str = ""
+    at: float = 0.0
+    mark: str = ""
+    mark_at: float = 0.0
+    settled: str = ""
+    lost_before: float = 0.0
+    """The checkpoint was lost: records created earlier may have been counted."""
+    progress: tuple[tuple[str, str], ...] = ()
+    """Sequence numbers and places of batches that failed: all groups before the place have applied all records up to
+    the number."""
+    just_lost: bool = False
+    """Whether this process has just found out."""
+    since: str = ""
+    """The first record of a shard's first book; "" if it is unknown."""
+    met: str = ""
+    """No record up to this one belongs to a later book."""
+    met_at: float = 0.0
+    """When that record was created, or earlier."""
+    tried: str = ""
+    """Up to this record, an invocation may count in this book until `busy`."""
+    busy: float = 0.0
+    successor: str = ""
+    """The first record of the book after this one."""
+    successor_at: float = 0.0
+    """When that record was created, or earlier."""
+    blurred: bool = False
+    """Whether records between those counted may not have been."""
+
+    @classmethod
+    def of(cls, item: Mapping[str, Any]) -> Checkpoint:
+        """The checkpoint an item holds; ValueError if it is spoiled."""
+        values = read_fields(cls, item)
+        for name, text in values.items():
+            if isinstance(text, str) and text and not is_sequence(text):
+                raise ValueError(f"invalid {name}={text!r:.80}: expected {SEQUENCE_DIGITS} digits")
+        parts = (part.partition(":") for part in read_value(item, "progress", "str", "").split())
+        return cls(**values, progress=tuple((through, place) for through, _, place in parts if is_sequence(through)))
+
+    def applied_through_at(self, place: str) -> str:
+        """The last record that the groups at a place have applied, as far as is known."""
+        return max((through for through, before in self.progress if place < before), default="")
+
+    def with_progress(self, progress: Iterable[tuple[str, str]]) -> Checkpoint:
+        """The same, of which more is known; without what says nothing that other progress does not."""
+        known = {one for one in (*self.progress, *progress) if one[0] > self.applied_through}
+        telling = [
+            one for one in known if not any(one != two and one[0] <= two[0] and one[1] <= two[1] for two in known)
+        ]
+        return replace(self, progress=tuple(sorted(telling)[-_MOST_PROGRESS:]))
+
+    def settled_through(self, now: float) -> str:
+        """Every invocation that may still run has read a checkpoint at or beyond this."""
+        if self.applied_through and self.at + SETTLED_AFTER < now:
+            return self.applied_through
+        if self.mark and self.mark_at + SETTLED_AFTER < now:
+            return self.mark
+        return self.settled
+
+
+def is_sequence(text: object) -> TypeGuard[str]:
+    return isinstance(text, str) and text.isdecimal() and len(text) == SEQUENCE_DIGITS
+
+
+def progress_text(progress: Iterable[tuple[str, str]]) -> str:
+    return " ".join(f"{through}:{place}" for through, place in progress)
+
+
+def checkpoint_item(shard: str, values: Mapping[str, Any], now: float, sk: str = "CHECKPOINT") -> dict[str, Any]:
+    return {**checkpoint_key(shard_digest(shard), sk), **attributes({TYPE: CHECKPOINT, "shard": shard, **values}, now)}
+
+
+def witness_item(shard: str, known: Checkpoint, *, moved: bool, now: float) -> dict[str, Any]:
+    """Facts that must outlive the checkpoint."""
+    values = {"moved": moved} | {name: value for name in PLACES if (value := getattr(known, name))}
+    return checkpoint_item(shard, values, now, WITNESS)
+
+
+def checkpoint_key(digest: str, sk: str = "CHECKPOINT") -> dict[str, Any]:
+    return bookkeeping_key(sk, digest)
+
+
+def attributes(values: Mapping[str, Any], now: float) -> dict[str, Any]:
+    """Attributes with the item's TTL. Stamps are rounded up: a later one is only cautious."""
+    rounded = {name: math.ceil(value) if isinstance(value, float) else value for name, value in values.items()}
+    return typed_values({TTL: math.ceil(now + CHECKPOINT_KEPT), **rounded})
+
 
 WORTH_A_WRITE: Final = 100
 """Items touched since the checkpoint moved."""
@@ -245,3 +367,90 @@ def _readable(item: Mapping[str, Any]) -> Checkpoint | None:
 def _may_be_outlived(checkpoint: Checkpoint, now: float) -> bool:
     """Whether its watermarks may be pruned though it does not cover them; those of a closed book wait for a redrive."""
     return checkpoint.seen + OUTLIVED < now and not checkpoint.successor
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """Consecutive records of a shard that are in one book, with the names of the books before it."""
+
+    shard: str
+    name: str
+    before: tuple[str, ...]
+    checkpoint: Checkpoint
+    changes: Sequence[Change]
+    moves: bool = True
+    """Whether its checkpoint may move past the records."""
+
+
+class Books:
+    """The books of one table's shards."""
+
+    def __init__(self, checkpoints: Checkpoints) -> None:
+        self._checkpoints = checkpoints
+
+    def of(
+        self, shard: str, changes: Sequence[Change], deadline: float, now: float, *, given_up: bool
+    ) -> Iterator[Book]:
+        """Cut a batch where another book begins; `given_up` says that it comes from the bucket."""
+        before: tuple[str, ...] = ()
+        name = shard
+        place: dict[str, Any] = {"since": changes[0].sequence}
+        while changes:
+            begins = _met(changes) | place
+            checkpoint = self._checkpoints.of(name, changes[-1].sequence, deadline, begins)
+            early, changes = _cut(changes, checkpoint.since)
+            if early:
+                yield self._early(shard, checkpoint.since, early, deadline, given_up=given_up)
+            if changes and not given_up:
+                is_last = len(before) + 1 == MOST_BOOKS
+                checkpoint = self._continued(name, checkpoint, changes, deadline, now, is_last=is_last)
+            own, changes = _cut(changes, checkpoint.successor) if checkpoint.successor else (changes, ())
+            if own:
+                yield Book(shard, name, before, checkpoint, own)
+            before, name = (*before, name), f"{shard}{BOOK}{checkpoint.successor}"
+            # The process that opened the book may have died before it began.
+            place = {"met": checkpoint.successor, "met_at": checkpoint.successor_at}
+
+    def _early(self, shard: str, since: str, changes: Sequence[Change], deadline: float, *, given_up: bool) -> Book:
+        """Records before the first that anybody tried to count. From the stream, they come in a replay."""
+        name = shard + BOOK
+        checkpoint = self._checkpoints.of(name, changes[-1].sequence, deadline, {"successor": since})
+        return Book(shard, name, () if given_up else (shard,), checkpoint, changes, moves=given_up)
+
+    def _continued(
+        self, name: str, known: Checkpoint, changes: Sequence[Change], deadline: float, now: float, *, is_last: bool
+    ) -> Checkpoint:
+        """The checkpoint, once it shows as far as need be whether the records are in its book."""
+        first, last = changes[0].sequence, changes[-1].sequence
+        while not known.successor and now >= known.met_at + BOOK_NOTED_AFTER and last > known.applied_through:
+            told = _met(changes)
+            missing = first > known.met and now >= known.met_at + BOOK_OPEN_AFTER
+            if missing and not is_last:
+                if first <= known.tried and now < known.busy:
+                    raise TimeoutError(f"an earlier invocation may still count {first}, for {known.busy - now:.0f} s")
+                told = {"successor": first, "successor_at": told["met_at"]}
+            else:
+                if first <= known.met:
+                    told |= {"met": known.met, "met_at": known.met_at}
+                told |= {"tried": max(last, known.tried), "busy": max(math.ceil(deadline + SKEW), known.busy)}
+                told |= {"blurred": True} if missing else {}
+            if all(getattr(known, told_name) == value for told_name, value in told.items()):
+                break
+            is_told = self._checkpoints.amend(name, known, told)
+            known = self._checkpoints.of(name, last, deadline, _met(changes))
+            if is_told:
+                break
+        return known
+
+
+def _met(changes: Sequence[Change]) -> dict[str, Any]:
+    first = changes[0]
+    return {"met": first.sequence, "met_at": math.floor(first.created or 0)}
+
+
+def _cut(changes: Sequence[Change], at: str) -> tuple[Sequence[Change], Sequence[Change]]:
+    """The records before a sequence number, and the others."""
+    if not changes or not at or changes[0].sequence >= at:
+        return (), changes
+    early = sum(change.sequence < at for change in changes)
+    return changes[:early], changes[early:]

@@ -24,35 +24,257 @@ where to go on.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Literal
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._commit.checkpoint_items import Checkpoint
-from dynamodb_counters._commit.checkpoints import Checkpoints
-from dynamodb_counters._commit.item_deltas import ItemDelta, joined, place_of
-from dynamodb_counters._commit.page_splits import PageSplits
-from dynamodb_counters._commit.pruning import Pruner
-from dynamodb_counters._declarations.groups import typed_key
+from dynamodb_counters._commit.checkpoints import Checkpoint, Checkpoints
+from dynamodb_counters._declarations.groups import Key, typed_key
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.fold import AppliedThrough, fold
-from dynamodb_counters._fold.item_layout import GroupRef
+from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout
+from dynamodb_counters._fold.page_layout import BITS, Page, is_full
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._fold.updates import PageUpdate, Update
-from dynamodb_counters._items.bookkeeping import put_as_seen
-from dynamodb_counters._items.decimals import fits, format_number, parse_number
-from dynamodb_counters._items.item_sizes import item_bytes, write_units
-from dynamodb_counters._items.table_schema import BASELINE
-from dynamodb_counters._items.watermarks import Watermark
+from dynamodb_counters._items.bookkeeping import Watermark, item_bytes, put_as_seen, sequence_of, write_units
+from dynamodb_counters._items.conversions import Number, fits, format_number, parse_number
+from dynamodb_counters._items.table_schema import BASELINE, LEVEL, PK, SK, VERSION, WATERMARK_PREFIX
 from dynamodb_counters._pages import PageLevels
 from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._quarantine.quarantine_items import DELTA, UNREADABLE, pack
 from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.tiers import MINUTE
 from dynamodb_counters.errors import CommitError
+
+
+@dataclass(slots=True)
+class ItemDelta:
+    """Deltas that go to one item; `page` if that is a page."""
+
+    deltas: list[Delta]
+    page: Page | None = None
+
+    @property
+    def layout(self) -> ItemLayout:
+        return self.deltas[0].layout
+
+    @property
+    def refs(self) -> list[GroupRef]:
+        return [delta.ref for delta in self.deltas]
+
+    @property
+    def first(self) -> str:
+        return min(delta.first for delta in self.deltas)
+
+    @property
+    def last(self) -> str:
+        return max(delta.last for delta in self.deltas)
+
+    def update(self, shard: str, without: Iterable[Delta] = ()) -> Update:
+        """The update that adds them, but those of some deltas, of which the item only takes note."""
+        added: dict[GroupKey, Mapping[str, Number]] = {delta.group: delta.measures for delta in self.deltas}
+        left_out = {delta.group for delta in without}
+        if self.page is None:
+            [(group, measures)] = added.items()
+            return Update(self.layout, group, {} if left_out else measures, shard)
+        kept = {group: measures for group, measures in added.items() if group not in left_out}
+        return PageUpdate(self.layout, self.page, kept or {self.deltas[0].group: None})
+
+
+def place_of(delta: Delta) -> str:
+    """Orders the groups of a batch the same way in every delivery: those that share a page side by side."""
+    layout = delta.layout
+    if layout.pages is not None:
+        shelf, number = layout.address(delta.group)
+        return f"{_digest((layout.name, shelf))}{number:016x}"
+    return _digest(delta.ref)
+
+
+def joined(deltas: Sequence[Delta], levels: PageLevels) -> list[ItemDelta]:
+    """Deltas in the order of their places, joined by item."""
+    found: list[ItemDelta] = []
+    for delta in deltas:
+        layout = delta.layout
+        if layout.pages is None:
+            found.append(ItemDelta([delta]))
+            continue
+        shelf, number = layout.address(delta.group)
+        last = found[-1].page if found and found[-1].layout.name == layout.name else None
+        if last is not None and last.shelf == shelf and number < last.end:
+            found[-1].deltas.append(delta)
+            continue
+        # A page gets all that a batch has for it, whatever its level is thought to be: its watermark covers them all.
+        page, held = levels.locate(layout.name, shelf, number), [delta]
+        while last is not None and last.shelf == shelf and last.first >= page.first:
+            held = [*found.pop().deltas, *held]
+            last = found[-1].page if found and found[-1].layout.name == layout.name else None
+        found.append(ItemDelta(held, page))
+    return found
+
+
+def _digest(ref: tuple[str, object]) -> str:
+    return hashlib.sha256(repr(ref).encode()).hexdigest()[:16]
+
+
+_MOST_REMEMBERED: Final = 20_000
+
+_FEW: Final = 8
+"""Groups of a page in one update: where it has more, both halves of the page would be written as often."""
+
+LARGE: Final = 4.0
+"""Write units up to which such a page stays whole: it still takes half a unit to read."""
+
+_MOST_HALVINGS: Final = 6
+"""A transaction has at most 100 items."""
+
+
+class PageSplits:
+    """Splits the pages of one table."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._levels = PageLevels.of_table(table)
+        self._seen: dict[tuple[str, str], float] = {}
+        """By key: the write units of a page when it was last looked at."""
+
+    def grown(self, layout: ItemLayout, page: Page, units: float, item: Mapping[str, Any] | None, groups: int) -> float:
+        """Split a page that an update of so many `groups` has brought to so many units; return the units of that."""
+        # The page is read if `item` is not what the update has returned of it.
+        if layout.pages is None or layout.pages.is_whole:
+            return 0.0
+        place = (page.shelf, f"{layout.name}{page.first}")
+        least = LARGE if groups > _FEW else 1.0
+        if len(self._seen) >= _MOST_REMEMBERED:
+            self._seen.clear()
+        if item is None and units <= (most := max(least, self._seen.get(place, 1.0))):
+            self._seen[place] = most
+            return 0.0
+        # A later update tries again if this fails.
+        with suppress(ClientError, BotoCoreError, TimeoutError):
+            spent = self._split(layout, page, item or self._table.read_item(self._key(layout, page)), units, least)
+            self._seen[place] = 1.0 if spent else units
+            return spent
+        return 0.0
+
+    def make_room(self, layout: ItemLayout, page: Page, group: GroupKey, parts: float) -> None:
+        """Split a page of which a batch touches so many times the groups of one request, one `group` among them."""
+        key = self._key(layout, page)
+        item = self._table.read_item(key)
+        if self._levels.learn(layout.name, page, item):
+            attributes = layout.attributes(group, {PK: page.pk, SK: key[SK]["S"]})
+            # A page that is lost is of a level.
+            item = item or {**key, **attributes, LEVEL: {"N": str(page.level)}}
+            self._divide(layout, item, min(_MOST_HALVINGS, math.ceil(math.log2(parts))))
+
+    def _split(self, layout: ItemLayout, page: Page, item: Mapping[str, Any], units: float, least: float) -> float:
+        left, spent = [(page, item)] if self._levels.learn(layout.name, page, item) else [], 0.0
+        while left:
+            page, item = left.pop()
+            if item and is_full(item, least) and page.level < BITS:
+                spent += 4 * units
+                left += self._divide(layout, item)
+        return spent
+
+    def _divide(
+        self, layout: ItemLayout, item: Mapping[str, Any], times: int = 1
+    ) -> list[tuple[Page, Mapping[str, Any]]]:
+        """Halve a page that is as it was read, and its halves; nothing if it is not."""
+        assert layout.pages is not None
+        halves = [item]
+        for _ in range(times):
+            halves = [half for one in halves for half in layout.pages.halves(one)]
+        stays = put_as_seen(self._table.name, halves[0], item if VERSION in item else {}, (VERSION,))
+        # The new pages are not there, or are what a restore has left of a split.
+        goes = [{"TableName": self._table.name, "Item": half} for half in halves[1:]]
+        puts = [{"Put": put} for put in (stays, *goes)]
+        if not self._table.write_together(puts):
+            return []
+        found = [(half_page, half) for half in halves if (half_page := layout.pages.page_of(half))]
+        for half_page, half in found:
+            self._levels.learn(layout.name, half_page, half)
+        return found
+
+    def _key(self, layout: ItemLayout, page: Page) -> Key:
+        assert layout.pages is not None
+        return typed_key(layout.pages.key(page))
+
+
+PRUNED_AT: Final = 8
+"""Fewer watermarks are not worth a write."""
+
+_MOST_PRUNED: Final = 100  # An expression is 4 KB at most.
+_SPARE_BYTES: Final = 64
+_LOOK_EVERY: Final = 10 * MINUTE
+
+
+class Pruner:
+    """Prunes the items of one table, each at most every ten minutes per process."""
+
+    def __init__(self, table: Table, checkpoints: Checkpoints) -> None:
+        self._table = table
+        self._checkpoints = checkpoints
+        self._looked_at: dict[tuple[str, str], float] = {}
+
+    def wants(self, key: Mapping[str, str]) -> bool:
+        """Whether an update should return its item, to be pruned."""
+        now, identity = self._table.clock(), (key[PK], key[SK])
+        if self._looked_at.get(identity, 0.0) + _LOOK_EVERY > now:
+            return False
+        if len(self._looked_at) >= _MOST_REMEMBERED:
+            self._looked_at.clear()
+        self._looked_at[identity] = now
+        return True
+
+    def prune(self, key: Mapping[str, Any], item: Mapping[str, Any], own: str) -> float:
+        """Remove what guards nothing from the item just written, but not the watermark just set; return the units."""
+        watermarks = {name: value for name, value in item.items() if name.startswith(WATERMARK_PREFIX) and name != own}
+        if not _saves_a_unit(item, watermarks):
+            return 0.0
+        try:
+            settled = self._settled(watermarks)
+            return self._remove(key, settled) if _saves_a_unit(item, settled) else 0.0
+        except (ClientError, BotoCoreError):
+            # Housekeeping: a later update tries again.
+            return write_units(item_bytes(item))
+
+    def _settled(self, watermarks: Mapping[str, Any]) -> dict[str, Any]:
+        readable: dict[str, str] = {}
+        for name, value in watermarks.items():
+            with suppress(LookupError, TypeError, ValueError):  # It may be spoiled.
+                readable[name.removeprefix(WATERMARK_PREFIX)] = sequence_of(value)
+        settled = {WATERMARK_PREFIX + digest for digest in self._checkpoints.settled(readable)}
+        return {name: value for name, value in watermarks.items() if name in settled}
+
+    def _remove(self, key: Mapping[str, Any], watermarks: Mapping[str, Any]) -> float:
+        watermarks = dict(list(watermarks.items())[:_MOST_PRUNED])
+        names = {f"#w{index}": name for index, name in enumerate(watermarks)}
+        answer = self._table.client.update_item(
+            TableName=self._table.name,
+            Key=dict(key),
+            UpdateExpression="REMOVE " + ", ".join(names),
+            # Only what was seen is removed: a shard that has moved on keeps its watermark.
+            ConditionExpression=" AND ".join(f"#w{index} = :w{index}" for index in range(len(watermarks))),
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues={f":w{index}": value for index, value in enumerate(watermarks.values())},
+            ReturnConsumedCapacity="TOTAL",
+        )
+        return answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
+
+
+def _saves_a_unit(item: Mapping[str, Any], watermarks: Mapping[str, Any]) -> bool:
+    """Whether an item that is at its next write unit, or nearly, would be a unit smaller without the watermarks."""
+    # A page that is too large splits, and never grows together again.
+    if len(watermarks) < (1 if VERSION in item else PRUNED_AT):
+        return False
+    size = item_bytes(item)
+    return write_units(size + _SPARE_BYTES) > write_units(size - item_bytes(watermarks))
+
 
 _MOST_ENTRIES: Final = 99
 """Entries of the quarantine next to an update in one transaction."""

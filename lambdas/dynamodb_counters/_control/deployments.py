@@ -30,34 +30,30 @@ from dynamodb_counters._assumptions import (
     WIDE_MARGIN,
 )
 from dynamodb_counters._changes.advice import told as changes_told
-from dynamodb_counters._changes.effective import Merged, merged
-from dynamodb_counters._changes.meaning import Past, fingerprint
+from dynamodb_counters._changes.effective import Merged, Past, fingerprint, merged
 from dynamodb_counters._control.control import (
     DECLARED,
     NUMBERED,
     SOURCE,
+    UNKNOWN,
     Control,
+    Era,
+    History,
+    Status,
+    decoded,
+    deployment_id,
+    deployment_item,
+    history_key,
     past_of,
     read_control,
     read_declarations,
     stored_deployments,
     write_control,
 )
-from dynamodb_counters._control.deployment_items import (
-    UNKNOWN,
-    Era,
-    History,
-    decoded,
-    deployment_id,
-    deployment_item,
-    history_key,
-)
-from dynamodb_counters._control.run_items import Run
-from dynamodb_counters._control.run_logs import NO_CUTS, Cuts, RunLogs
-from dynamodb_counters._control.statuses import Status
+from dynamodb_counters._control.run_items import NO_CUTS, Cuts, Run, RunLogs
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import without_attributes
-from dynamodb_counters._declarations.generations import definition, is_replaced, read_name
+from dynamodb_counters._declarations.groups import definition, is_replaced, read_name
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change

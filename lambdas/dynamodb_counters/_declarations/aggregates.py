@@ -20,8 +20,7 @@ from dynamodb_counters._declarations.checks import (
     require_where,
 )
 from dynamodb_counters._declarations.default_keys import Fields, fields_instead, keys_beside, named_key
-from dynamodb_counters._declarations.frozen import shown
-from dynamodb_counters._declarations.measures import Count, Measure, Sum, given_measures
+from dynamodb_counters._declarations.measures import Count, Measure, Sum, given_measures, shown
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.derived_fields import tier_of

@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable
 from datetime import timedelta
 from typing import Final
 
-from dynamodb_counters._items.attributes import LIST_MARK, is_plain
-from dynamodb_counters._items.conditions import Condition
+from dynamodb_counters._items.conditions import LIST_MARK, Condition, is_plain
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.key_templates import key_template
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, QUARANTINE, RESERVED_PREFIX, is_reserved

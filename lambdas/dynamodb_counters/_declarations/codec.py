@@ -15,11 +15,9 @@ from typing import Any, Final
 from dynamodb_counters._declarations.aggregates import Aggregate, Ranking
 from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.event_attributes import Attribute
-from dynamodb_counters._declarations.generations import base_name
+from dynamodb_counters._declarations.groups import base_name
 from dynamodb_counters._declarations.measures import MEASURES, TimeWeighted
-from dynamodb_counters._declarations.packed import Packed
-from dynamodb_counters._declarations.sources import Event, Items
-from dynamodb_counters._declarations.table_keys import TableKeys
+from dynamodb_counters._declarations.sources import Event, Items, Packed, TableKeys
 from dynamodb_counters._declarations.thresholds import Threshold
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.conditions import Condition

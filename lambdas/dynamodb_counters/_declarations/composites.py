@@ -1,20 +1,23 @@
-"""Declarations made of several aggregates, such as distinct members."""
+"""Declarations made of aggregates: distinct and active members, percentiles, extremes. And which read takes which."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from datetime import timedelta
-from typing import Any, Final
+from decimal import Decimal
+from typing import Any, Final, Literal, TypeAlias
 
-from dynamodb_counters._declarations.aggregates import MAX_GROUPS, Aggregate, OnChange, OnExpiry
-from dynamodb_counters._declarations.checks import require_name, require_precision, require_retention
-from dynamodb_counters._declarations.default_keys import Fields, field_names, fields_instead
-from dynamodb_counters._declarations.frozen import shown
-from dynamodb_counters._declarations.measures import Count
+from dynamodb_counters._declarations.aggregates import GAP, MAX_GROUPS, Aggregate, OnChange, OnExpiry
+from dynamodb_counters._declarations.checks import require_attribute, require_name, require_precision, require_retention
+from dynamodb_counters._declarations.default_keys import Fields, field_names, fields_instead, named_key
+from dynamodb_counters._declarations.measures import Count, shown
+from dynamodb_counters._declarations.quotas import Quota
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.conditions import Attr, Condition
+from dynamodb_counters._items.conversions import format_number
+from dynamodb_counters._items.derived_fields import LEAST_ERROR, LOG, MOST_ERROR, ORDER, parts_of
 from dynamodb_counters._items.key_templates import key_template
 from dynamodb_counters._items.table_schema import MAX_SK_BYTES
 from dynamodb_counters.errors import InvalidArgumentError
@@ -179,3 +182,290 @@ def with_parts(names: Iterable[str], declared: Iterable[Aggregate | Window]) -> 
         source.name for name, source in sources if isinstance(source, Aggregate) and source.name == f"{name}{MEMBERS}"
     ]
     return {*names, *members}
+
+
+ACTIVE: Final = "active"
+"""The measure that counts members, by how long ago they were active before."""
+
+MOST_UNITS: Final = 372
+"""Most units of time in a member's page: all may change in one update, whose expression has at most 4 KB.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
+
+MOST_LONGEST: Final = MOST_UNITS // 2
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveMembers(Grouped):
+    """How many different members were active in any span of time, past or present: the users of the last 30 days.
+
+    A member counts once in a span, however many items it has there, and no longer when all of them are gone. It keeps
+    the units of time in which each member was active, and for each unit how many members had been active how long
+    before: those active from a to b are all that were active at some unit in there, but not since a.
+
+    Parameters
+    ----------
+    name : str
+        A letter, then up to 55 letters, digits, ``-`` or ``_``; unique in a table.
+    source : Event or Items
+    member : str
+        Attribute that identifies a member.
+    time : str
+        Attribute that holds the event's time: ISO 8601 with an offset, or epoch seconds or milliseconds.
+    precision : timedelta, optional
+        1 minute, hour or day: spans begin and end on such a unit, in UTC. Default 1 day.
+    longest : timedelta, optional
+        The longest span that can be asked for, up to 186 units. Default 30 units.
+    by, where, on_expiry, max_groups, on_change
+        As in `Aggregate`.
+
+    Examples
+    --------
+    >>> from dynamodb_counters import Event
+    >>> view = Event("view", key=("url", "time", "client"))
+    >>> users = ActiveMembers("users", view, by="url", member="client", time="time", longest=timedelta(days=90))
+    >>> users.fields
+    ('url',)
+
+    Source of the idea: S. Muthukrishnan, "Efficient algorithms for document retrieval problems", SODA 2002.
+    """
+
+    _: KW_ONLY
+    member: str
+    time: str
+    precision: timedelta = timedelta(days=1)
+    longest: timedelta | None = None
+    max_groups: int = 1000
+
+    def __post_init__(self) -> None:
+        Grouped.__post_init__(self)
+        require_attribute("member", self.member)
+        require_attribute("time", self.time)
+        if isinstance(self.source, Event):
+            self.source._known.require_key("member", [self.member], self.where)
+            self.source._known.require("time", self.time, "a time", self.where)
+        require_precision(self.precision)
+        longest: object = self._longest
+        is_whole = isinstance(longest, timedelta) and not longest % self.precision
+        if not is_whole or not 1 <= self._longest // self.precision <= MOST_LONGEST:
+            allowed = f"1 to {MOST_LONGEST} times the precision, {self.precision}"
+            raise InvalidArgumentError("longest", longest, allowed)
+        if not {GAP, self._unit_field}.isdisjoint(self.fields):
+            raise InvalidArgumentError("by", self.by, f"fields other than {GAP!r} and {self._unit_field!r}")
+        if self.member in (*self.fields, GAP):
+            raise InvalidArgumentError("member", self.member, f"an attribute other than {GAP!r} and those of `by`")
+        _ = self._parts
+
+    @property
+    def _longest(self) -> timedelta:
+        return 30 * self.precision if self.longest is None else self.longest
+
+    @property
+    def _members(self) -> Aggregate:
+        """The aggregate that counts the items of each member by the unit: a page holds a stretch of units."""
+        # A unit less than the longest span before the end of a stretch is in the next one's page, too: each page shows
+        # how long ago its member was active before.
+        name, units = f"{self.name}{MEMBERS}", self._longest // self.precision
+        stretch = f"{self.time}:{MOST_UNITS - units}{require_precision(self.precision).name[0]}"
+        pk, sk = named_key(name, (*self.fields, self.member)), named_key(name, (stretch, self._unit_field))
+        return self._part(name, pk=pk, sk=sk, items=Count(), pages=True, _shelved=1, _longest=units)
+
+    @property
+    def _active(self) -> Aggregate:
+        """The aggregate that counts a unit's members by their gaps: a page per unit."""
+        pk, sk = named_key(self.name, self.fields), named_key(self.name, (self._unit_field, GAP))
+        measures = {ACTIVE: Count()}
+        return Aggregate(
+            self.name, self._members, pk=pk, sk=sk, measures=measures, on_change=self.on_change, pages=True, _shelved=1
+        )
+
+    @property
+    def _parts(self) -> tuple[Aggregate, ...]:
+        return self._members, self._active
+
+
+@dataclass(frozen=True, slots=True)
+class Extremes(Grouped):
+    """The largest and smallest values of each group: maximum and minimum, first and latest, the ten slowest.
+
+    It counts the items of each value, in an item per value whose key is in the order of values. An item that is
+    corrected or deleted takes its value back. A batch writes an item per value that it touches.
+
+    Parameters
+    ----------
+    source : Event or Items
+    attribute : str
+        A number, or a time in ISO 8601 with an offset; an item without it goes to quarantine.
+    show : str or sequence of str, optional
+        Fields that are read with a value, such as the URL of the latest view. Values that are equal are in the order of
+        these, so they are also what ties break by. Default: none.
+    name, by, where, on_expiry, on_change
+        As in `Aggregate`.
+    retention : timedelta or None, optional
+        As in `Aggregate`, of a group with a time in `by`. Default None: for good.
+
+    Examples
+    --------
+    >>> view = Event("view", key=("url", "time", "client"))
+    >>> Extremes("latest", view, by="client", attribute="time", show="url").fields
+    ('client',)
+    """
+
+    _: KW_ONLY
+    attribute: str
+    show: Fields = ()
+    retention: timedelta | None = field(default=None, repr=False)
+
+    __repr__ = shown
+
+    def __post_init__(self) -> None:
+        Grouped.__post_init__(self)
+        object.__setattr__(self, "show", field_names("show", self.show))
+        require_attribute("attribute", self.attribute)
+        _ = self._counted
+
+    @property
+    def _counted(self) -> Aggregate:
+        """The aggregate that counts the items of each value."""
+        value = f"{self.attribute}:{ORDER}"
+        pk, sk = named_key(self.name, self.fields), named_key(self.name, (value, *self.show))
+        return self._part(self.name, pk=pk, sk=sk, items=Count())
+
+
+IN_BIN: Final = "values"
+"""The measure that counts the values of a bin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles(Grouped):
+    """How the values of a number are distributed in each group: percentiles with a relative error that is guaranteed.
+
+    It counts the values of each bin; bins grow with the values, so their number grows with the logarithm of these. Bins
+    of a group share a page: a batch writes a group once, a unit up to some 100 bins. An item that is corrected or
+    deleted moves or leaves its bin.
+
+    Parameters
+    ----------
+    source : Event or Items
+    attribute : str
+        A number attribute; an item without it goes to quarantine.
+    error : float or Decimal, optional
+        Largest relative error of a percentile, 0.001 to 0.5. Half of it doubles the bins. Default 0.01.
+    time : str, optional
+        Attribute that holds the event's time, for percentiles over spans of time and series. Default: none.
+    precision : timedelta, optional
+        With a `time`: 1 minute, hour or day, each with a distribution of its own; a span reads all. Default 1 hour.
+    name, by, where, on_expiry, max_groups, on_change
+        As in `Aggregate`.
+    retention : timedelta or None, optional
+        As in `Aggregate`; the time in a group's key is that of `time`, if given. Default None: for good.
+
+    Examples
+    --------
+    >>> from dynamodb_counters import Event
+    >>> request = Event("request", key="id")
+    >>> latency = Percentiles("latency", request, by="route", attribute="ms", error=0.02, time="at")
+    >>> latency.fields
+    ('route',)
+    """
+
+    _: KW_ONLY
+    attribute: str
+    error: float | Decimal = 0.01
+    time: str | None = None
+    precision: timedelta = timedelta(hours=1)
+    max_groups: int = 1000
+    retention: timedelta | None = field(default=None, repr=False)
+
+    __repr__ = shown
+
+    def __post_init__(self) -> None:
+        Grouped.__post_init__(self)
+        require_attribute("attribute", self.attribute)
+        is_number = isinstance(self.error, float | int | Decimal) and not isinstance(self.error, bool)
+        if not is_number or not LEAST_ERROR <= Decimal(str(self.error)) <= MOST_ERROR:
+            raise InvalidArgumentError("error", self.error, f"a number from {LEAST_ERROR} to {MOST_ERROR}")
+        if self.time is not None:
+            require_attribute("time", self.time)
+        if isinstance(self.source, Event):
+            self.source._known.require("attribute", self.attribute, "a number", self.where)
+            if self.time is not None:
+                self.source._known.require("time", self.time, "a time", self.where)
+        require_precision(self.precision)
+        if self.time is not None and self._unit_field in self.fields:
+            raise InvalidArgumentError("by", self.by, f"fields other than {self._unit_field!r}, which the time is")
+        _ = self._counted
+
+    @property
+    def _counted(self) -> Aggregate:
+        """The aggregate that counts the values of each bin, in a shelf of pages per group and unit of time."""
+        shelved = () if self.time is None else (self._unit_field,)
+        in_bin = f"{self.attribute}:{LOG}{format_number(Decimal(str(self.error)))}"
+        pk, sk = named_key(self.name, self.fields), named_key(self.name, (*shelved, in_bin))
+        return self._part(self.name, pk=pk, sk=sk, measures={IN_BIN: Count()}, pages=True, _shelved=len(shelved))
+
+
+_ADVICE: Final[dict[type, tuple[str, str]]] = {
+    Window: ("a Window", "use window()"),
+    Distinct: ("a Distinct", "use get(), or its `total`"),
+    Percentiles: ("Percentiles", "use distribution() or, with a `time`, distributions()"),
+    ActiveMembers: ("ActiveMembers", "use active()"),
+    Extremes: ("Extremes", "use largest() or smallest()"),
+    Event: ("an Event", "declare an Aggregate over it, or use events()"),
+    Items: ("Items", "declare an Aggregate over them"),
+    Aggregate: ("an Aggregate", "use get()"),
+    Quota: ("a Quota", "use leases()"),
+    str: ("a name", "pass the declaration itself"),
+}
+
+Read: TypeAlias = Literal["get", "active", "distribution", "distributions", "extremes"]
+
+TIMED: Final = ("active", "distributions")
+"""Reads over spans of time."""
+
+
+def read_by(aggregate: Aggregate) -> Read:
+    """The read that understands the groups of an aggregate, by what its sort key ends in."""
+    source, derived = aggregate.source, [parts_of(field)[1] for field in aggregate._sk_template.fields]
+    if isinstance(source, Aggregate) and source._longest:
+        return "active"
+    if any(name.startswith(LOG) for name in derived):
+        return "distributions" if aggregate._shelved else "distribution"
+    return "extremes" if ORDER in derived else "get"
+
+
+def group_fields(declared: Aggregate | Window) -> tuple[str, ...]:
+    """The fields by which a read names a group: of what only a read of its own understands, those of its partition."""
+    own = isinstance(declared, Aggregate) and read_by(declared) != "get"
+    return declared._pk_template.fields if own else declared.fields
+
+
+def longest_of(declared: Aggregate | Window) -> timedelta | None:
+    """The longest span that can be asked for of a declaration that counts by time; None if it says none."""
+    if isinstance(declared, Window):
+        return declared.longest
+    source = declared.source
+    return timedelta(seconds=source._longest * declared._unit) if isinstance(source, Aggregate) else None
+
+
+def require_answerable(argument: str, declared: Aggregate | Window, span: timedelta, given: object = None) -> None:
+    """Refuse a trailing span of which hardly anything may have happened yet; or all, for what was given instead."""
+    unit = timedelta(seconds=declared._unit)
+    longest = declared.retention if isinstance(declared, Window) else longest_of(declared)
+    if given is None and span != unit:
+        return
+    name = {1: "second", 60: "minute", 3600: "hour"}.get(declared._unit, "day")
+    spans = f"2 {name}s or more" if longest is None else f"2 to {longest // unit} {name}s"
+    allowed = f"{spans}, since {declared.name!r} counts by the {name} and the current one is not over: see between()"
+    raise InvalidArgumentError(argument, span if given is None else given, allowed)
+
+
+def require_declaration(declared: object, wanted: type, argument: str = "") -> None:
+    """Refuse all but a kind of declaration; the argument is named after it unless another name is given."""
+    if isinstance(declared, wanted):
+        return
+    argument, article = argument or wanted.__name__.lower(), _ADVICE[wanted][0]
+    for kind, (name, advice) in _ADVICE.items():
+        if isinstance(declared, kind):
+            shown = declared if isinstance(declared, str) else getattr(declared, "name", "")
+            raise InvalidArgumentError(argument, shown, f"{article}; for {name}, {advice}")
+    raise InvalidArgumentError(argument, declared, article)

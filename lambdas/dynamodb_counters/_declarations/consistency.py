@@ -10,7 +10,7 @@ from dynamodb_counters._declarations.aggregates import PARTITION_MARK, Aggregate
 from dynamodb_counters._declarations.checks import require_name
 from dynamodb_counters._declarations.composites import Composite
 from dynamodb_counters._declarations.default_keys import named_key
-from dynamodb_counters._declarations.generations import generation_number
+from dynamodb_counters._declarations.groups import generation_number
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.thresholds import Threshold, armed
 from dynamodb_counters._declarations.windows import Window

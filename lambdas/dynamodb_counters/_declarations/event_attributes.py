@@ -1,18 +1,132 @@
-"""Attributes of events: what each must be, as declared by types, and as JSON Schema for who sends them."""
+"""Attributes of events: by types, as JSON Schema, and whether what is sent or declared fits them."""
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from datetime import date, datetime
 from decimal import Decimal
+from enum import Enum
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from dynamodb_counters._declarations.attribute_types import described, fields_of
 from dynamodb_counters._declarations.checks import require_attribute, require_bool, require_choice, require_count
-from dynamodb_counters._declarations.frozen import Frozen
-from dynamodb_counters._items.decimals import Number, require_storable
+from dynamodb_counters._declarations.measures import Count, Frozen, Measure, TimeWeighted
+from dynamodb_counters._items.conditions import LIST_MARK, Condition, Image, TypedValue
+from dynamodb_counters._items.conversions import (
+    Number,
+    canonical_time,
+    format_number,
+    parse_number,
+    plain_value,
+    require_storable,
+)
+from dynamodb_counters._items.derived_fields import ORDER, is_time, parts_of
+from dynamodb_counters._items.table_schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
+
+_SCALARS: Final[dict[Any, tuple[type, str | None]]] = {
+    **{kind: (kind, None) for kind in (str, int, Decimal, bool, bytes, dict, object)},
+    float: (Decimal, None),
+    datetime: (str, "date-time"),
+    date: (str, "date"),
+    Any: (object, None),
+}
+"""Type and format of the attribute."""
+
+_LISTS: Final = (list, set, tuple, frozenset)
+_LIMITS: Final = {"ge": "minimum", "le": "maximum"} | {name: name for name in ("min_length", "max_length", "pattern")}
+"""How pydantic and annotated-types call what an attribute has, too."""
+
+
+def described(kind: Any) -> dict[str, Any] | None:  # noqa: PLR0911
+    """Arguments of an `Attribute` that a type says; None if it says nothing of what DynamoDB stores."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Annotated:
+        found = described(arguments[0])
+        return found and found | _limits(arguments[1:])
+    if origin in (typing.Union, types.UnionType):
+        others = [each for each in arguments if each is not types.NoneType]
+        found = described(others[0]) if len(others) == 1 else None
+        return found and found | {"required": False}
+    if origin is typing.Literal:
+        return _choice(arguments)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _choice([member.value for member in kind])
+    if kind in _LISTS or origin in _LISTS:
+        return {"type": list, "of": arguments[0] if arguments else None}
+    if origin in (dict, Mapping):
+        return {"type": dict}
+    # By its name: the module also makes random ones, which nothing here may.
+    if isinstance(kind, type) and (kind.__module__, kind.__name__) == ("uuid", "UUID"):
+        return {"type": str, "format": "uuid"}
+    try:
+        scalar = _SCALARS.get(kind)
+    except TypeError:
+        return None
+    if scalar is not None:
+        return dict(zip(("type", "format"), scalar, strict=True))
+    return {"type": dict, "attributes": kind} if fields_of(kind) is not None else None
+
+
+def fields_of(kind: Any) -> dict[str, dict[str, Any]] | None:
+    """The fields of a dataclass, TypedDict or pydantic model, as arguments of an `Attribute`; None of anything else."""
+    if not isinstance(kind, type):
+        return None
+    models: Any = getattr(kind, "model_fields", None)
+    if isinstance(models, Mapping):
+        return {
+            each.alias or name: {"type": each.annotation, "required": each.is_required(), **_limits(each.metadata)}
+            for name, each in models.items()
+        }
+    if is_dataclass(kind):
+        hints = _hints(kind)
+        return {
+            each.name: {"type": hints[each.name], "required": each.default is each.default_factory is MISSING}
+            for each in fields(kind)
+        }
+    if typing.is_typeddict(kind):
+        required: frozenset[str] = kind.__required_keys__  # type: ignore[attr-defined]
+        return {name: _of_typed_dict(hint, required=name in required) for name, hint in _hints(kind).items()}
+    return None
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(kind, include_extras=True)
+    except (NameError, TypeError) as error:
+        raise InvalidArgumentError("attributes", kind, f"a class whose annotations can be resolved ({error})") from None
+
+
+def _of_typed_dict(hint: Any, *, required: bool) -> dict[str, Any]:
+    # `__required_keys__` does not know what textual annotations say, as with `from __future__ import annotations`.
+    while (origin := typing.get_origin(hint)) in (typing.Required, typing.NotRequired):
+        required = origin is typing.Required
+        [hint] = typing.get_args(hint)
+    return {"type": hint, "required": required}
+
+
+def _choice(values: Iterable[Any]) -> dict[str, Any] | None:
+    found = tuple(values)
+    for kind in (str, int):
+        if found and all(isinstance(value, kind) and not isinstance(value, bool) for value in found):
+            return {"type": kind, "one_of": found}
+    return None
+
+
+def _limits(metadata: Iterable[Any]) -> dict[str, Any]:
+    found = {}
+    for each in metadata:
+        for theirs, ours in _LIMITS.items():
+            value = getattr(each, theirs, None)
+            if value is not None and not callable(value):
+                found[ours] = Decimal(str(value)) if isinstance(value, float) else value
+    return found
+
 
 Format: TypeAlias = Literal["date", "date-time", "email", "ipv4", "ipv6", "uri", "uuid"]
 FORMATS: Final = get_args(Format)
@@ -196,3 +310,281 @@ def _schema(attribute: Attribute, *, openapi: bool) -> dict[str, Any]:
 
 def _plain(value: str | Number) -> str | int | float:
     return float(value) if isinstance(value, Decimal) else value
+
+
+_HEX: Final = "[0-9A-Fa-f]"
+_KINDS: Final[dict[Any, tuple[str, str]]] = {
+    str: ("S", "a string"),
+    int: ("N", "a whole number"),
+    bool: ("BOOL", "true or false"),
+    bytes: ("B", "binary"),
+    dict: ("M", "a map"),
+    list: ("L", "a list"),
+    object: ("", "any value"),
+}
+_NUMBER: Final = ("N", "a number")
+_SETS: Final = frozenset(("SS", "NS", "BS"))
+
+
+def canonical_values(attributes: Mapping[str, Attribute], item: Image, within: str = "") -> dict[str, TypedValue]:
+    """The values of a typed item that differ from the Python value's; refuse an item that lacks what is declared."""
+    found: dict[str, TypedValue] = {}
+    for name, attribute in attributes.items():
+        value, path = item.get(name), f"{within}{name}"
+        if value is None or (not attribute.required and "NULL" in value):
+            if attribute.required:
+                raise InvalidArgumentError(path, None, f"{expectation(attribute)}: it is required")
+            continue
+        canonical = _canonical(path, attribute, value)
+        if canonical is not value:
+            found[name] = canonical
+    return found
+
+
+def canonical_text(attribute: Attribute, text: str) -> str | None:
+    """The text that a value of the attribute has in a key, for any of its texts; None for what is none."""
+    if attribute.type not in (int, Decimal):
+        return _text(attribute, text) if attribute.type is str else text
+    try:
+        number = parse_number(text)
+    except (ValueError, ArithmeticError):
+        return None
+    return format_number(number) if _is_number(attribute, number) else None
+
+
+def expectation(attribute: Attribute) -> str:
+    """Values that are allowed, in words."""
+    if attribute.one_of:
+        choices = (repr(one) if isinstance(one, str) else format_number(one) for one in attribute.one_of)
+        return "one of " + ", ".join(choices)
+    if attribute.format is not None:
+        return _FORMATS[attribute.format][1]
+    if attribute.type is list:
+        return "a list" if attribute.of is None else f"a list, each {expectation(attribute.of)}"
+    parts = [_KINDS.get(attribute.type, _NUMBER)[1]]
+    if attribute.pattern is not None:
+        parts.append(f"that matches {attribute.pattern!r}")
+    for limit, word in ((attribute.minimum, "least"), (attribute.maximum, "most")):
+        if limit is not None:
+            parts.append(f"of at {word} {format_number(limit)}")
+    return " ".join((*parts, *_length_words(attribute)))
+
+
+def _length_words(attribute: Attribute) -> list[str]:
+    limits = ((attribute.min_length, "least"), (attribute.max_length, "most"))
+    unit = "members" if attribute.type is list else "characters"
+    return [f"of at {word} {limit} {unit}" for limit, word in limits if limit is not None]
+
+
+def _canonical(path: str, attribute: Attribute, value: TypedValue) -> TypedValue:
+    """The value as it is stored: itself unless it has a text of its own."""
+    kind, _ = _KINDS.get(attribute.type, _NUMBER)
+    if kind == "S" and kind in value:
+        text = _text(attribute, value[kind])
+        if text is not None:
+            return value if text == value[kind] else {kind: text}
+    elif attribute.type is list and (kind in value or not _SETS.isdisjoint(value)):
+        return _canonical_list(path, attribute, value)
+    elif kind == "M" and kind in value:
+        inner = canonical_values(attribute.attributes or {}, value[kind], f"{path}.")
+        return {kind: {**value[kind], **inner}} if inner else value
+    elif attribute.type is object or (
+        kind in value and (kind != "N" or _is_number(attribute, parse_number(value[kind])))
+    ):
+        return value
+    raise InvalidArgumentError(path, plain_value(value), expectation(attribute))
+
+
+def _canonical_list(path: str, attribute: Attribute, value: TypedValue) -> TypedValue:
+    [(kind, members)] = value.items()
+    if not _has_length(attribute, members):
+        raise InvalidArgumentError(path, plain_value(value), " ".join(["a list", *_length_words(attribute)]))
+    if attribute.of is None:
+        return value
+    typed = members if kind == "L" else [{kind[0]: member} for member in members]
+    found = [_canonical(f"{path}[{index}]", attribute.of, member) for index, member in enumerate(typed)]
+    if all(map(operator.is_, found, typed)):
+        return value
+    # A set holds no text twice.
+    return {kind: found if kind == "L" else list(dict.fromkeys(member[kind[0]] for member in found))}
+
+
+def _is_number(attribute: Attribute, number: Number) -> bool:
+    return (
+        (attribute.type is not int or number == int(number))
+        and (attribute.minimum is None or number >= attribute.minimum)
+        and (attribute.maximum is None or number <= attribute.maximum)
+        and (not attribute.one_of or number in attribute.one_of)
+    )
+
+
+def _text(attribute: Attribute, text: str) -> str | None:
+    """The canonical text; None for one that is not allowed."""
+    is_allowed = (
+        (not attribute.one_of or text in attribute.one_of)
+        and _has_length(attribute, text)
+        and (attribute.pattern is None or re.search(attribute.pattern, text) is not None)
+    )
+    return None if not is_allowed else text if attribute.format is None else _FORMATS[attribute.format][0](text)
+
+
+def _has_length(attribute: Attribute, value: Any) -> bool:
+    least, most = attribute.min_length, attribute.max_length
+    return (least is None or len(value) >= least) and (most is None or len(value) <= most)
+
+
+def _parsed(parse: Callable[[str], str]) -> Callable[[str], str | None]:
+    def parsed(text: str) -> str | None:
+        try:
+            return parse(text)
+        except ValueError:
+            return None
+
+    return parsed
+
+
+def _matched(pattern: str) -> Callable[[str], str | None]:
+    match = re.compile(pattern).fullmatch
+    return lambda text: text if match(text) else None
+
+
+def _ipv6(text: str) -> str:
+    address = IPv6Address(text)
+    # Versions of Python print an IPv4 address within another way.
+    is_ipv4 = address.ipv4_mapped is not None and address.scope_id is None
+    return f"::ffff:{address.ipv4_mapped}" if is_ipv4 else str(address)
+
+
+_UUID: Final = _matched(f"{_HEX}{{8}}(-{_HEX}{{4}}){{3}}-{_HEX}{{12}}")
+
+_FORMATS: Final[dict[str, tuple[Callable[[str], str | None], str]]] = {
+    "date": (_parsed(lambda text: date.fromisoformat(text).isoformat()), "an ISO 8601 date such as '2026-11-20'"),
+    "date-time": (
+        _parsed(canonical_time),
+        "an ISO 8601 time with an offset and no leap second, such as '2026-11-20T10:30:00Z'",
+    ),
+    "email": (_matched(r"[^@\s]{1,64}@[^@\s]{1,255}"), "an email address"),
+    "ipv4": (_parsed(lambda text: str(IPv4Address(text))), "an IPv4 address"),
+    "ipv6": (_parsed(_ipv6), "an IPv6 address"),
+    "uri": (_matched(r"[A-Za-z][A-Za-z0-9+.-]*:\S+"), "a URI with its scheme"),
+    "uuid": (lambda text: text.lower() if _UUID(text) else None, "a UUID of 36 characters"),
+}
+"""By format: the canonical text of one that has it, None for others; and its words."""
+
+
+Kind: TypeAlias = Literal["a number", "a string or number", "a time"]
+
+
+_ANY: Final = Attribute(object)
+_TYPES: Final[dict[Kind, tuple[type, ...]]] = {
+    "a number": (object, *_NUMBERS),
+    "a string or number": (object, str, *_NUMBERS),
+    "a time": (object, str, *_NUMBERS),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAttributes:
+    """The attributes of one event, by which declarations over it are checked; without any, all is allowed."""
+
+    event: str
+    attributes: Mapping[str, Attribute] | None
+    always: Collection[str | None]
+    """Those that no event lacks, required or not."""
+
+    def require_key(self, argument: str, names: Iterable[str], where: Condition | None = None) -> None:
+        """Refuse fields of a key that are no attributes, have no text, or may be missing."""
+        for name in names:
+            path, derived, default = parts_of(name)
+            kind: Kind = (
+                "a string or number" if derived in ("", ORDER) else "a time" if is_time(derived) else "a number"
+            )
+            self.require(argument, name, kind, where, path=path, default=default, way=repr(f"{name}?none"))
+
+    def require_measure(self, argument: str, measure: Measure | TimeWeighted, where: Condition | None) -> None:
+        """Refuse to measure an attribute that is no number, or may be missing."""
+        if not isinstance(measure, Count):
+            self.require(argument, measure.attribute, "a number", where, default=measure.default, way="default=0")
+
+    def require(
+        self,
+        argument: str,
+        name: str,
+        kind: Kind,
+        where: Condition | None = None,
+        *,
+        path: str = "",
+        default: str | Number | None = None,
+        way: str = "",
+    ) -> None:
+        """Refuse an attribute, at a `path` if not by its name, that is of another kind or may be missing."""
+        path, needed = path or name, frozenset[str]() if where is None else where._required
+        attribute, optional = self._find(argument, name, path)
+        is_no_time = attribute.one_of or (attribute.type is str and attribute.format != "date-time")
+        if attribute.type not in _TYPES[kind] or (kind == "a time" and is_no_time):
+            raise InvalidArgumentError(argument, name, f"{kind}; {path!r} is {expectation(attribute)}")
+        can_default = False
+        for part in optional:
+            whole = part.removesuffix(LIST_MARK)
+            # A default stands for a member's attribute, never for the list.
+            is_own = LIST_MARK not in path[len(whole) :]
+            can_default |= is_own
+            is_there = (is_own and default is not None) or any(f"{each}.".startswith(f"{whole}.") for each in needed)
+            if not is_there:
+                ways = [way if is_own else "", "" if LIST_MARK in whole else f"where=Attr({whole!r}).exists()"]
+                allowed = f"{' or '.join(filter(None, ways))}: {part!r} is not required"
+                raise InvalidArgumentError(argument, name, allowed)
+        if default is not None and not can_default and attribute is not _ANY:
+            raise InvalidArgumentError(argument, name, f"no default: {path!r} is required")
+
+    def key_text(self, path: str, text: str) -> str:
+        """The text that a value has in a key; one of another type is refused, but its limits may have been others."""
+        attribute, _ = self._find("values", path, path)
+        kind = Attribute(attribute.type, format=attribute.format)
+        canonical = canonical_text(kind, text)
+        if canonical is None:
+            raise InvalidArgumentError(path, text, expectation(kind))
+        return canonical
+
+    def require_where(self, where: Condition | None) -> None:
+        """Refuse a condition on what is no attribute, or that no event can satisfy."""
+        for name, comparison, operands in () if where is None else where._tests:
+            attribute = _ANY if is_reserved(name) else self._find("where", name, name)[0]
+            for operand in operands:
+                kinds = (bool,) if isinstance(operand, bool) else (str,) if isinstance(operand, str) else _NUMBERS
+                if attribute.type not in (object, *kinds):
+                    allowed = f"what {name!r} can be compared with: it is {expectation(attribute)}"
+                    raise InvalidArgumentError("where", operand, allowed)
+                if attribute.one_of and comparison in ("eq", "ne") and operand not in attribute.one_of:
+                    raise InvalidArgumentError("where", operand, f"what {name!r} can be: {expectation(attribute)}")
+                if isinstance(operand, str) and attribute.format and comparison in ("eq", "ne"):
+                    canonical = canonical_text(Attribute(str, format=attribute.format), operand)
+                    if canonical != operand:
+                        allowed = expectation(attribute) if canonical is None else repr(canonical)
+                        raise InvalidArgumentError("where", operand, f"{allowed}, as {name!r} is stored")
+
+    def _find(self, argument: str, name: str, path: str) -> tuple[Attribute, list[str]]:
+        """The attribute at a path, and the parts of the path that an event may lack, from the outermost on."""
+        optional = list[str]()
+        if self.attributes is None:
+            return _ANY, optional
+        known: Mapping[str, Attribute] | None = self.attributes
+        found, owner, walked = _ANY, self.event, ""
+        for marked in path.split("."):
+            part = marked.removesuffix(LIST_MARK)
+            if known is None and found.type in (dict, object):
+                return _ANY, optional  # A map's members are known only if its attributes are declared.
+            if known is None:
+                raise InvalidArgumentError(argument, name, f"a part of a map; {owner!r} is {expectation(found)}")
+            if part not in known:
+                raise InvalidArgumentError(argument, name, f"attributes of {owner!r}: {', '.join(known) or 'none'}")
+            found, owner = known[part], part
+            walked = f"{walked}.{marked}" if walked else marked
+            if not found.required and path not in self.always:
+                optional.append(walked)
+            if part != marked:
+                if found.type not in (list, object):
+                    raise InvalidArgumentError(argument, name, f"a list; {part!r} is {expectation(found)}")
+                found = found.of or _ANY
+            known = found.attributes
+        return found, optional

@@ -4,16 +4,42 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Context, Decimal
 from itertools import pairwise
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NoReturn, TypeAlias, TypeVar
 
 from dynamodb_counters._declarations.checks import is_name, require_attribute
-from dynamodb_counters._declarations.frozen import Frozen
-from dynamodb_counters._items.decimals import Number, format_number, require_storable
+from dynamodb_counters._items.conversions import Number, format_number, require_storable
 from dynamodb_counters._items.table_schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Frozen(dict[K, V]):
+    """A dict that refuses changes, and has a hash."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("declarations do not change: make another one by dataclasses.replace")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self),)
+
+
+def shown(declaration: Any) -> str:
+    """The repr: fields that few have are in it where they are set."""
+    values = [(each, getattr(declaration, each.name)) for each in fields(declaration)]
+    said = [f"{each.name}={value!r}" for each, value in values if each.repr or value != each.default]
+    return f"{type(declaration).__name__}({', '.join(said)})"
+
 
 MAX_BINS: Final = 100
 

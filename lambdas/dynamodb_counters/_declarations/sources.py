@@ -1,30 +1,146 @@
-"""Sources of declarations: events this package writes, and items that other code writes."""
+"""Sources of declarations: events this package writes, packed or not, and items that other code writes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from datetime import timedelta
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Final, cast
 
-from dynamodb_counters._declarations.attribute_checks import KnownAttributes
 from dynamodb_counters._declarations.checks import (
     require_attribute,
+    require_count,
     require_duration,
     require_key,
     require_name,
     require_where,
 )
 from dynamodb_counters._declarations.default_keys import Fields, fields_instead, named_key
-from dynamodb_counters._declarations.event_attributes import Attribute, AttributeTypes, attributes_of, json_schema
-from dynamodb_counters._declarations.frozen import shown
-from dynamodb_counters._declarations.packed import Packed
-from dynamodb_counters._declarations.table_keys import OURS, TableKeys
-from dynamodb_counters._items.conditions import Condition
+from dynamodb_counters._declarations.event_attributes import (
+    Attribute,
+    AttributeTypes,
+    KnownAttributes,
+    attributes_of,
+    json_schema,
+)
+from dynamodb_counters._declarations.measures import shown
+from dynamodb_counters._items.chunks import Chunk
+from dynamodb_counters._items.conditions import Condition, Image, text_reader
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
-from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, TYPE
+from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, PK, SK, TTL, TYPE
 from dynamodb_counters.errors import InvalidArgumentError
+
+MAX_PARTS: Final = 256
+MIN_CHUNK_BYTES: Final = 1024
+MAX_CHUNK_BYTES: Final = 131_072
+"""Well below the 400 KB of an item: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
+
+_LONGEST_BUCKET: Final = timedelta(days=1)
+_SECOND: Final = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Keeps an event's occurrences in chunks, many per item, so that accepting one costs a fraction of a write unit.
+
+    An event belongs to a bucket of its own time and to one of `parts`, both of which follow from the event alone, so a
+    repetition always meets its original. These arguments, except `chunk_bytes` and `future_tolerance`, and the event's
+    retention never change: a table refuses them with `LayoutError`.
+
+    Parameters
+    ----------
+    time : str
+        Field of the event's key that holds its time: ISO 8601 with an offset, or epoch seconds or milliseconds.
+    bucket : timedelta, optional
+        Whole seconds, from 1 second to 1 day. A bucket of about 10,000 events is best: a process that meets an event of
+        a bucket it does not know reads that bucket. Default 10 minutes.
+    parts : int, optional
+        Partitions that share the events, 1 to 256. More than one are for more than 1,000 write units per second, or
+        for many writers, each with parts of its own; fewer events meet in a chunk. Default 1.
+    partition_by : str, optional
+        A field of the event's key whose text decides the part. Default: the whole key decides.
+    tenant : str, optional
+        A field of the event's key, each text of which has chunks of its own: what one tenant sends delays no other.
+        Reading events then takes its value. Default: all share chunks.
+    chunk_bytes : int, optional
+        About how long a chunk may become before the next one is begun, 1,024 to 131,072 bytes. Default 4,096.
+    future_tolerance : timedelta or None, optional
+        An event further ahead of the writer's clock is rejected; None accepts any. Default 15 minutes.
+
+    Examples
+    --------
+    >>> Packed("time", bucket=timedelta(minutes=1)).parts
+    1
+    """
+
+    time: str
+    bucket: timedelta = timedelta(minutes=10)
+    parts: int = 1
+    partition_by: str | None = None
+    tenant: str | None = None
+    chunk_bytes: int = 4096
+    future_tolerance: timedelta | None = timedelta(minutes=15)
+
+    def __post_init__(self) -> None:
+        require_attribute("time", self.time)
+        bucket: object = self.bucket
+        if not isinstance(bucket, timedelta) or not _SECOND <= bucket <= _LONGEST_BUCKET or bucket % _SECOND:
+            raise InvalidArgumentError("bucket", self.bucket, "a timedelta of whole seconds, from 1 second to 1 day")
+        require_count("parts", self.parts, MAX_PARTS)
+        for argument, name in (("partition_by", self.partition_by), ("tenant", self.tenant)):
+            if name is not None:
+                require_attribute(argument, name)
+        require_count("chunk_bytes", self.chunk_bytes, MAX_CHUNK_BYTES, MIN_CHUNK_BYTES)
+        require_duration("future_tolerance", self.future_tolerance, zero=True)
+
+    @property
+    def _bucket_seconds(self) -> int:
+        return self.bucket // _SECOND
+
+    @property
+    def _tenants(self) -> tuple[str, ...]:
+        """The field that reading its events takes, if there are tenants."""
+        return () if self.tenant is None else (self.tenant,)
+
+
+@dataclass(frozen=True, slots=True)
+class TableKeys:
+    """The attributes that a table keeps its keys and its TTL in.
+
+    Parameters
+    ----------
+    partition_key : str
+        The partition key, of any type.
+    sort_key : str or None, optional
+        The sort key, of any type. Default None: the table has none.
+    ttl : str or None, optional
+        When DynamoDB may delete an item, in seconds since 1970. Default None: the table has no TTL.
+
+    Examples
+    --------
+    >>> TableKeys("orderId", ttl="expiresAt").sort_key is None
+    True
+    """
+
+    partition_key: str
+    sort_key: str | None = None
+    ttl: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.partition_key, str) or not self.partition_key:
+            raise InvalidArgumentError("partition_key", self.partition_key, "an attribute name")
+        for argument, name in (("sort_key", self.sort_key), ("ttl", self.ttl)):
+            if name is not None and (not isinstance(name, str) or not name):
+                raise InvalidArgumentError(argument, name, "an attribute name, or None")
+        names = [name for name in (self.partition_key, self.sort_key, self.ttl) if name is not None]
+        if len({*names}) < len(names):
+            raise InvalidArgumentError("sort_key", self.sort_key, "a different attribute for each key and the TTL")
+
+
+OURS: Final = TableKeys(PK, SK, TTL)
+"""Keys of the tables that this package makes."""
 
 
 @dataclass(frozen=True)
@@ -221,3 +337,42 @@ class Items:
     def fields(self) -> tuple[str, ...]:
         """The fields of its keys."""
         return tuple(dict.fromkeys(name for _, template in self._templates for name in template.fields))
+
+
+DIGEST_BYTES: Final = 16
+"""Bytes of a digest: two of a billion events in one bucket share one with a probability of 10^-21."""
+
+
+class EventIdentity:
+    """Identities of a declaration's events, whatever else they hold."""
+
+    def __init__(self, event: Event) -> None:
+        self._pk, self._sk = event._pk_template, event._sk_template
+        self._readers = {name: text_reader(name, literal=True) for name in event.fields}
+
+    def digest(self, values: Image) -> bytes:
+        texts = {name: read(values) for name, read in self._readers.items()}
+        return digest_of(self._pk.render(texts), self._sk.render(texts))
+
+    def digests(self, chunk: Chunk) -> list[bytes]:
+        """Identity of each row, by the columns of the key alone."""
+        texts = {name: self._texts(chunk, name) for name in self._readers}
+        pks, sks = (_rendered(template, texts, chunk.rows) for template in (self._pk, self._sk))
+        return [digest_of(pk, sk) for pk, sk in zip(pks, sks, strict=True)]
+
+    def _texts(self, chunk: Chunk, name: str) -> Sequence[str]:
+        kind, cells = chunk.columns.get(name, ("", ()))
+        if kind == "S" and None not in cells:
+            return cells
+        read = self._readers[name]
+        return [read({} if value is None else {name: value}) for value in chunk.typed(name)]
+
+
+def _rendered(template: KeyTemplate, texts: Mapping[str, Sequence[str]], rows: int) -> list[str]:
+    columns = [texts[name] for name in template.fields]
+    return [template.render_texts(list(each)) for each in (zip(*columns, strict=True) if columns else [()] * rows)]
+
+
+def digest_of(pk: str, sk: str) -> bytes:
+    # Rendered keys hold no control characters.
+    return hashlib.blake2b(f"{pk}\0{sk}".encode(), digest_size=DIGEST_BYTES).digest()

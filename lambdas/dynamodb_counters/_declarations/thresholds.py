@@ -8,16 +8,12 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final, Literal
 
-from dynamodb_counters._declarations.active_members import ActiveMembers
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.checks import require_bool, require_choice, require_name
-from dynamodb_counters._declarations.composites import Distinct
-from dynamodb_counters._declarations.extremes import Extremes
-from dynamodb_counters._declarations.kinds import read_by
+from dynamodb_counters._declarations.composites import ActiveMembers, Distinct, Extremes, Percentiles, read_by
 from dynamodb_counters._declarations.measures import Average, Count, Sum
-from dynamodb_counters._declarations.percentiles import Percentiles
 from dynamodb_counters._declarations.windows import Window
-from dynamodb_counters._items.decimals import Number, require_storable
+from dynamodb_counters._items.conversions import Number, require_storable
 from dynamodb_counters.errors import InvalidArgumentError
 
 MOST_LEVELS: Final = 20

@@ -20,8 +20,7 @@ from dynamodb_counters._declarations.checks import (
 from dynamodb_counters._declarations.default_keys import Fields, fields_instead, named_key
 from dynamodb_counters._declarations.measures import Count, Sum, TimeWeighted
 from dynamodb_counters._declarations.sources import Event, Items
-from dynamodb_counters._items.attributes import LIST_MARK
-from dynamodb_counters._items.conditions import Condition
+from dynamodb_counters._items.conditions import LIST_MARK, Condition
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
 from dynamodb_counters._timeline.tiers import BY_NAME, TIERS, TOTAL, Tier, tiers_up_to

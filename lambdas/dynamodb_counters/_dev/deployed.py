@@ -17,7 +17,7 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._dev.emulator import Emulator
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters._timeline.tiers import DAY
 
 FRAME: Final = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")
 """How lines begin that every invocation logs."""

@@ -10,10 +10,9 @@ from typing import Any, Final, TypeAlias
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._declarations.composites import MEMBERS
-from dynamodb_counters._declarations.generations import base_name
-from dynamodb_counters._declarations.groups import values_of
+from dynamodb_counters._declarations.groups import base_name, values_of
 from dynamodb_counters._fold.item_layout import group_items
-from dynamodb_counters._items.decimals import parse_number, whole
+from dynamodb_counters._items.conversions import parse_number, whole
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
 from dynamodb_counters._timeline.tiers import TOTAL
 from dynamodb_counters.errors import UnparsableKeyError

@@ -14,7 +14,7 @@ from dynamodb_counters._erase.plain_erase import EventItems
 from dynamodb_counters._erase.quarantine_erase import QuarantineCopies
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SK, TTL
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import HOUR
+from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.errors import EraseError
 
 CountsOfErased: TypeAlias = Literal["keep", "take_back"]

@@ -8,10 +8,9 @@ from typing import Any
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._fold.records import NEW, OLD, Record
-from dynamodb_counters._items.attributes import Image, text_reader
 from dynamodb_counters._items.chunks import decode_chunk, encode_chunk
-from dynamodb_counters._items.conversions import base64_text
-from dynamodb_counters._items.escaping import key_text
+from dynamodb_counters._items.conditions import Image, text_reader
+from dynamodb_counters._items.conversions import base64_text, key_text
 from dynamodb_counters._items.table_schema import CHUNK, ONCE_SUFFIX, PACK_SUFFIX, PK, QUARANTINE, SK, TYPE
 from dynamodb_counters._quarantine.quarantine_items import RECORD, pack, unpack
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, UnparsableKeyError

@@ -13,15 +13,15 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from dynamodb_counters._declarations.event_identity import EventIdentity
+from dynamodb_counters._declarations.sources import EventIdentity
 from dynamodb_counters._erase.matching import Wanted
-from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.bookkeeping import typed_values, update_as_seen
 from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk, encode_chunk
+from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_PREFIX, PK, SK, TTL
 from dynamodb_counters._layouts import Layouts, all_parts
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters._writes.chunk_log import GONE, BucketHoleError, ChunkLog, LogKey, erased_digests
 from dynamodb_counters._writes.chunk_writes import Entry, write_entries
 from dynamodb_counters.errors import CountersError, MalformedImageError

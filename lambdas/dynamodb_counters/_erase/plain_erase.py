@@ -9,7 +9,7 @@ from typing import Any, Final
 from dynamodb_counters._erase.matching import Wanted
 from dynamodb_counters._items.table_schema import ERASED, ONCE_SUFFIX, PK, SK, TTL
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import CountersError
 
 _AT_A_TIME: Final = 256

@@ -8,31 +8,26 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._backfill.scan import Source
+from dynamodb_counters._backfill.feeds import Source
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Packed, Window
 from dynamodb_counters._declarations.aggregates import WRITE_SHARD_FIELD
-from dynamodb_counters._declarations.generations import base_name
+from dynamodb_counters._declarations.groups import base_name
 from dynamodb_counters._fold.expiry import begin_of
 from dynamodb_counters._fold.foreign_items import typed
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, group_items, group_of_item
-from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.decimals import Number
+from dynamodb_counters._items.bookkeeping import READ_UNIT_BYTES
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, event_seconds
 from dynamodb_counters._items.derived_fields import parts_of, tier_of
-from dynamodb_counters._items.escaping import LAST_CHARACTER
-from dynamodb_counters._items.event_times import event_seconds
-from dynamodb_counters._items.item_sizes import READ_UNIT_BYTES
 from dynamodb_counters._items.key_templates import KeyTemplate
 from dynamodb_counters._items.table_schema import PAGE_PREFIX, TYPE
 from dynamodb_counters._layouts import Layouts
 from dynamodb_counters._reads.event_reads import chunk_range, parts_of_wanted
 from dynamodb_counters._reads.group_reads import sort_key_range
-from dynamodb_counters._reads.page_reads import read_items
-from dynamodb_counters._reads.table_reads import query
+from dynamodb_counters._reads.table_reads import query, read_items
 from dynamodb_counters._reads.window_counts import add_up
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries
-from dynamodb_counters._timeline.tiers import TOTAL
-from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND, utc
+from dynamodb_counters._timeline.tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Interval, Span, plan_queries, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
 _Range: TypeAlias = tuple[str, tuple[str, str]]

@@ -13,34 +13,30 @@ from decimal import localcontext
 from typing import Any, Final
 
 from dynamodb_counters._assumptions import SKEW
-from dynamodb_counters._backfill.feeds import Feeds
-from dynamodb_counters._backfill.positions import Books, applied_by, read_after_books
-from dynamodb_counters._backfill.verdicts import counted, judge, shown, tally_of
-from dynamodb_counters._commit.checkpoint_items import BOOK, LAST_SEQUENCE, Checkpoint
-from dynamodb_counters._commit.expired_items import read_expired
-from dynamodb_counters._control.control import read_control, read_declarations
+from dynamodb_counters._backfill.feeds import Books, Feeds, applied_by, read_after_books
+from dynamodb_counters._backfill.verification import counted, judge, shown, tally_of
+from dynamodb_counters._commit.batch import read_expired
+from dynamodb_counters._commit.checkpoints import BOOK, LAST_SEQUENCE, Checkpoint
+from dynamodb_counters._control.control import Status, read_control, read_declarations
 from dynamodb_counters._control.run_items import ONLY_SHARD, RUN_SK_PREFIX, cut_key, found_by
-from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Aggregate, Window
-from dynamodb_counters._declarations.generations import base_name, generation_number, read_name
-from dynamodb_counters._declarations.groups import canonical_fields
+from dynamodb_counters._declarations.groups import base_name, canonical_fields, generation_number, read_name
 from dynamodb_counters._explain.asked import Asked, Reach, reach_of
 from dynamodb_counters._explain.image_lines import ImageLines
 from dynamodb_counters._explain.lines import Explanation, Line, LineStore, added
 from dynamodb_counters._fold.item_layout import GroupKey, late_parts, require_kept
 from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._fold.records import NEW, OLD, Record, counted_in, created_of, sequence_number
-from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.decimals import EXACT, Number
+from dynamodb_counters._items.bookkeeping import stored_marks
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.conversions import EXACT, Number
 from dynamodb_counters._items.derived_fields import tier_of
-from dynamodb_counters._items.discard_marks import stored_marks
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, REPAIRED, SCORE, SK, VERSION
 from dynamodb_counters._quarantine.quarantine_items import RECORD, REDRIVEN, STATE, WAITING, redriven_item
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
 from dynamodb_counters._streams import depth_of
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.intervals import Interval
-from dynamodb_counters._timeline.times import seconds_of, utc
+from dynamodb_counters._timeline.tiers import Interval, seconds_of, utc
 from dynamodb_counters.errors import InvalidArgumentError, UncountedError
 
 _AGAIN: Final = 5

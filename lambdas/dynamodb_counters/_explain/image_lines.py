@@ -7,24 +7,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._backfill.repair import awaited
-from dynamodb_counters._control.run_items import Sums, item_digest
-from dynamodb_counters._control.run_logs import Held, folded_alone, sums_of
+from dynamodb_counters._backfill.verification import awaited
+from dynamodb_counters._control.run_items import Held, Sums, folded_alone, item_digest, sums_of
 from dynamodb_counters._declarations import Aggregate, Count, Declaration, Event, Window
-from dynamodb_counters._declarations.generations import base_name, with_below
+from dynamodb_counters._declarations.groups import base_name, with_below
 from dynamodb_counters._explain.asked import Asked
 from dynamodb_counters._explain.lines import Line, canonical
 from dynamodb_counters._fold.contributions import UNFOLDABLE
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, group_of_item
 from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._items.attributes import Image, reader, text_reader
+from dynamodb_counters._items.bookkeeping import is_discarded, stored_marks
 from dynamodb_counters._items.chunks import decode_chunk
-from dynamodb_counters._items.discard_marks import is_discarded, stored_marks
-from dynamodb_counters._items.event_times import event_seconds
+from dynamodb_counters._items.conditions import Image, reader, text_reader
+from dynamodb_counters._items.conversions import event_seconds
 from dynamodb_counters._items.table_schema import CHUNK, PACK_SUFFIX, PK, SK, TYPE
 from dynamodb_counters._quarantine.quarantine_items import REASON
-from dynamodb_counters._timeline.times import utc
+from dynamodb_counters._timeline.tiers import utc
 
 Found: TypeAlias = dict[tuple[str, GroupKey], Line]
 """Lines by the item, or the row of a chunk, that each is of, and by the group."""

@@ -14,7 +14,7 @@ from itertools import chain
 from threading import Lock
 from typing import Any, Final, Literal
 
-from dynamodb_counters._items.decimals import EXACT, Number, format_number, parse_number
+from dynamodb_counters._items.conversions import EXACT, Number, format_number, parse_number
 
 _COLUMNS: Final = ("kind", "time", "source", "key", "group", "reason", "adds")
 _SCHEMA: Final = "CREATE TABLE lines (item, part, rank, time, key, line, PRIMARY KEY (item, part)) WITHOUT ROWID"

@@ -13,8 +13,8 @@ from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.aggregates import GAP
 from dynamodb_counters._fold.contributions import LATE, Contribute, Contribution
 from dynamodb_counters._fold.page_layout import PageLayout
-from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.decimals import read_number
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.conversions import read_number
 from dynamodb_counters._items.derived_fields import parts_of, tier_of
 
 

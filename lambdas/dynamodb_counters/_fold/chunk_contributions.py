@@ -9,9 +9,9 @@ from typing import Final, TypeAlias
 from dynamodb_counters._declarations import Aggregate, Count, Sum
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, Contribution
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
-from dynamodb_counters._items.attributes import is_plain
 from dynamodb_counters._items.chunks import Chunk
-from dynamodb_counters._items.decimals import Number
+from dynamodb_counters._items.conditions import is_plain
+from dynamodb_counters._items.conversions import Number
 from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS
 
 ByColumns: TypeAlias = Callable[[Chunk], list[Contribution] | None]

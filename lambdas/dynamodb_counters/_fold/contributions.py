@@ -9,9 +9,16 @@ from typing import Final, TypeAlias
 
 from dynamodb_counters._declarations import Aggregate, Average, Count, Histogram, Measure, TimeWeighted, Window
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
-from dynamodb_counters._items.attributes import LIST_MARK, Image, number_reader, text_reader, texts_reader
-from dynamodb_counters._items.conditions import Predicate, compile_condition
-from dynamodb_counters._items.decimals import Number
+from dynamodb_counters._items.conditions import (
+    LIST_MARK,
+    Image,
+    Predicate,
+    compile_condition,
+    number_reader,
+    text_reader,
+    texts_reader,
+)
+from dynamodb_counters._items.conversions import Number
 from dynamodb_counters.errors import MalformedImageError
 
 MAX_GROUP_BYTES: Final = 8192

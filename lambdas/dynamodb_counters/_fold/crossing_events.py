@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from dynamodb_counters._declarations.thresholds import DETAIL_TYPE, EVENT_SOURCE
-from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.conditions import Image
 
 _TEXTS: Final = ("id", "threshold", "aggregate", "measure", "direction", "at", "sequence")
 _NUMBERS: Final = ("level", "old", "new")

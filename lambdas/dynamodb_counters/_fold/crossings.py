@@ -16,16 +16,15 @@ from decimal import localcontext
 from typing import Any, Final, Literal
 
 from dynamodb_counters._declarations import Aggregate
-from dynamodb_counters._declarations.generations import base_name, generation_number
-from dynamodb_counters._declarations.groups import values_of
+from dynamodb_counters._declarations.groups import base_name, generation_number, values_of
 from dynamodb_counters._declarations.thresholds import Threshold
 from dynamodb_counters._fold.contributions import UNFOLDABLE
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, OLD, Change, padded
-from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.decimals import EXACT, Number, format_number, read_number
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.conversions import EXACT, Number, format_number, read_number
 from dynamodb_counters._items.table_schema import BASELINE, CROSSING, CROSSING_PREFIX, PK, SK, TYPE
 
 _NOTHING: Final[Image] = {}

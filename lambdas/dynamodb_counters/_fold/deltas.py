@@ -9,8 +9,8 @@ from dynamodb_counters._declarations.groups import typed_key
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout
 from dynamodb_counters._fold.page_layout import Page
 from dynamodb_counters._fold.records import Record
-from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.decimals import Number, format_number, typed_number
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.conversions import Number, format_number, typed_number
 from dynamodb_counters._items.table_schema import PK, TYPE
 
 

@@ -14,13 +14,12 @@ from dynamodb_counters._fold.contributions import UNFOLDABLE
 from dynamodb_counters._fold.item_layout import GroupKey
 from dynamodb_counters._fold.plan import Plan, Source
 from dynamodb_counters._fold.records import OLD, Change, is_erasure, is_expiry
-from dynamodb_counters._items.attributes import Image, reader, text_reader
 from dynamodb_counters._items.chunks import decode_chunk
+from dynamodb_counters._items.conditions import Image, reader, text_reader
+from dynamodb_counters._items.conversions import event_seconds
 from dynamodb_counters._items.derived_fields import tier_of
-from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.table_schema import CHUNK
-from dynamodb_counters._timeline.tiers import BY_LETTER, Tier
-from dynamodb_counters._timeline.times import HOUR
+from dynamodb_counters._timeline.tiers import BY_LETTER, HOUR, Tier
 
 
 def expired_until(plan: Plan, changes: Iterable[Change]) -> dict[str, float]:

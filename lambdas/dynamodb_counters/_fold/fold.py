@@ -20,10 +20,10 @@ from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._fold.plan import Plan, Program, Source
 from dynamodb_counters._fold.records import NEW, OLD, Change, Record, counted_in, is_erasure, is_expiry, single_image
-from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.bookkeeping import is_discarded, stored_marks
 from dynamodb_counters._items.chunks import decode_chunk, lost_rows
-from dynamodb_counters._items.decimals import EXACT
-from dynamodb_counters._items.discard_marks import is_discarded, stored_marks
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.conversions import EXACT
 from dynamodb_counters._items.table_schema import CHUNK
 from dynamodb_counters.errors import MalformedImageError
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Items
-from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS
 
 _NUMBER: Final = re.compile(rf"-?(?=[0-9.]{{1,{MAX_NUMBER_DIGITS}}}$)[0-9]+(\.[0-9]+)?", re.ASCII)

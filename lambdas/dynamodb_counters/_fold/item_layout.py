@@ -12,7 +12,7 @@ from dynamodb_counters._assumptions import GROUP_KEPT, WIDE_MARGIN
 from dynamodb_counters._declarations import BUCKET_FIELD, TIER_FIELD, WRITE_SHARD_FIELD, Aggregate, Declaration, Window
 from dynamodb_counters._declarations.groups import Key, typed_key, values_of
 from dynamodb_counters._fold.page_layout import PageLayout, hash_of
-from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.key_templates import HASH_MARKER, is_hashed
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, SK, TTL, TYPE, is_reserved

@@ -10,8 +10,8 @@ from dynamodb_counters._declarations import Aggregate, Count
 from dynamodb_counters._declarations.checks import of_member
 from dynamodb_counters._fold.contributions import Contribution, compile_measure, compile_where, require_storable_group
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
-from dynamodb_counters._items.attributes import Image, present, reader, text_reader
-from dynamodb_counters._items.decimals import Number
+from dynamodb_counters._items.conditions import Image, present, reader, text_reader
+from dynamodb_counters._items.conversions import Number
 from dynamodb_counters.errors import MalformedImageError
 
 _NO_MEMBER: Final[Image] = {}

@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations.aggregates import PARTITION_MARK, Aggregate
 from dynamodb_counters._declarations.groups import typed_key
-from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.bookkeeping import WRITE_UNIT_BYTES, item_bytes, write_units
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.conversions import escape, unescape
 from dynamodb_counters._items.derived_fields import tier_of
-from dynamodb_counters._items.escaping import escape, unescape
-from dynamodb_counters._items.item_sizes import WRITE_UNIT_BYTES, item_bytes, write_units
 from dynamodb_counters._items.key_templates import is_hashed
 from dynamodb_counters._items.table_schema import (
     LEVEL,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.decimals import Number
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.conversions import Number
 from dynamodb_counters._items.table_schema import CHUNK, COUNTED_IN, ERASED, PK, SEQUENCE_DIGITS, TTL
 from dynamodb_counters.errors import MalformedImageError
 

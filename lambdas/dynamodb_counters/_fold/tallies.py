@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from dynamodb_counters._declarations import Aggregate, Declaration
-from dynamodb_counters._declarations.generations import carried
+from dynamodb_counters._declarations.groups import carried
 from dynamodb_counters._fold.chunk_contributions import ByColumns
 from dynamodb_counters._fold.contributions import LATE, Contribute, Contribution, Numbers
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, group_of_item
-from dynamodb_counters._items.attributes import Image, number_reader
 from dynamodb_counters._items.chunks import Chunk
+from dynamodb_counters._items.conditions import Image, number_reader
 from dynamodb_counters._items.table_schema import TALLY_PREFIX
 
 Carry: TypeAlias = Callable[[GroupKey, Numbers], list[Contribution]]

@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._fold.page_layout import Page
-from dynamodb_counters._items.decimals import Number, typed_number
-from dynamodb_counters._items.item_sizes import WRITE_UNIT_BYTES
+from dynamodb_counters._items.bookkeeping import WRITE_UNIT_BYTES
+from dynamodb_counters._items.conversions import Number, typed_number
 from dynamodb_counters._items.table_schema import LEVEL, PK, SCORE, SK, VERSION
 
 _Names: TypeAlias = tuple[str, ...]

@@ -17,8 +17,8 @@ from dynamodb_counters._fold.contributions import (
     compile_where,
 )
 from dynamodb_counters._fold.item_layout import ItemLayout
-from dynamodb_counters._items.attributes import Image, reader
-from dynamodb_counters._items.event_times import event_seconds
+from dynamodb_counters._items.conditions import Image, reader
+from dynamodb_counters._items.conversions import event_seconds
 from dynamodb_counters._timeline.tiers import TOTAL
 from dynamodb_counters.errors import MalformedImageError
 

@@ -13,8 +13,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._declarations.attribute_values import canonical_values
-from dynamodb_counters._declarations.event_attributes import Attribute, attributes_of
+from dynamodb_counters._declarations.event_attributes import Attribute, attributes_of, canonical_values
 from dynamodb_counters._http.event_requests import parse_events
 from dynamodb_counters._http.gateway_requests import JSON_TYPES, media_type, parse_body
 from dynamodb_counters._http.lossless_json import write_json

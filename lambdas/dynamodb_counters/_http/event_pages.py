@@ -12,8 +12,8 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Event, Packed
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.parameters import SPAN, Position, QueryParameters
-from dynamodb_counters._items.event_times import event_seconds
-from dynamodb_counters._timeline.times import utc
+from dynamodb_counters._items.conversions import event_seconds
+from dynamodb_counters._timeline.tiers import utc
 
 MAX_PAGE_BYTES: Final = 1_000_000
 """Bytes of JSON, which is escaped once more in a function's response of 6 MB at most."""

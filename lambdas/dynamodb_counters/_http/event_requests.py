@@ -14,8 +14,8 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.gateway_requests import parse_body, require_own
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
-from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.event_times import event_seconds
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.conversions import event_seconds
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._writes.conflicts import differing, listed
 from dynamodb_counters._writes.event_items import typed_item

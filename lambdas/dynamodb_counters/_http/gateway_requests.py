@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from dynamodb_counters._http.lossless_json import read_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
-from dynamodb_counters._items.escaping import key_text
+from dynamodb_counters._items.conversions import key_text
 from dynamodb_counters.errors import InvalidArgumentError
 
 # Browsers send beacons, and bodies without an explicit type, as plain text.

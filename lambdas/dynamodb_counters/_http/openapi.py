@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Aggregate, Average, Declaration, Event, Histogram, Measure, Window
+from dynamodb_counters._declarations.composites import group_fields, longest_of, read_by
 from dynamodb_counters._declarations.event_attributes import Attribute, json_schema
-from dynamodb_counters._declarations.kinds import group_fields, longest_of, read_by
 from dynamodb_counters._http import parameters as limits
 from dynamodb_counters._http.parameters import OPTIONS, ORDERS, PATHS, SPAN, leaderboard_fields
 from dynamodb_counters._http.problems import PROBLEM_JSON

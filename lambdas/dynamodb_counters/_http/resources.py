@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
+from dynamodb_counters._declarations.composites import longest_of, read_by
 from dynamodb_counters._declarations.groups import Group
-from dynamodb_counters._declarations.kinds import longest_of, read_by
 from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES, Clock, event_page, page_of
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.parameters import (
@@ -26,15 +26,11 @@ from dynamodb_counters._http.parameters import (
     body_values,
 )
 from dynamodb_counters._http.problems import ProblemError, bad_request
-from dynamodb_counters._reads.active_reads import ActiveReader
-from dynamodb_counters._reads.bucket_queries import Asked, count_intervals, count_series, series_spans
-from dynamodb_counters._reads.distributions import Distribution, DistributionReader, read_distribution
-from dynamodb_counters._reads.extreme_reads import Extreme, read_extremes
-from dynamodb_counters._reads.rankings import Ranked
-from dynamodb_counters._reads.span_reader import SpanReader
+from dynamodb_counters._reads.group_reads import Extreme, Ranked, read_extremes
+from dynamodb_counters._reads.span_reads import ActiveReader, Distribution, DistributionReader, read_distribution
 from dynamodb_counters._reads.window_counts import WindowCount
-from dynamodb_counters._timeline.intervals import Span, plan_queries, read_cost
-from dynamodb_counters._timeline.times import utc
+from dynamodb_counters._reads.window_reader import Asked, SpanReader, count_intervals, count_series, series_spans
+from dynamodb_counters._timeline.tiers import Span, plan_queries, read_cost, utc
 
 Bound: TypeAlias = Mapping[str, str]
 Values: TypeAlias = dict[str, str]

@@ -1,12 +1,34 @@
-"""Bookkeeping items: their keys, and their plain values as typed attributes. Pure."""
+"""Bookkeeping on items: watermarks, marks of discarded images, keys and sizes of items. Pure.
+
+A watermark is the last record of a stream shard that an item has applied. An item pays for it in every write, so it is
+compact: ``_w`` and 72 bits of the shard id's digest, and the sequence number as binary, which DynamoDB orders like the
+number. A discard mark names a declaration and the image, but for when it expires: a correction counts, in place or not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TTL, TYPE
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.conversions import base64_text
+from dynamodb_counters._items.table_schema import (
+    CHECKPOINT,
+    CHECKPOINT_PREFIX,
+    ERASED,
+    NOT_IN,
+    PK,
+    SEQUENCE_DIGITS,
+    SK,
+    TTL,
+    TYPE,
+    WATERMARK_PREFIX,
+)
 
 _KINDS: Final[dict[str, tuple[str, Callable[[Any], Any]]]] = {
     "str": ("S", str),
@@ -80,3 +102,151 @@ def read_fields(cls: type, item: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a dataclass's plain fields, as far as the item has them."""
     plain = {field.name: str(field.type) for field in fields(cls) if field.type in _KINDS}
     return {name: read_value(item, name, kind) for name, kind in plain.items() if name in item}
+
+
+_DIGEST_BYTES: Final = 9
+
+
+def shard_digest(shard: str) -> str:
+    """Name of a shard in watermarks and checkpoints.
+
+    >>> shard_digest("shardId-00000001414576573621-f55eea83")
+    'ly2uFlpcxkp3'
+    """
+    return base64.urlsafe_b64encode(hashlib.sha256(shard.encode()).digest()[:_DIGEST_BYTES]).decode()
+
+
+class Watermark:
+    """How the items of one shard hold the watermark of one of its books.
+
+    `book` is the name of the book, by default that of the shard. The watermarks of books `before` it refuse as well:
+    they hold what was counted when there was no later book yet.
+    """
+
+    __slots__ = ("book", "guards", "name", "shard")
+
+    def __init__(self, shard: str, book: str = "", before: Sequence[str] = ()) -> None:
+        self.shard = shard
+        self.book = book or shard
+        self.name = WATERMARK_PREFIX + shard_digest(self.book)
+        self.guards = (self.name, *(WATERMARK_PREFIX + shard_digest(name) for name in before))
+
+    def values(self, *sequences: str) -> list[dict[str, Any]]:
+        """Attributes that say that padded sequence numbers are the last applied."""
+        return [{"B": packed(sequence)} for sequence in sequences]
+
+    def of(self, item: Mapping[str, Any]) -> str:
+        """The padded sequence number in an item that has the watermark; an error if it is spoiled."""
+        return max(sequence_of(item[name]) for name in self.guards if name in item)
+
+
+def packed(sequence: str) -> bytes:
+    """A length byte and the number's bytes, so that the order of bytes is that of numbers.
+
+    >>> packed("0000000000000000000000000000000000000258").hex()
+    '020102'
+    """
+    number = int(sequence)
+    content = number.to_bytes((number.bit_length() + 7) // 8, "big")
+    return bytes([len(content)]) + content
+
+
+def sequence_of(value: Mapping[str, Any]) -> str:
+    """The padded sequence number of a watermark; an error if it is none."""
+    length, *content = value["B"]
+    if length != len(content):
+        raise ValueError(f"invalid watermark {value['B']!r:.80}: expected a length byte and as many bytes")
+    return str(int.from_bytes(bytes(content), "big")).zfill(SEQUENCE_DIGITS)
+
+
+WRITE_UNIT_BYTES: Final = 1024
+READ_UNIT_BYTES: Final = 4096
+MAX_ITEM_BYTES: Final = 400 * 1024
+"""https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
+
+INDEX_UNITS: Final = 2.0
+"""Write units of a changed key of an index: an entry is deleted, another one put."""
+
+_CONTAINER_BYTES: Final = 3
+
+
+def write_units(size: float) -> float:
+    """Write units of an item of that many bytes."""
+    return float(max(1, math.ceil(size / WRITE_UNIT_BYTES)))
+
+
+def read_units(items: Iterable[Mapping[str, Mapping[str, Any]]], *, consistent: bool = False) -> float:
+    """Read units of a page of items: one per started 4 KB of all of them, half of that unless consistent."""
+    return max(1, math.ceil(sum(map(item_bytes, items)) / READ_UNIT_BYTES)) * (1.0 if consistent else 0.5)
+
+
+def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
+    """Bytes of names and values."""
+    return sum(len(name.encode()) + _value_bytes(value) for name, value in item.items())
+
+
+def _value_bytes(value: Mapping[str, Any]) -> int:
+    [(kind, content)] = value.items()
+    size = 1
+    match kind:
+        case "S" | "B":
+            size = len(content.encode() if kind == "S" else content)
+        case "N":
+            digits = content.lstrip("-").replace(".", "").strip("0")
+            size = (len(digits) + 1) // 2 + 1 + content.startswith("-")
+        case "SS" | "NS" | "BS":
+            size = sum(_value_bytes({kind[0]: member}) for member in content)
+        case "L":
+            size = _CONTAINER_BYTES + sum(1 + _value_bytes(member) for member in content)
+        case "M":
+            size = _CONTAINER_BYTES + len(content) + item_bytes(content)
+    return size
+
+
+_ALL: Final = "*"
+_BYTES: Final = 12
+_UNSEEN: Final = frozenset((NOT_IN, ERASED, TTL))
+_SETS: Final = frozenset(("SS", "NS", "BS"))
+
+
+def marks_of(image: Image, names: Iterable[str]) -> list[str]:
+    """The marks that an image is discarded with for some declarations; for all if none is named."""
+    digest = image_digest(image)
+    return [f"{name} {digest}" for name in (sorted(names) or [_ALL])]
+
+
+def is_discarded(name: str, image: Image, marks: Iterable[str]) -> bool:
+    """Whether an image is discarded for a declaration."""
+    known = frozenset(marks)
+    return bool(known) and not known.isdisjoint(marks_of(image, (name, _ALL)))
+
+
+def stored_marks(*images: Image | None) -> frozenset[str]:
+    """The marks on images of an item; an image that is malformed has none."""
+    found = frozenset[str]()
+    for image in images:
+        # Every record passes here, and hardly any has marks.
+        if isinstance(image, dict) and NOT_IN in image:
+            held = image[NOT_IN]
+            marks = held.get("SS") if isinstance(held, Mapping) else None
+            found |= frozenset(map(str, marks) if isinstance(marks, list | set | tuple) else ())
+    return found
+
+
+def image_digest(image: Image) -> str:
+    """Digest of an image, read from the table or with a record; marks do not change it, nor does an erasure."""
+    shown = {name: _plain(value) for name, value in image.items() if name not in _UNSEEN}
+    text = json.dumps(shown, sort_keys=True)
+    return base64_text(hashlib.sha256(text.encode()).digest()[:_BYTES])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        # An attribute's name may be that of a type: its value is no list.
+        return {
+            name: sorted(map(_plain, each)) if name in _SETS and not isinstance(each, Mapping) else _plain(each)
+            for name, each in value.items()
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(each) for each in value]
+    return base64_text(value) if isinstance(value, bytes | bytearray) else value

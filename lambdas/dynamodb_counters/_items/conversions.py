@@ -1,17 +1,104 @@
-"""Values between Python and DynamoDB: those without a type there as texts and exact numbers, and typed ones back."""
+"""Values between Python, DynamoDB and keys: exact numbers, times in whole seconds, texts of all others. Pure.
+
+In keys ``#``, ``%`` and control characters become ``%XX``, so every ``#`` is a delimiter.
+"""
 
 from __future__ import annotations
 
 import base64
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+from urllib.parse import unquote
 
-from dynamodb_counters._items.decimals import Number, parse_number, require_storable, whole
-from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS
+from dynamodb_counters._timeline.tiers import DAY, FIRST_SECOND, LAST_SECOND
+from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
+
+Number: TypeAlias = int | Decimal
+
+EXACT = Context(prec=300, Emax=999, Emin=-999, traps=[Inexact, InvalidOperation, Overflow])
+"""Adds DynamoDB numbers without rounding: their range, 1E-130 to 9.9…E+125, takes fewer than 300 digits."""
+
+_BEYOND = 10**MAX_NUMBER_DIGITS
+LARGEST_EXPONENT = 125
+SMALLEST_EXPONENT = -130
+
+
+def parse_number(text: str) -> Number:
+    """The number of ``{"N": text}``; ValueError for text that is not a finite number."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        value = Decimal(text)
+    except DecimalException as error:
+        raise ValueError(f"{text!r} is not a number") from error
+    if not value.is_finite():
+        raise ValueError(f"{text!r} is not a finite number")
+    return value
+
+
+def format_number(value: Number) -> str:
+    """The canonical text of a finite number, the same for equal numbers: no exponent, no trailing zeros.
+
+    >>> format_number(Decimal("1.50")), format_number(Decimal("1E+2")), format_number(-0)
+    ('1.5', '100', '0')
+    """
+    if isinstance(value, int):
+        return str(int(value))
+    text = format(value, "f")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text
+
+
+def require_storable(argument: str, value: object) -> Number:
+    """Return a number that DynamoDB stores unchanged; refuse anything else under the name `argument`."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise InvalidArgumentError(argument, value, "an int or Decimal (floats are not exact)")
+    decimal = Decimal(value)
+    if not decimal.is_finite():
+        raise InvalidArgumentError(argument, value, "a finite number")
+    if decimal and len(_significant_digits(decimal)) > MAX_NUMBER_DIGITS:
+        raise InvalidArgumentError(argument, value, f"at most {MAX_NUMBER_DIGITS} significant digits")
+    if decimal and not SMALLEST_EXPONENT <= decimal.adjusted() <= LARGEST_EXPONENT:
+        raise InvalidArgumentError(argument, value, "a magnitude from 1E-130 to 9.9E+125")
+    return value
+
+
+def fits(*values: Number) -> bool:
+    """Whether DynamoDB stores finite numbers without rounding: up to 38 significant digits."""
+    for value in values:
+        if isinstance(value, int) and -_BEYOND < value < _BEYOND:
+            continue  # Counts take this shortcut.
+        if len(_significant_digits(Decimal(value))) > MAX_NUMBER_DIGITS:
+            return False
+    return True
+
+
+def whole(number: Number) -> Number:
+    """The same number, as `int` if it is whole."""
+    return int(number) if number == int(number) else number
+
+
+def typed_number(value: Number) -> dict[str, str]:
+    return {"N": format_number(value)}
+
+
+def read_number(item: Mapping[str, Any], name: str) -> Number:
+    """A number attribute of a typed item; 0 if it is missing."""
+    return whole(parse_number(item[name]["N"])) if name in item else 0
+
+
+def _significant_digits(value: Decimal) -> str:
+    return "".join(map(str, value.as_tuple().digits)).strip("0")
+
 
 _FIRST_AMBIGUOUS: Final = 2.0**53
 """From here on, neighboring integers share a float."""
@@ -95,3 +182,112 @@ def binary(content: str | bytes) -> bytes:
 def base64_text(content: str | bytes | bytearray) -> str:
     """Binary as such text."""
     return content if isinstance(content, str) else base64.b64encode(bytes(content)).decode()
+
+
+EMPTY: Final = "%"
+"""Stands for the empty string, which DynamoDB refuses in keys; escapes never consist of a bare ``%``."""
+
+LAST_CHARACTER: Final = "\U0010ffff"
+
+UNSAFE: Final = re.compile(r"[%#\x00-\x1f\x7f]")
+_ESCAPES: Final = {code: f"%{code:02X}" for code in (*range(0x20), ord("%"), ord("#"), 0x7F)}
+
+
+def key_text(name: str, value: object) -> str:
+    """The unescaped text of a value; the number 1 and the string "1" share one. `name` is the field, for errors."""
+    if type(value) not in (str, int, Decimal):
+        value = converted(name, value)
+    if isinstance(value, str):
+        if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+            raise InvalidArgumentError(name, value, "valid Unicode without lone surrogates")
+        return value
+    if isinstance(value, int | Decimal) and not isinstance(value, bool) and Decimal(value).is_finite():
+        return format_number(value)
+    raise InvalidArgumentError(name, value, "a string, number, date, UUID or Enum of these as part of a key")
+
+
+def escape(text: str) -> str:
+    """Text without ``#`` and control characters, never empty.
+
+    >>> escape("50%#1"), escape("")
+    ('50%25%231', '%')
+    """
+    return (text.translate(_ESCAPES) if UNSAFE.search(text) else text) or EMPTY
+
+
+def unescape(text: str) -> str:
+    return "" if text == EMPTY else unquote(text, errors="strict")
+
+
+# 10^11 is the year 5138 in seconds and 1973 in milliseconds: no plausible event is on the wrong side.
+_FIRST_MILLISECONDS: Final = 10**11
+_FIRST_MICROSECONDS: Final = 10**14
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FINER: Final = re.compile(r"[.,]\d{6}(\d*[1-9])")
+_LEAP: Final = re.compile(r":60([.,]\d+)?([Zz]|[+-].*)\Z", re.DOTALL)
+
+
+def event_seconds(value: Mapping[str, Any]) -> int:
+    """The time of a typed attribute in whole seconds, rounded down; numbers from 10^11 on are milliseconds."""
+    # A number in a key is both.
+    seconds = _iso_seconds(value["S"]) if "S" in value and "N" not in value else _number_seconds(value)
+    if not FIRST_SECOND <= seconds <= LAST_SECOND:
+        raise MalformedImageError(f"{value_text(value)} is not in the years 1 to 9999 of UTC")
+    return seconds
+
+
+def canonical_time(text: str) -> str:
+    """The text that its moment has as a `datetime`; digits finer than microseconds stay, as events may differ in them.
+
+    >>> canonical_time("2026-11-20T11:00:00.000+01:00"), canonical_time("2026-11-20T10:00:00.0000001Z")
+    ('2026-11-20T10:00:00Z', '2026-11-20T10:00:00.0000001Z')
+    """
+    found, finer = str(converted("time", _moment_of(text))), _FINER.search(text)
+    if finer is None:
+        return found
+    return f"{found[:-1]}{'' if '.' in found else '.000000'}{finer[1]}Z"
+
+
+def sortable_time(text: str) -> str:
+    """A canonical text with nine digits of a second, so that texts sort as their moments.
+
+    >>> sortable_time("2026-11-20T10:00:00Z")
+    '2026-11-20T10:00:00.000000000Z'
+    """
+    seconds, _, fraction = text.removesuffix("Z").partition(".")
+    return f"{seconds}.{fraction:0<9}Z"
+
+
+def _moment_of(text: str) -> datetime:
+    try:
+        # RFC 3339 allows a small z, Python does not.
+        moment = datetime.fromisoformat(f"{text[:-1]}Z" if text.endswith("z") else text)
+    except ValueError:
+        reason = "is a leap second, which no count can hold" if _LEAP.search(text) else "is not an ISO 8601 time"
+        raise MalformedImageError(f"{text!r:.80} {reason}") from None
+    if moment.tzinfo is None:
+        hint = "so its moment is ambiguous; write ...Z or +02:00"
+        raise MalformedImageError(f"{text!r:.80} has no offset from UTC, {hint}")
+    return moment
+
+
+def _iso_seconds(text: str) -> int:
+    moment = _moment_of(text)
+    # Not timestamp(): far from 1970, a float rounds the last microsecond of a second up to the next.
+    since = moment - _EPOCH
+    return since.days * DAY + since.seconds
+
+
+def _number_seconds(value: Mapping[str, Any]) -> int:
+    text = value.get("N")
+    if text is None:
+        raise MalformedImageError(f"{value_text(value)} is not a time: expected a string or a number")
+    try:
+        number = parse_number(text)
+    except ValueError as error:
+        raise MalformedImageError(str(error)) from None
+    if -_FIRST_MILLISECONDS < number < _FIRST_MILLISECONDS:
+        return math.floor(number)
+    if -_FIRST_MICROSECONDS < number < _FIRST_MICROSECONDS:
+        return math.floor(number) // 1000
+    raise MalformedImageError(f"{number} is neither epoch seconds nor milliseconds")

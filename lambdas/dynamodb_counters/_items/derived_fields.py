@@ -3,25 +3,145 @@
 ``at:day`` is the day of a time and ``at:15m`` its quarter of an hour, ``status:class`` the class of a number such as
 2xx, ``ms:100,1000`` its range, ``ms:log0.01`` its bin, ``ms:order`` a text in its order; ``plan?none`` says which text
 stands for an attribute that is missing or null.
+
+In a text in the order of numbers ``o`` is 0, ``p`` begins those above and ``n`` those below: then the exponent in three
+digits, counted from the least one up, and the digits without zeros at the end. Digits of negative numbers are
+complements, and ``~`` ends them. A time is ``t`` and its moment in UTC.
+
+Bins are those of DDSketch (https://arxiv.org/abs/1908.10693): bin i has the values above g^(i-1) up to g^i, with
+g = (1 + error) / (1 - error). Bounds are decimals, not floats: each machine puts a value into the same bin.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal, DecimalException
-from functools import lru_cache
+from datetime import UTC, datetime
+from decimal import Context, Decimal, DecimalException
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from dynamodb_counters._items.conversions import value_text
-from dynamodb_counters._items.decimals import Number, format_number, parse_number
-from dynamodb_counters._items.event_times import event_seconds
-from dynamodb_counters._items.log_bins import LEAST_ERROR, MOST_ERROR, is_bin, log_bins
-from dynamodb_counters._items.ordered_texts import is_ordered_text, ordered_text
+from dynamodb_counters._items.conversions import (
+    SMALLEST_EXPONENT,
+    Number,
+    event_seconds,
+    format_number,
+    parse_number,
+    value_text,
+    whole,
+)
 from dynamodb_counters._timeline.tiers import BY_NAME, DAYS, HOURS, MINUTES, Tier
 from dynamodb_counters.errors import MalformedImageError
+
+LEAST_ERROR: Final = Decimal("0.001")
+MOST_ERROR: Final = Decimal("0.5")
+
+_ZERO: Final = "zero"
+_NEGATIVE: Final = "n"
+_NAME: Final = re.compile(rf"{_ZERO}|{_NEGATIVE}?(0|-?[1-9]\d{{0,5}})", re.ASCII)
+_EXACT: Final = Context(prec=40)
+
+_ROUNDED: Final = Decimal("0.999")
+"""The part of the error that bins take; the rest is for the digits that are not shown of their values."""
+
+
+class LogBins:
+    """The bins of a relative error.
+
+    >>> bins = LogBins(Decimal("0.01"))
+    >>> bins.name_of(Decimal(250)), bins.value_of("277"), bins.name_of(Decimal(-3))
+    ('277', Decimal('250.787'), 'n55')
+    """
+
+    def __init__(self, error: Decimal) -> None:
+        self.error = error
+        taken = error * _ROUNDED
+        self._growth = _EXACT.divide(1 + taken, 1 - taken)
+        self._log = math.log(self._growth)
+        self._shown = Context(prec=4 - error.adjusted())
+        self._bound = cache(lambda index: _EXACT.power(self._growth, index))
+        self.name_of = lru_cache(maxsize=4096)(self._name_of)
+
+    def _name_of(self, value: Number) -> str:
+        """The bin of a value."""
+        size = Decimal(value).copy_abs()
+        if not size:
+            return _ZERO
+        # The nearest bound is the bin's own or the one below it.
+        index = round(math.log(size) / self._log)
+        index += size > self._bound(index)
+        return f"{_NEGATIVE if value < 0 else ''}{index}"
+
+    def value_of(self, name: str) -> Decimal:
+        """The number that stands for all values of a bin."""
+        if name == _ZERO:
+            return Decimal(0)
+        size = _EXACT.divide(2 * self._bound(int(name.removeprefix(_NEGATIVE))), 1 + self._growth)
+        shown = self._shown.plus(size)
+        return -shown if name.startswith(_NEGATIVE) else shown
+
+
+@cache
+def log_bins(error: Decimal) -> LogBins:
+    return LogBins(error)
+
+
+def is_bin(name: str) -> bool:
+    """Whether a bin may have this name."""
+    return _NAME.fullmatch(name) is not None
+
+
+_MOST: Final = 255
+_COMPLEMENTS: Final = str.maketrans("0123456789", "9876543210")
+_TEXT: Final = re.compile(r"o|[np]\d{3}\d+~?|t\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}", re.ASCII)
+
+
+def ordered_text(value: Mapping[str, Any]) -> str:
+    """The text of a typed number, or of a time in ISO 8601.
+
+    >>> [ordered_text({"N": number}) for number in ("-2", "-1.5", "0", "0.2", "12", "13.1")]
+    ['n1257~', 'n12584~', 'o', 'p1292', 'p13112', 'p131131']
+    """
+    if "N" in value:
+        return _text_of(Decimal(parse_number(value["N"])))
+    event_seconds(value)
+    moment = datetime.fromisoformat(value["S"]).astimezone(UTC).replace(tzinfo=None)
+    return f"t{moment.isoformat(timespec='microseconds')}"
+
+
+def value_of(text: str) -> Number | datetime:
+    """The number or time of a text.
+
+    >>> value_of("n12584~"), value_of("p13112")
+    (Decimal('-1.5'), 12)
+    """
+    if text.startswith("t"):
+        return datetime.fromisoformat(text[1:]).replace(tzinfo=UTC)
+    if text == "o":
+        return 0
+    is_negative, place, digits = text.startswith("n"), int(text[1:4]), text[4:].rstrip("~")
+    if is_negative:
+        place, digits = _MOST - place, digits.translate(_COMPLEMENTS)
+    exponent = place + SMALLEST_EXPONENT - len(digits) + 1
+    return whole(Decimal((int(is_negative), tuple(map(int, digits)), exponent)))
+
+
+def is_ordered_text(text: str) -> bool:
+    return _TEXT.fullmatch(text) is not None
+
+
+def _text_of(number: Decimal) -> str:
+    if not number:
+        return "o"
+    digits = "".join(map(str, number.as_tuple().digits)).strip("0")
+    place = number.adjusted() - SMALLEST_EXPONENT
+    if number > 0:
+        return f"p{place:03d}{digits}"
+    return f"n{_MOST - place:03d}{digits.translate(_COMPLEMENTS)}~"
+
 
 DERIVED_MARK: Final = ":"
 DEFAULT_MARK: Final = "?"

@@ -16,8 +16,8 @@ from itertools import takewhile
 from string import Formatter
 from typing import Final
 
+from dynamodb_counters._items.conversions import UNSAFE, escape, key_text, unescape
 from dynamodb_counters._items.derived_fields import derivation, is_time, parts_of
-from dynamodb_counters._items.escaping import UNSAFE, escape, key_text, unescape
 from dynamodb_counters.errors import InvalidArgumentError, UnparsableKeyError
 
 DELIMITER: Final = "#"

@@ -11,7 +11,7 @@ from dynamodb_counters._items.bookkeeping import put_as_seen
 from dynamodb_counters._items.table_schema import TTL
 from dynamodb_counters._quarantine.quarantine_items import RECORD, STATE, WAITING, pack, quarantine_item, quarantine_key
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import CommitError
 
 RETENTION: Final = 90 * DAY

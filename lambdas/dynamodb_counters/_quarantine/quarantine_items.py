@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import base64_text, binary
 from dynamodb_counters._items.table_schema import PK, QUARANTINE, QUARANTINE_PREFIX, SK, TTL, TYPE
 

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from dynamodb_counters._declarations.generations import is_replaced
-from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._declarations.groups import is_replaced
 from dynamodb_counters._items.bookkeeping import update_as_seen
+from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._quarantine.quarantine_items import (
     CHANGED_AT,

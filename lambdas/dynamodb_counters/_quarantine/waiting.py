@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.item_sizes import read_units
+from dynamodb_counters._items.bookkeeping import read_units
+from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import PK, TTL
 from dynamodb_counters._quarantine.quarantine_items import PARTITIONS, RECORD, STATE, UNREADABLE, WAITING, unpack
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters._timeline.tiers import DAY
 
 PREFIX: Final = "aws/lambda/"
 """Lambda's objects: the prefix, the mapping's id, the shard, the date, the time and something random."""

@@ -21,7 +21,7 @@ from dynamodb_counters._http.event_requests import envelope_problem
 from dynamodb_counters._queue.messages import Message, Sending, dead_letter, read_message, sent_again
 from dynamodb_counters._queue.sending import Queues
 from dynamodb_counters._table import Table, ending_at, time_left
-from dynamodb_counters._timeline.times import utc
+from dynamodb_counters._timeline.tiers import utc
 from dynamodb_counters._writes.accept import Conflicts, accept_many
 from dynamodb_counters._writes.outcomes import Outcome, OutcomeStatus
 from dynamodb_counters.errors import CountersError

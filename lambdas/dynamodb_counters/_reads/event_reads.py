@@ -1,32 +1,58 @@
-"""Read events back, packed or not."""
+"""Read events back, packed or not, by the keys that those of a span of time have."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from heapq import merge
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Event, Packed
 from dynamodb_counters._declarations.checks import require_attribute
-from dynamodb_counters._declarations.event_identity import EventIdentity, digest_of
+from dynamodb_counters._declarations.composites import require_declaration
 from dynamodb_counters._declarations.groups import Given, given
-from dynamodb_counters._declarations.kinds import require_declaration
-from dynamodb_counters._items.attributes import Image, reader, text_reader
+from dynamodb_counters._declarations.sources import EventIdentity, digest_of
 from dynamodb_counters._items.chunks import MAX_NUMBER, Chunk, chunk_bucket, chunk_key, decode_chunk
-from dynamodb_counters._items.conversions import plain_value
-from dynamodb_counters._items.escaping import key_text
-from dynamodb_counters._items.event_times import event_seconds
+from dynamodb_counters._items.conditions import Image, reader, text_reader
+from dynamodb_counters._items.conversions import LAST_CHARACTER, event_seconds, key_text, plain_value
 from dynamodb_counters._items.table_schema import CHUNK, ONCE_SUFFIX, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._layouts import Layouts, all_parts, part_of
 from dynamodb_counters._reads.table_reads import Item, TableReads, query
-from dynamodb_counters._reads.time_ranges import time_ranges
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND, seconds_of
+from dynamodb_counters._timeline.tiers import FIRST_SECOND, LAST_SECOND, seconds_of
 from dynamodb_counters.errors import InvalidArgumentError
+
+Range: TypeAlias = tuple[str, str]
+"""First and last key."""
+
+_DAYS: Final = ("%Y-%m-%d", "%Y%m%d", "%G-W%V", "%GW%V")
+"""All ways in which ISO 8601 texts of a moment may begin, by the day or the week."""
+
+_WIDEST_OFFSET: Final = timedelta(days=1)
+_FIRST: Final = 10**9
+_LAST: Final = 10**10
+"""Between these, seconds since 1970 have ten digits, and milliseconds begin with the same ten."""
+
+
+def time_ranges(prefix: str, start: float, end: float) -> list[Range]:
+    """The ranges, in order and apart; all keys with the prefix where the span has no end, or times sort otherwise."""
+    if not _FIRST + 86_400 <= start < end <= _LAST - 86_400:
+        return [(prefix, prefix + LAST_CHARACTER)]
+    earliest = datetime.fromtimestamp(start, UTC) - _WIDEST_OFFSET
+    latest = datetime.fromtimestamp(end, UTC) + _WIDEST_OFFSET
+    texts = [(f"{earliest:{form}}", f"{latest:{form}}") for form in _DAYS]
+    found: list[Range] = []
+    for low, high in sorted([*texts, (str(int(start)), str(int(end)))]):
+        first, last = prefix + low, prefix + high + LAST_CHARACTER
+        if found and first <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], last)
+        else:
+            found.append((first, last))
+    return found
+
 
 Wanted: TypeAlias = Mapping[str, str]
 Timespan: TypeAlias = tuple[float, float]

@@ -1,20 +1,35 @@
-"""Read groups: one, many at once, or all of a partition."""
+"""Read groups: one, many at once, all of a partition, leaderboards, and the first values of an `Extremes`."""
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
 from typing import Final, TypeAlias
 
-from dynamodb_counters._control.statuses import Standing, Statuses
-from dynamodb_counters._declarations import Aggregate, Composite, Distinct
-from dynamodb_counters._declarations.groups import Given, Group, canonical_fields, given, group_key, group_of, values_of
-from dynamodb_counters._declarations.kinds import require_declaration
+from dynamodb_counters._control.control import Standing, Statuses
+from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate, Composite, Distinct, Extremes, Ranking
+from dynamodb_counters._declarations.checks import require_count
+from dynamodb_counters._declarations.composites import group_fields, require_declaration
+from dynamodb_counters._declarations.groups import (
+    Given,
+    Group,
+    canonical_fields,
+    given,
+    group_key,
+    group_of,
+    identity,
+    values_of,
+)
 from dynamodb_counters._fold.item_layout import ItemLayout, require_kept
-from dynamodb_counters._items.escaping import LAST_CHARACTER
-from dynamodb_counters._items.table_schema import SK, TYPE
-from dynamodb_counters._reads.page_reads import read_items, walk
-from dynamodb_counters._reads.table_reads import TableReads, current, query
+from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, parse_number, read_number, whole
+from dynamodb_counters._items.derived_fields import value_of
+from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TYPE
+from dynamodb_counters._reads.table_reads import Item, TableReads, current, get_items, query, read_items, walk
+from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
 
 _Read: TypeAlias = tuple[str, Aggregate, Standing]
@@ -208,3 +223,234 @@ def sort_key_range(aggregates: Sequence[Aggregate]) -> tuple[str, str]:
     # A template without fields has one item; keys that continue it, such as a Distinct's members, stay unread.
     last = max(template.prefix + (LAST_CHARACTER if template.fields else "") for template in templates)
     return first or _FIRST_CHARACTER, last
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A group on a leaderboard.
+
+    Parameters
+    ----------
+    values : mapping of str to str
+        The group: field to text.
+    score : int or Decimal
+        The measure it is ranked by.
+    complete, as_declared : bool, optional
+        As of a `Group`.
+
+    Examples
+    --------
+    >>> Ranked({"player": "ann"}, 12).score
+    12
+    """
+
+    values: Mapping[str, str]
+    score: Number
+    complete: bool = True
+    as_declared: bool = True
+
+
+class RankingReads(TableReads):
+    def top(self, aggregate: Aggregate, values: Given = None, /, *, count: int = 10, **fields: object) -> list[Ranked]:
+        """Read the first groups of a leaderboard, highest score first; equal scores come in no stated order.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            A ranked aggregate.
+        count : int, optional
+            Most groups to return. Default 10.
+        values
+            As in `get`.
+        **fields : str or number
+            A value per field of the leaderboard's key.
+
+        Examples
+        --------
+        >>> counters.top(PLAYERS, count=1)  # doctest: +SKIP
+        [Ranked(values={'player': 'ann'}, score=12)]
+        """
+        require_count("count", count)
+        require_declaration(aggregate, Aggregate)
+        kept, texts, standing = current(
+            self._table, aggregate, given(values, fields), lambda one: _ranking(one)._template.fields[:-1]
+        )
+        found = _scores(self._table, _ranking(kept), texts, count)
+        return _ranked(self._table, kept, standing, found)
+
+    def around(
+        self, aggregate: Aggregate, values: Given = None, /, *, count: int = 5, **fields: object
+    ) -> list[Ranked]:
+        """Read a group with its neighbors on the leaderboard, highest score first; none if it was never counted.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            A ranked aggregate.
+        count : int, optional
+            Most groups to return above it, and below it. Default 5.
+        values, **fields
+            The group, as in `get`.
+
+        Examples
+        --------
+        >>> counters.around(PLAYERS, player="ann", count=2)  # doctest: +SKIP
+        """
+        require_count("count", count)
+        require_declaration(aggregate, Aggregate)
+        table = self._table
+        kept, texts, standing = current(table, aggregate, given(values, fields))
+        ranking = _ranking(kept)
+        [key] = ItemLayout(kept).keys(group_key(kept, texts))
+        item = table.client.get_item(TableName=table.name, Key=key).get("Item")
+        if item is None or SCORE not in item:
+            return []
+        own, score = identity(key), item[SCORE]["N"]
+        above = _scores(table, ranking, texts, count, (">", score))
+        # The order among equal scores is arbitrary, so the group itself is taken out and put first.
+        below = _scores(table, ranking, texts, count + 1, ("<=", score))
+        others = [found for found in below if identity(found) != own][:count]
+        return _ranked(table, kept, standing, [*reversed(above), item, *others])
+
+
+def _scores(
+    table: Table, ranking: Ranking, values: Mapping[str, object], count: int, beyond: tuple[str, str] | None = None
+) -> list[Item]:
+    """Keys in the order of their scores: the highest first, but of those above a score the lowest."""
+    keys = [ranking._template.render({**values, WRITE_SHARD_FIELD: shard}) for shard in range(ranking.write_shards)]
+    condition, names, compared = "#leaderboard = :leaderboard", {"#leaderboard": LEADERBOARD}, {}
+    if beyond is not None:
+        condition += f" AND #score {beyond[0]} :score"
+        names, compared = {**names, "#score": SCORE}, {":score": {"N": beyond[1]}}
+    descending = beyond is None or beyond[0] == "<="
+
+    def read(key: str) -> list[Item]:
+        pages = table.client.get_paginator("query").paginate(
+            TableName=table.name,
+            IndexName=RANKING_INDEX,
+            KeyConditionExpression=condition,
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues={":leaderboard": {"S": key}, **compared},
+            ScanIndexForward=not descending,
+            PaginationConfig={"MaxItems": count, "PageSize": count},
+        )
+        return [item for page in pages for item in page["Items"]]
+
+    merged = heapq.merge(*table.each(read, keys), key=_score, reverse=descending)
+    return list(islice(merged, count))
+
+
+def _ranked(table: Table, aggregate: Aggregate, standing: Standing, found: Sequence[Item]) -> list[Ranked]:
+    values = [values_of(aggregate, item) for item in found]
+    # The index holds only keys; a hashed key's values are in the item.
+    unknown = [{PK: item[PK], SK: item[SK]} for item, known in zip(found, values, strict=True) if known is None]
+    read = get_items(table, unknown, consistent=False)
+    return [
+        Ranked(known or values_of(aggregate, read.get(identity(item), item)) or {}, whole(_score(item)), *standing)
+        for item, known in zip(found, values, strict=True)
+    ]
+
+
+def _score(item: Item) -> Number:
+    return parse_number(item[SCORE]["N"])
+
+
+def _ranking(aggregate: Aggregate) -> Ranking:
+    if aggregate.ranking is None:
+        raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with a ranking")
+    return aggregate.ranking
+
+
+_AT_A_TIME: Final = 20
+"""Items that a Query reads: as much as fits into half a read unit. Values that no item has any more are passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """A value that is among the largest or smallest of its group.
+
+    Parameters
+    ----------
+    value : int, Decimal or datetime
+    items : int
+        How many items have the value, and what is shown with it.
+    shown : mapping of str to str
+        The fields that are shown with it.
+    complete, as_declared : bool, optional
+        As of a `Group`.
+
+    Examples
+    --------
+    >>> Extreme(812, 1, {"route": "/search"}).shown["route"]
+    '/search'
+    """
+
+    value: Number | datetime
+    items: Number
+    shown: Mapping[str, str]
+    complete: bool = True
+    as_declared: bool = True
+
+
+class ExtremeReads(TableReads):
+    def largest(
+        self, extremes: Extremes, values: Given = None, /, *, count: int = 1, consistent: bool = False, **fields: object
+    ) -> list[Extreme]:
+        """Read the largest values of a group, the largest first: one Query.
+
+        Parameters
+        ----------
+        extremes : Extremes
+        count : int, optional
+            Most values to return. Default 1.
+        values, consistent, **fields
+            As in `get`.
+
+        Examples
+        --------
+        >>> counters.largest(SLOWEST, route="/", count=3)[0].value  # doctest: +SKIP
+        812
+        """
+        return self._first(extremes, given(values, fields), count, consistent=consistent, forward=False)
+
+    def smallest(
+        self, extremes: Extremes, values: Given = None, /, *, count: int = 1, consistent: bool = False, **fields: object
+    ) -> list[Extreme]:
+        """Read the smallest values of a group, the smallest first: one Query.
+
+        Parameters
+        ----------
+        extremes, count, values, consistent, **fields
+            As in `largest`.
+
+        Examples
+        --------
+        >>> counters.smallest(SEEN, client="c1")[0].value  # doctest: +SKIP
+        datetime.datetime(2026, 11, 20, 10, 30, tzinfo=datetime.timezone.utc)
+        """
+        return self._first(extremes, given(values, fields), count, consistent=consistent, forward=True)
+
+    def _first(
+        self, extremes: Extremes, values: Mapping[str, object], count: int, *, consistent: bool, forward: bool
+    ) -> list[Extreme]:
+        require_declaration(extremes, Extremes)
+        require_count("count", count)
+        return read_extremes(self._table, extremes._counted, values, count, consistent=consistent, forward=forward)
+
+
+def read_extremes(
+    table: Table, counted: Aggregate, values: Mapping[str, object], count: int, *, consistent: bool, forward: bool
+) -> list[Extreme]:
+    """The first values of a group from either end, by the aggregate that counts the items of each value."""
+    kept, values, standing = current(table, counted, values, group_fields)
+    value, *shown = kept._sk_template.fields
+    pk, found = kept._pk_template.render(values), []
+    options = {"ScanIndexForward": forward, "PaginationConfig": {"PageSize": _AT_A_TIME}}
+    items = query(table, pk, sort_key_range([kept]), consistent=consistent, **options)
+    # An item stays at 0 when its value is gone.
+    present = (item for item in items if read_number(item, "items") > 0 and item[TYPE]["S"] == kept.name)
+    for item in islice(present, count):
+        texts = values_of(kept, item) or {}
+        held = read_number(item, "items")
+        found.append(Extreme(value_of(texts[value]), held, {name: texts[name] for name in shown}, *standing))
+    return found

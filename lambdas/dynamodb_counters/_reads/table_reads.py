@@ -1,18 +1,23 @@
-"""The parts that all reads share: the generation that they read, items by key, and items of a partition."""
+"""The parts that all reads share: the generation that they read, items by key and of a partition, and pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._assumptions import TRIES
-from dynamodb_counters._control.statuses import Declared, Standing, Statuses
+from dynamodb_counters._control.control import Declared, Standing, Statuses
 from dynamodb_counters._declarations import Aggregate
-from dynamodb_counters._declarations.groups import Key, canonical_fields, identity
-from dynamodb_counters._fold.item_layout import require_kept
+from dynamodb_counters._declarations.groups import Key, canonical_fields, identity, typed_key, values_of
+from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, require_kept
+from dynamodb_counters._fold.page_layout import BITS, Page, PageLayout, digest_of
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, key_text, read_number
 from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._pages import PageLevels, Place
 from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.tiers import Interval
 
 Item: TypeAlias = Mapping[str, Any]
 
@@ -74,3 +79,108 @@ def query(table: Table, pk: str, sort_keys: tuple[str, str], *, consistent: bool
     )
     for page in pages:
         yield from page["Items"]
+
+
+_END: Final = 1 << BITS
+
+Wanted: TypeAlias = tuple[ItemLayout, GroupKey]
+
+
+def read_items(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> list[list[Image]]:
+    """The items of groups as far as they are there; of a group in a page that is there, what would be its item."""
+    keys = [[] if layout.pages else layout.keys(group) for layout, group in wanted]
+    plain = [key for some in keys for key in some]
+    found = get_items(table, plain, consistent=consistent) if plain else {}
+    shown = iter(_paged(table, [each for each in wanted if each[0].pages], consistent=consistent))
+    items = [[found.get(identity(key), {}) for key in some] or [next(shown)] for some in keys]
+    return [[item for item in some if item] for some in items]
+
+
+def _paged(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> list[Image]:
+    shown: dict[int, Image] = {}
+    while left := [index for index in range(len(wanted)) if index not in shown]:
+        places = {index: Place.of(table, *wanted[index]) for index in left}
+        keys = {index: place.key for index, place in places.items()}
+        found = get_items(table, filter(None, keys.values()), consistent=consistent)
+        for index, place in places.items():
+            item = found.get(identity(keys[index] or {}), {})
+            consistent |= not item
+            if place.is_right(item):
+                shown[index] = place.shown(item)
+    return [shown[index] for index in range(len(wanted))]
+
+
+def walk(
+    table: Table, aggregate: Aggregate, values: Mapping[str, object], *, after: str = "", consistent: bool
+) -> Iterator[tuple[str, Image]]:
+    """All groups of the shelf of some values in the order of their digests, which another walk can go on `after`.
+
+    Pages follow each other without a gap. One that splits meanwhile is read whole before, or in two parts.
+    """
+    layout = ItemLayout(aggregate).pages
+    assert layout is not None
+    shared = [key_text(name, values[name]) for name in aggregate._listed_by if name in aggregate._sk_template.fields]
+    shelf = layout.shelf(aggregate._pk_template.render(values), shared)
+    place = int(after[: BITS // 4], 16) if after else 0
+    for page in _pages(table, layout, shelf, place, consistent=consistent):
+        shown = {digest_of(item[SK]["S"]): item for item in layout.groups(page)}
+        yield from sorted((digest, item) for digest, item in shown.items() if digest > after)
+
+
+def numbers_by_unit(
+    table: Table, aggregate: Aggregate, values: Mapping[str, object], span: Interval, *, consistent: bool
+) -> Iterator[tuple[int, dict[str, Number]]]:
+    """Each unit of a span that is there, with what its groups count by the text of their last field."""
+    layout, field, tier = ItemLayout(aggregate).pages, aggregate._listed_by[-1], aggregate._tier
+    assert layout is not None
+    pk = aggregate._pk_template.render(values)
+    ends = [tier.text(tier.locate(moment)[0]) for moment in (span.start, span.end - 1)]
+    first, last = (layout.key(Page(layout.shelf(pk, [text]))) for text in ends)
+    for item in query(table, first[PK], (first[SK], last[SK]), consistent=consistent):
+        page, found = layout.page_of(item), layout.groups(item)
+        if page is None or page.first:
+            continue
+        if page.level:
+            shelf = {**values, field: page.shared}
+            found = [group for _, group in walk(table, aggregate, shelf, consistent=consistent)]
+        yield tier.parse(page.shared), numbers_of(aggregate, found)
+
+
+def numbers_of(aggregate: Aggregate, groups: list[Image]) -> dict[str, Number]:
+    """The counts of groups by the text of their last field; groups that count nothing are left out."""
+    [measure], field = aggregate.measures, aggregate.fields[-1]
+    found = {(values_of(aggregate, group) or {})[field]: read_number(group, measure) for group in groups}
+    return {text: number for text, number in found.items() if number}
+
+
+def _pages(table: Table, layout: PageLayout, shelf: str, place: int, *, consistent: bool) -> Iterator[Image]:
+    known = consistent
+    while place < _END:
+        page, item = _page_at(table, layout, shelf, place, consistent=known)
+        if item:
+            yield item
+        elif not page.is_lost:
+            return
+        place = page.end
+        key, last = layout.key(Page(shelf, place % _END)), layout.key(Page(shelf))[SK][:-1] + LAST_CHARACTER
+        for item in query(table, key[PK], (key[SK], last), consistent=consistent) if place < _END else ():
+            found = layout.page_of(item)
+            if found is None or found.first > place:
+                break
+            if found.first == place:
+                yield item
+                place = found.end
+        # Another partition follows, or a page is missing that is there: its reads were stale.
+        known = True
+
+
+def _page_at(table: Table, layout: PageLayout, shelf: str, number: int, *, consistent: bool) -> tuple[Page, Image]:
+    """The page in which a hash lies; an empty one if there are none."""
+    levels = PageLevels.of_table(table)
+    while True:
+        page = levels.locate(layout.name, shelf, number)
+        key = typed_key(layout.key(page))
+        item = get_items(table, [key], consistent=consistent).get(identity(key), {})
+        if levels.learn(layout.name, page, item):
+            return page, item
+        consistent |= not item

@@ -8,9 +8,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from dynamodb_counters._declarations.measures import DIVISION, MOMENT
-from dynamodb_counters._items.decimals import Number
-from dynamodb_counters._timeline.intervals import Span
-from dynamodb_counters._timeline.tiers import TOTAL
+from dynamodb_counters._items.conversions import Number
+from dynamodb_counters._timeline.tiers import TOTAL, Span
 from dynamodb_counters.errors import InvalidArgumentError
 
 

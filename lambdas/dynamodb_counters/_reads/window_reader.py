@@ -1,21 +1,339 @@
-"""Windows as they are read: one group of a window, and many groups at once."""
+"""Windows as they are read: one group of a window, and many groups at once, by Queries over neighboring keys."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Unpack
+from datetime import datetime, timedelta, tzinfo
+from decimal import localcontext
+from functools import partial
+from typing import Generic, TypeAlias, TypedDict, TypeVar, Unpack
 
-from dynamodb_counters._declarations import TimeWeighted, Window
+from dynamodb_counters._control.control import Standing
+from dynamodb_counters._declarations import BUCKET_FIELD, Aggregate, Declaration, TimeWeighted, Window
+from dynamodb_counters._declarations.composites import require_answerable, require_declaration
 from dynamodb_counters._declarations.groups import Given, given
-from dynamodb_counters._declarations.kinds import require_declaration
-from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, integrate, require_retained
-from dynamodb_counters._reads.span_reader import Length, SpanReader, now_and_until, trailing
-from dynamodb_counters._reads.table_reads import TableReads
-from dynamodb_counters._reads.window_counts import Integral, WindowCount
-from dynamodb_counters._timeline.intervals import Interval
-from dynamodb_counters._timeline.times import FIRST_SECOND
+from dynamodb_counters._items.conversions import EXACT, Number, read_number, whole
+from dynamodb_counters._items.table_schema import SK
+from dynamodb_counters._reads.table_reads import TableReads, current, query
+from dynamodb_counters._reads.window_counts import Integral, WindowCount, add_moments, add_up
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.calendars import PERIODS, Period, period_start, require_anchor, steps, time_zone
+from dynamodb_counters._timeline.tiers import (
+    FIRST_SECOND,
+    TOTAL,
+    Interval,
+    Span,
+    plan_queries,
+    read_cost,
+    seconds_of,
+    utc,
+)
 from dynamodb_counters.errors import InvalidArgumentError
+
+Values: TypeAlias = Mapping[str, object]
+Asked: TypeAlias = tuple[Window, Values, Interval]
+Buckets: TypeAlias = list[tuple[int, Mapping[str, Number]]]
+
+
+def integrate(table: Table, window: Window, values: Values, interval: Interval, *, consistent: bool) -> Integral:
+    """A level over an interval: its value at the beginning, and its sum over time."""
+    kept, values, standing = current(table, window, values)
+    pk, before = kept._pk_template.render(values), Interval(FIRST_SECOND, interval.start)
+    earlier, within = (plan_queries(kept._kept_tiers, part) for part in (before, interval))
+    read = partial(_buckets, table, kept, pk, consistent=consistent)
+    found = iter(table.each(read, [*earlier, *within]))
+    with localcontext(EXACT):
+        opening = sum(add_up(span, next(found)) for span in earlier)
+        held = list(zip(within, found, strict=True))
+        change, moments = sum(add_up(*each) for each in held), sum(add_moments(*each) for each in held)
+        value = opening * (interval.end - interval.start) + interval.end * change - moments
+        ends = utc(interval.start), utc(interval.end)
+        return Integral(whole(value), whole(opening), whole(opening + change), *ends, *standing)
+
+
+def count_intervals(table: Table, asked: Sequence[Asked], *, consistent: bool) -> list[WindowCount]:
+    """Count windows over an interval each, in one round trip."""
+    planned = [
+        (kept, kept._pk_template.render(texts), plan_queries(kept._kept_tiers, interval), standing)
+        for (kept, texts, standing), (*_, interval) in [(current(table, one[0], one[1]), one) for one in asked]
+    ]
+    queries = [(kept, pk, span) for kept, pk, spans, _ in planned for span in spans]
+    found = iter(table.each(lambda one: _buckets(table, *one, consistent=consistent), queries))
+    with localcontext(EXACT):
+        return [
+            _count(interval, [add_up(span, next(found)) for span in spans], standing)
+            for (_, _, interval), (_, _, spans, standing) in zip(asked, planned, strict=True)
+        ]
+
+
+def count_series(
+    table: Table, window: Window, values: Values, intervals: Sequence[Interval], *, consistent: bool
+) -> list[WindowCount]:
+    """Count adjoining intervals, in order, by one Query of a tier that separates them unless that costs more."""
+    kept, values, standing = current(table, window, values)
+    spans = series_spans(kept, intervals)
+    if len(spans) > 1:
+        return count_intervals(table, [(window, values, interval) for interval in intervals], consistent=consistent)
+    held, counts = dict(_buckets(table, kept, kept._pk_template.render(values), spans[0], consistent=consistent)), []
+    with localcontext(EXACT):
+        for interval in intervals:
+            part = Span(spans[0].tier, interval)
+            first, last = part.buckets
+            touched = [(bucket, held[bucket]) for bucket in range(first, last + 1) if bucket in held]
+            counts.append(_count(interval, [add_up(part, touched)], standing))
+    return counts
+
+
+def series_spans(window: Window, intervals: Sequence[Interval]) -> list[Span]:
+    """Spans of the Queries of adjoining intervals: one, or if that costs less each interval on its own."""
+    whole = Interval(intervals[0].start, intervals[-1].end)
+    aligned = [
+        tier
+        for tier in window._kept_tiers
+        if all(edge % tier.slot_seconds == 0 for each in intervals for edge in (each.start, each.end))
+    ]
+    best = min((Span(tier, whole) for tier in aligned), key=lambda span: read_cost([span]))
+    separate = [span for interval in intervals for span in plan_queries(window._kept_tiers, interval)]
+    return separate if read_cost(separate) < read_cost([best]) else [best]
+
+
+def require_retained(timed: Declaration, argument: str, start: float, now: float) -> None:
+    """Refuse an interval of which part may be deleted already, or uncounted because it came late."""
+    if timed.retention is None:
+        return
+    # An expired bucket may not be deleted yet, or a late redelivery may have written it again; it lies before this.
+    oldest = now - timed.retention.total_seconds()
+    if start < oldest:
+        allowed = f"an interval that starts at {utc(oldest).isoformat()} or later; {timed.name!r} retains no more"
+        raise InvalidArgumentError(argument, f"from {utc(start).isoformat()}", allowed)
+
+
+def _count(interval: Interval, numbers: Iterable[Number], standing: Standing) -> WindowCount:
+    return WindowCount(whole(sum(numbers)), utc(interval.start), utc(interval.end), *standing)
+
+
+def _buckets(table: Table, window: Window, pk: str, span: Span, *, consistent: bool) -> Buckets:
+    """The buckets that a span touches, in order."""
+    template, slots = window._sk_template, (TOTAL, *span.tier.slots)
+    names = [attribute for slot in slots for attribute in window.measure._attributes(slot)]
+    first, last = (template.render_texts([span.tier.letter, span.tier.text(bucket)]) for bucket in span.buckets)
+    return [
+        (
+            span.tier.parse(template.parse(item[SK]["S"])[BUCKET_FIELD]),
+            {name: read_number(item, name) for name in names if name in item},
+        )
+        for item in query(table, pk, (first, last), consistent=consistent)
+    ]
+
+
+Declared = TypeVar("Declared", bound=Aggregate | Window)
+Counted = TypeVar("Counted")
+
+
+class Length(TypedDict, total=False):
+    """Length of a window as keyword arguments, which add up: ``hours=1, minutes=30``."""
+
+    weeks: float
+    days: float
+    hours: float
+    minutes: float
+    seconds: float
+
+
+class SpanReader(Generic[Declared, Counted]):
+    """One group of a declaration that counts by time, over spans of it."""
+
+    def __init__(self, table: Table, declared: Declared, values: Mapping[str, object]) -> None:
+        self._table, self._declared, self._values = table, declared, values
+
+    def last(
+        self,
+        length: timedelta | None = None,
+        /,
+        *,
+        as_of: datetime | None = None,
+        consistent: bool = False,
+        **parts: Unpack[Length],
+    ) -> Counted:
+        """Count events in a trailing span of time.
+
+        Parameters
+        ----------
+        length : timedelta, optional
+            Length of the span, two or more units of the window's precision, unless its parts say it. The unit that
+            holds the end counts as the last one, so far.
+        as_of : datetime, optional
+            End of the span, with a time zone. Default: now.
+        consistent : bool, optional
+            Whether to read strongly consistently, at twice the read units. Default False.
+        weeks, days, hours, minutes, seconds : float, optional
+            Length of the span, instead of `length`.
+
+        Returns
+        -------
+        WindowCount
+            The count and the interval it covers; of `Percentiles`, a `Distribution`.
+
+        Raises
+        ------
+        InvalidArgumentError
+            An argument is not allowed, or the window no longer retains all of the interval.
+
+        Examples
+        --------
+        >>> counters.window(JOBS, customer="c1").last(hours=24).count  # doctest: +SKIP
+        7
+        """
+        now, until = now_and_until(self._table, as_of)
+        interval = trailing(self._declared, until, length, parts)
+        require_retained(self._declared, "last", interval.start, now)
+        return self._counted([interval], consistent=consistent)[0]
+
+    def calendar(
+        self,
+        period: Period,
+        tz: str | tzinfo = "UTC",
+        *,
+        anchor: int = 1,
+        as_of: datetime | None = None,
+        consistent: bool = False,
+    ) -> Counted:
+        """Count the current local hour, day, week, month or year so far.
+
+        Parameters
+        ----------
+        period : {"hour", "day", "week", "month", "year"}
+            Weeks begin on Monday.
+        tz : str or tzinfo, optional
+            Time zone of the calendar: an IANA name such as ``"Europe/Berlin"``. Default ``"UTC"``.
+        anchor : int, optional
+            Day on which months begin, 1 to 31; the last day of a month that is shorter. Default 1.
+        as_of : datetime, optional
+            A moment in the period, up to which to count, with a time zone. Default: now.
+        consistent
+            As in `last`.
+
+        Returns
+        -------
+        WindowCount
+            The count and the interval it covers, which ends with the unit of precision that holds `as_of`.
+
+        Examples
+        --------
+        >>> counters.window(JOBS, customer="c1").calendar("month", "Europe/Berlin").count  # doctest: +SKIP
+        31
+        """
+        if period not in PERIODS:
+            raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, PERIODS)))
+        require_anchor(anchor, period)
+        now, until = now_and_until(self._table, as_of)
+        start, unit = period_start(period, until, time_zone(tz), anchor), self._declared._unit
+        require_retained(self._declared, "period", start, now)
+        end = Interval.ending_at(until, timedelta(seconds=unit), unit).end
+        return self._counted([Interval(start // unit * unit, end)], consistent=consistent)[0]
+
+    def today(self, tz: str | tzinfo = "UTC", *, as_of: datetime | None = None, consistent: bool = False) -> Counted:
+        """Count the current local day so far: ``calendar("day", tz)``.
+
+        Parameters
+        ----------
+        tz, as_of, consistent
+            As in `calendar`.
+
+        Examples
+        --------
+        >>> counters.window(JOBS, customer="c1").today("Asia/Kathmandu").count  # doctest: +SKIP
+        3
+        """
+        return self.calendar("day", tz, as_of=as_of, consistent=consistent)
+
+    def between(self, start: datetime, end: datetime, *, consistent: bool = False) -> Counted:
+        """Count events between two moments.
+
+        Parameters
+        ----------
+        start, end : datetime
+            With a time zone, such as ``datetime(2026, 3, 29, tzinfo=ZoneInfo("Europe/Berlin"))``.
+        consistent
+            As in `last`.
+
+        Returns
+        -------
+        WindowCount
+            The count and the interval it covers: all units of precision that the requested one touches.
+
+        Examples
+        --------
+        >>> counters.window(JOBS, customer="c1").between(monday, tuesday).count  # doctest: +SKIP
+        5
+        """
+        return self._counted([self._around(start, end)], consistent=consistent)[0]
+
+    def series(
+        self,
+        start: datetime,
+        end: datetime,
+        *,
+        step: timedelta | Period,
+        tz: str | tzinfo = "UTC",
+        anchor: int = 1,
+        consistent: bool = False,
+    ) -> list[Counted]:
+        """Count step by step, as for a plot: in order, without gaps or overlaps, 0 where nothing was counted.
+
+        Parameters
+        ----------
+        start, end : datetime
+            With a time zone.
+        step : timedelta or {"hour", "day", "week", "month", "year"}
+            Steps of a length from `start` on, in whole units of the window's precision; or periods of a local calendar,
+            the first and last of which are cut off at `start` and `end`.
+        tz, anchor, consistent
+            As in `calendar`.
+
+        Examples
+        --------
+        >>> counters.window(JOBS, customer="c1").series(monday, sunday, step="day")  # doctest: +SKIP
+        """
+        whole, unit = self._around(start, end), self._declared._unit
+        intervals = steps(whole.start, whole.end, step, time_zone(tz), unit, anchor=anchor)
+        return self._counted(intervals, consistent=consistent)
+
+    def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[Counted]:
+        """The counts of an interval, or of several that adjoin."""
+        raise NotImplementedError
+
+    def _around(self, start: datetime, end: datetime) -> Interval:
+        first, last = seconds_of("start", start), seconds_of("end", end)
+        if first >= last:
+            raise InvalidArgumentError("end", end, "a moment after start")
+        require_retained(self._declared, "start", first, self._table.clock())
+        return Interval.around(first, last, self._declared._unit)
+
+
+def now_and_until(table: Table, as_of: datetime | None) -> tuple[float, float]:
+    now = table.clock()
+    return now, now if as_of is None else seconds_of("as_of", as_of)
+
+
+def trailing(declared: Aggregate | Window, until: float, length: object, parts: Length) -> Interval:
+    """The interval of a trailing span of whole units; of one unit, or named by a finer one, it is refused."""
+    span, unit = _length_of(length, parts), declared._unit
+    is_finer = any(timedelta(**{name: 1}).total_seconds() < unit for name in parts)
+    require_answerable("last", declared, span, dict(parts) if is_finer else None)
+    return Interval.ending_at(until, span, unit)
+
+
+def _length_of(length: object, parts: Length) -> timedelta:
+    """Length of a span, by a timedelta or its parts; the precision of a window refuses what is no whole unit."""
+    if parts and length is None:
+        try:
+            return timedelta(**parts)
+        except (TypeError, ValueError, OverflowError):
+            length = dict(parts)
+    elif isinstance(length, timedelta) and not parts:
+        return length
+    raise InvalidArgumentError("last", length, "a timedelta, or its parts: weeks, days, hours, minutes, seconds")
 
 
 class WindowReader(SpanReader[Window, WindowCount]):

@@ -15,8 +15,7 @@ from itertools import pairwise
 from typing import Final, Literal, TypeAlias, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from dynamodb_counters._timeline.intervals import Interval
-from dynamodb_counters._timeline.times import DAY, HOUR, utc
+from dynamodb_counters._timeline.tiers import DAY, HOUR, Interval, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
 Period: TypeAlias = Literal["hour", "day", "week", "month", "year"]

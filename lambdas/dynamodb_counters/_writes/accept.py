@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.checks import require_choice
+from dynamodb_counters._declarations.composites import require_declaration
 from dynamodb_counters._declarations.groups import identity
-from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.conflicts import differing, repetition

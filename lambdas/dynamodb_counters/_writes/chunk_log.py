@@ -17,10 +17,10 @@ from threading import Lock
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._declarations.event_identity import DIGEST_BYTES, EventIdentity
-from dynamodb_counters._items.attributes import Image, TypedValue
+from dynamodb_counters._declarations.sources import DIGEST_BYTES, EventIdentity
 from dynamodb_counters._items.bookkeeping import typed_values
 from dynamodb_counters._items.chunks import MAX_NUMBER, Chunk, Row, chunk_key, decode_chunk
+from dynamodb_counters._items.conditions import Image, TypedValue
 from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_SUFFIX, PK, SK, TTL, TYPE
 from dynamodb_counters._table import Remembered, Table
 from dynamodb_counters.errors import CountersError

@@ -11,9 +11,9 @@ from uuid import uuid4
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.bookkeeping import MAX_ITEM_BYTES, item_bytes
 from dynamodb_counters._items.chunks import Row, encode_chunk
-from dynamodb_counters._items.item_sizes import MAX_ITEM_BYTES, item_bytes
+from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._table import Table, time_left
 from dynamodb_counters._writes.chunk_log import GONE, MOST_EVENTS, BucketHoleError, ChunkLog, EventErasedError
 from dynamodb_counters._writes.conflicts import is_newer, repetition

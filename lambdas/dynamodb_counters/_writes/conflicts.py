@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._items.attributes import Image, TypedValue
-from dynamodb_counters._items.conversions import plain_value
-from dynamodb_counters._items.decimals import parse_number
+from dynamodb_counters._items.conditions import Image, TypedValue
+from dynamodb_counters._items.conversions import parse_number, plain_value
 from dynamodb_counters._items.table_schema import is_reserved
 from dynamodb_counters._writes.outcomes import DUPLICATE, Outcome, OutcomeStatus
 

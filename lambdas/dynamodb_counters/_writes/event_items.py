@@ -11,11 +11,8 @@ from itertools import islice
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._declarations.attribute_values import canonical_values
-from dynamodb_counters._items.conversions import converted
-from dynamodb_counters._items.decimals import require_storable
-from dynamodb_counters._items.escaping import key_text
-from dynamodb_counters._items.event_times import sortable_time
+from dynamodb_counters._declarations.event_attributes import canonical_values
+from dynamodb_counters._items.conversions import converted, key_text, require_storable, sortable_time
 from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS, PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError

@@ -7,14 +7,13 @@ from decimal import localcontext
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._assumptions import TRIES
-from dynamodb_counters._control.statuses import Statuses
+from dynamodb_counters._control.control import Statuses
 from dynamodb_counters._declarations import Aggregate, Count, Sum
+from dynamodb_counters._declarations.composites import require_declaration
 from dynamodb_counters._declarations.groups import Key, canonical_fields, group_key, group_of
-from dynamodb_counters._declarations.kinds import require_declaration
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, require_storable_group
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
-from dynamodb_counters._items.conversions import converted
-from dynamodb_counters._items.decimals import EXACT, Number, parse_number, require_storable
+from dynamodb_counters._items.conversions import EXACT, Number, converted, parse_number, require_storable
 from dynamodb_counters._items.table_schema import LAST_RESET, SCORE, TALLY_PREFIX
 from dynamodb_counters._pages import Place
 from dynamodb_counters._table import Table

@@ -13,7 +13,7 @@ from dynamodb_counters._declarations import Quota
 from dynamodb_counters._declarations.checks import require_count
 from dynamodb_counters._declarations.quotas import MOST_CALLS
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import utc
+from dynamodb_counters._timeline.tiers import utc
 from dynamodb_counters._writes.holdings import Holding
 from dynamodb_counters._writes.update_conditions import watch_for_lost_answers
 from dynamodb_counters.errors import InvalidArgumentError

@@ -11,14 +11,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._assumptions import KEPT_LONGER
 from dynamodb_counters._declarations import Event, Packed
-from dynamodb_counters._declarations.event_identity import digest_of
-from dynamodb_counters._items.attributes import present
-from dynamodb_counters._items.conversions import plain_value
-from dynamodb_counters._items.event_times import event_seconds
+from dynamodb_counters._declarations.sources import digest_of
+from dynamodb_counters._items.conditions import present
+from dynamodb_counters._items.conversions import event_seconds, plain_value
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
 from dynamodb_counters._layouts import Layouts, part_of
 from dynamodb_counters._table import Table, time_left
-from dynamodb_counters._timeline.times import utc
+from dynamodb_counters._timeline.tiers import utc
 from dynamodb_counters._writes.chunk_log import ChunkLogs, LogKey
 from dynamodb_counters._writes.chunk_writes import Entry, write_entries
 from dynamodb_counters._writes.event_items import key_item

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._control.statuses import Statuses
+from dynamodb_counters._control.control import Statuses
 from dynamodb_counters._declarations import Aggregate, Declarable, Declaration, Event, Window
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan

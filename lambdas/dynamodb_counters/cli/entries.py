@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import click
 
-from dynamodb_counters._control.run_logs import SCANNED
-from dynamodb_counters._declarations.generations import base_name
-from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._control.run_items import SCANNED
+from dynamodb_counters._declarations.groups import base_name
+from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import TTL, TYPE
 from dynamodb_counters._quarantine.quarantine_items import STATE, STATES, Quarantined, read_quarantine_item
 from dynamodb_counters._quarantine.redrive_entries import stored_entries

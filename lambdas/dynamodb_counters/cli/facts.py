@@ -10,15 +10,14 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._backfill.positions import books
-from dynamodb_counters._changes.meaning import same_meaning
-from dynamodb_counters._commit.checkpoint_items import Checkpoint
-from dynamodb_counters._commit.intake import intake
-from dynamodb_counters._control.control import read_control, read_declarations
-from dynamodb_counters._control.deployment_items import changes_between
+from dynamodb_counters._backfill.feeds import books
+from dynamodb_counters._changes.effective import same_meaning
+from dynamodb_counters._commit.batch import intake
+from dynamodb_counters._commit.checkpoints import Checkpoint
+from dynamodb_counters._control.control import changes_between, read_control, read_declarations
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import described
-from dynamodb_counters._declarations.generations import generation, read_name
+from dynamodb_counters._declarations.groups import generation, read_name
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan

@@ -22,7 +22,7 @@ from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window
 from dynamodb_counters._declarations.codec import COMPRESSED, decode
-from dynamodb_counters._declarations.kinds import TIMED, read_by
+from dynamodb_counters._declarations.composites import TIMED, read_by
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.cli.show.console import SafeConsole, make_console, visible

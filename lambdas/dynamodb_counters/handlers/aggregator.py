@@ -13,7 +13,7 @@ from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._quarantine.waiting import Waiting, waiting_in_bucket, waiting_in_quarantine
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.handlers._metering import add_metrics
 
 _MOST_TYPES: Final = 20

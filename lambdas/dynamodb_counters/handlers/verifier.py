@@ -15,11 +15,10 @@ from dynamodb_counters import _clients
 from dynamodb_counters._assumptions import CLOCKS, RUN_OPEN_AFTER
 from dynamodb_counters._backfill.feeds import ServiceTime
 from dynamodb_counters._backfill.state import COMPLETE
-from dynamodb_counters._backfill.verdicts import Verdict
-from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._backfill.verification import Verdict, Verification
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import HOUR, MINUTE
+from dynamodb_counters._timeline.tiers import HOUR, MINUTE
 from dynamodb_counters.errors import BackfillError
 
 logger = Logger()

@@ -19,7 +19,7 @@ from dynamodb_counters._fold.origins import table_of
 from dynamodb_counters._items.table_schema import CROSSING, PK, QUARANTINE, SK, TYPE
 from dynamodb_counters._quarantine.quarantine_items import STATE, WAITING, Quarantined, read_quarantine_item
 from dynamodb_counters._table import Bulk, Table
-from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
 from dynamodb_counters.testing._one_by_one import one_by_one
 from dynamodb_counters.testing._test_clock import TestClock

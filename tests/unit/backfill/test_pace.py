@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynamodb_counters._backfill.pace import Pace
+from dynamodb_counters._backfill.feeds import Pace
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Count, Event, Ranking, Sum
-from dynamodb_counters._backfill.verdicts import judge
+from dynamodb_counters._backfill.verification import judge
 from dynamodb_counters._items.table_schema import SCORE
 
 SALE = Event("sale", key=("shop", "id"))

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Ranking, Sum, Window
-from dynamodb_counters._changes.effective import merged
-from dynamodb_counters._changes.meaning import Past
+from dynamodb_counters._changes.effective import Past, merged
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._declarations.generations import generation
+from dynamodb_counters._declarations.groups import generation
 
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="ALL", measures={"n": Count()})

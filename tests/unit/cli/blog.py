@@ -34,7 +34,7 @@ from dynamodb_counters import (
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration, flatten
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
-from dynamodb_counters._items.item_sizes import item_bytes
+from dynamodb_counters._items.bookkeeping import item_bytes
 from dynamodb_counters._table import Table
 from simulation.metered_table import MeteredTable
 

@@ -9,8 +9,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from dynamodb_counters import Counters
-from dynamodb_counters._commit.checkpoint_items import checkpoint_key
-from dynamodb_counters._items.watermarks import shard_digest
+from dynamodb_counters._commit.checkpoints import checkpoint_key
+from dynamodb_counters._items.bookkeeping import shard_digest
 from tests.unit.cli.blog import NOW, PAGES, URLS, VIEW, Blog, Mappings, seeded
 from tests.unit.cli.in_process import Done, run
 

@@ -8,9 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters._commit.checkpoint_items import Checkpoint, checkpoint_item, checkpoint_key
-from dynamodb_counters._commit.checkpoints import Checkpoints
-from dynamodb_counters._items.watermarks import shard_digest
+from dynamodb_counters._commit.checkpoints import Checkpoint, Checkpoints, checkpoint_item, checkpoint_key
+from dynamodb_counters._items.bookkeeping import shard_digest
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.memory_table import MemoryTable

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Count, Event
-from dynamodb_counters._commit.classify import Classified, classify, set_aside, uncounted
-from dynamodb_counters._control.deployment_items import Era, History
-from dynamodb_counters._control.run_logs import Cuts
+from dynamodb_counters._commit.batch import Classified, classify, set_aside, uncounted
+from dynamodb_counters._control.control import Era, History
+from dynamodb_counters._control.run_items import Cuts
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change, QuarantinedDelta
 from tests.unit.fold.streams import NOW, image, record

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event
-from dynamodb_counters._commit.intake import intake
+from dynamodb_counters._commit.batch import intake
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import QuarantinedDelta

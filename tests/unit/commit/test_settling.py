@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dynamodb_counters._assumptions import SETTLED_AFTER
-from dynamodb_counters._commit.checkpoint_items import Checkpoint
-from dynamodb_counters._timeline.times import MINUTE
+from dynamodb_counters._commit.checkpoints import Checkpoint
+from dynamodb_counters._timeline.tiers import MINUTE
 from simulation.specification import traces
 
 PAGE = Path(__file__).parents[3] / "docs" / "exactly-once.md"

@@ -12,9 +12,9 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Event, Sum
 from dynamodb_counters._assumptions import FRESH, GUARANTEE, LONGEST_INVOCATION, SKEW
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._control.control import Control, read_control, read_declarations, write_control
-from dynamodb_counters._control.deployment_items import (
+from dynamodb_counters._control.control import (
     UNKNOWN,
+    Control,
     Era,
     History,
     changes_between,
@@ -22,12 +22,15 @@ from dynamodb_counters._control.deployment_items import (
     deployment_item,
     deployment_key,
     history_key,
+    read_control,
+    read_counted,
+    read_declarations,
     read_deployment,
     read_history,
+    write_control,
 )
-from dynamodb_counters._control.statuses import read_counted
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import HOUR
+from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.errors import CheckpointError
 from simulation.aws.strong_consistency import StronglyConsistent
 from simulation.workbench import QUARANTINE_SECONDS, Workbench

@@ -23,11 +23,10 @@ from dynamodb_counters import (
     Sum,
     Window,
 )
-from dynamodb_counters._changes.effective import Merged, merged
-from dynamodb_counters._changes.meaning import Past
+from dynamodb_counters._changes.effective import Merged, Past, merged
 from dynamodb_counters._declarations import Declaration, flatten, require_consistent
 from dynamodb_counters._declarations.codec import decode, encode
-from dynamodb_counters._declarations.generations import (
+from dynamodb_counters._declarations.groups import (
     base_name,
     definition,
     generation,

@@ -6,8 +6,7 @@ import pytest
 
 from dynamodb_counters import Distinct, Event, Extremes, Histogram, Percentiles
 from dynamodb_counters._declarations.checks import member_list, of_member
-from dynamodb_counters._declarations.composites import Composite, with_parts
-from dynamodb_counters._declarations.kinds import group_fields, read_by
+from dynamodb_counters._declarations.composites import Composite, group_fields, read_by, with_parts
 
 _REQUEST = Event("request", key="id")
 

@@ -24,10 +24,10 @@ from dynamodb_counters import (
     Packed,
     Window,
 )
-from dynamodb_counters._declarations.event_identity import EventIdentity
 from dynamodb_counters._declarations.groups import canonical_fields
+from dynamodb_counters._declarations.sources import EventIdentity
 from dynamodb_counters._evaluate import evaluate
-from dynamodb_counters._items.event_times import event_seconds
+from dynamodb_counters._items.conversions import event_seconds
 from dynamodb_counters._writes.event_items import key_item, typed_item
 from simulation.counters_in_memory import counters_in_memory
 

@@ -11,10 +11,10 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Sum
 from dynamodb_counters._backfill.feeds import Feeds
-from dynamodb_counters._commit.checkpoint_items import BOOK, LAST_SEQUENCE, checkpoint_key
+from dynamodb_counters._commit.checkpoints import BOOK, LAST_SEQUENCE, checkpoint_key
 from dynamodb_counters._explain.explainer import REDRIVEN_MEANWHILE, REPAIRED_MEANWHILE, Explainer, make_explainer
 from dynamodb_counters._fold.page_layout import is_split
-from dynamodb_counters._items.watermarks import Watermark, packed, sequence_of, shard_digest
+from dynamodb_counters._items.bookkeeping import Watermark, packed, sequence_of, shard_digest
 from dynamodb_counters._quarantine.quarantine_items import quarantine_item, quarantine_key
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from simulation.schedules.housekeeping import narrow_pages

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Count, Event, Sum, Window
-from dynamodb_counters._commit.intake import intake
+from dynamodb_counters._commit.batch import intake
 from dynamodb_counters._declarations import Declarable, flatten
 from dynamodb_counters._fold.deltas import Folded
 from dynamodb_counters._fold.fold import fold

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, InvalidArgumentError
-from dynamodb_counters._items.attributes import text_reader
+from dynamodb_counters._items.conditions import text_reader
 from dynamodb_counters.errors import MalformedImageError
 
 _VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")

@@ -13,7 +13,7 @@ from dynamodb_counters import Aggregate, Count, Event, Items, Window
 from dynamodb_counters._fold.expiry import expired_until
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
-from dynamodb_counters._timeline.times import HOUR
+from dynamodb_counters._timeline.tiers import HOUR
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{at}", retention=timedelta(days=35))
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="S", measures={"n": Count()})

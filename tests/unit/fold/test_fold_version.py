@@ -6,12 +6,12 @@ import hashlib
 from datetime import timedelta
 
 from dynamodb_counters import Aggregate, Attr, Average, Count, Distinct, Event, Histogram, Items, Sum, Window
-from dynamodb_counters._control.deployment_items import FOLD_VERSION
+from dynamodb_counters._control.control import FOLD_VERSION
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
-from dynamodb_counters._items.decimals import format_number
+from dynamodb_counters._items.conversions import format_number
 from tests.unit.fold.streams import NOW, image, record
 from tests.unit.fold.test_fold_malformed import IMAGES
 

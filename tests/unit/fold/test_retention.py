@@ -15,7 +15,7 @@ from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters._timeline.tiers import DAY
 from tests.unit.fold.streams import image, record
 
 VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")

@@ -8,16 +8,14 @@ from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any, cast
 
 from dynamodb_counters import Counters, Event, Items
-from dynamodb_counters._commit.checkpoint_items import Checkpoint
-from dynamodb_counters._commit.checkpoints import Checkpoints
-from dynamodb_counters._commit.commit import Committer, Part
-from dynamodb_counters._commit.pruning import Pruner
+from dynamodb_counters._commit.checkpoints import Checkpoint, Checkpoints
+from dynamodb_counters._commit.commit import Committer, Part, Pruner
 from dynamodb_counters._declarations import Aggregate, Declarable, flatten
 from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
-from dynamodb_counters._items.watermarks import Watermark
+from dynamodb_counters._items.bookkeeping import Watermark
 from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.event_items import typed_item, with_ttl

@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ConnectTimeoutError
 
 from dynamodb_counters import Aggregate, Count, Counters, Ranking, Window
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._control.statuses import generations_key
+from dynamodb_counters._control.control import generations_key
 from dynamodb_counters._fold.page_layout import hash_of
 from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES
 from dynamodb_counters._http.parameters import MAX_QUERY_BYTES, Position

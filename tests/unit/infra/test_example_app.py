@@ -88,7 +88,7 @@ def test_templates_and_assets_are_the_same_in_every_clone(assembly: Path, tmp_pa
         subprocess.run([sys.executable, "-m", "compileall", "-q", root], cwd=clone, check=True)
     (clone / "lambdas" / "dynamodb_counters" / ".hypothesis").mkdir()
     subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--doctest-modules", "lambdas/dynamodb_counters/_items/escaping.py"],
+        [sys.executable, "-m", "pytest", "-q", "--doctest-modules", "lambdas/dynamodb_counters/_items/conversions.py"],
         cwd=clone,
         check=True,
         capture_output=True,

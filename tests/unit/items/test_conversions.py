@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, RejectedEventError, Sum
-from dynamodb_counters._items.conversions import converted
-from dynamodb_counters._items.escaping import key_text
+from dynamodb_counters._items.conversions import converted, key_text
 from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.clock import VirtualClock

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters._items.decimals import EXACT, fits, format_number, parse_number, require_storable
+from dynamodb_counters._items.conversions import EXACT, fits, format_number, parse_number, require_storable
 from dynamodb_counters.errors import InvalidArgumentError
 
 _DIGITS = st.integers(-(10**38) + 1, 10**38 - 1)

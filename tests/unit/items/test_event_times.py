@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters._items.event_times import event_seconds
-from dynamodb_counters._timeline.times import seconds_of, utc
+from dynamodb_counters._items.conversions import event_seconds
+from dynamodb_counters._timeline.tiers import seconds_of, utc
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters._items.item_sizes import item_bytes, write_units
+from dynamodb_counters._items.bookkeeping import item_bytes, write_units
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters._items.item_sizes import item_bytes
+from dynamodb_counters._items.bookkeeping import Watermark, item_bytes, packed, sequence_of
 from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS
-from dynamodb_counters._items.watermarks import Watermark, packed, sequence_of
 
 _SEQUENCES = st.integers(0, 10**SEQUENCE_DIGITS - 1).map(lambda number: f"{number:0{SEQUENCE_DIGITS}}")
 _SHARD = "shardId-00000001414576573621-f55eea83"

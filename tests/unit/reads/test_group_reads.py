@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Distinct, Event, InvalidArgumentError
-from dynamodb_counters._control.statuses import Statuses
-from dynamodb_counters._declarations.generations import generation
+from dynamodb_counters._control.control import Statuses
+from dynamodb_counters._declarations.groups import generation
 from tests.unit.fold.world import World
 
 VIEW = Event("view", pk="PAGE#{page}", sk="VIEW#{user}")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, IncompleteError, InvalidArgumentError
-from dynamodb_counters._control.statuses import Status, statuses_item
+from dynamodb_counters._control.control import Status, statuses_item
 from tests.unit.fold.world import World
 
 _VIEW = Event("view", pk="PAGE#{page}", sk="VIEW#{user}")

@@ -20,7 +20,7 @@ from dynamodb_counters import (
     Ranking,
     Window,
 )
-from dynamodb_counters._control.statuses import Statuses
+from dynamodb_counters._control.control import Statuses
 from tests.unit.writes.clients import ScriptedClient
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")

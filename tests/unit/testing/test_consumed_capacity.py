@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters._items.item_sizes import read_units
+from dynamodb_counters._items.bookkeeping import read_units
 from simulation.clock import VirtualClock
 from simulation.memory.memory_stream import Record
 from simulation.metered_table import Metered

@@ -12,9 +12,21 @@ import pytest
 from dynamodb_counters import Event, InvalidArgumentError, Window
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._reads.window_counts import add_up
-from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries, read_units
-from dynamodb_counters._timeline.tiers import BY_LETTER, DAYS, HOURS, MINUTES, MONTHS, TIERS, Tier
-from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND
+from dynamodb_counters._timeline.tiers import (
+    BY_LETTER,
+    DAYS,
+    FIRST_SECOND,
+    HOURS,
+    LAST_SECOND,
+    MINUTES,
+    MONTHS,
+    TIERS,
+    Interval,
+    Span,
+    Tier,
+    plan_queries,
+    read_units,
+)
 
 _JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
 _JOBS = Window("jobs", _JOB, pk="CUSTOMER#{customer}", time="at")

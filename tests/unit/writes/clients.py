@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from botocore.exceptions import ClientError
 
-from dynamodb_counters._control.statuses import generations_key
+from dynamodb_counters._control.control import generations_key
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from dynamodb_counters import Counters, Event, InvalidArgumentError, Packed
-from dynamodb_counters._declarations.event_identity import EventIdentity
+from dynamodb_counters._declarations.sources import EventIdentity
 from dynamodb_counters._items.chunks import Chunk
 from dynamodb_counters._table import ending_at
 from simulation.clock import VirtualClock

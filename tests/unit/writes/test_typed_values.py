@@ -10,7 +10,7 @@ from boto3.dynamodb.types import TypeSerializer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters._items.decimals import require_storable
+from dynamodb_counters._items.conversions import require_storable
 from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters.errors import InvalidArgumentError
 

@@ -9,16 +9,14 @@ from typing import Any, Final
 import click
 from rich.filesize import decimal
 
-from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._backfill.dropping import Dropping
+from dynamodb_counters._backfill.backfill import Backfill, Dropping, opening, wanted
 from dynamodb_counters._backfill.feeds import ServiceTime
-from dynamodb_counters._backfill.opening import opening, wanted
 from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._control.run_items import generation_of
 from dynamodb_counters._declarations import Aggregate, Declaration, Event
-from dynamodb_counters._declarations.generations import base_name
-from dynamodb_counters._items.item_sizes import READ_UNIT_BYTES
+from dynamodb_counters._declarations.groups import base_name
+from dynamodb_counters._items.bookkeeping import READ_UNIT_BYTES
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.runs import Worked, runner_of, with_manner, with_pace, work_off
 from dynamodb_counters.cli.session import Session, shared, with_dry_run

@@ -19,7 +19,7 @@ from dynamodb_counters._dev.source_files import SourceFiles
 from dynamodb_counters._dev.table_counts import MOST_ITEMS, TableCounts
 from dynamodb_counters._http.resources import plain_measures
 from dynamodb_counters._items.derived_fields import parts_of
-from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.cli.arguments import example
 from dynamodb_counters.cli.failures import DONE
 from dynamodb_counters.cli.session import Session, shared

@@ -12,16 +12,14 @@ import click
 from rich.console import Group
 from rich.text import Text
 
-from dynamodb_counters._backfill.verdicts import tally_of
+from dynamodb_counters._backfill.verification import tally_of
 from dynamodb_counters._changes.advice import Advice, advice, event_advice
-from dynamodb_counters._changes.effective import Merged, merged
-from dynamodb_counters._changes.meaning import Past
-from dynamodb_counters._control.control import Control, past_of, read_control, stored_deployments
+from dynamodb_counters._changes.effective import Merged, Past, merged
+from dynamodb_counters._control.control import Control, Status, past_of, read_control, stored_deployments
 from dynamodb_counters._control.deployments import last_declarations
-from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import decode, described, without_attributes
-from dynamodb_counters._declarations.generations import base_name, generation, left_behind
+from dynamodb_counters._declarations.groups import base_name, generation, left_behind
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters._fold.item_layout import ItemLayout, group_items, group_of_item
 from dynamodb_counters._items.table_schema import TYPE

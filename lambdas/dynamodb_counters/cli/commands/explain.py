@@ -11,13 +11,11 @@ from typing import Any
 import click
 from rich.console import Group as Lines
 
-from dynamodb_counters._backfill.feeds import feeds_of
-from dynamodb_counters._backfill.positions import applied_by, books
-from dynamodb_counters._backfill.scan import Source
+from dynamodb_counters._backfill.feeds import Source, applied_by, books, feeds_of
 from dynamodb_counters._control.control import read_control
-from dynamodb_counters._control.run_logs import Held, folded_alone, sums_of
+from dynamodb_counters._control.run_items import Held, folded_alone, sums_of
 from dynamodb_counters._declarations import Aggregate, Event
-from dynamodb_counters._declarations.generations import base_name, read_name
+from dynamodb_counters._declarations.groups import base_name, read_name
 from dynamodb_counters._explain.asked import Asked, reach_of
 from dynamodb_counters._explain.explainer import make_explainer
 from dynamodb_counters._explain.image_lines import ImageLines
@@ -25,9 +23,9 @@ from dynamodb_counters._explain.lines import Explanation
 from dynamodb_counters._fold.origins import ONE_TABLE
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import created_of, sequence_number
-from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.decimals import format_number
-from dynamodb_counters._items.discard_marks import is_discarded, stored_marks
+from dynamodb_counters._items.bookkeeping import is_discarded, stored_marks
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.conversions import format_number
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._price_file import PRICES
 from dynamodb_counters.cli.arguments import fields_of, span_of, with_span

@@ -12,14 +12,14 @@ from rich.bar import Bar
 from rich.console import Group as Lines
 from rich.console import RenderableType
 
-from dynamodb_counters._control.statuses import Statuses
+from dynamodb_counters._control.control import Statuses
 from dynamodb_counters._declarations import Aggregate
+from dynamodb_counters._declarations.composites import TIMED, group_fields, read_by
 from dynamodb_counters._declarations.groups import Group
-from dynamodb_counters._declarations.kinds import TIMED, group_fields, read_by
 from dynamodb_counters._http.parameters import ORDERS, leaderboard_fields
 from dynamodb_counters._http.resources import distribution_json, document_of, group_json
-from dynamodb_counters._reads.distributions import read_distribution
-from dynamodb_counters._reads.extreme_reads import read_extremes
+from dynamodb_counters._reads.group_reads import read_extremes
+from dynamodb_counters._reads.span_reads import read_distribution
 from dynamodb_counters.cli.arguments import fields_of, with_consistent
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.formats import (

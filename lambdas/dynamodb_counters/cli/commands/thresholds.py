@@ -12,12 +12,12 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 
 from dynamodb_counters._declarations.codec import described
-from dynamodb_counters._declarations.generations import base_name
+from dynamodb_counters._declarations.groups import base_name
 from dynamodb_counters._fold.crossing_events import LASTING, event_entry, in_requests
 from dynamodb_counters._fold.origins import table_of
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.lossless_json import read_json
-from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import CROSSING_PREFIX
 from dynamodb_counters._reads.table_reads import query
 from dynamodb_counters.cli.arguments import moment

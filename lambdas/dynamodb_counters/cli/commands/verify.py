@@ -9,8 +9,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from dynamodb_counters._backfill.verdicts import EXPIRED
-from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._backfill.verification import EXPIRED, Verification
 from dynamodb_counters.cli.arguments import Within
 from dynamodb_counters.cli.commands.backfill import require_kind
 from dynamodb_counters.cli.failures import DONE, FOUND, UNKNOWN

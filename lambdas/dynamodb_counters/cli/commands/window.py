@@ -10,10 +10,9 @@ import click
 from rich.text import Text
 
 from dynamodb_counters._declarations import Aggregate, TimeWeighted, Window
-from dynamodb_counters._declarations.kinds import group_fields, read_by
+from dynamodb_counters._declarations.composites import group_fields, read_by
 from dynamodb_counters._http.resources import distribution_json, document_of
-from dynamodb_counters._reads.active_reads import ActiveReader
-from dynamodb_counters._reads.distributions import Distribution, DistributionReader
+from dynamodb_counters._reads.span_reads import ActiveReader, Distribution, DistributionReader
 from dynamodb_counters._reads.window_counts import WindowCount
 from dynamodb_counters._reads.window_reader import WindowReader
 from dynamodb_counters.cli.arguments import fields_of, span_of, with_consistent, with_span

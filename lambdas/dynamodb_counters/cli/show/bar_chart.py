@@ -11,7 +11,7 @@ from typing import Final
 
 from rich.text import Text
 
-from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
+from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
 from dynamodb_counters.cli.show.formats import ACCENT, QUIET, number
 
 _BLOCKS: Final = " ▁▂▃▄▅▆▇█"

@@ -14,8 +14,8 @@ from rich.console import JustifyMethod
 from rich.table import Table as Grid
 from rich.text import Text
 
-from dynamodb_counters._reads.distributions import Distribution
-from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
+from dynamodb_counters._reads.span_reads import Distribution
+from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
 from dynamodb_counters.cli.show.console import visible
 
 HEADING: Final = "bold"

@@ -15,7 +15,7 @@ from dynamodb_counters import Aggregate, Attr, Count, Event, Sum
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._declarations.generations import generation
+from dynamodb_counters._declarations.groups import generation
 from simulation.engines.tables import create_table
 from tests.integration.stores import Store
 from tests.unit.cli.in_process import Done, run

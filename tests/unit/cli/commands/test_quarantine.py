@@ -8,7 +8,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
 from dynamodb_counters._quarantine.quarantine_items import STATE
-from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters._timeline.tiers import DAY
 from simulation.workbench import Workbench
 from tests.unit.cli.in_process import Done, run
 

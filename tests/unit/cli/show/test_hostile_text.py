@@ -19,12 +19,12 @@ from rich.text import Text
 
 from dynamodb_counters import Aggregate, Attr, Count
 from dynamodb_counters._backfill.feeds import Feeds, feeds_of
-from dynamodb_counters._backfill.repair import Difference
+from dynamodb_counters._backfill.verification import Difference
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._dev import cdk
 from dynamodb_counters._dev.deployed import Deployed, Function
 from dynamodb_counters._dev.emulator import Emulator
-from dynamodb_counters._timeline.times import HOUR
+from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.cli import main
 from dynamodb_counters.cli.commands import dev
 from dynamodb_counters.cli.commands import explain as explaining
