@@ -19,7 +19,7 @@ from constructs import Construct
 from cdk_dynamodb_counters._functions import build_role as build_function_role
 from cdk_dynamodb_counters._functions import is_emulated
 from cdk_dynamodb_counters._grants import grant
-from cdk_dynamodb_counters._metrics import AggregatorMetrics, of_function, of_mapping, of_ranking_index
+from cdk_dynamodb_counters._metrics import AggregatorMetrics, of_function, of_mapping
 from cdk_dynamodb_counters._monitoring import AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge, acknowledge_resource
 from cdk_dynamodb_counters._observed import Observed
@@ -128,7 +128,6 @@ def build_environment(
     quarantine_retention: Duration,
     bucket: s3.IBucket,
     *,
-    bucket_days: Callable[[], float],
     source_table: dynamodb.ITable | None,
 ) -> dict[str, str]:
     environment = {
@@ -136,7 +135,6 @@ def build_environment(
         "DECLARATIONS": late_text(lambda: encode(registration.armed, attributes=True)),
         "QUARANTINE_RETENTION_DAYS": Tokenization.stringify_number(quarantine_retention.to_days()),
         "ON_FAILURE_BUCKET": bucket.bucket_name,
-        "ON_FAILURE_RETENTION_DAYS": late_text(lambda: Tokenization.stringify_number(bucket_days())),
     }
     if source_table is not None:
         environment["SOURCE_TABLE_ARN"] = _arn_of(source_table)
@@ -251,13 +249,11 @@ def build_mapping(
 def alarm_specs(
     metrics: AggregatorMetrics,
     *,
-    monitoring: bool,
     watch: lambda_.Alias | None,
-    ranking_of: dynamodb.ITable | None,
     verify_every: Duration | None,
 ) -> tuple[AlarmSpec, ...]:
-    """Return the alarms for counts that are or will be wrong; with ``monitoring``, also those for delay and cost."""
-    always: tuple[AlarmSpec, ...] = (
+    """Return the alarms for counts that are or will be wrong."""
+    specs: tuple[AlarmSpec, ...] = (
         AlarmSpec(
             "LagAlarm",
             metrics.metric_iterator_age(),
@@ -277,20 +273,14 @@ def alarm_specs(
             "Records wait for repair, in quarantine or in the on-failure bucket, and counts lack them. The log of the "
             "function says where.",
         ),
-        _waiting(
-            "UncountedExpiringAlarm",
-            metrics.metric("UncountedExpiring", statistic="Maximum"),
-            "Records that wait for repair expire within a day. Counts will lack them for good. The log of the function "
-            "says where they are.",
-        ),
     )
     if watch is not None:
         failed = watch.metric_errors(period=_QUARTER)
-        always += (_schedule("WatchAlarm", failed, "looks for records that wait for repair"),)
+        specs += (_schedule("WatchAlarm", failed, "looks for records that wait for repair"),)
     if (source := metrics.source_event_source_mapping) is not None:
-        always += (polling("SourcePollingAlarm", source, "the source table's stream"),)
+        specs += (polling("SourcePollingAlarm", source, "the source table's stream"),)
     if verify_every is not None and (verifier := metrics.verifier) is not None:
-        always += (
+        specs += (
             AlarmSpec(
                 "DriftAlarm",
                 metrics.metric("Drift", statistic="Maximum"),
@@ -301,53 +291,7 @@ def alarm_specs(
             _schedule("VerifierAlarm", of_function(verifier, "Errors", period=_QUARTER), "verifies"),
             *_verifications(metrics, verify_every),
         )
-    if not monitoring:
-        return always
-    if ranking_of is not None:
-        always += (
-            AlarmSpec(
-                "RankingThrottlesAlarm",
-                of_ranking_index(ranking_of, "WriteThrottleEvents"),
-                1,
-                "The ranking index throttles, and with it all writes of the table. Spread the leaderboard.",
-                3,
-                # CloudWatch does so with DynamoDB's metrics, whatever the alarm says.
-                missing=_MISSING.IGNORE,
-            ),
-        )
-    if verify_every is not None:
-        always += (
-            AlarmSpec(
-                "UnknownAlarm",
-                metrics.metric("GroupsUnknown", statistic="Maximum"),
-                1,
-                "A verification has found groups that differ from their source items; the items do not show whether "
-                "they should.",
-                missing=_MISSING.IGNORE,
-            ),
-        )
-    return (
-        *always,
-        AlarmSpec(
-            "ErrorsAlarm",
-            of_function(metrics.function, "Errors"),
-            1,
-            "Batches fail and are retried. Counting is delayed.",
-            3,
-        ),
-        AlarmSpec(
-            "ThrottlesAlarm", of_function(metrics.function, "Throttles"), 1, "Batches wait for Lambda concurrency.", 3
-        ),
-        AlarmSpec("LateAlarm", metrics.metric("LateEvents"), 1, "Events arrived after their window's retention."),
-        AlarmSpec(
-            "CoalescingAlarm",
-            metrics.metric("UpdatesPerRecord", statistic="SampleCount"),
-            1,
-            "For an hour, there were batches whose records updated ten or more items each. A longer batching window "
-            "costs less.",
-            12,
-        ),
-    )
+    return specs
 
 
 def polling(construct_id: str, mapping: lambda_.EventSourceMapping, stream: str) -> AlarmSpec:
@@ -402,7 +346,7 @@ def graphs(metrics: AggregatorMetrics) -> dict[str, list[cloudwatch.Metric]]:
         "Lag (ms)": [metrics.metric_iterator_age()],
         "Counted": [metrics.metric_records(), metrics.metric("ItemsUpdated"), metrics.metric("AlreadyCounted")],
         "Not counted": [metrics.metric("Quarantined"), metrics.metric("LateEvents")],
-        "Waiting for repair": [metrics.metric_uncounted(), metrics.metric("UncountedExpiring", statistic="Maximum")],
+        "Waiting for repair": [metrics.metric_uncounted()],
         "Polled": [of_mapping(one, "PolledEventCount") for one in mappings],
         "On failure": [
             *(of_mapping(one, "OnFailureDestinationDeliveredEventCount") for one in mappings),

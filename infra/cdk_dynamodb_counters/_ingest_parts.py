@@ -19,7 +19,7 @@ from cdk_dynamodb_counters._functions import build_function, build_role, is_emul
 from cdk_dynamodb_counters._grants import accepting, grant
 from cdk_dynamodb_counters._http import warn_if_public
 from cdk_dynamodb_counters._metrics import IngestMetrics, of_api, of_function, of_queue
-from cdk_dynamodb_counters._monitoring import NEARLY, AlarmSpec
+from cdk_dynamodb_counters._monitoring import AlarmSpec
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
 from cdk_dynamodb_counters._tenancy import tenant_environment
@@ -41,7 +41,7 @@ def build_queues(
 ) -> tuple[sqs.Queue, sqs.Queue]:
     """Build the queue and its dead-letter queue, retained because nothing else stores what they hold.
 
-    So are their alarms on age: a construct that is renamed or moved leaves both queues without a consumer.
+    So is an alarm of each: a construct that is renamed or moved leaves both queues without a consumer.
 
     Messages are kept no longer than their event is: after that, they could not be accepted any more.
     """
@@ -212,20 +212,14 @@ def build_route(
     warn_if_public(scope, authorizer, "anybody can post events, which are counted and cost you money.")
 
 
-def alarm_specs(metrics: IngestMetrics, event: Event, *, monitoring: bool) -> tuple[AlarmSpec, ...]:
-    """Return the alarms for events that were taken but not accepted; with ``monitoring``, also the others."""
-    always: tuple[AlarmSpec, ...] = (
+def alarm_specs(metrics: IngestMetrics) -> tuple[AlarmSpec, ...]:
+    """Return the alarms for events that were taken but not accepted."""
+    return (
         AlarmSpec(
             "DeadLettersAlarm",
             metrics.metric_dead_letters(),
             1,
             "Events can never be accepted, or crash the consumer. Inspect the dead letters.",
-        ),
-        AlarmSpec(
-            "DeadLettersExpiringAlarm",
-            of_queue(metrics.dead_letter_queue, "ApproximateAgeOfOldestMessage"),
-            int(NEARLY * _kept(_DEAD_LETTER_RETENTION, event).to_seconds()),
-            "Four fifths of the time are over after which SQS deletes the oldest dead letter.",
             retained=True,
         ),
         AlarmSpec(
@@ -242,22 +236,6 @@ def alarm_specs(metrics: IngestMetrics, event: Event, *, monitoring: bool) -> tu
             900,
             "An event has waited 15 minutes, and the table refused it again.",
         ),
-    )
-    if metrics.receiver is not None:
-        raised = of_function(metrics.receiver, "Errors")
-        always += (AlarmSpec("ReceiverErrorsAlarm", raised, 1, "Clients got a 5xx: events were not taken."),)
-    if not monitoring:
-        return always
-    return (
-        *always,
-        AlarmSpec(
-            "ErrorsAlarm", of_function(metrics.function, "Errors"), 1, "Batches fail and are retried. Events wait.", 3
-        ),
-        AlarmSpec(
-            "ThrottlesAlarm", of_function(metrics.function, "Throttles"), 1, "Events wait for Lambda concurrency.", 3
-        ),
-        AlarmSpec("RejectedAlarm", metrics.metric("EventsRejected"), 1, "Events arrived that can never be accepted."),
-        AlarmSpec("ServerErrorsAlarm", of_api(metrics.http_api, "5xx"), 1, "Clients got a 5xx: events were not taken."),
     )
 
 

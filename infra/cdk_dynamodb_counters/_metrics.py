@@ -7,11 +7,8 @@ from typing import Any, Final
 from aws_cdk import Duration
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
-
-from dynamodb_counters._items.table_schema import RANKING_INDEX
 
 NAMESPACE: Final = "DynamoDBCounters"
 """CloudWatch namespace of the runtime's own metrics."""
@@ -128,11 +125,6 @@ def of_queue(queue: sqs.Queue, name: str, **props: Any) -> cloudwatch.Metric:
 
 def of_api(http_api: apigateway.IHttpApi, name: str, **props: Any) -> cloudwatch.Metric:
     return _metric("AWS/ApiGateway", name, {"ApiId": http_api.api_id}, **props)
-
-
-def of_ranking_index(table: dynamodb.ITable, name: str, **props: Any) -> cloudwatch.Metric:
-    dimensions = {"TableName": table.table_name, "GlobalSecondaryIndexName": RANKING_INDEX}
-    return _metric("AWS/DynamoDB", name, dimensions, **props)
 
 
 def _metric(namespace: str, name: str, dimensions: dict[str, str], **props: Any) -> cloudwatch.Metric:

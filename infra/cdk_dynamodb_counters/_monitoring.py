@@ -10,9 +10,6 @@ from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-NEARLY: Final = 0.8
-"""Share of their retention after which an alarm says that copies will expire."""
-
 _RUNBOOK: Final = "docs/runbook.md"
 
 
@@ -65,9 +62,9 @@ def _build_alarm(scope: Construct, spec: AlarmSpec) -> cloudwatch.Alarm:
 
 
 def build_dashboard(
-    scope: Construct, graphs: Mapping[str, Sequence[cloudwatch.Metric]], alarms: Sequence[cloudwatch.Alarm]
+    scope: Construct, graphs: Mapping[str, Sequence[cloudwatch.Metric]], alarms: Sequence[cloudwatch.Alarm] = ()
 ) -> cloudwatch.Dashboard:
-    """Build a dashboard: the alarms' states, then two graphs per row."""
+    """Build a dashboard: the states of alarms, then two graphs per row."""
     dashboard = cloudwatch.Dashboard(scope, "Dashboard", default_interval=Duration.hours(3))
     if alarms:
         dashboard.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", width=24, alarms=list(alarms)))

@@ -29,9 +29,8 @@ _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]")
 
 
 class Observed(Construct, RuntimeMetrics):
-    """A construct with a function, one log group, one service name, and optional alarms and dashboard."""
+    """A construct with a function, one log group, one service name, and an optional dashboard."""
 
-    _alarms: tuple[cloudwatch.Alarm, ...]
     _dashboard: cloudwatch.Dashboard | None
 
     def __init__(
@@ -39,18 +38,13 @@ class Observed(Construct, RuntimeMetrics):
         scope: Construct,
         construct_id: str,
         service_name: str | None,
-        alarm_actions: Sequence[cloudwatch.IAlarmAction],
         *,
         options: FunctionOptions,
-        monitoring: bool,
         dashboard: bool,
     ) -> None:
         if service_name is not None:
             require_service_name("service_name", service_name)
-        require_boolean("monitoring", monitoring)
         require_boolean("dashboard", dashboard)
-        for action in require_sequence("alarm_actions", alarm_actions, "a list of alarm actions"):
-            require_interface("alarm_actions", action, "IAlarmAction", "alarm actions such as SnsAction(topic)")
         super().__init__(scope, construct_id)
         self._service_name = _default_name(self) if service_name is None else service_name
         self._function_options = options
@@ -70,11 +64,6 @@ class Observed(Construct, RuntimeMetrics):
         return self._log_group
 
     @property
-    def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
-        """The alarms."""
-        return self._alarms
-
-    @property
     def dashboard(self) -> cloudwatch.Dashboard | None:
         """The dashboard; None without ``dashboard=True``."""
         return self._dashboard
@@ -83,6 +72,31 @@ class Observed(Construct, RuntimeMetrics):
     def service_name(self) -> str:
         """The service name in logs, and the ``service`` dimension of the metrics."""
         return self._service_name
+
+
+class AlarmOwner(Observed):
+    """An observed construct with alarms."""
+
+    _alarms: tuple[cloudwatch.Alarm, ...]
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        service_name: str | None,
+        *,
+        alarm_actions: Sequence[cloudwatch.IAlarmAction],
+        options: FunctionOptions,
+        dashboard: bool,
+    ) -> None:
+        for action in require_sequence("alarm_actions", alarm_actions, "a list of alarm actions"):
+            require_interface("alarm_actions", action, "IAlarmAction", "alarm actions such as SnsAction(topic)")
+        super().__init__(scope, construct_id, service_name, options=options, dashboard=dashboard)
+
+    @property
+    def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
+        """The alarms."""
+        return self._alarms
 
 
 def _default_name(scope: Construct) -> str:

@@ -96,9 +96,9 @@ def crossed_pattern(
     )
 
 
-def alarm_specs(metrics: Observed, mapping: lambda_.EventSourceMapping, *, monitoring: bool) -> tuple[AlarmSpec, ...]:
-    """Return the alarms for crossings that are delayed or given up; with ``monitoring``, also the others."""
-    always = (
+def alarm_specs(metrics: Observed, mapping: lambda_.EventSourceMapping) -> tuple[AlarmSpec, ...]:
+    """Return the alarms for crossings that are delayed or given up."""
+    return (
         AlarmSpec(
             "CrossingsWaitAlarm",
             of_function(metrics.function, "IteratorAge", statistic="Maximum"),
@@ -123,25 +123,6 @@ def alarm_specs(metrics: Observed, mapping: lambda_.EventSourceMapping, *, monit
             metrics.metric("CrossingsUndeliverable"),
             1,
             "EventBridge has refused crossings that it can never take. Their items are in the table.",
-        ),
-    )
-    if not monitoring:
-        return always
-    return (
-        *always,
-        AlarmSpec(
-            "ErrorsAlarm",
-            of_function(metrics.function, "Errors"),
-            1,
-            "Batches fail and are retried. Crossings wait.",
-            3,
-        ),
-        AlarmSpec(
-            "ThrottlesAlarm",
-            of_function(metrics.function, "Throttles"),
-            1,
-            "Crossings wait for Lambda concurrency.",
-            3,
         ),
     )
 

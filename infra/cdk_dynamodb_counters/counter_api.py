@@ -23,7 +23,7 @@ from cdk_dynamodb_counters._arguments import (
 from cdk_dynamodb_counters._functions import build_function, build_role
 from cdk_dynamodb_counters._http import build_api, is_public, require_authorizer, warn_if_public
 from cdk_dynamodb_counters._metrics import of_api, of_function
-from cdk_dynamodb_counters._monitoring import AlarmSpec, build_alarms, build_dashboard
+from cdk_dynamodb_counters._monitoring import build_dashboard
 from cdk_dynamodb_counters._nag import acknowledge_resource
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registry
@@ -82,8 +82,6 @@ class CounterApi(Observed):
         How the function runs. Default: the defaults of `FunctionOptions`.
     service_name : str, optional
         Name in logs. Default: the stack's name and the path in it.
-    monitoring, alarm_actions : bool and sequence of IAlarmAction, optional
-        Whether to create alarms, and what they trigger. Default: neither.
     dashboard : bool, optional
         Whether to create a dashboard. Default: no.
 
@@ -114,9 +112,7 @@ class CounterApi(Observed):
         throttle_burst: int = 2000,
         function_options: FunctionOptions | None = None,
         service_name: str | None = None,
-        monitoring: bool = False,
         dashboard: bool = False,
-        alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
     ) -> None:
         authorizer = authorizers.HttpIamAuthorizer() if authorizer is None else authorizer
         cache_age = Duration.seconds(5) if cache_age is None else cache_age
@@ -135,15 +131,7 @@ class CounterApi(Observed):
         require_integer("throttle_rate", throttle_rate, 1, 10_000)
         require_integer("throttle_burst", throttle_burst, 1, 5_000)
         require_duration("timeout", timeout, Duration.seconds(1), Duration.seconds(29))
-        super().__init__(
-            scope,
-            construct_id,
-            service_name,
-            alarm_actions,
-            options=options,
-            monitoring=monitoring,
-            dashboard=dashboard,
-        )
+        super().__init__(scope, construct_id, service_name, options=options, dashboard=dashboard)
         registration = Registry.of(table).used(self, table.table)
         registration.add_events(*readable)
         registration.add_shown(*declarations)
@@ -191,8 +179,7 @@ class CounterApi(Observed):
         subject = "counts and the events" if readable else "counts"
         risk = f"anybody can read the {subject} it shows, and each request costs you money."
         warn_if_public(self, authorizer, risk)
-        self._alarms = build_alarms(self, self._alarm_specs() if monitoring else (), alarm_actions)
-        self._dashboard = build_dashboard(self, self._graphs(), self._alarms) if dashboard else None
+        self._dashboard = build_dashboard(self, self._graphs()) if dashboard else None
 
     @property
     def http_api(self) -> apigateway.HttpApi:
@@ -206,18 +193,6 @@ class CounterApi(Observed):
             routes += [("/", _GET), ("/page/{name}", _GET)]
         for path, method in routes:
             self._http_api.add_routes(path=path, methods=[method], integration=integration, authorizer=authorizer)
-
-    def _alarm_specs(self) -> tuple[AlarmSpec, ...]:
-        return (
-            AlarmSpec("ServerErrorsAlarm", of_api(self._http_api, "5xx"), 1, "Requests fail with a 5xx."),
-            AlarmSpec(
-                "LatencyAlarm",
-                of_api(self._http_api, "Latency", statistic="p99"),
-                3000,
-                "1% of responses take over 3 seconds.",
-                3,
-            ),
-        )
 
     def _graphs(self) -> dict[str, list[cloudwatch.Metric]]:
         return {

@@ -33,7 +33,7 @@ from cdk_dynamodb_counters._ingest_parts import (
 )
 from cdk_dynamodb_counters._metrics import IngestMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
-from cdk_dynamodb_counters._observed import Observed
+from cdk_dynamodb_counters._observed import AlarmOwner
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import late_text
 from cdk_dynamodb_counters._tenancy import require_posted
@@ -52,7 +52,7 @@ _MAX_BODY_BYTES: Final = 5_000_000
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
 
-class EventIngest(Observed, IngestMetrics):
+class EventIngest(AlarmOwner, IngestMetrics):
     """Takes events by HTTP POST, responds 202, and accepts each event once from a queue.
 
     Parameters
@@ -105,9 +105,6 @@ class EventIngest(Observed, IngestMetrics):
         `FunctionOptions`.
     service_name : str, optional
         Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
-    monitoring : bool, optional
-        Whether to create more alarms. Default: only the alarms for events that were taken but not
-        accepted (dead letters, and events that wait for 15 minutes), and for those that the receiver could not take.
     dashboard : bool, optional
         Whether to create a dashboard. Default: no.
     alarm_actions : sequence of IAlarmAction, optional
@@ -146,7 +143,6 @@ class EventIngest(Observed, IngestMetrics):
         max_concurrency: int | None = None,
         function_options: FunctionOptions | None = None,
         service_name: str | None = None,
-        monitoring: bool = False,
         dashboard: bool = False,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
     ) -> None:
@@ -173,13 +169,7 @@ class EventIngest(Observed, IngestMetrics):
             raise InvalidArgumentError("timeout", "a token", "a Duration known at synth")
         require_enough(options.reserved_concurrency, batching)
         super().__init__(
-            scope,
-            construct_id,
-            service_name,
-            alarm_actions,
-            options=options,
-            monitoring=monitoring,
-            dashboard=dashboard,
+            scope, construct_id, service_name, alarm_actions=alarm_actions, options=options, dashboard=dashboard
         )
         registration = Registry.of(table).used(self, table.table)
         registration.add_events(event)
@@ -225,7 +215,7 @@ class EventIngest(Observed, IngestMetrics):
                 memory_size=memory_size,
             )
         build_route(self, self._http_api, path, authorizer, queue=self._queue, receiver=self._receiver)
-        self._alarms = build_alarms(self, alarm_specs(self, event, monitoring=monitoring), alarm_actions)
+        self._alarms = build_alarms(self, alarm_specs(self), alarm_actions)
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if dashboard else None
 
     @property

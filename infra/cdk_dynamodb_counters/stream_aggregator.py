@@ -33,10 +33,10 @@ from cdk_dynamodb_counters._batching import require_gathering
 from cdk_dynamodb_counters._functions import build_function
 from cdk_dynamodb_counters._metrics import AggregatorMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
-from cdk_dynamodb_counters._observed import Observed
+from cdk_dynamodb_counters._observed import AlarmOwner
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import check_at_synth, late_number
-from cdk_dynamodb_counters._table_schemas import has_index, require_stream
+from cdk_dynamodb_counters._table_schemas import require_stream
 from cdk_dynamodb_counters._validations import (
     MAX_BATCH_SIZE,
     default_batch_size,
@@ -53,11 +53,10 @@ from cdk_dynamodb_counters._verifying import build_verifier
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.function_options import FunctionOptions, options_of
 from dynamodb_counters._declarations import Aggregate, Composite, Declarable
-from dynamodb_counters._items.table_schema import RANKING_INDEX
 from dynamodb_counters.errors import InvalidArgumentError
 
 
-class StreamAggregator(Observed, AggregatorMetrics):
+class StreamAggregator(AlarmOwner, AggregatorMetrics):
     """Keeps the declared aggregates and windows of a table exact. A table has one aggregator.
 
     Parameters
@@ -95,9 +94,6 @@ class StreamAggregator(Observed, AggregatorMetrics):
         Share of the groups that are compared, above 0 and up to 1. Default: 1.
     alarm_actions : sequence of IAlarmAction, optional
         Actions of alarms. Default: none.
-    monitoring : bool, optional
-        Whether to create alarms for errors, throttles, late events and poor coalescing. Default: only the six alarms
-        that say counts are or will be wrong, and those of a source table and of verifications.
     dashboard : bool, optional
         Whether to create a dashboard. Default: no.
 
@@ -128,7 +124,6 @@ class StreamAggregator(Observed, AggregatorMetrics):
         verify_every: Duration | None = None,
         verify_sample: float = 1,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
-        monitoring: bool = False,
         dashboard: bool = False,
     ) -> None:
         max_batching_window = Duration.seconds(1) if max_batching_window is None else max_batching_window
@@ -150,13 +145,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         if on_failure_bucket is not None:
             require_interface("on_failure_bucket", on_failure_bucket, "IBucket", "a Bucket")
         super().__init__(
-            scope,
-            construct_id,
-            service_name,
-            alarm_actions,
-            options=options,
-            monitoring=monitoring,
-            dashboard=dashboard,
+            scope, construct_id, service_name, alarm_actions=alarm_actions, options=options, dashboard=dashboard
         )
         self._registration = Registry.of(table).connect(self, table.table)
         if source_table is not None:
@@ -164,10 +153,9 @@ class StreamAggregator(Observed, AggregatorMetrics):
             note_key_of_import(source_table)
         self.add_aggregate(*aggregates)
 
-        def bucket_days() -> float:
-            return kept_days(self._registration, quarantine_retention)
-
-        self._bucket = build_bucket(self, bucket_days) if on_failure_bucket is None else on_failure_bucket
+        self._bucket = on_failure_bucket or build_bucket(
+            self, lambda: kept_days(self._registration, quarantine_retention)
+        )
         Registry.of(table).add_bucket(self, self._bucket, of_aggregator=True)
         self._role = build_role(self, table.table, source_table, self._bucket)
         self._function = build_function(
@@ -181,7 +169,6 @@ class StreamAggregator(Observed, AggregatorMetrics):
                 self._registration,
                 quarantine_retention,
                 self._bucket,
-                bucket_days=bucket_days,
                 source_table=source_table,
             ),
             role=self._role,
@@ -211,13 +198,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
             )
         watch = build_rules(self)
         self._verifier = build_verifier(self, table.table, source_table, every=verify_every, sample=verify_sample)
-        specs = alarm_specs(
-            self,
-            monitoring=monitoring,
-            watch=watch,
-            ranking_of=table.table if has_index(table.table, RANKING_INDEX) else None,
-            verify_every=verify_every,
-        )
+        specs = alarm_specs(self, watch=watch, verify_every=verify_every)
         self._alarms = build_alarms(self, specs, alarm_actions)
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if dashboard else None
         check_at_synth(self, lambda: incomplete_declarations(self._registration))

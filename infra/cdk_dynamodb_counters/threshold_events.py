@@ -23,7 +23,7 @@ from cdk_dynamodb_counters._arguments import (
 )
 from cdk_dynamodb_counters._functions import build_function
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
-from cdk_dynamodb_counters._observed import Observed
+from cdk_dynamodb_counters._observed import AlarmOwner
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import check_at_synth
 from cdk_dynamodb_counters._table_schemas import require_stream
@@ -46,7 +46,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 _BATCH: Final = 100
 
 
-class ThresholdEvents(Observed):
+class ThresholdEvents(AlarmOwner):
     """Puts an event on EventBridge for each line that a group of a table crosses. A table has one.
 
     The table's `StreamAggregator` finds the crossings. Either may be created first, in any stack of the app.
@@ -72,9 +72,6 @@ class ThresholdEvents(Observed):
         uncounted. Default: a bucket is created, encrypted and retained.
     alarm_actions : sequence of IAlarmAction, optional
         Actions of alarms. Default: none.
-    monitoring : bool, optional
-        Whether to create alarms for errors and throttles. Default: only the five that say that crossings wait, are
-        given up or cannot be sent.
     dashboard : bool, optional
         Whether to create a dashboard. Default: no.
 
@@ -102,7 +99,6 @@ class ThresholdEvents(Observed):
         function_options: FunctionOptions | None = None,
         on_failure_bucket: s3.IBucket | None = None,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
-        monitoring: bool = False,
         dashboard: bool = False,
     ) -> None:
         options = options_of(function_options)
@@ -118,13 +114,7 @@ class ThresholdEvents(Observed):
         if on_failure_bucket is not None:
             require_interface("on_failure_bucket", on_failure_bucket, "IBucket", "a Bucket")
         super().__init__(
-            scope,
-            construct_id,
-            service_name,
-            alarm_actions,
-            options=options,
-            monitoring=monitoring,
-            dashboard=dashboard,
+            scope, construct_id, service_name, alarm_actions=alarm_actions, options=options, dashboard=dashboard
         )
         self._table = table
         registration = Registry.of(table).notify(self, table.table, self._thresholds)
@@ -163,7 +153,7 @@ class ThresholdEvents(Observed):
         )
         if schema_registry is not None:
             build_schema(self, schema_registry)
-        self._alarms = build_alarms(self, alarm_specs(self, self._mapping, monitoring=monitoring), alarm_actions)
+        self._alarms = build_alarms(self, alarm_specs(self, self._mapping), alarm_actions)
         self._dashboard = build_dashboard(self, graphs(self, self._mapping), self._alarms) if dashboard else None
         check_at_synth(self, lambda: missing_aggregator(registration, table.node.path, "thresholds are never crossed"))
         check_at_synth(self, lambda: unarmed_thresholds(registration))

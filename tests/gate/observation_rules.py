@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
 
-from tests.gate.function_rules import variables
 from tests.gate.rule import rule
 from tests.gate.template import Resource, Template, references, text
 from tests.unit.infra.support import PROJECT
@@ -18,11 +17,9 @@ _DIMENSIONS: Final = {
     "AWS/Lambda": ({"FunctionName"}, {"FunctionName", "Resource"}, {"EventSourceMappingUUID"}),
     "AWS/SQS": ({"QueueName"},),
     "AWS/ApiGateway": ({"ApiId"}, {"ApiId", "Stage"}),
-    "AWS/DynamoDB": ({"TableName"}, {"TableName", "GlobalSecondaryIndexName"}),
     "DynamoDBCounters": ({"service"},),
 }
 _GIVEN_UP: Final = {"OnFailureDestinationDeliveredEventCount"}
-_FOUND_BY_VERIFICATIONS: Final = {"Drift", "GroupsUnknown"}
 
 
 @cache
@@ -61,15 +58,12 @@ def alarms_name_their_section_of_the_runbook(template: Template) -> Iterator[str
 
 @rule("AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html")
 def alarms_say_what_silence_means(template: Template) -> Iterator[str]:
-    """The default waits for data that may never come. A finding stands until it is looked for again.
-
-    CloudWatch always ignores missing data of DynamoDB.
-    """
+    """The default waits for data that may never come. A finding stands until it is looked for again."""
     signs = {alarm.id for _, alarms in _heartbeats(template) for alarm in alarms}
     for alarm in template.each("CloudWatch::Alarm"):
         is_sign = alarm.id in signs or str(alarm["ComparisonOperator"]).startswith("LessThan")
         missing = "breaching" if is_sign else "notBreaching"
-        if alarm["MetricName"] in _FOUND_BY_VERIFICATIONS or alarm["Namespace"] == "AWS/DynamoDB":
+        if alarm["MetricName"] == "Drift":
             missing = "ignore"
         if alarm["Namespace"] in _DIMENSIONS and alarm["TreatMissingData"] != missing:
             yield f"{alarm.id}: missing data is {alarm['TreatMissingData']}, expected {missing}"
@@ -121,7 +115,7 @@ def streams_are_watched(template: Template) -> Iterator[str]:
             one["MetricName"]: one for one in template.each("CloudWatch::Alarm") if one["Dimensions"] == [service]
         }
         wanted = {"IteratorAge", "PolledEventCount", "DestinationDeliveryFailures"}
-        wanted |= _GIVEN_UP if mapping["FilterCriteria"] else {"Uncounted", "UncountedExpiring"}
+        wanted |= _GIVEN_UP if mapping["FilterCriteria"] else {"Uncounted"}
         yield from (f"{mapping.id}: no alarm on {name}" for name in sorted(wanted - {*watched}))
         polled = watched.get("PolledEventCount")
         if polled is not None and (polled["TreatMissingData"], polled["Statistic"]) != ("breaching", "SampleCount"):
@@ -177,16 +171,6 @@ def _heartbeats(template: Template) -> Iterator[tuple[Resource, list[Resource]]]
                     and {each["Name"]: each["Value"] for each in alarm["Dimensions"]} == dimensions
                 ],
             )
-
-
-@rule("lambda/latest/dg/monitoring-metrics-types.html")
-def receivers_have_an_errors_alarm(template: Template) -> Iterator[str]:
-    """Always: events that a receiver does not take lie nowhere. Other functions leave theirs in a stream or a queue."""
-    for function in template.each("Lambda::Function"):
-        if "QUEUE_URL" not in variables(function) or not any(template.routes_to(function)):
-            continue
-        if "Errors" not in [alarm["MetricName"] for alarm in _alarms_on(template, function)]:
-            yield f"{function.id}: no alarm on Errors"
 
 
 def _alarms_on(template: Template, *watched: Resource) -> list[Resource]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-PRELUDES = {
-    "constructs/function-options.md": """
+_VIEWS = """
 from dynamodb_counters import Aggregate, Count, Event
 VIEW = Event("view", key=("url", "time", "clientId"))
 VIEWS = Aggregate("views", VIEW, by="url", measures={"views": Count()})
-""",
+"""
+
+PRELUDES = {
+    "constructs/function-options.md": _VIEWS,
+    "monitoring.md": _VIEWS,
     "erasure.md": """
 import boto3
 from dynamodb_counters import Counters, Event

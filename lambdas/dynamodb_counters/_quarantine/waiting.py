@@ -12,7 +12,6 @@ from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import PK, TTL
 from dynamodb_counters._quarantine.quarantine_items import PARTITIONS, RECORD, STATE, UNREADABLE, WAITING, unpack
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import DAY
 
 PREFIX: Final = "aws/lambda/"
 """Lambda's objects: the prefix, the mapping's id, the shard, the date, the time and something random."""
@@ -21,17 +20,15 @@ MOST_READ_UNITS: Final = 500
 """No further page is read after so many: what waits then is a lower bound."""
 
 _PAGE: Final = 50
-_SOON: Final = DAY
 _MOST_PAGES: Final = 10
 
 
 @dataclass(slots=True)
 class Waiting:
-    """How much waits, the age of the oldest in seconds, and how many of them expire within a day."""
+    """How much waits, and the age of the oldest in seconds."""
 
     count: int = 0
     oldest: float = 0.0
-    expiring: int = 0
 
 
 def waiting_in_quarantine(table: Table, retention_seconds: float) -> Waiting:
@@ -41,18 +38,16 @@ def waiting_in_quarantine(table: Table, retention_seconds: float) -> Waiting:
         expires_at = float(item.get(TTL, {}).get("N", 0))
         if item.get(STATE) == {"S": WAITING} and expires_at > now:
             found.count += 1
-            found.expiring += expires_at - now < _SOON
             found.oldest = max(found.oldest, now - _created(item, expires_at - retention_seconds))
     return found
 
 
-def waiting_in_bucket(s3: Any, bucket: str, now: float, retention_seconds: float) -> Waiting:
+def waiting_in_bucket(s3: Any, bucket: str, now: float) -> Waiting:
     """Count Lambda's objects; at most 10,000."""
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=PREFIX)
     objects = [found for page in islice(pages, _MOST_PAGES) for found in page.get("Contents", ())]
     ages = [now - found["LastModified"].timestamp() for found in objects]
-    expiring = sum(age > retention_seconds - _SOON for age in ages)
-    return Waiting(len(objects), max(ages, default=0.0), expiring)
+    return Waiting(len(objects), max(ages, default=0.0))
 
 
 def _entries(table: Table) -> Iterator[Image]:

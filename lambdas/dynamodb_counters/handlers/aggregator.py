@@ -99,18 +99,17 @@ def _watch() -> None:
         _report("in quarantine", waiting_in_quarantine(table, _seconds("QUARANTINE_RETENTION_DAYS")))
     finally:
         # A table that refuses its quarantine hides nothing of the bucket.
-        kept = _seconds("ON_FAILURE_RETENTION_DAYS")
-        found = waiting_in_bucket(s3, os.environ["ON_FAILURE_BUCKET"], table.clock(), kept)
+        found = waiting_in_bucket(s3, os.environ["ON_FAILURE_BUCKET"], table.clock())
         _report("in the on-failure bucket", found)
 
 
 def _report(where: str, found: Waiting) -> None:
-    add_metrics(metrics, {"Uncounted": found.count, "UncountedExpiring": found.expiring})
+    add_metrics(metrics, {"Uncounted": found.count})
     if found.count:
         logger.warning(
             "records wait for repair: %s",
             where,
-            extra={"waiting": found.count, "oldest_seconds": found.oldest, "expiring": found.expiring},
+            extra={"waiting": found.count, "oldest_seconds": found.oldest},
         )
 
 

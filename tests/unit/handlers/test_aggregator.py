@@ -39,7 +39,6 @@ def module(monkeypatch: pytest.MonkeyPatch, moto_engine: Engine) -> Iterator[Mod
         "DECLARATIONS": encode((_VIEWS,)),
         "QUARANTINE_RETENTION_DAYS": "30",
         "ON_FAILURE_BUCKET": "bucket",
-        "ON_FAILURE_RETENTION_DAYS": "30",
         "POWERTOOLS_SERVICE_NAME": "aggregator",
         "POWERTOOLS_METRICS_NAMESPACE": "Counters",
         "AWS_LAMBDA_FUNCTION_NAME": "aggregator",
@@ -219,7 +218,6 @@ _SCHEDULED = {"source": "aws.events", "detail-type": "Scheduled Event", "detail"
     [
         ([], {}),
         ([2.0, 1.0], {"Uncounted": 2}),
-        ([2.0, 30 * 24 - 23.0], {"Uncounted": 2, "UncountedExpiring": 1}),
     ],
 )
 def test_the_schedule_reports_what_waits_and_puts_nothing_in_force(

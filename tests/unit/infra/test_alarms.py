@@ -22,23 +22,23 @@ _BREACHES: dict[str, Callable[[float, float], bool]] = {
 }
 
 
-def alarms(*, monitoring: bool) -> list[dict[str, Any]]:
+def alarms() -> list[dict[str, Any]]:
     stack = new_stack()
-    counters = build(DedupCounterTable, stack, ranking_index=True)
-    for construct in (StreamAggregator, ThresholdEvents, EventIngest, CounterApi):
+    counters = build(DedupCounterTable, stack)
+    for construct in (StreamAggregator, ThresholdEvents, EventIngest):
         more: dict[str, Any] = {}
         if construct is ThresholdEvents:
             more = {"thresholds": [Threshold("often", ORDERS, at=[1000])]}
         if construct is StreamAggregator:
             more = {"source_table": imported(stack), "aggregates": [ORDERS], "verify_every": Duration.days(1)}
-        build(construct, stack, table=counters, monitoring=monitoring, **more)
+        build(construct, stack, table=counters, **more)
     return each(synthesized(stack), "AWS::CloudWatch::Alarm")
 
 
 @pytest.fixture(scope="module")
 def always() -> dict[str, dict[str, Any]]:
-    """The alarms without monitoring, by the names that their descriptions link to."""
-    linked = {alarm["AlarmDescription"].rpartition("#")[2]: alarm for alarm in alarms(monitoring=False)}
+    """The alarms, by the names that their descriptions link to."""
+    linked = {alarm["AlarmDescription"].rpartition("#")[2]: alarm for alarm in alarms()}
     names = re.findall(r"^### (\w+)$", (PROJECT / "docs" / "runbook.md").read_text(), re.MULTILINE)
     return {name: linked[name.lower()] for name in names if name.lower() in linked}
 
@@ -93,46 +93,30 @@ def test_a_verification_without_end_is_noticed(always: dict[str, dict[str, Any]]
     assert not fires(alarm, [*[None] * 100, 1])
 
 
-@pytest.mark.parametrize("name", ["UncountedAlarm", "UncountedExpiringAlarm"])
-def test_an_alarm_is_on_as_long_as_something_waits(name: str, always: dict[str, dict[str, Any]]) -> None:
+def test_an_alarm_is_on_as_long_as_something_waits(always: dict[str, dict[str, Any]]) -> None:
     """The function reports what waits every 15 minutes, and nothing else: one value in 45 is enough."""
-    alarm = always[name]
+    alarm = always["UncountedAlarm"]
     assert alarm["Period"] <= 300, "within minutes"
     assert (alarm["DatapointsToAlarm"], alarm["Period"] * alarm["EvaluationPeriods"]) == (1, 45 * 60)
     assert fires(alarm, [None, 1])
     assert not fires(alarm, [1, None])
 
 
-def test_an_alarm_comes_before_dead_letters_expire(always: dict[str, dict[str, Any]]) -> None:
-    alarm = always["DeadLettersExpiringAlarm"]
-    assert not fires(alarm, [0.7 * 7 * 86_400])
-    assert fires(alarm, [0.8 * 7 * 86_400])
-
-
-def test_events_that_were_taken_but_not_accepted_raise_an_alarm_without_monitoring(
-    always: dict[str, dict[str, Any]],
-) -> None:
+def test_events_that_were_taken_but_not_accepted_raise_an_alarm(always: dict[str, dict[str, Any]]) -> None:
     assert fires(always["DeadLettersAlarm"], [1])
     assert fires(always["WaitingAlarm"], [900])
     assert fires(always["RetryingAlarm"], [900])
 
 
-def test_a_stack_has_only_alarms_that_guard_data_unless_it_is_monitored(always: dict[str, dict[str, Any]]) -> None:
+def test_a_stack_has_only_alarms_that_guard_data(always: dict[str, dict[str, Any]]) -> None:
     """Delayed counting ends in one of these before anything is lost."""
     assert {*always} == {
-        *("LagAlarm", "PollingAlarm", "DroppedAlarm", "UncountedAlarm", "UncountedExpiringAlarm", "WatchAlarm"),
+        *("LagAlarm", "PollingAlarm", "DroppedAlarm", "UncountedAlarm", "WatchAlarm"),
         *("SourcePollingAlarm", "DriftAlarm", "VerifierAlarm", "VerificationAlarm"),
         *("CrossingsWaitAlarm", "CrossingsPollingAlarm", "CrossingsGivenUpAlarm", "CrossingsDroppedAlarm"),
         "CrossingsUndeliverableAlarm",
-        *("DeadLettersAlarm", "DeadLettersExpiringAlarm", "WaitingAlarm", "RetryingAlarm", "ReceiverErrorsAlarm"),
+        *("DeadLettersAlarm", "WaitingAlarm", "RetryingAlarm"),
     }
-
-
-def test_a_ranking_index_that_throttles_has_an_alarm() -> None:
-    """CloudWatch ignores that a metric of DynamoDB has no data, whatever the alarm says."""
-    [alarm] = [one for one in alarms(monitoring=True) if one["Namespace"] == "AWS/DynamoDB"]
-    assert (alarm["MetricName"], alarm["TreatMissingData"]) == ("WriteThrottleEvents", "ignore")
-    assert {one["Name"] for one in alarm["Dimensions"]} == {"TableName", "GlobalSecondaryIndexName"}
 
 
 def test_crossings_that_wait_raise_an_alarm_long_before_they_are_given_up(always: dict[str, dict[str, Any]]) -> None:
@@ -145,23 +129,21 @@ def test_crossings_that_wait_raise_an_alarm_long_before_they_are_given_up(always
 
 
 @pytest.mark.parametrize("construct", [StreamAggregator, EventIngest, CounterApi])
-@pytest.mark.parametrize("monitoring", [False, True])
 def test_a_dashboard_is_built_if_asked_for_and_shows_the_alarms_if_there_are_any(
-    construct: Any, monitoring: bool, stack: Stack, counters: DedupCounterTable
+    construct: Any, stack: Stack, counters: DedupCounterTable
 ) -> None:
-    plain = build(construct, stack, table=counters, monitoring=monitoring, construct_id="Plain")
+    plain = build(construct, stack, table=counters, construct_id="Plain")
     other = build(DedupCounterTable, stack, construct_id="Other")
-    shown = build(construct, stack, table=other, monitoring=monitoring, dashboard=True, construct_id="Shown")
+    shown = build(construct, stack, table=other, dashboard=True, construct_id="Shown")
     assert plain.dashboard is None
     assert shown.dashboard is not None
-    assert len(shown.alarms) == len(plain.alarms)
     [dashboard] = each(synthesized(stack), "AWS::CloudWatch::Dashboard")
-    assert ('"type":"alarm"' in str(dashboard["DashboardBody"])) == bool(shown.alarms)
+    assert ('"type":"alarm"' in str(dashboard["DashboardBody"])) == (construct is not CounterApi)
 
 
 def test_every_alarm_links_to_its_section_of_the_runbook() -> None:
     page = (PROJECT / "docs" / "runbook.md").read_text()
     runbook = dict(re.findall(r"^### (\w+)\n\n(.+)", page, re.MULTILINE))
     anchors = {name.lower() for name in runbook}
-    linked = {alarm["AlarmDescription"].partition(" Runbook: docs/runbook.md#")[2] for alarm in alarms(monitoring=True)}
+    linked = {alarm["AlarmDescription"].partition(" Runbook: docs/runbook.md#")[2] for alarm in alarms()}
     assert linked == anchors

@@ -75,10 +75,12 @@ def make(target: Any, wrong: dict[str, Any]) -> None:
 OBSERVED: dict[str, list[Any]] = {
     "table": [None, "events", dynamodb.TableEncryption.DEFAULT],
     "service_name": ["", ":blog", "blög", "x" * 256, 1, " x"],
-    "monitoring": ["yes", 1, None],
     "dashboard": ["yes", 1, None],
-    "alarm_actions": [None, "topic", [1], ["topic"], [None]],
     "function_options": [{}, {"memory_size": 512}, FunctionOptions],
+}
+ALARM_OWNER: dict[str, list[Any]] = {
+    **OBSERVED,
+    "alarm_actions": [None, "topic", [1], ["topic"], [None]],
 }
 
 WRONG: dict[Any, dict[str, list[Any]]] = {
@@ -115,7 +117,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "index_warm_throughput": [4000, dynamodb.WarmThroughput(write_units_per_second=5000)],
     },
     StreamAggregator: {
-        **OBSERVED,
+        **ALARM_OWNER,
         "source_table": ["orders", 1, object(), dynamodb.TableEncryption.DEFAULT],
         "aggregates": [None, VIEWS, "views", [ROLLING], ["views"], [None]],
         "batch_size": [0, 10_001, "100", 1.5, True],
@@ -126,14 +128,14 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "verify_sample": [0, 1.5, "1", True, None],
     },
     ThresholdEvents: {
-        **OBSERVED,
+        **ALARM_OWNER,
         "thresholds": [None, [], POPULAR, "popular", [VIEWS], [POPULAR, POPULAR], [replace(POPULAR, aggregate=None)]],
         "event_bus": ["default", 1, EventBus],
         "schema_registry": ["", 1, True],
         "on_failure_bucket": ["failures", 1],
     },
     EventIngest: {
-        **OBSERVED,
+        **ALARM_OWNER,
         "event": [None, VIEWS, "view"],
         "authorizer": [None, "IAM", HttpIamAuthorizer, False],
         "mode": [None, "checked", "DIRECT", True],

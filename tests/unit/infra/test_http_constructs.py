@@ -34,8 +34,8 @@ def http_stack(authorizer: Any, **ingest: Any) -> Stack:
     stack = new_stack()
     counters = build(DedupCounterTable, stack)
     chosen = {} if authorizer is None else {"authorizer": authorizer}
-    build(CounterApi, stack, table=counters, monitoring=True, **chosen)
-    build(EventIngest, stack, table=counters, monitoring=True, **chosen, **ingest)
+    build(CounterApi, stack, table=counters, **chosen)
+    build(EventIngest, stack, table=counters, **chosen, **ingest)
     return stack
 
 
@@ -85,8 +85,6 @@ def test_messages_are_kept_no_longer_than_their_event(retention: timedelta | Non
     template = synthesized(build(EventIngest, new_stack(), event=replace(VIEW, retention=retention)))
     queues = each(template, "AWS::SQS::Queue")
     assert {"RedrivePolicy" in queue: queue["MessageRetentionPeriod"] for queue in queues} == {True: kept, False: dead}
-    [age] = [one for one in each(template, "AWS::CloudWatch::Alarm") if "expiring" in one["AlarmDescription"]]
-    assert age["Threshold"] == int(0.8 * dead)
 
 
 def test_a_window_known_at_deployment_is_taken_for_the_longest(stack: Stack, counters: DedupCounterTable) -> None:

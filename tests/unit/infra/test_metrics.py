@@ -58,7 +58,7 @@ Metric = tuple[str, str, tuple[tuple[str, str], ...]]
 def resources() -> dict[str, Any]:
     stack = new_stack()
     counters = build(DedupCounterTable, stack)
-    watched = {"table": counters, "monitoring": True, "dashboard": True}
+    watched = {"table": counters, "dashboard": True}
     build(StreamAggregator, stack, aggregates=[VIEWS, SITE], **watched)
     build(WindowedCounter, stack, table=counters)
     build(ThresholdEvents, stack, **watched)
@@ -182,7 +182,7 @@ def exists(metric: Metric, resources: dict[str, Any], emitted: Counter[Metric]) 
 
 def test_every_alarm_watches_a_metric_that_exists(resources: dict[str, Any], emitted: Counter[Metric]) -> None:
     watched = list(of_alarms(resources))
-    assert len(watched) == 10 + 7 + 2 + 9
+    assert len(watched) == 5 + 5 + 3
     assert [metric for metric in watched if not exists(metric, resources, emitted)] == []
 
 

@@ -76,7 +76,6 @@ def everything(stack: Stack) -> dict[str, Any]:
 CHANGED: dict[str, Any] = {
     "throttle_rate": 10,
     "throttle_burst": 20,
-    "monitoring": True,
     "dashboard": True,
 }
 
@@ -123,6 +122,7 @@ def aggregator_everything(stack: Stack) -> None:
         quarantine_retention=Duration.days(7),
         on_failure_bucket=s3.Bucket(stack, "Bucket", encryption_key=key),
         alarm_actions=[topic(stack)],
+        dashboard=True,
         function_options=FunctionOptions(
             memory_size=2048,
             timeout=Duration.minutes(15),
@@ -153,7 +153,6 @@ def apart_everything(stack: Stack) -> None:
         ),
         aggregates=[orders(TableKeys("id", ttl="expiresAt")), VIEWS],
         batch_size=500,
-        monitoring=True,
         alarm_actions=[topic(stack)],
     )
 
@@ -190,7 +189,6 @@ def thresholds_everything(stack: Stack) -> None:
         on_failure_bucket=s3.Bucket(stack, "Bucket", encryption_key=key),
         service_name="crossed",
         alarm_actions=[topic(stack)],
-        monitoring=True,
         dashboard=True,
         function_options=FunctionOptions(memory_size=256, timeout=Duration.seconds(30), **everything(stack)),
     )
@@ -249,7 +247,6 @@ def api_everything(stack: Stack) -> None:
         cache_age=Duration.minutes(1),
         allow_origins=["*"],
         service_name="api",
-        alarm_actions=[topic(stack)],
         function_options=FunctionOptions(memory_size=1024, timeout=Duration.seconds(29), **everything(stack)),
         **CHANGED,
     )
@@ -266,14 +263,6 @@ BUILDS: dict[str, Callable[[Stack], object]] = {
     "apart_everything": apart_everything,
     "window_minimal": window_minimal,
     "window_everything": window_everything,
-    "aggregator_monitored": lambda stack: build(
-        StreamAggregator,
-        stack,
-        table=build(DedupCounterTable, stack),
-        monitoring=True,
-        dashboard=True,
-        alarm_actions=[topic(stack)],
-    ),
     "aggregator_verified": lambda stack: build(StreamAggregator, stack, verify_every=Duration.days(1)),
     "thresholds_minimal": thresholds_minimal,
     "thresholds_everything": thresholds_everything,

@@ -42,16 +42,6 @@ def test_a_verification_begins_as_often_as_asked_and_goes_on_every_quarter_of_an
     assert (alarm["Threshold"], alarm["TreatMissingData"]) == (1, "ignore")
 
 
-def test_groups_that_cannot_be_verified_have_an_alarm_next_to_monitoring() -> None:
-    def alarms(**arguments: Any) -> list[dict[str, Any]]:
-        found = each(template(verify_every=Duration.days(1), **arguments), "AWS::CloudWatch::Alarm")
-        return [alarm for alarm in found if alarm.get("MetricName") == "GroupsUnknown"]
-
-    assert alarms() == []
-    [alarm] = alarms(monitoring=True)
-    assert (alarm["Threshold"], alarm["TreatMissingData"]) == (1, "ignore")
-
-
 def test_the_verifier_may_not_change_counts() -> None:
     [policy] = [
         policy

@@ -63,7 +63,7 @@ def test_the_age_is_the_records_however_long_it_is_kept(table: Table) -> None:
     cast("VirtualClock", table.clock).advance(1.5 * DAY)
     assert waiting_in_quarantine(table, KEPT) == Waiting(1, 1.5 * DAY)
     cast("VirtualClock", table.clock).advance(DAY)
-    assert waiting_in_quarantine(table, KEPT) == Waiting(1, 2.5 * DAY, expiring=1)
+    assert waiting_in_quarantine(table, KEPT) == Waiting(1, 2.5 * DAY)
     cast("VirtualClock", table.clock).advance(DAY)
     assert waiting_in_quarantine(table, KEPT) == Waiting()
 
@@ -91,6 +91,5 @@ def test_a_flood_costs_no_more_than_stated(table: Table, memory: MeteredTable, s
 
 
 def test_the_bucket_counts_lambdas_objects() -> None:
-    assert waiting_in_bucket(Bucket(1e9), "bucket", 1e9, KEPT) == Waiting(2, 7200)
-    assert waiting_in_bucket(Bucket(1e9), "bucket", 1e9, DAY + 1.5 * 3600) == Waiting(2, 7200, expiring=1)
-    assert waiting_in_bucket(Bucket(1e9, {}), "bucket", 1e9, KEPT) == Waiting()
+    assert waiting_in_bucket(Bucket(1e9), "bucket", 1e9) == Waiting(2, 7200)
+    assert waiting_in_bucket(Bucket(1e9, {}), "bucket", 1e9) == Waiting()
