@@ -117,7 +117,8 @@ class Terminal:
             _synthesize()
         if words[0] != "counters" or words[1] in _NOT_RUN:
             return shown
-        printed = self._run(words[1:], self._requests if f"--table {self._requests.name}" in line else self._blog)
+        table = self._requests if "--table counters" in line else self._blog
+        printed = self._run([table.name if word == "counters" else word for word in words[1:]], table)
         return printed[: int(line.rpartition(" | head -")[2])] if " | head -" in line else printed
 
     def _run(self, words: list[str], table: Any) -> list[str]:
