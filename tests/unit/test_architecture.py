@@ -54,6 +54,7 @@ Item = dict[str, dict[str, Any]]
 
 PROJECT = Path(__file__).resolve().parents[2]
 PAGE = PROJECT / "docs" / "architecture.md"
+SNAPSHOT = PROJECT / "tests" / "snapshots" / "items.json"
 
 NOW = int(datetime(2026, 11, 20, 10, 30, 5, tzinfo=UTC).timestamp())
 SHARD = "shardId-00000001795161600000-f55eea83"
@@ -152,7 +153,9 @@ EXAMPLES = {
     "Expired": "CHECKPOINT# EXPIRED#players",
     "Expired: groups with a time": "CHECKPOINT# EXPIRED#views_24h",
 }
-"""Heading on the page to the key of its item: `pk`, a space and `sk`."""
+"""Kind of item to the key of its example: `pk`, a space and `sk`."""
+
+ON_PAGE = ("Event", "Chunk", "Page", "Group", "Bucket: hour", "Quarantined image", "Checkpoint")
 
 
 def test_the_page_has_a_row_for_every_kind_of_item_and_no_other() -> None:
@@ -160,7 +163,16 @@ def test_the_page_has_a_row_for_every_kind_of_item_and_no_other() -> None:
 
 
 @pytest.mark.snapshot
-@pytest.mark.parametrize("example", EXAMPLES)
+def test_items_are_stored_as_they_were(written: dict[str, Item]) -> None:
+    shown = ",\n".join(f"{json.dumps(example)}: {_shown(written[example])}" for example in EXAMPLES)
+    text = f"{{\n{shown}\n}}\n"
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        SNAPSHOT.write_text(text, encoding="utf-8")
+    assert SNAPSHOT.read_text(encoding="utf-8") == text, "if that was meant: make snapshot"
+
+
+@pytest.mark.snapshot
+@pytest.mark.parametrize("example", ON_PAGE)
 def test_the_example_is_what_the_code_writes(example: str, written: dict[str, Item]) -> None:
     _hold(f"#### {example}", _shown(written[example]))
 
