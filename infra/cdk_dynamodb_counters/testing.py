@@ -26,7 +26,7 @@ def stable_template(stack: Stack) -> dict[str, Any]:
     """Return the template of a stack for a snapshot.
 
     Hashes of assets, which change with every release of any packaged file, are masked: in asset keys of functions and
-    layers, and in the logical ids of current versions. The functions' encoded declarations are written in words. The
+    layers, and in the logical ids of current versions. The functions' encoded declarations are written as Python. The
     resource by which the CDK reports its own version is left out.
 
     Parameters
