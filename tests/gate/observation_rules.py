@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
@@ -12,7 +11,6 @@ from tests.gate.rule import rule
 from tests.gate.template import Resource, Template, references, text
 from tests.unit.infra.support import PROJECT
 
-_ALARM: Final = "AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html"
 _DIMENSIONS: Final = {
     "AWS/Lambda": ({"FunctionName"}, {"FunctionName", "Resource"}, {"EventSourceMappingUUID"}),
     "AWS/SQS": ({"QueueName"},),
@@ -20,12 +18,6 @@ _DIMENSIONS: Final = {
     "DynamoDBCounters": ({"service"},),
 }
 _GIVEN_UP: Final = {"OnFailureDestinationDeliveredEventCount"}
-
-
-@cache
-def _anchors() -> set[str]:
-    lines = (PROJECT / "docs" / "runbook.md").read_text().splitlines()
-    return {re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-") for line in lines if line[:1] == "#"}
 
 
 @cache
@@ -47,29 +39,7 @@ def _metrics(template: Template) -> Iterator[tuple[str, str, str, dict[str, Any]
                 yield dashboard.id, namespace, name, dict(zip(pairs[::2], pairs[1::2], strict=True))
 
 
-@rule("wellarchitected/latest/operational-excellence-pillar/ops_ready_to_support_use_runbooks.html")
-def alarms_name_their_section_of_the_runbook(template: Template) -> Iterator[str]:
-    """The description ends with a link whose anchor exists."""
-    for alarm in template.each("CloudWatch::Alarm"):
-        found = re.search(r"docs/runbook\.md#([\w-]+)$", str(alarm["AlarmDescription"]))
-        if alarm["Namespace"] in _DIMENSIONS and (found is None or found[1] not in _anchors()):
-            yield f"{alarm.id}: no section {found and found[1]} in docs/runbook.md"
-
-
-@rule("AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html")
-def alarms_say_what_silence_means(template: Template) -> Iterator[str]:
-    """The default waits for data that may never come. A finding stands until it is looked for again."""
-    signs = {alarm.id for _, alarms in _heartbeats(template) for alarm in alarms}
-    for alarm in template.each("CloudWatch::Alarm"):
-        is_sign = alarm.id in signs or str(alarm["ComparisonOperator"]).startswith("LessThan")
-        missing = "breaching" if is_sign else "notBreaching"
-        if alarm["MetricName"] == "Drift":
-            missing = "ignore"
-        if alarm["Namespace"] in _DIMENSIONS and alarm["TreatMissingData"] != missing:
-            yield f"{alarm.id}: missing data is {alarm['TreatMissingData']}, expected {missing}"
-
-
-@rule(_ALARM)
+@rule("AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html")
 def alarms_look_back_no_further_than_cloudwatch(template: Template) -> Iterator[str]:
     """A day; a week with periods of an hour or more. Periods of 10, 20, 30 or full minutes."""
     for alarm in template.each("CloudWatch::Alarm"):
@@ -95,17 +65,6 @@ def metrics_exist(template: Template) -> Iterator[str]:
 
 
 @rule("lambda/latest/dg/monitoring-metrics-types.html")
-def metrics_of_a_mapping_are_asked_for(template: Template) -> Iterator[str]:
-    """A mapping emits them only on request."""
-    for who, namespace, name, dimensions in _metrics(template):
-        for mapping in template.each("Lambda::EventSourceMapping"):
-            if namespace != "AWS/Lambda" or mapping.id not in references(dimensions.get("EventSourceMappingUUID")):
-                continue
-            if "EventCount" not in (mapping["MetricsConfig"] or {}).get("Metrics", ()):
-                yield f"{who}: {mapping.id} does not emit {name}"
-
-
-@rule("lambda/latest/dg/monitoring-metrics-types.html")
 def streams_are_watched(template: Template) -> Iterator[str]:
     """Lag, silence, what was given up and what was lost: each has an alarm, always."""
     for mapping, function in template.mappings("stream"):
@@ -120,18 +79,6 @@ def streams_are_watched(template: Template) -> Iterator[str]:
         polled = watched.get("PolledEventCount")
         if polled is not None and (polled["TreatMissingData"], polled["Statistic"]) != ("breaching", "SampleCount"):
             yield f"{polled.id}: a disabled mapping emits nothing, an idle one zeros"
-
-
-@rule("AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html")
-def queues_are_watched(template: Template) -> Iterator[str]:
-    """An alarm on what waits too long, and one on dead letters, always."""
-    for mapping, _ in template.mappings("queue"):
-        queue = template.of(mapping["EventSourceArn"], "SQS::Queue")
-        assert queue is not None
-        dead = template.of((queue["RedrivePolicy"] or {}).get("deadLetterTargetArn"), "SQS::Queue")
-        for one, metric in ((queue, "ApproximateAgeOfOldestMessage"), (dead, "ApproximateNumberOfMessagesVisible")):
-            if one is not None and metric not in [alarm["MetricName"] for alarm in _alarms_on(template, one)]:
-                yield f"{one.id}: no alarm on {metric}"
 
 
 @rule("eventbridge/latest/userguide/eb-create-rule-schedule.html")
@@ -197,12 +144,3 @@ def log_keys_trust_cloudwatch(template: Template) -> Iterator[str]:
         key = template.of(group["KmsKeyId"], "KMS::Key")
         if key is not None and '"logs.' not in json.dumps(key["KeyPolicy"]):
             yield f"{group.id}: its key {key.id} does not trust CloudWatch Logs"
-
-
-@rule("AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html")
-def dashboards_stay_within_bounds(template: Template) -> Iterator[str]:
-    """500 widgets of 500 metrics."""
-    for dashboard in template.each("CloudWatch::Dashboard"):
-        widgets = json.loads(text(dashboard["DashboardBody"], "unknown"))["widgets"]
-        if len(widgets) > 500 or any(len(one["properties"].get("metrics", ())) > 500 for one in widgets):
-            yield f"{dashboard.id}: {len(widgets)} widgets"

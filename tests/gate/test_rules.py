@@ -15,8 +15,6 @@ from tests.unit.infra.support import new_app, synthesized
 
 CHOSEN: Final = {
     ("table_everything", "what_nothing_else_stores_is_retained"): "removal_policy=DESTROY asks for it",
-    ("window_everything", "alarms_name_their_section_of_the_runbook"): "an alarm of the stack's own",
-    ("window_everything", "alarms_say_what_silence_means"): "an alarm of the stack's own",
 }
 """Findings that the user of a construct has asked for."""
 

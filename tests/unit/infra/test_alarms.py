@@ -61,6 +61,7 @@ def fires(alarm: dict[str, Any], hours: list[float | None]) -> bool:
 
 def test_a_mapping_that_stops_polling_is_noticed(always: dict[str, dict[str, Any]]) -> None:
     silent: list[float | None] = [None]
+    assert {alarm["TreatMissingData"] for alarm in always.values()} == {"breaching", "notBreaching", "ignore"}
     assert {name for name, alarm in always.items() if fires(alarm, silent)} == {
         "PollingAlarm",
         "SourcePollingAlarm",

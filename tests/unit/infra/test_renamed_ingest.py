@@ -23,16 +23,13 @@ def test_the_queues_of_an_ingest_that_is_gone_stay_with_an_alarm_each(stack: Sta
     resources = synthesized(stack).to_json()["Resources"]
     kept = {name for name, one in resources.items() if one.get("DeletionPolicy") == "Retain"}
     queues = {name for name, one in resources.items() if one["Type"] == "AWS::SQS::Queue"}
-    alarms = {
-        name
-        for name, one in resources.items()
-        if one["Properties"].get("MetricName")
-        in ("ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible")
-    }
-    assert (len(queues), len(alarms)) == (2, 2)
-    assert queues | alarms <= kept
-    watched = [resources[name]["Properties"]["Dimensions"][0]["Value"]["Fn::GetAtt"][0] for name in alarms]
-    assert {*watched} == queues
+    assert queues <= kept
+    watched = set()
+    for alarm in (resources[name] for name in kept if resources[name]["Type"] == "AWS::CloudWatch::Alarm"):
+        [dimension] = alarm["Properties"]["Dimensions"]
+        queue = resources[dimension["Value"]["Fn::GetAtt"][0]]["Properties"]
+        watched.add((alarm["Properties"]["MetricName"], "RedrivePolicy" in queue))
+    assert watched == {("ApproximateAgeOfOldestMessage", True), ("ApproximateNumberOfMessagesVisible", False)}
 
 
 def test_step_1_lets_the_new_consumer_read_the_old_queue(stack: Stack) -> None:
