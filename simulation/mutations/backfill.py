@@ -54,7 +54,7 @@ BACKFILL: Final = r"""
 + first, last = padded("1"), padded(str(step))
 ? test_page_guards.py::test_each_part_of_a_baseline_is_added_once
 
-== _backfill/baseline.py
+== _backfill/runner.py
 * the last one of an item's images counts
 - or place < found[change.digest][0]
 + or place > found[change.digest][0]
@@ -145,7 +145,7 @@ BACKFILL: Final = r"""
 + image, "waiting")
 ? test_backfill_quarantine.py::test_an_item_that_goes_bad_meanwhile_waits_once
 
-== _backfill/state.py
+== _backfill/runner.py
 * one shard's heartbeat is enough
 - return [] if acknowledged.get(ONLY_SHARD) else
 + return [] if any(acknowledged.values()) else

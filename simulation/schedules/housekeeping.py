@@ -11,7 +11,7 @@ from typing import Any, Final
 from unittest.mock import patch
 from uuid import UUID
 
-from dynamodb_counters._backfill import backfill, baseline, runner, verification
+from dynamodb_counters._backfill import backfill, runner, verification
 from dynamodb_counters._commit import checkpoints, commit
 from dynamodb_counters._commit.commit import PageSplits
 from dynamodb_counters._control import control, run_items
@@ -31,7 +31,7 @@ _EAGER: Final = (
     (checkpoints, "WORTH_A_WRITE", 1),
     (packed_accept, "KEPT_LONGER", 3600),
 )
-_SMALL: Final = ((run_items, "MOST_BYTES", 120), (baseline, "MOST_HELD", 50))
+_SMALL: Final = ((run_items, "MOST_BYTES", 120), (runner, "MOST_HELD", 50))
 
 
 @contextmanager

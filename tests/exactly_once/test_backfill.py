@@ -11,7 +11,7 @@ import pytest
 from dynamodb_counters import Aggregate, Attr, Count, Counters, Event, Items, Sum, Window
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.feeds import Feeds
-from dynamodb_counters._backfill.state import SCANNING, WAITING, Progress, State
+from dynamodb_counters._backfill.runner import SCANNING, WAITING, Progress, State
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._declarations.groups import group_key
 from dynamodb_counters._fold.item_layout import ItemLayout

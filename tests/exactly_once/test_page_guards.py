@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from dynamodb_counters import Aggregate, Count, Counters, Event
-from dynamodb_counters._backfill import baseline
+from dynamodb_counters._backfill import runner
 from dynamodb_counters._fold import updates
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, Page
@@ -175,7 +175,7 @@ def test_a_reader_that_guesses_wrong_asks_on(bench: Workbench) -> None:
 
 @pytest.mark.parametrize("most", [3, 500_000])
 def test_each_part_of_a_baseline_is_added_once(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(baseline, "MOST_HELD", most)
+    monkeypatch.setattr(runner, "MOST_HELD", most)
     bench = Workbench([Aggregate("all", VIEW, pk="ALL", sk="ALL", measures={"n": Count()})])
     _view(bench, MANY, "first")
     bench.deliver_all()

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from dynamodb_counters import Aggregate, Attr, Count, Sum
 from dynamodb_counters._assumptions import SKEW
 from dynamodb_counters._backfill.feeds import Pace, Scan, Source
-from dynamodb_counters._backfill.state import Lineage
+from dynamodb_counters._backfill.runner import Lineage
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._control.control import read_control, write_control
 from dynamodb_counters._control.run_items import Run, RunLogs

@@ -10,7 +10,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Histogram, Packed, Sum, Window
 from dynamodb_counters._backfill.backfill import Dropping
-from dynamodb_counters._backfill.state import SCANNING
+from dynamodb_counters._backfill.runner import SCANNING
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._erase.eraser import Eraser

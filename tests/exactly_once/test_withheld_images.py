@@ -5,8 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from dynamodb_counters._backfill.baseline import withheld
-from dynamodb_counters._backfill.state import Lineage
+from dynamodb_counters._backfill.runner import Lineage, withheld
 from dynamodb_counters._control.run_items import LoggedChange, ScannedItem
 from dynamodb_counters._quarantine.redrive_entries import confirm
 from dynamodb_counters._streams import Shard

@@ -15,10 +15,8 @@ from itertools import chain, islice
 from typing import Any, Final
 
 from dynamodb_counters._assumptions import FRESH, GUARANTEE, SETTLED_AFTER, SKEW
-from dynamodb_counters._backfill.baseline import Totals, baselines, withheld
 from dynamodb_counters._backfill.feeds import Pace, paid_write, units_of
-from dynamodb_counters._backfill.runner import Runner
-from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
+from dynamodb_counters._backfill.runner import COMPLETE, DRAINING, Progress, Runner, State, Totals, baselines, withheld
 from dynamodb_counters._changes.effective import fingerprint, same_meaning
 from dynamodb_counters._commit.checkpoints import Checkpoint, Checkpoints
 from dynamodb_counters._commit.commit import Committer, Part, Pruner

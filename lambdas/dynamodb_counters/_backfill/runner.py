@@ -2,33 +2,271 @@
 
 A run is a sequence of phases in the run's item, which only move forward. A process may die in any of them, and another
 one goes on; two that work on the same run do not disturb each other.
+
+The *baseline* is what all items together had contributed at one moment, the run's cut, summed up per group. The
+earliest change of an item after the cut shows what it had contributed before; the scan shows it for the others. Parts
+are worked off one by one, so that memory is bounded however many items and groups there are.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import secrets
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from decimal import localcontext
 from functools import partial
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
-from dynamodb_counters._assumptions import KNOWN_AT_ONCE, ONE_CLOCK, RUN_OPEN_AFTER, SETTLED_AFTER
-from dynamodb_counters._backfill.baseline import Pages
+from dynamodb_counters._assumptions import KNOWN_AT_ONCE, LINEAGE_KEPT, ONE_CLOCK, RUN_OPEN_AFTER, SETTLED_AFTER
 from dynamodb_counters._backfill.feeds import Feeds, Pace, Scan, ServiceTime, books, feeds_of
-from dynamodb_counters._backfill.state import COMPLETE, DRAINING, OPENING, SCANNING, VOID, WAITING, Progress, State
 from dynamodb_counters._control.control import Control, History, read_control, read_declarations, write_control
-from dynamodb_counters._control.run_items import ONLY_SHARD, Run, beat_key, run_item, run_key
+from dynamodb_counters._control.run_items import (
+    ONLY_SHARD,
+    ROWS,
+    LoggedChange,
+    Run,
+    ScannedItem,
+    Sums,
+    beat_key,
+    found_by,
+    log_key,
+    run_item,
+    run_key,
+    scan_key,
+    unpack_log,
+    unpack_scanned,
+)
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import without_attributes
+from dynamodb_counters._declarations.groups import Key
 from dynamodb_counters._fold.item_layout import GroupRef, ItemLayout
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._items.bookkeeping import put_as_seen, typed_values
+from dynamodb_counters._fold.records import NEW
+from dynamodb_counters._items.bookkeeping import put_as_seen, read_fields, typed_values
+from dynamodb_counters._items.conversions import EXACT, Number
+from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine
+from dynamodb_counters._quarantine.quarantine_items import quarantine_key
+from dynamodb_counters._streams import Shard, depth_of
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.errors import BackfillError
+
+OPENING: Final = "opening"
+WAITING: Final = "waiting"
+SCANNING: Final = "scanning"
+DRAINING: Final = "draining"
+COMPARING: Final = "comparing"
+COMPLETE: Final = "complete"
+VOID: Final = "void"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a run is: seconds, items, shards, entries or groups of the phase that are done; total 0 if unknown."""
+
+    phase: str
+    run: str
+    done: int = 0
+    total: int = 0
+    units: float = 0.0
+    """Capacity units consumed by this process."""
+
+
+@dataclass(slots=True)
+class Lineage:
+    """All shards met so far: DynamoDB forgets them after a day."""
+
+    parents: dict[str, str] = field(default_factory=dict)
+    open: frozenset[str] = frozenset()
+
+    def meet(self, shards: Iterable[Shard]) -> None:
+        known = list(shards)
+        self.parents |= {shard.id: shard.parent or self.parents.get(shard.id, "") for shard in known}
+        self.open = frozenset(shard.id for shard in known if shard.is_open)
+
+    def depth(self, shard: str) -> int:
+        return depth_of(shard, self.parents)
+
+    def waiting(self, acknowledged: Mapping[str, bool]) -> list[str]:
+        """Open shards of which neither they nor a shard they came out of has acknowledged."""
+
+        # Without the latter, shards that go on splitting would never have acknowledged all.
+        def is_done(shard: str) -> bool:
+            return bool(shard) and (acknowledged.get(shard, False) or is_done(self.parents.get(shard, "")))
+
+        return [] if acknowledged.get(ONLY_SHARD) else sorted(shard for shard in self.open if not is_done(shard))
+
+
+@dataclass(slots=True)
+class State:
+    run: Run
+    phase: str
+    segments: int
+    described_at: float
+    lineage: Lineage = field(default_factory=Lineage)
+    ended_at: float = 0.0
+    items: int = 0
+    parts_done: int = 0
+    parts: int = 1
+    withheld: int = 0
+
+    def has_rested(self, now: float) -> bool:
+        """Whether shards may be forgotten by now that it must know in its phase."""
+        return now > self.described_at + LINEAGE_KEPT and self.phase in (SCANNING, DRAINING, COMPARING)
+
+    def values(self) -> dict[str, Any]:
+        names = (each.name for each in fields(self) if each.name not in ("run", "lineage"))
+        return {
+            "kind": self.run.kind,
+            "since": self.run.since,
+            "names": json.dumps(self.run.names),
+            "shards": json.dumps([self.lineage.parents, sorted(self.lineage.open)]),
+            **{name: getattr(self, name) for name in names},
+        }
+
+    @classmethod
+    def of(cls, run: str, item: Mapping[str, Any]) -> State:
+        parents, is_open = json.loads(item["shards"]["S"])
+        begun = Run(run, item["kind"]["S"], int(item["since"]["N"]), tuple(json.loads(item["names"]["S"])))
+        return cls(begun, lineage=Lineage(parents, frozenset(is_open)), **read_fields(cls, item))
+
+
+Totals: TypeAlias = dict[GroupRef, dict[str, Number]]
+"""Numbers of groups, by measure."""
+
+MOST_HELD: Final = 500_000
+"""Changed items, or groups, that are held at a time."""
+
+_MORE: Final = 4
+
+
+@dataclass(slots=True)
+class Pages:
+    """The pages of a run: what its scan has read, and what its log holds."""
+
+    table: Table
+    run: Run
+    segments: int
+    lineage: Lineage
+
+    def scanned(self) -> Iterator[ScannedItem]:
+        """Each item that contributed when it was read, or would have."""
+        for segment in range(self.segments):
+            for page in self.table.partition(scan_key(self.run.id, segment, 0)[PK]["S"]):
+                yield from unpack_scanned(page[ROWS]["B"])
+
+    def logged(self) -> Iterator[tuple[str, LoggedChange]]:
+        """Each logged change with its shard, some of them repeatedly; parents before children."""
+        for shard in sorted(self.lineage.parents, key=self.lineage.depth):
+            for page in self.table.partition(log_key(self.run.id, shard)[PK]["S"]):
+                for change in unpack_log(page[ROWS]["B"]):
+                    yield shard, change
+
+    def last_logged(self, shard: str, most: int) -> list[Any]:
+        """The last pages that a shard has put into the log, without their rows."""
+        return list(self.table.last_of(log_key(self.run.id, shard)[PK]["S"], most, ("created", "beats", "last")))
+
+    def added(self) -> Iterator[tuple[str, LoggedChange]]:
+        """Each change that a verification has logged, once; batches are delivered, and logged, again."""
+        through: dict[str, str] = {}
+        for shard, change in self.logged():
+            if change.sequence > through.get(shard, ""):
+                yield shard, change
+                through[shard] = change.sequence
+
+
+def first_changes(pages: Pages, part: int, parts: int) -> dict[str, tuple[str, LoggedChange]]:
+    """The first change after the cut of each item that changed, and its shard, by the item's digest."""
+    found: dict[str, tuple[tuple[int, str], str, LoggedChange]] = {}
+    depths = {shard: pages.lineage.depth(shard) for shard in pages.lineage.parents}
+    for shard, change in pages.logged():
+        if not change.digest or part_of(change.digest, parts) != part:
+            continue
+        place = depths[shard], change.sequence
+        if change.digest not in found or place < found[change.digest][0]:
+            found[change.digest] = place, shard, change
+    return {digest: (shard, change) for digest, (_, shard, change) in found.items()}
+
+
+def contributions(pages: Pages, part: int, parts: int) -> Iterator[Sums]:
+    """Contributions of each item of a part at the cut."""
+    changed = first_changes(pages, part, parts)
+    for item in pages.scanned():
+        if item.digest not in changed and part_of(item.digest, parts) == part:
+            yield item.sums
+    for _, change in changed.values():
+        yield change.old
+
+
+def withheld(pages: Pages) -> Iterator[tuple[Key, Key | None]]:
+    """The keys of the entries that hold what could not be folded of items as they were at the cut."""
+    # Each with that of the scan for the same image or row: where the run let that one wait before it knew of a change
+    # of the item, it stands for both.
+    parts, found = _item_parts(pages), found_by(pages.run.id)
+    for part in range(parts):
+        changed, scanned = first_changes(pages, part, parts), dict[tuple[str, str], Key]()
+        for item in pages.scanned():
+            if item.entries and part_of(item.digest, parts) == part:
+                keys = {(item.digest, _image(one)): quarantine_key(found, one) for one in item.entries}
+                if item.digest in changed:
+                    scanned |= keys
+                else:
+                    yield from ((key, None) for key in keys.values())
+        for digest, (shard, change) in changed.items():
+            yield from ((quarantine_key(shard, one), scanned.get((digest, _image(one)))) for one in change.entries)
+
+
+def _image(entry: str) -> str:
+    """The image, and the row of a chunk, that an entry holds."""
+    return entry[entry.index(NEW) :]
+
+
+def _item_parts(pages: Pages) -> int:
+    return 1 + sum(1 for _ in pages.logged()) // MOST_HELD
+
+
+def sum_up(contributed: Iterable[Sums], part: int, parts: int, place: Callable[[GroupRef], str]) -> Totals | None:
+    """The sums of a part's groups; None if they do not fit into memory."""
+    sums: Totals = {}
+    with localcontext(EXACT):
+        for each in contributed:
+            for ref, measures in each.items():
+                if parts > 1 and part_of(place(ref), parts) != part:
+                    continue
+                known = sums.setdefault(ref, {})
+                if len(sums) > MOST_HELD:
+                    return None
+                for name, number in measures.items():
+                    known[name] = known.get(name, 0) + number
+    return sums
+
+
+def part_of(text: str, parts: int) -> int:
+    """Which of some equal parts; a part of four times as many lies within one of these."""
+    return zlib.crc32(text.encode()) * parts >> 32
+
+
+def baselines(
+    pages: Pages, done: int, parts: int, place: Callable[[GroupRef], str] = repr
+) -> Iterator[tuple[int, int, Totals]]:
+    """The baselines of all groups, in so many parts that each fits into memory: part, parts, sums."""
+    # Groups of one place are in one part.
+    items = _item_parts(pages)
+    part = done
+    while part < parts:
+        every = (each for number in range(items) for each in contributions(pages, number, items))
+        sums = sum_up(every, part, parts, place)
+        if sums is None:
+            part, parts = part * _MORE, parts * _MORE
+        else:
+            yield part, parts, sums
+            part += 1
+
 
 ROUNDS: Final = 5
 """Times that a run begins, or reads its groups, because shards were split meanwhile."""

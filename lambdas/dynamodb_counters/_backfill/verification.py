@@ -20,10 +20,21 @@ from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._assumptions import COPY_SKEW, GROUP_KEPT, SKEW, WIDE_MARGIN
-from dynamodb_counters._backfill.baseline import Pages, Totals, baselines, part_of
 from dynamodb_counters._backfill.feeds import ReadGroup, applied_by, read_after_books
-from dynamodb_counters._backfill.runner import ROUNDS, SPLITTING, Runner
-from dynamodb_counters._backfill.state import COMPARING, COMPLETE, DRAINING, Progress, State
+from dynamodb_counters._backfill.runner import (
+    COMPARING,
+    COMPLETE,
+    DRAINING,
+    ROUNDS,
+    SPLITTING,
+    Pages,
+    Progress,
+    Runner,
+    State,
+    Totals,
+    baselines,
+    part_of,
+)
 from dynamodb_counters._commit.batch import held_by, read_expired
 from dynamodb_counters._commit.commit import ItemDelta, joined, place_of
 from dynamodb_counters._control.control import Control

@@ -10,8 +10,7 @@ from dynamodb_counters._declarations.checks import require_count, require_name
 from dynamodb_counters._declarations.default_keys import Fields, field_names, named_key
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import LEASES_PREFIX, MAX_LEASE_FIELDS, MAX_PK_BYTES
-from dynamodb_counters._timeline.calendars import PERIODS, Period, period_start, periods, time_zone
-from dynamodb_counters._timeline.tiers import DAY, utc
+from dynamodb_counters._timeline.tiers import DAY, PERIODS, Period, period_start, periods, time_zone, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
 MOST_CALLS: Final = 10**15

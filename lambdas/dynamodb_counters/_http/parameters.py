@@ -21,8 +21,7 @@ from dynamodb_counters._http.lossless_json import read_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
 from dynamodb_counters._reads.window_reader import require_retained
-from dynamodb_counters._timeline.calendars import PERIODS, steps, time_zone
-from dynamodb_counters._timeline.tiers import FIRST_SECOND, LAST_SECOND, Interval
+from dynamodb_counters._timeline.tiers import FIRST_SECOND, LAST_SECOND, PERIODS, Interval, steps, time_zone
 
 SPAN: Final = ("start", "end")
 _PAGE: Final = ("limit", "next", "consistent")

@@ -17,15 +17,20 @@ from dynamodb_counters._items.table_schema import SK
 from dynamodb_counters._reads.table_reads import TableReads, current, query
 from dynamodb_counters._reads.window_counts import Integral, WindowCount, add_moments, add_up
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.calendars import PERIODS, Period, period_start, require_anchor, steps, time_zone
 from dynamodb_counters._timeline.tiers import (
     FIRST_SECOND,
+    PERIODS,
     TOTAL,
     Interval,
+    Period,
     Span,
+    period_start,
     plan_queries,
     read_cost,
+    require_anchor,
     seconds_of,
+    steps,
+    time_zone,
     utc,
 )
 from dynamodb_counters.errors import InvalidArgumentError

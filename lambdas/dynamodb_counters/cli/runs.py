@@ -7,8 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from dynamodb_counters._backfill.runner import Runner
-from dynamodb_counters._backfill.state import COMPLETE
+from dynamodb_counters._backfill.runner import COMPLETE, Runner
 from dynamodb_counters.cli.arguments import ABOVE_0
 from dynamodb_counters.cli.session import Session, options
 from dynamodb_counters.cli.show.progress import progress_on

@@ -14,7 +14,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from dynamodb_counters import _clients
 from dynamodb_counters._assumptions import CLOCKS, RUN_OPEN_AFTER
 from dynamodb_counters._backfill.feeds import ServiceTime
-from dynamodb_counters._backfill.state import COMPLETE
+from dynamodb_counters._backfill.runner import COMPLETE
 from dynamodb_counters._backfill.verification import Verdict, Verification
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._table import Table

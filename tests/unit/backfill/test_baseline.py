@@ -10,8 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters._backfill.baseline import contributions, part_of, sum_up
-from dynamodb_counters._backfill.state import Lineage
+from dynamodb_counters._backfill.runner import Lineage, contributions, part_of, sum_up
 from dynamodb_counters._control.run_items import LoggedChange, ScannedItem, Sums
 from dynamodb_counters._streams import Shard
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from dynamodb_counters import InvalidArgumentError, Sum, Window
-from dynamodb_counters._timeline.calendars import time_zone
+from dynamodb_counters._timeline.tiers import time_zone
 from tests.unit.fold.buckets import JOB, Buckets, Number, fold
 
 _C = {"customer": "c"}

@@ -14,8 +14,7 @@ from dynamodb_counters._declarations import Window
 from dynamodb_counters._declarations.composites import group_fields
 from dynamodb_counters._reads.span_reads import ActiveReader, Distribution
 from dynamodb_counters._reads.window_counts import WindowCount
-from dynamodb_counters._timeline.calendars import PERIODS, Period, time_zone
-from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
+from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE, PERIODS, Period, time_zone
 from dynamodb_counters.cli.arguments import duration, fields_of, span_of, with_consistent, with_span
 from dynamodb_counters.cli.commands.window import count_document, reader_of
 from dynamodb_counters.cli.session import Session, shared
