@@ -7,8 +7,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._control.control import history_key
@@ -16,7 +14,6 @@ from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
 from dynamodb_counters._declarations.groups import group_key
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import CountersError
 from simulation.aws.sigv4 import LANDING_SECONDS, SKEW_SECONDS
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient
@@ -128,17 +125,6 @@ def test_a_lost_history_leaves_in_doubt_what_was_begun() -> None:
     waiting = list(bench.counters.quarantined())
     assert sorted(entry.names for entry in waiting) == [("other",), ("sales",)]
     assert all("may have been counted" in entry.reason for entry in waiting)
-
-
-def test_two_stacks_on_one_table_are_an_error() -> None:
-    bench = Workbench([ONE])
-    _sell(bench, 1)
-    one, two = _process(bench, ONE, name="one/Counts"), _process(bench, OTHER, name="two/Counts")
-    bench.deliver(bench.records(), by=one)
-    with pytest.raises(CountersError, match=r"one/Counts.*two/Counts"):
-        bench.deliver(bench.records(), by=two)
-    bench.deliver_all()
-    assert _counts(bench, ONE) == [1]
 
 
 def test_declarations_that_the_code_cannot_read_any_more_leave_in_doubt_and_double_nothing() -> None:

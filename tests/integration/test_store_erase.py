@@ -126,8 +126,6 @@ def test_a_record_of_which_only_the_key_was_kept_is_found(store: Store) -> None:
         {"values": {"client": [1]}},
         {"counts": "both"},
         {"uncounted": "count"},
-        {"queues": "http://queue"},
-        {"buckets": [1]},
         {"event": "sale"},
     ],
 )
