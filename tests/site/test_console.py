@@ -42,7 +42,7 @@ from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters.cli.main import counters as commands
 from dynamodb_counters.cli.main import main
 from dynamodb_counters.cli.session import Session
-from dynamodb_counters.testing import counters_in_memory
+from simulation.counters_in_memory import counters_in_memory
 from tests.site.blocks import DOCS
 from tests.unit.cli.blog import DECLARED, NOW, PHONES, seeded
 from tests.unit.cli.in_process import console
