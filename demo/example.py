@@ -16,8 +16,7 @@ from demo.check.explained import Explained
 from demo.check.intervals import last_day
 from demo.cost import Costs
 from demo.platform.deployment import Deployment
-from demo.sending.deliveries import Deliveries
-from demo.sending.send import Account, Feed
+from demo.sending import Account, Deliveries, Feed
 from demo.terminal import Progress, printable
 from dynamodb_counters import ActiveMembers, Aggregate, Counters, Distinct, Event, Extremes, Percentiles, Window
 

@@ -14,7 +14,7 @@ from demo.example import Example, Finding, Numbers
 from demo.platform.aggregators import crashes, diagnosis, finished, is_delivered, limits
 from demo.platform.deployment import Deployment
 from demo.report import Result
-from demo.sending.send import Account, Repeated
+from demo.sending import Account, Repeated
 from demo.terminal import Progress
 from dynamodb_counters import Counters
 from dynamodb_counters._dev.emulator import Emulator

@@ -19,7 +19,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 
 from demo.aws_smoke.account import Account
-from demo.sending.deliveries import with_duplicates
+from demo.sending import with_duplicates
 from demo.terminal import Progress, printable
 from dynamodb_counters import Counters
 from examples.blog.declarations import VIEWS

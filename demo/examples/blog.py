@@ -14,7 +14,7 @@ from demo.blog.truth import BlogTruth
 from demo.check.intervals import last_day
 from demo.example import Example, Finding, Numbers, highest
 from demo.options import Setup
-from demo.sending.deliveries import Attributes, Deliveries, with_duplicates
+from demo.sending import Attributes, Deliveries, with_duplicates
 from demo.terminal import printable
 from dynamodb_counters import Aggregate, Counters
 from examples.blog.declarations import LEVELS

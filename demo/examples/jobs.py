@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from demo.check.intervals import last_day
 from demo.example import Example
 from demo.options import Setup
-from demo.sending.deliveries import Deliveries, with_duplicates
+from demo.sending import Deliveries, with_duplicates
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)

@@ -9,7 +9,7 @@ from typing import Any
 from demo.example import Finding, Numbers
 from demo.examples import blog
 from demo.options import Setup
-from demo.sending.deliveries import Deliveries
+from demo.sending import Deliveries
 from dynamodb_counters import Counters
 from examples.packed.declarations import VIEW
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 from demo.example import Example
 from demo.options import Setup
-from demo.sending.deliveries import Deliveries, with_duplicates
+from demo.sending import Deliveries, with_duplicates
 
 
 def play(setup: Setup) -> Example:

@@ -12,7 +12,7 @@ from demo.example import Finding
 from demo.examples import play
 from demo.options import EXAMPLES, Options, Setup
 from demo.report import Result, summary
-from demo.sending.send import Account
+from demo.sending import Account
 from demo.terminal import Progress
 from simulation.counters_in_memory import counters_in_memory
 

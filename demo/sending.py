@@ -1,19 +1,59 @@
-"""Sends events through the runtime and keeps account of its responses."""
+"""Deliveries to the runtime, some events more than once, some retracted; and an account of its responses."""
 
 from __future__ import annotations
 
+import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from demo.sending.deliveries import Attributes, Deliveries
 from demo.terminal import Progress
 from dynamodb_counters import Counters, Event
+
+Attributes: TypeAlias = Mapping[str, Any]
 
 _CHUNK: Final = 1_000
 _ROUNDS: Final = 5
 """Rounds of a chunk, in a row, in which no event arrives."""
+
+
+@dataclass(frozen=True)
+class Deliveries:
+    """Events of one kind in this order: `sent` with repeats, some `retracted`, some of those `resent` as new events.
+
+    Equal events are the same event.
+    """
+
+    sent: Sequence[Attributes] = ()
+    retracted: Sequence[Attributes] = ()
+    resent: Sequence[Attributes] = ()
+
+    def __len__(self) -> int:
+        return len(self.sent) + len(self.retracted) + len(self.resent)
+
+    def remaining(self) -> list[Attributes]:
+        """The distinct events that exist in the end."""
+        retracted = _distinct(self.retracted)
+        left = {key: event for key, event in _distinct(self.sent).items() if key not in retracted}
+        return list((left | _distinct(self.resent)).values())
+
+    def responses(self) -> Counter[str]:
+        """How many events the runtime must accept, reject as duplicates, and retract."""
+        distinct = len(_distinct(self.sent))
+        return Counter(
+            accepted=distinct + len(self.resent), duplicate=len(self.sent) - distinct, withdrawn=len(self.retracted)
+        )
+
+
+def with_duplicates(rng: random.Random, events: Sequence[Attributes], share: float) -> list[Attributes]:
+    """Insert copies of `share` of the distinct events at random positions, also before the original."""
+    distinct = list(_distinct(events).values())
+    copies = rng.sample(distinct, k=round(share * len(distinct)))
+    total = len(events) + len(copies)
+    positions = set(rng.sample(range(total), k=len(copies)))
+    originals, repeats = iter(events), iter(copies)
+    return [next(repeats) if position in positions else next(originals) for position in range(total)]
 
 
 class Feed(NamedTuple):
@@ -80,3 +120,7 @@ class Repeated:
 
     def _after(self, parsed: Mapping[str, Any], **_: Any) -> None:
         self._times += bool(parsed.get("ResponseMetadata", {}).get("RetryAttempts"))
+
+
+def _distinct(events: Sequence[Attributes]) -> dict[Hashable, Attributes]:
+    return {tuple(sorted(event.items())): event for event in events}

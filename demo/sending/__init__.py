@@ -1,1 +1,0 @@
-"""Traffic: deliveries with duplicates and retractions, and the runtime's responses to them."""
