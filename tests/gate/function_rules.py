@@ -10,7 +10,6 @@ from typing import Any, Final
 from tests.gate.rule import rule
 from tests.gate.template import Resource, Template, references, text
 
-_PERMISSION: Final = "AWS::Lambda::Permission"
 _RESERVED: Final = {
     *("_HANDLER", "_X_AMZN_TRACE_ID", "AWS_DEFAULT_REGION", "AWS_REGION", "AWS_EXECUTION_ENV", "LAMBDA_TASK_ROOT"),
     *("AWS_LAMBDA_FUNCTION_NAME", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "AWS_LAMBDA_FUNCTION_VERSION"),

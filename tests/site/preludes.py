@@ -19,10 +19,6 @@ VIEW = Event("view", key=("url", "time", "clientId"))
 client = boto3.Session().client("dynamodb")
 create_table(client, "mine")
 counters = Counters("mine", client=client)
-queue_url = boto3.client("sqs").create_queue(QueueName="events")["QueueUrl"]
-dead_letters_url = boto3.client("sqs").create_queue(QueueName="dead-letters")["QueueUrl"]
-bucket = "given-up"
-boto3.client("s3").create_bucket(Bucket=bucket)
 """,
     "existing-tables.md": """
 import os

@@ -11,10 +11,8 @@ from botocore.exceptions import ClientError
 from dynamodb_counters import Counters
 from dynamodb_counters._commit.checkpoints import checkpoint_key
 from dynamodb_counters._items.bookkeeping import shard_digest
-from tests.unit.cli.blog import NOW, PAGES, URLS, VIEW, Blog, Mappings, seeded
+from tests.unit.cli.blog import NOW, URLS, VIEW, Blog, Mappings, seeded
 from tests.unit.cli.in_process import Done, run
-
-QUEUE = "https://sqs.us-east-1.amazonaws.com/123456789012/blog-dead-letters"
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +46,7 @@ def test_get_lists_a_partition_and_says_when_there_is_more(blog: Blog) -> None:
     assert "there are more" in some.err
 
 
-def test_top_events_and_their_pages(blog: Blog) -> None:
-    ranked = counters(blog, "top", "pages", "--limit", "3", "--json").document["ranked"]
-    assert [one["score"] for one in ranked] == [one.score for one in library(blog).top(PAGES, count=3)]
+def test_events_and_their_pages(blog: Blog) -> None:
     every = counters(blog, "events", "view", "url=/about", "--all", "--json").document
     assert every["events"] == list(library(blog).events(VIEW, {"url": "/about"}))
     assert not every["more"]
@@ -154,10 +150,6 @@ def test_no_number_is_cut_and_no_line_too_long(blog: Blog, width: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (
-            ("get", "page"),
-            "no aggregate 'page' is declared; there is: pages, phones, speed, visitors, visitors-members",
-        ),
         (("get", "site"), "no aggregate 'site' is declared"),
         (("window", "sites", "--last", "1h"), "no window 'sites' is declared; there is: pace, site"),
         (("window", "site"), "one of --last and --since"),

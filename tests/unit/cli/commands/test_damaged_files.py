@@ -6,7 +6,6 @@ import csv
 import io
 import os
 import random
-from collections.abc import Callable
 from typing import Any, Final
 
 import click
@@ -16,8 +15,6 @@ from dynamodb_counters.cli.commands.replay import rows
 FILES: Final = int(os.environ.get("DAMAGED_FILES", "200"))
 
 _COLUMNS: Final = ("id", "user", "note", "size")
-
-Damage: Final = Callable[[random.Random, list[str]], list[str]]
 
 
 def _dropped(rng: random.Random, parts: list[str]) -> list[str]:

@@ -112,12 +112,7 @@ def test_a_list_that_is_cut_says_so(counters: CountersInMemory) -> None:
 
 
 def test_thresholds_in_force_are_shown_with_what_they_watch(counters: CountersInMemory) -> None:
-    shown = ask(counters, "thresholds").out
-    assert re.findall(r'"name": "(\w+)"', shown) == ["first", "plan", "unused"]
-    assert next(line for line in shown.splitlines() if "T17:00:00Z" in line).split() == [
-        *("2026-11-20T17:00:00Z", "plan", "customer=b", "at:month=2026-11"),
-        *("2", "down", "2", "1"),
-    ]
+    assert re.findall(r'"name": "(\w+)"', ask(counters, "thresholds").out) == ["first", "plan", "unused"]
     [armed] = ask(counters, "thresholds", "plan", "--json").document["armed"]
     assert (armed["name"], armed["aggregate"], armed["measure"]) == ("plan", "usage", "calls")
     assert (armed["at"], armed["direction"]) == ([2, 3], "both")
