@@ -1,0 +1,25 @@
+"""Lines are a cost: each folder has a budget, which every change keeps or says in its commit why it raises it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+_PROJECT = Path(__file__).parents[1]
+BUDGETS = {
+    "lambdas/**/*.py": 27_200,
+    "infra/**/*.py": 5_100,
+    "simulation/**/*.py": 17_900,
+    "tests/**/*.py": 40_000,
+    "benchmarks/**/*.py": 3_000,
+    "demo/**/*.py": 2_500,
+    "scripts/**/*.py": 300,
+    "docs/**/*.md": 9_000,
+}
+
+
+@pytest.mark.parametrize("files", BUDGETS)
+def test_a_folder_keeps_its_budget(files: str) -> None:
+    lines = sum(path.read_bytes().count(b"\n") for path in _PROJECT.glob(files))
+    assert lines <= BUDGETS[files]
