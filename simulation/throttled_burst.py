@@ -12,8 +12,7 @@ from datetime import timedelta
 from typing import Any, Final, cast
 
 from dynamodb_counters import Event
-from dynamodb_counters._queue.consumer import Consumer
-from dynamodb_counters._queue.sending import Queues
+from dynamodb_counters._queue.consumer import Consumer, Queues
 from dynamodb_counters._table import CONCURRENCY, Table
 from simulation.aws.loop_detection import RecursiveLoop
 from simulation.clock import VirtualClock

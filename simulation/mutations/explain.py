@@ -72,7 +72,7 @@ EXPLAIN: Final = r"""
 + WHERE excluded.rank >= rank OR rank = '~'"
 ? ../unit/explain/test_traffic.py::test_a_change_after_the_group_was_read_is_in_neither
 
-== _explain/image_lines.py
+== _explain/lines.py
 * rows of a chunk that take back others add up with them
 - -1 if sign == "-" else 1
 + 1

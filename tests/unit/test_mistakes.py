@@ -26,7 +26,7 @@ from dynamodb_counters import Outcome, Outcomes, evaluate
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.event_requests import EventCheck, parse_events
-from dynamodb_counters._http.problems import ProblemError
+from dynamodb_counters._http.requests import ProblemError
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from tests.unit import mistakes

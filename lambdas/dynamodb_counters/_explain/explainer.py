@@ -22,8 +22,7 @@ from dynamodb_counters._control.run_items import ONLY_SHARD, RUN_SK_PREFIX, cut_
 from dynamodb_counters._declarations import Aggregate, Window
 from dynamodb_counters._declarations.groups import base_name, canonical_fields, generation_number, read_name
 from dynamodb_counters._explain.asked import Asked, Reach, reach_of
-from dynamodb_counters._explain.image_lines import ImageLines
-from dynamodb_counters._explain.lines import Explanation, Line, LineStore, added
+from dynamodb_counters._explain.lines import Explanation, ImageLines, Line, LineStore, added
 from dynamodb_counters._fold.item_layout import GroupKey, late_parts, require_kept
 from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._fold.records import NEW, OLD, Record, counted_in, created_of, sequence_number

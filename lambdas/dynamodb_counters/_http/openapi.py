@@ -12,7 +12,7 @@ from dynamodb_counters._declarations.composites import group_fields, longest_of,
 from dynamodb_counters._declarations.event_attributes import Attribute, json_schema
 from dynamodb_counters._http import parameters as limits
 from dynamodb_counters._http.parameters import OPTIONS, ORDERS, PATHS, SPAN, leaderboard_fields
-from dynamodb_counters._http.problems import PROBLEM_JSON
+from dynamodb_counters._http.requests import PROBLEM_JSON
 from dynamodb_counters._timeline.tiers import PERIODS
 
 Json: TypeAlias = dict[str, Any]

@@ -16,9 +16,7 @@ from urllib.parse import parse_qsl
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._declarations.composites import group_fields, longest_of, read_by, require_answerable
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
-from dynamodb_counters._http.gateway_requests import filled_in
-from dynamodb_counters._http.lossless_json import read_json
-from dynamodb_counters._http.problems import ProblemError, bad_request
+from dynamodb_counters._http.requests import ProblemError, bad_request, filled_in, read_json
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
 from dynamodb_counters._reads.window_reader import require_retained
 from dynamodb_counters._timeline.tiers import FIRST_SECOND, LAST_SECOND, PERIODS, Interval, steps, time_zone

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import Response
 
-from dynamodb_counters._http.lossless_json import write_json
-from dynamodb_counters._http.problems import PROBLEM_JSON, ProblemError
+from dynamodb_counters._http.requests import PROBLEM_JSON, ProblemError, write_json
 
 JSON: Final = "application/json"
 NO_STORE: Final = "no-store"

@@ -6,25 +6,235 @@ later. Both are sent by the consumer itself, so that only messages that crash it
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters import _clients
+from dynamodb_counters._assumptions import LONGEST_REQUEST
 from dynamodb_counters._clients import may_pass
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._http.event_requests import envelope_problem
-from dynamodb_counters._queue.messages import Message, Sending, dead_letter, read_message, sent_again
-from dynamodb_counters._queue.sending import Queues
+from dynamodb_counters._http.event_requests import envelope_problem, parse_events
+from dynamodb_counters._http.requests import ProblemError, write_json
 from dynamodb_counters._table import Table, ending_at, time_left
 from dynamodb_counters._timeline.tiers import utc
 from dynamodb_counters._writes.accept import Conflicts, accept_many
 from dynamodb_counters._writes.outcomes import Outcome, OutcomeStatus
 from dynamodb_counters.errors import CountersError
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs.client import SQSClient
+
+TAKEN: Final = "taken"
+"""Attribute: when the API answered 202, in seconds since 1970. A message that is sent again keeps it."""
+
+ATTEMPTS: Final = "attempts"
+"""Attribute: how often the table has refused the events for now."""
+
+REASON: Final = "reason"
+"""Attribute of a dead letter."""
+
+_MAX_REASON: Final = 500
+_MILLISECONDS: Final = 10**11
+"""A time above is meant in milliseconds."""
+
+_LONGEST_DELAY: Final = 900
+"""https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html"""
+_FIRST_DELAY: Final = 30
+_GROWTH: Final = 1.25
+_MOST_GROWTHS: Final = 20
+
+Target: TypeAlias = Literal["queue", "dead_letter_queue"]
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    id: str
+    receipt_handle: str
+    body: str
+    taken: float
+    attempts: int
+    receives: int
+    events: Sequence[Any] = ()
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    unreadable: str | None = None
+    crash: str | None = None
+    """Error that its events raised, for a reason that is not the table's."""
+    is_begun: bool = False
+
+    def parse(self) -> None:
+        """Read the events; whatever that raises, the message is not to be read again."""
+        self.is_begun = True
+        if self.unreadable is not None:
+            return
+        try:
+            self.events = parse_events(self.body)
+        except Exception as error:  # noqa: BLE001
+            # Strangers write it: no text may stop the messages around it.
+            self.unreadable = f"rejected: {error if isinstance(error, ProblemError) else type(error).__name__}"
+
+    def indexes(self, *statuses: str) -> list[int]:
+        """The events with such an outcome."""
+        return [index for index, outcome in sorted(self.outcomes.items()) if outcome.status in statuses]
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """Body and attributes of a message that is sent on."""
+
+    source: Message
+    to: Target
+    body: str
+    attributes: Mapping[str, Mapping[str, str]]
+    delay: int = 0
+
+
+def read_message(record: Mapping[str, Any], now: float) -> Message:
+    """The message of a Lambda record, its body not parsed yet."""
+    attributes = record.get("attributes", {})
+    # Without the attribute, it is from another sender: SQS knows when.
+    sent = _number(attributes.get("SentTimestamp"), now)
+    taken = _number(_attribute(record, TAKEN), sent)
+    body = record["body"].encode(errors="replace").decode()
+    return Message(
+        id=record["messageId"],
+        receipt_handle=record.get("receiptHandle", ""),
+        body=body,
+        taken=taken / 1000 if taken > _MILLISECONDS else taken,
+        attempts=int(_number(_attribute(record, ATTEMPTS), 0)),
+        receives=int(_number(attributes.get("ApproximateReceiveCount"), 1)),
+        unreadable=None if body == record["body"] else "rejected: the body is not valid Unicode",
+    )
+
+
+def dead_letter(message: Message) -> Sending | None:
+    """Events of a message that can never be accepted, to send on; None without any."""
+    if message.unreadable is not None:
+        return Sending(message, "dead_letter_queue", message.body, _attributes(message, reason=message.unreadable))
+    dead = message.indexes("rejected", "too_late", "conflict")
+    if not dead:
+        return None
+    first = message.outcomes[dead[0]]
+    reason = f"{first.status}: {first.reason}"
+    return Sending(message, "dead_letter_queue", _body(message, dead), _attributes(message, reason=reason))
+
+
+def sent_again(message: Message, jitter: float) -> Sending | None:
+    """Events of a message to try again: at once if they were not tried, later if the table refused them."""
+    if not message.is_begun:
+        return Sending(message, "queue", message.body, _attributes(message, message.attempts))
+    failed, left = message.indexes("failed"), sorted(set(range(len(message.events))) - message.outcomes.keys())
+    if not failed and not left:
+        return None
+    attempts, delay = message.attempts, 0
+    if failed:
+        delay = 1 + int(jitter * (min(_LONGEST_DELAY, _FIRST_DELAY * _GROWTH ** min(attempts, _MOST_GROWTHS)) - 1))
+        attempts += 1
+    body = _body(message, sorted([*failed, *left]))
+    return Sending(message, "queue", body, _attributes(message, attempts), delay)
+
+
+def _body(message: Message, indexes: Sequence[int]) -> str:
+    """A JSON array of these events, or the whole body where that is shorter: the others are duplicates by then."""
+    if len(indexes) == len(message.events):
+        return message.body
+    body = write_json([message.events[index] for index in indexes])
+    # Escaped, a text may be longer than it was posted, and than the queue takes.
+    return body if len(body) <= len(message.body.encode()) else message.body
+
+
+def _attributes(message: Message, attempts: int = 0, reason: str | None = None) -> dict[str, dict[str, str]]:
+    found = {TAKEN: {"DataType": "Number", "StringValue": str(int(message.taken))}}
+    if attempts:
+        found[ATTEMPTS] = {"DataType": "Number", "StringValue": str(attempts)}
+    if reason is not None:
+        # SQS takes XML's characters only.
+        text = json.dumps(reason[:_MAX_REASON])[1:-1][:_MAX_REASON]
+        found[REASON] = {"DataType": "String", "StringValue": text or "unknown"}
+    return found
+
+
+def _attribute(record: Mapping[str, Any], name: str) -> Any:
+    return record.get("messageAttributes", {}).get(name, {}).get("stringValue")
+
+
+def _number(text: Any, default: float) -> float:
+    try:
+        return float(text) if 0 <= float(text) < _MILLISECONDS * 1000 else default
+    except (TypeError, ValueError):
+        return default
+
+
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+_MOST_ENTRIES: Final = 10
+_MOST_BYTES: Final = 250_000
+"""Bytes of a batch of several messages: what every region takes, less room for attributes."""
+
+
+class Queues:
+    """The queue and its dead-letter queue, by URL."""
+
+    def __init__(self, table: Table, urls: Mapping[Target, str], longest_request: float = LONGEST_REQUEST) -> None:
+        self._table, self._urls, self._longest_request = table, urls, longest_request
+
+    @cached_property
+    def _sqs(self) -> SQSClient:
+        # Most batches send nothing.
+        return cast("SQSClient", _clients.make_service_client("sqs", self._longest_request))
+
+    def send(self, sendings: Sequence[Sending]) -> set[str]:
+        """Send messages; return the ids of the sources of those that could not be sent."""
+        batches = list(_batches(sendings))
+        return {
+            batch[int(number)].source.id
+            for batch, refused in self._table.side_by_side(self._send, batches)
+            for number in (range(len(batch)) if isinstance(refused, Exception) else refused)
+        }
+
+    def delete(self, messages: Sequence[Message]) -> None:
+        """Delete messages that are done, as far as that works: the others come again, as duplicates."""
+        batches = [messages[start : start + _MOST_ENTRIES] for start in range(0, len(messages), _MOST_ENTRIES)]
+        self._table.side_by_side(self._delete, batches)
+
+    def _send(self, batch: Sequence[Sending]) -> list[str]:
+        entries: Any = [
+            {
+                "Id": str(number),
+                "MessageBody": sending.body,
+                "MessageAttributes": sending.attributes,
+                "DelaySeconds": sending.delay,
+            }
+            for number, sending in enumerate(batch)
+        ]
+        answer = self._sqs.send_message_batch(QueueUrl=self._urls[batch[0].to], Entries=entries)
+        return [failed["Id"] for failed in answer.get("Failed", ())]
+
+    def _delete(self, batch: Sequence[Message]) -> None:
+        entries: Any = [{"Id": str(number), "ReceiptHandle": one.receipt_handle} for number, one in enumerate(batch)]
+        self._sqs.delete_message_batch(QueueUrl=self._urls["queue"], Entries=entries)
+
+
+def _batches(sendings: Sequence[Sending]) -> Iterator[list[Sending]]:
+    """Group messages to one queue that one call takes; a longer one goes alone."""
+    for target in ("queue", "dead_letter_queue"):
+        batch, length = list[Sending](), 0
+        for sending in (one for one in sendings if one.to == target):
+            size = len(sending.body.encode()) + 1000
+            if batch and (len(batch) == _MOST_ENTRIES or length + size > _MOST_BYTES):
+                yield batch
+                batch, length = [], 0
+            batch.append(sending)
+            length += size
+        if batch:
+            yield batch
+
 
 _LONGEST_RESERVE: Final = 20.0
 _SHARE_OF_A_REQUEST: Final = 0.4

@@ -13,8 +13,7 @@ from typing import Final
 import click
 
 from dynamodb_counters.cli import commands
-from dynamodb_counters.cli.failures import DONE, FAULT, PIPE_CLOSED, WRONG_INPUT, told
-from dynamodb_counters.cli.session import Session, with_shared_options
+from dynamodb_counters.cli.session import DONE, FAULT, PIPE_CLOSED, WRONG_INPUT, Session, told, with_shared_options
 
 _SECTIONS: Final = {
     "Read": ("get", "window", "series", "top", "events", "explain", "trace"),

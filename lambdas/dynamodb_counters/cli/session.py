@@ -1,17 +1,23 @@
-"""Shared parts of all commands: options, the clients and the table, what it prints, whom it asks."""
+"""Shared parts of all commands: options and arguments, the clients and the table, whom it asks, and how it ends."""
 
 from __future__ import annotations
 
+import math
+import re
+import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 import click
+from botocore import exceptions as aws
 from botocore.config import Config
 from botocore.session import Session as AwsSession
 from click.core import ParameterSource
@@ -23,11 +29,73 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window
 from dynamodb_counters._declarations.codec import COMPRESSED, decode
 from dynamodb_counters._declarations.composites import TIMED, read_by
-from dynamodb_counters._http.lossless_json import write_json
+from dynamodb_counters._declarations.event_attributes import Attribute
+from dynamodb_counters._http.requests import write_json
 from dynamodb_counters._table import CONCURRENCY, Table
-from dynamodb_counters.cli.show.console import SafeConsole, make_console, visible
-from dynamodb_counters.cli.show.progress import progress_on
-from dynamodb_counters.errors import CountersError
+from dynamodb_counters.cli.output import SafeConsole, make_console, progress_on, visible
+from dynamodb_counters.errors import CommitError, CountersError
+
+DONE: Final = 0
+FOUND: Final = 1
+"""It was done, and something was found, or the person said no."""
+WRONG_INPUT: Final = 2
+AWS_REFUSED: Final = 3
+UNKNOWN: Final = 4
+"""It was done, and what was found is certain, but of something nothing is known."""
+FAULT: Final = 70
+"""A fault of this program: EX_SOFTWARE of sysexits.h."""
+INTERRUPTED: Final = 130
+PIPE_CLOSED: Final = 141
+
+_AWS_SETTINGS: Final = (aws.ProfileNotFound, aws.ConfigParseError, aws.ConfigNotFound, aws.NoRegionError)
+_CODES: Final[dict[tuple[type[BaseException], ...], int]] = {
+    (click.Abort,): FOUND,
+    (KeyboardInterrupt,): INTERRUPTED,
+    (CommitError,): AWS_REFUSED,
+    (click.ClickException, CountersError, aws.ParamValidationError, *_AWS_SETTINGS): WRONG_INPUT,
+    (aws.ClientError, aws.BotoCoreError, TimeoutError): AWS_REFUSED,
+    (OSError,): WRONG_INPUT,
+    (BaseException,): FAULT,
+}
+"""By kind of error; the first that fits holds."""
+
+_MISSING: Final = (
+    "ResourceNotFoundException",
+    "AWS.SimpleQueueService.NonExistentQueue",
+    "QueueDoesNotExist",
+    "NoSuchBucket",
+)
+
+
+def told(error: BaseException) -> tuple[int, str]:
+    if isinstance(error, click.Abort) and isinstance(error.__cause__, KeyboardInterrupt):
+        error = error.__cause__
+    code = next(code for kinds, code in _CODES.items() if isinstance(error, kinds))
+    if _is_missing(error):
+        code = WRONG_INPUT
+    return code, " ".join(_line(error, code).split())
+
+
+def _line(error: BaseException, code: int) -> str:
+    if isinstance(error, aws.ClientError):
+        said = error.response.get("Error", {})
+        message = said.get("Message") or "no reason given"
+        if _is_missing(error):
+            return f"{error.operation_name} found nothing of that name in this region: {message}"
+        return f"AWS refused {error.operation_name}: {said.get('Code', 'unknown')}: {message}"
+    if code == FAULT:
+        return f"a fault of this program, {type(error).__name__}: {error}; COUNTERS_DEBUG=1 shows where"
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        return "interrupted" if code == INTERRUPTED else "no answer"
+    return str(error).rstrip(".")
+
+
+def _is_missing(error: BaseException) -> bool:
+    """Whether what does not exist was named wrong: a table, a stream, a queue, a bucket."""
+    return isinstance(error, aws.ClientError) and error.response.get("Error", {}).get("Code") in _MISSING
+
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Declared = TypeVar("Declared", Aggregate, Window, Event, Items)
@@ -208,3 +276,115 @@ with_shared_options: Final = options(
 def shared(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a command's function, nearest to it: it gets the session first, and its exit code is what it returns."""
     return with_shared_options(click.make_pass_decorator(Session)(function))
+
+
+NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
+_ANY: Final = "…"
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_DURATION: Final = re.compile(r"(\d{1,9})([smhdw])")
+
+
+class Within(click.FloatRange):
+    """A number of a range; click itself takes `nan`, which is in any."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found = float(super().convert(value, param, ctx))
+        if math.isnan(found):
+            self.fail(f"{value!r} is no number", param, ctx)
+        return found
+
+
+ABOVE_0: Final = Within(0, min_open=True)
+
+
+def duration(text: str) -> timedelta:
+    """A length of time: a number and a unit."""
+    found = _DURATION.fullmatch(text)
+    if not found or not int(found[1]):
+        raise click.BadParameter(f"{text!r}: expected a number and a unit, such as 30s, 15m, 24h, 7d or 2w")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+def moment(text: str) -> datetime:
+    """A moment; without an offset, UTC."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r}: expected ISO 8601, such as 2026-11-20 or 2026-11-20T10:30Z") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def fields_of(
+    given: Sequence[str], known: Sequence[str] | None, *, needed: Sequence[str] | None = None
+) -> dict[str, str]:
+    """The values of `known` fields given as field=value; all of them are `needed`, unless others are named."""
+    values: dict[str, str] = {}
+    needed = (known or ()) if needed is None else needed
+    listed = f"the fields are: {', '.join(known or needed) or 'none'}"
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals:
+            raise click.UsageError(f"{one!r} is no field=value; {listed}")
+        if known is not None and name not in known:
+            raise click.UsageError(f"there is no field {name!r}; {listed}")
+        if name in values:
+            raise click.UsageError(f"the field {name!r} is given twice")
+        values[name] = value
+    missing = [name for name in needed if name not in values]
+    if missing:
+        raise click.UsageError(f"missing {' '.join(f'{name}=…' for name in missing)}")
+    return values
+
+
+with_span: Final = options(
+    click.option("--last", type=duration, help="Such as 24h, 15m or 7d."),
+    click.option("--since", type=moment, help="ISO 8601; without an offset, UTC."),
+    click.option("--until", type=moment, help="Default: now."),
+)
+with_consistent: Final = click.option(
+    "--consistent", is_flag=True, help="Read strongly consistently, at twice the read units."
+)
+
+
+def span_of(
+    now: float, *, last: timedelta | None, since: datetime | None, until: datetime | None
+) -> tuple[datetime, datetime]:
+    end = until or datetime.fromtimestamp(now, UTC)
+    if (last is None) == (since is None):
+        raise click.UsageError("one of --last and --since says from when on")
+    start = since if since is not None else end - (last or timedelta())
+    if start >= end:
+        raise click.UsageError(f"--until must lie after --since, {start.isoformat()}")
+    return start, end
+
+
+def typed(event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values; texts are numbers or truth values where these are declared. Others are left to be refused."""
+    declared = event._declared_attributes or {}
+    return {name: _typed(declared.get(name), value) for name, value in values.items()}
+
+
+def _typed(declared: Attribute | None, value: Any) -> Any:
+    if declared is None or not isinstance(value, str):
+        return value
+    if declared.type in (int, Decimal) and NUMBER.fullmatch(value):
+        return Decimal(value)
+    return value == "true" if declared.type is bool and value in ("true", "false") else value
+
+
+def example(name: str, declared: Attribute | None, now: str) -> str:
+    """An attribute as one types it: a text after `=`, anything else as JSON after `:=`."""
+    value = _ANY if declared is None else _example(declared, now)
+    shown = f"{name}={value}" if isinstance(value, str) else f"{name}:={write_json(value)}"
+    return shown if value == _ANY else shlex.quote(shown)
+
+
+def _example(declared: Attribute, now: str) -> Any:
+    if declared.one_of:
+        return declared.one_of[0]
+    if declared.type in (int, Decimal):
+        return next((limit for limit in (declared.minimum, declared.maximum) if limit is not None), 1)
+    if declared.type is dict:
+        return {name: _example(each, now) for name, each in (declared.attributes or {}).items() if each.required}
+    times = {"date-time": now, "date": now[:10]}
+    return {bool: True, list: []}.get(declared.type, times.get(declared.format or "", _ANY))

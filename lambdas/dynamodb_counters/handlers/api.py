@@ -18,14 +18,21 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._http.gateway_requests import MAX_BODY_BYTES, body_text, bound_values, parse_body, well_formed
-from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.parameters import PATHS
-from dynamodb_counters._http.problems import ProblemError, bad_request
+from dynamodb_counters._http.requests import (
+    MAX_BODY_BYTES,
+    ProblemError,
+    bad_request,
+    body_text,
+    bound_values,
+    parse_body,
+    time_limit,
+    well_formed,
+    write_json,
+)
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._http.responses import NO_STORE, etag_response, json_response, page_response, problem_response
-from dynamodb_counters._http.time_limits import time_limit
 from dynamodb_counters.errors import BackfillError, InvalidArgumentError, UnavailableError, UncountedError
 
 _UNAVAILABLE: Final = "the table cannot be reached now; retry"

@@ -19,13 +19,19 @@ from dynamodb_counters import _clients
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode, restored
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._http.cloud_events import BATCHED, content_types, posted_events
-from dynamodb_counters._http.event_requests import EventCheck, queue_messages
-from dynamodb_counters._http.gateway_requests import body_text, bound_values, headers_of, media_type, well_formed
+from dynamodb_counters._http.event_requests import BATCHED, EventCheck, content_types, posted_events, queue_messages
 from dynamodb_counters._http.json_schema import compile_schema
-from dynamodb_counters._http.problems import ProblemError
+from dynamodb_counters._http.requests import (
+    ProblemError,
+    body_text,
+    bound_values,
+    cpu_limit,
+    headers_of,
+    media_type,
+    time_limit,
+    well_formed,
+)
 from dynamodb_counters._http.responses import json_response, problem_response
-from dynamodb_counters._http.time_limits import cpu_limit, time_limit
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient

@@ -12,9 +12,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._queue.consumer import Consumed, Consumer, longest_request
-from dynamodb_counters._queue.messages import Target
-from dynamodb_counters._queue.sending import Queues
+from dynamodb_counters._queue.consumer import Consumed, Consumer, Queues, Target, longest_request
 from dynamodb_counters._table import Bulk, Table, make_client
 from dynamodb_counters.handlers._metering import add_metrics
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynamodb_counters.cli.main import main
+from dynamodb_counters.cli.output import SafeConsole
 from dynamodb_counters.cli.session import Session
-from dynamodb_counters.cli.show.console import SafeConsole
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from dynamodb_counters import Aggregate, Count, Event, Sum
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters.cli import commands
 from dynamodb_counters.cli import main as cli
-from dynamodb_counters.cli.failures import told
-from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.session import Session, shared, told
 from dynamodb_counters.errors import CommitError, InvalidArgumentError
 from simulation.engines.tables import create_table
 from tests.integration.stores import Store

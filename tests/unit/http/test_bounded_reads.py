@@ -17,9 +17,8 @@ from dynamodb_counters import Aggregate, Count, Counters, Ranking, Window
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._control.control import generations_key
 from dynamodb_counters._fold.page_layout import hash_of
-from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES
 from dynamodb_counters._http.parameters import MAX_QUERY_BYTES, Position
-from dynamodb_counters._http.resources import CountResources
+from dynamodb_counters._http.resources import MAX_PAGE_BYTES, CountResources
 from dynamodb_counters._table import Table
 from dynamodb_counters.handlers import api
 from simulation.counters_in_memory import counters_in_memory

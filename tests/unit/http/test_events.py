@@ -13,10 +13,9 @@ from urllib.parse import urlencode
 import pytest
 
 from dynamodb_counters import Counters
-from dynamodb_counters._http import event_pages
-from dynamodb_counters._http.lossless_json import read_json
 from dynamodb_counters._http.parameters import Position
-from dynamodb_counters._http.resources import CountResources
+from dynamodb_counters._http.requests import read_json
+from dynamodb_counters._http.resources import MAX_PAGE_SECONDS, CountResources
 from dynamodb_counters.handlers import api
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory_table import MemoryTable
@@ -186,7 +185,7 @@ def test_a_page_ends_in_time_where_a_filter_finds_nothing_for_long(table: Memory
     while True:
         asked_at = now
         page = resources.read("hit", urlencode(query), resource="events")
-        assert now - asked_at < event_pages.MAX_PAGE_SECONDS + 1
+        assert now - asked_at < MAX_PAGE_SECONDS + 1
         found += page["events"]
         sizes.append(len(page["events"]))
         if page["next"] is None:

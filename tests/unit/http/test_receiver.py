@@ -16,11 +16,17 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Sum, Window
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.event_requests import EventCheck, parse_events
-from dynamodb_counters._http.gateway_requests import MAX_VALUES
 from dynamodb_counters._http.json_schema import compile_schema
-from dynamodb_counters._http.lossless_json import MAX_LEVELS, read_json, write_json
-from dynamodb_counters._http.problems import ProblemError
-from dynamodb_counters._http.time_limits import MAX_CPU_SECONDS, cpu_limit, time_limit
+from dynamodb_counters._http.requests import (
+    MAX_CPU_SECONDS,
+    MAX_LEVELS,
+    MAX_VALUES,
+    ProblemError,
+    cpu_limit,
+    read_json,
+    time_limit,
+    write_json,
+)
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.handlers import ingest_http
 from tests.cpu_time import cpu_seconds_below

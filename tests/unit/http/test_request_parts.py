@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from dynamodb_counters._http.event_requests import queue_messages
 from dynamodb_counters._http.parameters import Position, QueryParameters
-from dynamodb_counters._http.problems import ProblemError
+from dynamodb_counters._http.requests import ProblemError
 
 
 def test_a_token_names_the_position_it_was_made_of() -> None:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from dynamodb_counters._http.problems import ProblemError
+from dynamodb_counters._http.requests import ProblemError
 from dynamodb_counters._http.resources import CountResources
 from simulation.counters_in_memory import counters_in_memory
 from tests.unit.http.counted import URLS

@@ -18,7 +18,7 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Count, Event, Packed, Quota, Sum, Window
 from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._table import Table
-from dynamodb_counters.cli.commands.erase import declared_event
+from dynamodb_counters.cli.commands.events import declared_event
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
 from tests.unit.fold.streams import image, record

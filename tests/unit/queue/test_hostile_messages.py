@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Event
-from dynamodb_counters._queue.messages import dead_letter, read_message
+from dynamodb_counters._queue.consumer import dead_letter, read_message
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept_many
 from simulation.night import scaled

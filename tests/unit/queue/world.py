@@ -12,8 +12,7 @@ import pytest
 
 from dynamodb_counters import Event
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._queue.consumer import Consumed, Consumer
-from dynamodb_counters._queue.sending import Queues
+from dynamodb_counters._queue.consumer import Consumed, Consumer, Queues
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.metered_table import MeteredTable

@@ -20,10 +20,8 @@ from dynamodb_counters._dev.table_counts import MOST_ITEMS, TableCounts
 from dynamodb_counters._http.resources import plain_measures
 from dynamodb_counters._items.derived_fields import parts_of
 from dynamodb_counters._timeline.tiers import DAY
-from dynamodb_counters.cli.arguments import example
-from dynamodb_counters.cli.failures import DONE
-from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.formats import group_text, number, span, stamp
+from dynamodb_counters.cli.output import group_text, number, span, stamp
+from dynamodb_counters.cli.session import DONE, Session, example, shared
 from dynamodb_counters.errors import CountersError
 
 _SECONDS_BETWEEN_LOOKS: Final = 1.0

@@ -24,9 +24,8 @@ from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters._fold.item_layout import ItemLayout, group_items, group_of_item
 from dynamodb_counters._items.table_schema import TYPE
 from dynamodb_counters._table import Table
-from dynamodb_counters.cli.failures import DONE, FOUND
-from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, shared
-from dynamodb_counters.cli.show.formats import BAD, GOOD, HEADING, QUIET, group_text, json_lines
+from dynamodb_counters.cli.output import BAD, GOOD, HEADING, QUIET, group_text, json_lines
+from dynamodb_counters.cli.session import DONE, FOUND, Session, UnknownDeclarationsError, shared
 
 
 @click.command()

@@ -18,8 +18,7 @@ from dynamodb_counters._declarations import Aggregate, Event
 from dynamodb_counters._declarations.groups import base_name, read_name
 from dynamodb_counters._explain.asked import Asked, reach_of
 from dynamodb_counters._explain.explainer import make_explainer
-from dynamodb_counters._explain.image_lines import ImageLines
-from dynamodb_counters._explain.lines import Explanation
+from dynamodb_counters._explain.lines import Explanation, ImageLines
 from dynamodb_counters._fold.origins import ONE_TABLE
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import created_of, sequence_number
@@ -28,10 +27,8 @@ from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import format_number
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._price_file import PRICES
-from dynamodb_counters.cli.arguments import fields_of, span_of, with_span
-from dynamodb_counters.cli.failures import DONE, FOUND
-from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.formats import grid, group_text, number, stamp
+from dynamodb_counters.cli.output import grid, group_text, number, stamp
+from dynamodb_counters.cli.session import DONE, FOUND, Session, fields_of, shared, span_of, with_span
 
 
 @click.command()

@@ -16,13 +16,12 @@ from dynamodb_counters._declarations.groups import base_name
 from dynamodb_counters._fold.crossing_events import LASTING, event_entry, in_requests
 from dynamodb_counters._fold.origins import table_of
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._http.lossless_json import read_json
+from dynamodb_counters._http.requests import read_json
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import CROSSING_PREFIX
 from dynamodb_counters._reads.table_reads import query
-from dynamodb_counters.cli.arguments import moment
-from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.formats import grid, group_text, json_lines, number, stamp
+from dynamodb_counters.cli.output import grid, group_text, json_lines, number, stamp
+from dynamodb_counters.cli.session import Session, moment, shared
 
 
 @click.command()

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from dynamodb_counters.cli.commands.replay import rows
+from dynamodb_counters.cli.commands.events import rows
 
 FILES: Final = int(os.environ.get("DAMAGED_FILES", "200"))
 

@@ -14,7 +14,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Attr, Attribute, Count, Event, Sum
 from dynamodb_counters._declarations.codec import decode, encode
-from dynamodb_counters.cli.arguments import example
+from dynamodb_counters.cli.session import example
 from simulation.workbench import Workbench
 from tests.unit.cli.in_process import Done, run
 

@@ -10,7 +10,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._http.gateway_requests import MAX_BODY_BYTES
+from dynamodb_counters._http.requests import MAX_BODY_BYTES
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HookedClient
 from simulation.workbench import Workbench

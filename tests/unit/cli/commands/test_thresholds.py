@@ -12,7 +12,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Distinct, Event, Threshold
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._http.lossless_json import read_json
+from dynamodb_counters._http.requests import read_json
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from tests.unit.cli.in_process import Done, run
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters.cli.show.bar_chart import Point, bar_chart
+from dynamodb_counters.cli.output import Point, bar_chart
 
 START = datetime(2026, 11, 19, 22, tzinfo=UTC)
 

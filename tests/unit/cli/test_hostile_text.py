@@ -26,12 +26,11 @@ from dynamodb_counters._dev.deployed import Deployed, Function
 from dynamodb_counters._dev.emulator import Emulator
 from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.cli import main
+from dynamodb_counters.cli.commands import backfill as verifying
 from dynamodb_counters.cli.commands import dev
 from dynamodb_counters.cli.commands import explain as explaining
-from dynamodb_counters.cli.commands import verify as verifying
-from dynamodb_counters.cli.failures import FAULT
-from dynamodb_counters.cli.runs import Worked
-from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.commands.backfill import Worked
+from dynamodb_counters.cli.session import FAULT, Session, shared
 from tests.unit.cli.blog import DECLARED, VIEW, Blog
 from tests.unit.cli.in_process import Done, console, run
 
@@ -101,7 +100,7 @@ def test_nothing_prints_but_the_console() -> None:
     other = re.compile(r"\bprint\(|\becho\(|sys\.stdout\.write|\bConsole\(")
     folder = Path(main.__file__).parent
     found = [path.name for path in folder.rglob("*.py") if other.search(path.read_text().replace(".print(", ""))]
-    assert found == ["console.py"]
+    assert found == ["output.py"]
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from datetime import timedelta
 from decimal import Decimal
 
 from dynamodb_counters import Attribute, Event
-from dynamodb_counters.cli.arguments import example, typed
-from dynamodb_counters.cli.show.formats import number, reason_text, span
+from dynamodb_counters.cli.output import number, reason_text, span
+from dynamodb_counters.cli.session import example, typed
 
 
 def test_a_number_has_separators_and_few_decimals() -> None:

@@ -1,0 +1,308 @@
+"""What every command prints: text made safe, numbers, moments, spans, grids, progress and charts, alike in all."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any, Final
+
+from rich import box
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.segment import Segment
+from rich.table import Table as Grid
+from rich.text import Text
+
+from dynamodb_counters._reads.span_reads import Distribution
+from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
+
+_PLAIN_WIDTH: Final = 100
+_LIKELY: Final = re.compile(r"[^ -~]")
+"""All but the ASCII that prints: few characters are left to look at."""
+
+
+def visible(text: str) -> str:
+    r"""Text with what does not just print escaped.
+
+    >>> print(visible("/é\x1b]0;x\x07\n"))
+    /é\x1b]0;x\x07\n
+    """
+    return _LIKELY.sub(lambda one: one[0] if one[0].isprintable() else one[0].encode("unicode_escape").decode(), text)
+
+
+class SafeConsole(Console):
+    """A console that takes text as it is, names hold brackets, and shows it escaped: each text is one line."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **settings)
+
+    def render_str(self, text: str, **settings: Any) -> Text:
+        """Before anything measures the text."""
+        return super().render_str(visible(text), **settings)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """All output comes through here, also what lies within it."""
+        return super().render(_escaped(renderable) if isinstance(renderable, Text) else renderable, options)
+
+
+def make_console(*, stderr: bool = False) -> SafeConsole:
+    stream = sys.stderr if stderr else sys.stdout
+    return SafeConsole(stderr=stderr, width=None if stream.isatty() else _PLAIN_WIDTH)
+
+
+def _escaped(text: Text) -> Text:
+    found = [place for place, one in enumerate(text.plain) if not one.isprintable()]
+    if not found:
+        return text
+    parts = text.divide([end for place in found for end in (place, place + 1)])
+    for part in parts:
+        part.plain = visible(part.plain)
+    return text.blank_copy().append_text(Text().join(parts))
+
+
+HEADING: Final = "bold"
+QUIET: Final = "bright_black"
+ACCENT: Final = "cyan"
+GOOD: Final = "green"
+WARNING: Final = "yellow"
+BAD: Final = "red"
+
+SHARES: Final = ("0.5", "0.9", "0.95", "0.99", "1")
+"""Shares of a distribution whose percentiles are shown; 1 is its maximum."""
+
+_MOST_FRACTION: Final = 4
+
+
+def number(value: Any) -> str:
+    """A number with thousands separated, and no more decimals than help; a dash for none."""
+    if value is None:
+        return "-"
+    if isinstance(value, int):
+        return f"{value:,}"
+    rounded = round(Decimal(value), _MOST_FRACTION)
+    return f"{rounded:,f}".rstrip("0").rstrip(".") if rounded % 1 else f"{int(rounded):,}"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    return f"{number(count)} {one if count == 1 else many or f'{one}s'}"
+
+
+def distribution_rows(found: Distribution) -> dict[str, str | Text]:
+    names = {share: "max" if share == SHARES[-1] else f"p{float(share) * 100:g}" for share in SHARES}
+    return {"count": number(found.count), **{names[share]: number(found.p(float(share))) for share in SHARES}}
+
+
+def moment_text(when: datetime | float, tz: tzinfo = UTC) -> str:
+    local = (datetime.fromtimestamp(when, UTC) if isinstance(when, int | float) else when).astimezone(tz)
+    return f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
+
+
+def stamp(seconds: float) -> str:
+    """A moment as JSON has it: ISO 8601 in UTC."""
+    return datetime.fromtimestamp(round(seconds), UTC).isoformat().replace("+00:00", "Z")
+
+
+def span(length: timedelta | float) -> str:
+    """A length of time in its two greatest units: 1 d 1 h."""
+    rest = round(length.total_seconds() if isinstance(length, timedelta) else length)
+    parts = []
+    for unit, seconds in (("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", 1)):
+        times, rest = divmod(rest, seconds)
+        parts.append(f"{times} {unit}" if times else "")
+    first = next((place for place, part in enumerate(parts) if part), len(parts) - 1)
+    return " ".join(filter(None, parts[first : first + 2])) or "0 s"
+
+
+def json_lines(document: Mapping[str, Any] | None) -> list[str]:
+    """A definition as people compare it."""
+    return json.dumps(document, indent=2, sort_keys=True).splitlines() if document else []
+
+
+def group_text(values: Mapping[str, object]) -> str:
+    return visible(" ".join(f"{name}={value}" for name, value in values.items()))
+
+
+def reason_text(reason: str) -> str:
+    """A reason without the names and the kind of error, once if it is the same for all names."""
+    parts = (re.sub(r"^([\w-]+: )?(\w+Error: )?", "", part) for part in reason.split("; "))
+    return "; ".join(dict.fromkeys(parts))
+
+
+def grid(*columns: str, numbers: Sequence[str] = (), keep: Sequence[str] = ("",)) -> Grid:
+    """A table of few lines; where it is too narrow, text wraps, but neither numbers nor what to `keep`."""
+    made = Grid(box=box.SIMPLE_HEAD, header_style=QUIET, border_style=QUIET, pad_edge=False, padding=(0, 1, 0, 0))
+    made.show_edge = False
+    for column in columns:
+        justify: JustifyMethod = "right" if column in numbers else "left"
+        made.add_column(column, justify=justify, overflow="fold", no_wrap=column in numbers or column in keep)
+    return made
+
+
+def pairs(rows: Mapping[str, str | Text], *, numbers: bool = False) -> Grid:
+    """Labels and what they label, without lines."""
+    made = Grid.grid(padding=(0, 2))
+    made.add_column(style=QUIET, no_wrap=True)
+    made.add_column(justify="right" if numbers else "left")
+    for label, value in rows.items():
+        made.add_row(label, value)
+    return made
+
+
+@dataclass(slots=True)
+class _Phase:
+    task: TaskID
+    began: float
+    first: int
+    over: str = ""
+    """How far it is in the end."""
+
+
+@contextmanager
+def progress_on(
+    console: SafeConsole, clock: Callable[[], float], *, is_brief: bool = False
+) -> Iterator[Callable[..., None]]:
+    """Show phases, and how much of their total, 0 if unknown; of brief work no bar stays, and lines come after 10 s."""
+    known: dict[str, _Phase] = {}
+    is_live, told_at = console.is_terminal, clock()
+    pause = 1 / 4 if is_live else 10.0 if is_brief else 60.0
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[far]}"))
+    with Progress(*columns, console=console, auto_refresh=False, transient=is_brief, disable=not is_live) as bars:
+
+        def show(name: str, done: int, total: int, *, unit: str = "", consumed: float = 0.0) -> None:
+            nonlocal told_at
+            now, is_new = clock(), name not in known
+            if is_new:
+                finish()
+                known[name] = _Phase(bars.add_task(name, far=""), now, done)
+            phase = known[name]
+            phase.over = f"{number(total or done)} {unit}"
+            if now < told_at + pause and not (is_new and (is_live or not is_brief)):
+                return
+            rate = (done - phase.first) / (now - phase.began) if now > phase.began else 0.0
+            far = f"{number(done)}{f' of {number(total)}' if total else ''} {unit}".rstrip()
+            left = f"{span((total - done) / rate)} left" if rate > 0 and done < total else ""
+            told_at, line = now, ", ".join(filter(None, (far, left, f"{consumed:,.0f} units" if consumed else "")))
+            if not is_live:
+                console.print(f"{name}: {line}", soft_wrap=True)
+            bars.update(phase.task, completed=done, total=total or None, far=line, refresh=True)
+
+        def finish() -> None:
+            for phase in known.values():
+                bars.update(phase.task, completed=1, total=1, far=phase.over)
+
+        yield show
+        finish()
+
+
+_BLOCKS: Final = " ▁▂▃▄▅▆▇█"
+_HEIGHT: Final = 12
+_FEWEST_TICKS: Final = 3
+_MOST_TICKS: Final = 6
+_FACTORS: Final = (1, 2, 2.5, 5)
+_WIDEST: Final = 6
+"""Columns of a bar."""
+
+_SPACINGS: Final = (1, 5, 15, 30, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR)
+_LONG_SPACINGS: Final = (12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 28 * DAY, 91 * DAY, 364 * DAY)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A count and when it began."""
+
+    start: datetime
+    count: float
+
+
+def bar_chart(
+    points: Sequence[Point], width: int, tz: tzinfo, merge: Callable[[Iterable[float]], float] = sum
+) -> tuple[list[Text], int]:
+    """Draw points that follow each other; neighbors `merge` to fit the width, to so many points per bar."""
+    merged = 1
+    while True:
+        parts = (points[first : first + merged] for first in range(0, len(points), merged))
+        bars = [Point(part[0].start, merge(one.count for one in part)) for part in parts]
+        tick, ticks = _scale([one.count for one in bars])
+        labels = [number(tick * place) for place in range(ticks + 1)]
+        margin = max(map(len, labels))
+        room = max(1, width - margin - 3)
+        if len(bars) <= room:
+            break
+        merged = max(merged + 1, math.ceil(len(points) / room))
+    pitch = min(_WIDEST, max(1, room // max(1, len(bars))))
+    thick = pitch - 1 if pitch > 1 else 1
+    per_tick = _HEIGHT // ticks
+    lines = []
+    for row in range(per_tick * ticks, 0, -1):
+        is_tick = row % per_tick == 0
+        line = Text(f"{labels[row // per_tick] if is_tick else '':>{margin}} ", QUIET)
+        line.append("┤" if is_tick else "│", QUIET)
+        cells = (_cell(one.count, tick / per_tick, row) * thick + " " * (pitch - thick) for one in bars)
+        line.append("".join(cells).rstrip(), ACCENT)
+        lines.append(line)
+    axis, below = _time_axis(bars, pitch, room, tz)
+    lines.append(Text(f"{labels[0]:>{margin}} └{axis}", QUIET))
+    lines.append(Text(f"{'':>{margin}}  {below}", QUIET))
+    return lines, merged
+
+
+def _scale(counts: Sequence[float]) -> tuple[float, int]:
+    """The distance of ticks, and how many it takes: as little above the top as round numbers allow."""
+    top = max(counts, default=0)
+    if top <= 0:
+        return 1, 1
+    power = 10.0 ** (math.floor(math.log10(top)) - 1)
+    candidates = [factor * power * scale for scale in (1, 10) for factor in _FACTORS]
+    if all(count == int(count) for count in counts):
+        candidates = [tick for tick in candidates if tick >= 1 and tick == int(tick)]
+    ticks = [(tick, math.ceil(top / tick - 1e-9)) for tick in candidates]
+    fitting = [(tick, times) for tick, times in ticks if times <= _MOST_TICKS]
+    return min(fitting, key=lambda one: (one[1] < _FEWEST_TICKS, one[0] * one[1], one[1]))
+
+
+def _cell(count: float, row_height: float, row: int) -> str:
+    """The part of a bar in a row, to an eighth; a value other than 0 is never invisible."""
+    eighths = round((count / row_height - (row - 1)) * 8)
+    return _BLOCKS[max(row == 1 and count > 0, min(8, eighths))]
+
+
+def _time_axis(bars: Sequence[Point], pitch: int, room: int, tz: tzinfo) -> tuple[str, str]:
+    width = pitch * len(bars)
+    axis, below = ["─"] * width, [" "] * (width + 12)
+    if not bars:
+        return "", ""
+    local = [one.start.astimezone(tz) for one in bars]
+    # The first step, and the last, may be cut off.
+    step = max((after - before).total_seconds() for before, after in pairwise(local)) if len(local) > 1 else DAY
+    form = "%H:%M:%S" if step < MINUTE else "%H:%M" if step < DAY else "%b %d" if step < 28 * DAY else "%Y-%m"
+    length = len(local[0].strftime(form))
+    fitting = (one for one in (*_SPACINGS, *_LONG_SPACINGS) if one >= step and one / step * pitch >= length + 2)
+    spacing = next(fitting, math.inf)
+    round_ones = [place for place, when in enumerate(local) if _is_round(when, spacing, local[0])]
+    # No step begins at a round time where the zone is half an hour off: then every step may get a label.
+    free = 0
+    for place in round_ones or range(len(local)):
+        at = place * pitch + (pitch - 1) // 2
+        begin = max(0, at - length // 2)
+        if begin < free or begin + length > room + 1:
+            continue
+        label = local[place].strftime(form)
+        axis[at] = "┬"
+        below[begin : begin + len(label)] = label
+        free = begin + len(label) + 2
+    return "".join(axis), "".join(below).rstrip()
+
+
+def _is_round(when: datetime, spacing: float, first: datetime) -> bool:
+    """Whether a moment is a multiple of the spacing: of the day up to twelve hours, from the first day on beyond."""
+    if spacing >= DAY:
+        return math.isinf(spacing) is False and (when.date() - first.date()).days % (spacing // DAY) == 0
+    return (when.hour * HOUR + when.minute * MINUTE + when.second) % spacing == 0

@@ -1,1 +1,0 @@
-"""How results look to people."""
