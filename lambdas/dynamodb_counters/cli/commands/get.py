@@ -31,8 +31,6 @@ from dynamodb_counters.cli.output import (
     QUIET,
     SHARES,
     WARNING,
-    Point,
-    bar_chart,
     distribution_rows,
     grid,
     group_text,
@@ -232,7 +230,7 @@ def _span_rows(found: WindowCount | Distribution) -> _Rows:
 Step = timedelta | Period
 
 _MOST_POINTS: Final = 46
-"""Bars that have two columns each in 100."""
+"""Bars that one looks at together."""
 
 _MINUTES: Final = tuple(MINUTE * times for times in (1, 2, 5, 10, 15, 30))
 _STEPS: Final = (1, 5, 15, 30, *_MINUTES, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY)
@@ -292,17 +290,16 @@ def series(
         "series": [count_document(one, [f"{p:g}"]) for one in found],
     }
     length = timedelta(0) if rolling is None else rolling - timedelta(seconds=unit)
-    starts = [one.start for one in found if one.start is not None]
-    points = [Point(start + length, float(value)) for start, value in zip(starts, drawn, strict=True)]
-    chart, merged = bar_chart(points, session.out.width, zone, sum if adds_up else max)
-    each = span(step * merged) if isinstance(step, timedelta) else f"{merged} {step}"
-    title = f"{name} {group_text(values)}".rstrip()
-    what = "" if rolling is None else f", members of {span(rolling)} each"
-    what = f", p{p * 100:g}" if isinstance(found[0], Distribution) else what
+    what = "count" if rolling is None else f"members of {span(rolling)}"
+    what = f"p{p * 100:g}" if isinstance(found[0], Distribution) else what
+    shown, greatest = grid("from", what, "", numbers=(what,), keep=("from",)), float(max(drawn))
+    starts = ["" if one.start is None else moment_text(one.start + length, zone) for one in found]
+    for start_text, value in zip(starts, drawn, strict=True):
+        shown.add_row(start_text, number(value), Bar(greatest, 0, float(value), width=40, color=ACCENT))
+    each = span(step) if isinstance(step, timedelta) else f"1 {step}"
     all_of = f"{number(together)} {'in all' if adds_up else 'at most'}"
-    head = Text.assemble((title, HEADING), (f"  {all_of}, {each} per bar{what}", QUIET))
-    foot = Text(f"{moment_text(starts[0], zone)} to {moment_text(found[-1].end or end, zone)}", QUIET)
-    session.emit(document, Lines(head, "", *chart, "", foot))
+    head = Text.assemble((f"{name} {group_text(values)}".rstrip(), HEADING), (f"  {all_of}, {each} per bar", QUIET))
+    session.emit(document, Lines(head, "", shown))
 
 
 def _step(given: str | None, length: timedelta, unit: int) -> Step:
