@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial, wraps
 from typing import Any, Final
@@ -14,12 +14,12 @@ import click
 from rich.console import Group as Lines
 from rich.text import Text
 
-from dynamodb_counters._control.run_items import SCANNED, found_by
+from dynamodb_counters._control.run_items import found_by
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.groups import base_name
 from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._items.table_schema import TTL, TYPE
+from dynamodb_counters._items.table_schema import TTL
 from dynamodb_counters._quarantine import redrive_entries
 from dynamodb_counters._quarantine.quarantine_items import STATE, STATES, Quarantined, read_quarantine_item
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
@@ -30,7 +30,6 @@ from dynamodb_counters.cli.output import QUIET, counted, grid, moment_text, reas
 from dynamodb_counters.cli.session import DONE, FOUND, Session, duration, options, shared, with_dry_run
 from dynamodb_counters.errors import InvalidArgumentError
 
-_WHAT: Final = {"INSERT": "The insertion", "REMOVE": "The deletion", SCANNED: "The backfilled image"}
 _ID_DIGITS: Final = 12
 _LEAST_DIGITS: Final = 4
 
@@ -123,42 +122,6 @@ def read_entry(item: Image) -> Entry:
     )
 
 
-def words(entry: Entry) -> Iterator[str]:
-    """An entry in words: its kind, its reason, and what a redrive of it does."""
-    content = entry.kept.content
-    if "numbers" in content:
-        added = ", ".join(f"{name} {number}" for name, number in content["numbers"].items())
-        yield f"A delta of {content['name']} for the group {entry.item_key}, {added}, could not be added to its item."
-        who = f"adds it to {content['name']}"
-    elif "dynamodb" in content:
-        names = ", ".join(entry.names)
-        yield f"{_image_words(entry)} could not be counted by {names or 'any declaration'}."
-        if names:
-            yield "All other declarations have counted it."
-        who = f"counts it by {names}" if names else "counts it by all declarations"
-    else:
-        yield "Its content cannot be read: nothing can be counted."
-        who = "brings it back uncounted"
-    yield f"Reason: {entry.kept.reason}"
-    yield {
-        "waiting": f"A redrive {who}; if it still cannot be counted, it comes back as a new entry.",
-        "redriven": "It was redriven: the stream has counted it, or brought it back as a new entry.",
-        "discarded": "It was discarded: it is never counted.",
-        "settled": "It is settled: a backfill has replaced what it waited for, and looked at the item itself.",
-    }.get(entry.state, f"Its state {entry.state!r} is none that this version knows.")
-
-
-def _image_words(entry: Entry) -> str:
-    record = entry.kept.content
-    name = "OldImage" if "OldImage" in record["dynamodb"] and "NewImage" not in record["dynamodb"] else "NewImage"
-    image = record["dynamodb"].get(name)
-    kind = image.get(TYPE, {}).get("S") if isinstance(image, Mapping) else None
-    what = _WHAT.get(str(record.get("eventName")), "A change")
-    side = "its old image" if name == "OldImage" else "its new image"
-    held = f", {side}," if record.get("eventName") == "MODIFY" else ""
-    return f"{what} of {f'the {kind} ' if kind else 'the item '}{entry.item_key}{held}"
-
-
 def _named(text: str, known: Sequence[Entry]) -> Entry:
     found = [entry for entry in known if entry.id.startswith(text)] if len(text) >= _LEAST_DIGITS else []
     if len(found) != 1:
@@ -226,12 +189,12 @@ def list_entries(session: Session, wanted: Wanted, *, state: str, limit: int) ->
 @click.argument("entry_id", metavar="ID")
 @shared
 def show(session: Session, entry_id: str) -> None:
-    """Show in words what the entry ID holds, with its record."""
+    """Show the entry ID with its record."""
     [entry] = find(session.table, Wanted((entry_id,), tuple(STATES.values())))
     created = "unknown" if entry.created is None else moment_text(entry.created)
     expires = "never" if entry.expires_at is None else moment_text(entry.expires_at)
     lines = [f"entry {entry.id}, {entry.state}; its record was created {created}; expires {expires}"]
-    lines += ["", *words(entry), ""]
+    lines += [f"not counted by {', '.join(entry.names) or 'all'}: {entry.item_key}", f"reason: {entry.kept.reason}"]
     run = entry.kept.shard.removeprefix(found_by(""))
     place = f"shard {entry.kept.shard}, record {entry.kept.sequence.lstrip('0')}"
     lines += [place if run == entry.kept.shard else f"found by the backfill {run}"]
