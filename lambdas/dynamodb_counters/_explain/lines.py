@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import localcontext
-from itertools import chain
 from threading import Lock
 from typing import Any, Final, Literal, TypeAlias
 
@@ -143,23 +140,14 @@ class Explanation:
         sums = {name: format_number(number) for name, number in self.numbers.items()}
         return {"kind": "sum", "adds": sums, "key": {**self.asked, "position": dict(self.position)}}
 
-    def file(self, form: Literal["jsonl", "csv"] = "jsonl") -> Iterator[str]:
-        """Yield the lines of a file that others can check; the last has the sum, and a digest of those before."""
+    def file(self) -> Iterator[str]:
+        """Yield the JSON Lines of a file that others can check; the last has the sum, and a digest of those before."""
         digest, end = hashlib.sha256(), self.document()
-        head = [dict(zip(_COLUMNS, _COLUMNS, strict=True))] if form == "csv" else []
-        for document in chain(head, (line.document() for line in self.lines())):
-            text = _text(document, form)
+        for line in self.lines():
+            text = canonical(line.document()) + "\n"
             digest.update(text.encode())
             yield text
-        yield _text({**end, "key": {**end["key"], "digest": digest.hexdigest()}}, form)
-
-
-def _text(document: Mapping[str, Any], form: str) -> str:
-    if form == "jsonl":
-        return canonical(document) + "\n"
-    text, cells = io.StringIO(), [document.get(name, "") for name in _COLUMNS]
-    csv.writer(text, lineterminator="\n").writerow([one if isinstance(one, str) else canonical(one) for one in cells])
-    return text.getvalue()
+        yield canonical({**end, "key": {**end["key"], "digest": digest.hexdigest()}}) + "\n"
 
 
 def added(each: Iterable[Mapping[str, Number]]) -> dict[str, Number]:

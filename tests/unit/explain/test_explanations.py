@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import subprocess
@@ -291,19 +290,6 @@ def test_the_program_of_the_docs_recomputes_the_sum_from_the_file_and_finds_a_ch
     for changed in ("".join(lines[1:]), "".join(lines).replace("0.8", "0.9")):
         found = check(changed)
         assert (found.returncode, found.stderr) == (1, "the file was changed\n")
-
-
-def test_a_csv_file_has_the_same_lines_and_ends_in_the_sum() -> None:
-    with counters_in_memory([SHOPS], now=NOW) as counters:
-        counters.accept(SALE, sale(1))
-        head, line, end = counters.explain(SHOPS, shop="a").file("csv")
-        assert head == "kind,time,source,key,group,reason,adds\n"
-        assert line.startswith('counted,,sale,"{""id"":""s1""')
-        assert end.startswith("sum,,,")
-        assert json.loads(next(iter(list(counters.explain(SHOPS, shop="a").file())[-1:])))["adds"] == {
-            "sales": "1",
-            "taken": "5",
-        }
 
 
 @pytest.mark.parametrize("by", [("ad", "time:day", "paid:day"), ("ad", "paid:day", "time:day")])

@@ -36,7 +36,7 @@ from dynamodb_counters.cli.session import DONE, FOUND, Session, fields_of, share
 @click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…")
 @with_span
 @click.option("--limit", default=20, type=click.IntRange(0), help="Lines to show.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="All lines, as .jsonl or .csv.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="All lines, as .jsonl.")
 @click.option("--yes", is_flag=True, help="Do not ask before the whole table is read.")
 @shared
 def explain(
@@ -47,8 +47,8 @@ def explain(
     A window needs a span of time. Without some fields of a group, all groups of the partition are explained. Exit code
     1: the number differs from what is explained.
     """
-    if out is not None and out.suffix not in (".jsonl", ".csv"):
-        raise click.UsageError(f"--out {out}: expected a name that ends in .jsonl or .csv")
+    if out is not None and out.suffix != ".jsonl":
+        raise click.UsageError(f"--out {out}: expected a name that ends in .jsonl")
     declared = session.find_counted(name)
     needed = [field for field in declared._pk_template.fields if field in declared.fields]
     values = fields_of(group, declared.fields, needed=needed)
@@ -63,7 +63,7 @@ def explain(
     found = explainer.explained()
     if out is not None:
         with out.open("w", encoding="utf-8", newline="") as file:
-            file.writelines(found.file("csv" if out.suffix == ".csv" else "jsonl"))
+            file.writelines(found.file())
     listed = list(islice(found.lines(), limit))
     told = [line.document() for line in listed]
     document = {**found.document(), "lines": told, "difference": found.difference}
