@@ -12,28 +12,23 @@ import click
 from rich.console import Group
 from rich.text import Text
 
-from dynamodb_counters._backfill.verification import tally_of
 from dynamodb_counters._changes.advice import Advice, advice, event_advice
 from dynamodb_counters._changes.effective import Merged, Past, merged
 from dynamodb_counters._control.control import Control, Status, past_of, read_control, stored_deployments
 from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import decode, described, without_attributes
-from dynamodb_counters._declarations.groups import base_name, generation, left_behind
+from dynamodb_counters._declarations.groups import base_name, left_behind
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
-from dynamodb_counters._fold.item_layout import ItemLayout, group_items, group_of_item
-from dynamodb_counters._items.table_schema import TYPE
-from dynamodb_counters._table import Table
-from dynamodb_counters.cli.output import BAD, GOOD, HEADING, QUIET, group_text, json_lines
+from dynamodb_counters.cli.output import BAD, GOOD, HEADING, QUIET, json_lines
 from dynamodb_counters.cli.session import DONE, FOUND, Session, UnknownDeclarationsError, shared
 
 
 @click.command()
 @click.option("--template", metavar="FILE|DIR", help="A synthesized template, or a folder of them. Default: cdk.out.")
 @click.option("--aggregator", metavar="ID", help="Logical ID of the aggregator's function, if templates have several.")
-@click.option("--tallies", is_flag=True, help="List groups whose tally is left behind; reads the whole table.")
 @shared
-def diff(session: Session, template: str | None, aggregator: str | None, *, tallies: bool) -> int:
+def diff(session: Session, template: str | None, aggregator: str | None) -> int:
     """Compare what a deployment declares with what the table counts.
 
     Run it after `cdk synth`. Exit code 1: there are differences.
@@ -52,12 +47,10 @@ def diff(session: Session, template: str | None, aggregator: str | None, *, tall
     found = merged(declared, folded, seen.reads, past)
     names = [*_names(found, seen)]
     events = [_entry(name, said, old, new) for name, (old, new, said) in event_advice(declared, folded).items()]
-    left = [*_left_tallies(session.table, found, seen.reads)] if tallies else []
     document: dict[str, Any] = {"first_deployment": first, "names": names, "events": events}
-    document |= {"left_behind": left} if tallies else {}
     told: list[Any] = ["Nothing counts this table yet: this would be its first deployment.", ""] if first else []
     told += [line for entry in (*names, *events) for line in _shown(entry)]
-    session.emit(document, Group(*told, *map(_left, left)))
+    session.emit(document, Group(*told))
     return FOUND if events or any(change.kind != "unchanged" for change in found.changes.values()) else DONE
 
 
@@ -113,26 +106,3 @@ def _shown(entry: Mapping[str, Any]) -> Iterator[Text]:
     before, after = (json_lines(entry[side]) for side in ("before", "after"))
     for line in unified_diff(before, after, "table", "deployment", lineterm=""):
         yield Text(line, {"+": GOOD, "-": BAD, "@": QUIET}.get(line[0], ""))
-
-
-def _left_tallies(table: Table, found: Merged, reads: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """Scan for groups with a tally that has no place in the next generation."""
-    by_type: dict[str, Declaration] = {}
-    for name, change in found.changes.items():
-        before, after = change.before, change.after
-        if change.kind == "waits" and before is not None and after is not None and left_behind(after, before):
-            before = generation(before, reads.get(name, 0))
-            by_type[before.name] = before
-    for item in table.of_types(*by_type, ConsistentRead=False) if by_type else ():
-        declaration = by_type[item[TYPE]["S"]]
-        for one in group_items(declaration, item):
-            tally = tally_of(one)
-            group = group_of_item(declaration, one) if tally else None
-            if group is not None:
-                values = ItemLayout(declaration).values(group)
-                yield {"name": base_name(declaration.name), "values": values, "tally": tally}
-
-
-def _left(found: Mapping[str, Any]) -> Text:
-    tally = ", ".join(f"{name} {number}" for name, number in found["tally"].items())
-    return Text(f"left behind: the tally of {found['name']} {group_text(found['values'])}: {tally}")

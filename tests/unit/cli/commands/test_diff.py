@@ -103,21 +103,12 @@ def test_the_generation_that_readers_use_is_what_is_compared_with(store: Store) 
     assert _diff(store, "--declarations", encode((SHOPS,))).code == 1
 
 
-def test_groups_whose_tally_has_no_place_are_listed(store: Store) -> None:
+def test_a_tally_that_has_no_place_is_named(store: Store) -> None:
     store.deploy(SHOPS)
-    store.counters.increment(SHOPS, {"shop": "oslo"}, amount={"sales": 5})
-    store.counters.increment(SHOPS, {"shop": "rome"}, amount={"sales": 1})
-    store.counters.increment(SHOPS, {"shop": "rome"}, amount={"sales": -1})
-    finer = replace(SHOPS, sk="SALES#{seller}")
 
-    done = _diff(store, "--tallies", "--declarations", encode((finer,)))
+    done = _diff(store, "--declarations", encode((replace(SHOPS, sk="SALES#{seller}"),)))
 
-    lines = [" ".join(line.split()) for line in done.out.splitlines()]
-    assert [line for line in lines if line.startswith("left")] == [
-        "left behind: the tally of sales, taken",
-        "left behind: the tally of shops shop=oslo: sales 5",
-    ]
-    assert _diff(store, "--tallies", "--json", "--declarations", encode((BIG,))).document["left_behind"] == []
+    assert "left behind: the tally of sales, taken" in [line.strip() for line in done.out.splitlines()]
 
 
 def test_a_table_that_nothing_counts_yet(store: Store) -> None:
