@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -279,7 +278,6 @@ def shared(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
-_ANY: Final = "…"
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _DURATION: Final = re.compile(r"(\d{1,9})([smhdw])")
 
@@ -370,21 +368,3 @@ def _typed(declared: Attribute | None, value: Any) -> Any:
     if declared.type in (int, Decimal) and NUMBER.fullmatch(value):
         return Decimal(value)
     return value == "true" if declared.type is bool and value in ("true", "false") else value
-
-
-def example(name: str, declared: Attribute | None, now: str) -> str:
-    """An attribute as one types it: a text after `=`, anything else as JSON after `:=`."""
-    value = _ANY if declared is None else _example(declared, now)
-    shown = f"{name}={value}" if isinstance(value, str) else f"{name}:={write_json(value)}"
-    return shown if value == _ANY else shlex.quote(shown)
-
-
-def _example(declared: Attribute, now: str) -> Any:
-    if declared.one_of:
-        return declared.one_of[0]
-    if declared.type in (int, Decimal):
-        return next((limit for limit in (declared.minimum, declared.maximum) if limit is not None), 1)
-    if declared.type is dict:
-        return {name: _example(each, now) for name, each in (declared.attributes or {}).items() if each.required}
-    times = {"date-time": now, "date": now[:10]}
-    return {bool: True, list: []}.get(declared.type, times.get(declared.format or "", _ANY))

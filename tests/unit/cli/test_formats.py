@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from decimal import Decimal
 
-from dynamodb_counters import Attribute, Event
+from dynamodb_counters import Event
 from dynamodb_counters.cli.output import number, reason_text, span
-from dynamodb_counters.cli.session import example, typed
+from dynamodb_counters.cli.session import typed
 
 
 def test_a_number_has_separators_and_few_decimals() -> None:
@@ -27,5 +27,3 @@ def test_a_reason_that_all_names_share_is_shown_once() -> None:
 def test_an_attribute_is_typed_by_its_declaration() -> None:
     event = Event("view", key="url", attributes={"url": str, "ms": int})
     assert typed(event, {"url": "1", "ms": "1"}) == {"url": "1", "ms": Decimal(1)}
-    assert example("ms", Attribute(int, minimum=5), "") == "ms:=5"
-    assert example("plan", Attribute(str, one_of=["free"]), "") == "plan=free"

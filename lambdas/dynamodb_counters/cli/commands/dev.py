@@ -21,7 +21,7 @@ from dynamodb_counters._http.resources import plain_measures
 from dynamodb_counters._items.derived_fields import parts_of
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.cli.output import group_text, number, span, stamp
-from dynamodb_counters.cli.session import DONE, Session, example, shared
+from dynamodb_counters.cli.session import DONE, Session, shared
 from dynamodb_counters.errors import CountersError
 
 _SECONDS_BETWEEN_LOOKS: Final = 1.0
@@ -174,7 +174,7 @@ class Workbench:
                 # A declared map, or list, is typed as a whole.
                 paths = (path for path, _, default in map(parts_of, names) if default is None)
                 attributes = dict.fromkeys(re.split(r"[.[]", path)[0] if declared else path for path in paths)
-                now = stamp(self.session.clock())
-                typed = " ".join(example(name, declared.get(name), now) for name in attributes)
-                lines.append(f"counters {table}accept {event.name} {typed}")
+                as_json = {name for name, each in declared.items() if each.type in (dict, list)}
+                typed = (f"{name}:=…" if name in as_json else f"{name}=…" for name in attributes)
+                lines.append(f"counters {table}accept {event.name} {' '.join(typed)}")
         return lines

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import shlex
-from dataclasses import replace
 from datetime import datetime
-from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 from dynamodb_counters import Aggregate, Attr, Attribute, Count, Event, Sum
 from dynamodb_counters._declarations.codec import decode, encode
-from dynamodb_counters.cli.session import example
 from simulation.workbench import Workbench
 from tests.unit.cli.in_process import Done, run
 
@@ -116,27 +112,3 @@ def test_json_has_types_of_its_own(counters: Deployed, tmp_path: Path) -> None:
     file.write_text('{"tenant":"a","id":"1","at":"2026-11-20T10:00:00Z","status":"200","ms":1}')
     assert counters("replay", str(file), "--event", "call").code == 1
     assert counters.items() == []
-
-
-def test_an_example_of_each_attribute_is_accepted(counters: Deployed) -> None:
-    attributes: Any = replace(CALL).attributes
-    shown = " ".join(example(name, each, "2026-11-20T10:00:00Z") for name, each in attributes.items())
-    assert shown == "tenant=… id=… at=2026-11-20T10:00:00Z status:=1 ms:=0 cached:=true"
-    assert counters("accept", "call", *shlex.split(shown)).out == "accepted\n"
-
-
-@pytest.mark.parametrize(
-    ("kind", "shown"),
-    [
-        (Attribute(Literal["a b", "c"]), "'x=a b'"),
-        (Attribute(Decimal, maximum=0), "x:=0"),
-        (
-            Attribute(dict, attributes={"n": int, "s": str, "o": Attribute(int, required=False)}),
-            """'x:={"n":1,"s":"\\u2026"}'""",
-        ),
-        (Attribute(list[int]), "'x:=[]'"),
-        (None, "x=…"),
-    ],
-)
-def test_an_example_is_quoted_for_a_shell(kind: Attribute | None, shown: str) -> None:
-    assert example("x", kind, "") == shown
