@@ -137,7 +137,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         conflicts : {"free", "read"}, optional
             Where another payload under a known key is found as a conflict. Default ``"free"``: where that takes no
             request, which is between the events of the call, and wherever one PutItem inserts one event. ``"read"``:
-            everywhere, by reading what is stored of each duplicate: a read unit per 4 KB, of packed events per chunk.
+            everywhere, by reading what is stored of each duplicate: a read unit per 4 KB. Packed events have none.
 
         Returns
         -------

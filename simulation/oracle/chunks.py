@@ -5,9 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import Any, Final, TypeAlias
 
 from boto3.dynamodb.types import TypeDeserializer
@@ -44,7 +43,7 @@ def rows_of(image: Mapping[str, Any]) -> list[SignedRow]:
 
 
 def plain_values(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: int(value) if name in ("at", "id", "version", "ref") else value for name, value in row.items()}
+    return {name: int(value) if name in ("at", "id", "ref") else value for name, value in row.items()}
 
 
 def event_key(values: Values) -> EventKey:
@@ -53,9 +52,9 @@ def event_key(values: Values) -> EventKey:
 
 @dataclass
 class Held:
-    """An event in its log: every version accepted, and whether it was taken back."""
+    """An event in its log: what was accepted, and whether it was taken back."""
 
-    accepted: list[Values] = field(default_factory=list)
+    values: Values | None = None
     is_live: bool = False
     is_gone: bool = False
 
@@ -101,22 +100,17 @@ def read_logs(records: Iterable[tuple[str, Record]]) -> Logs:
     return logs
 
 
-def _follow(events: dict[EventKey, Held], rows: Sequence[SignedRow]) -> Iterator[str]:
+def _follow(events: dict[EventKey, Held], rows: Iterable[SignedRow]) -> Iterator[str]:
     """Note what a chunk does to its events; yield what it must not do."""
-    for (sign, values), after in zip_longest(rows, rows[1:]):
+    for sign, values in rows:
         held = events.setdefault(event_key(values), Held())
         if held.is_gone:
             yield f"{sign} of {values}, which is gone"
         if sign == "+":
-            if held.is_live:
-                yield f"+ of {values} while there is {held.accepted[-1]}"
-            if held.accepted and values["version"] <= held.accepted[-1]["version"]:
-                yield f"+ of {values} after {held.accepted[-1]}"
-            held.accepted.append(values)
-            held.is_live = True
+            if held.values is not None:
+                yield f"+ of {values} after {held.values}"
+            held.values, held.is_live = values, True
             continue
-        if sign == "-" and (not held.is_live or values != held.accepted[-1]):
-            yield f"- of {values}, when there was {held.accepted[-1:]}"
-        # A newer version takes the place of the one before in the same chunk.
-        replaced = after is not None and after[0] == "+" and event_key(after[1]) == event_key(values)
-        held.is_live, held.is_gone = False, not (sign == "-" and replaced)
+        if sign == "-" and (not held.is_live or values != held.values):
+            yield f"- of {values}, when there was {held.values}"
+        held.is_live, held.is_gone = False, True

@@ -209,8 +209,8 @@ SPECS: Final = tuple(replace(spec, declaration=replace(spec.declaration, on_chan
 
 
 def packed(specs: Sequence[Spec], layout: Packed) -> list[Spec]:
-    """The same counts of trades that are packed, and corrected by newer versions."""
-    trade = replace(TRADE, sk="TRADE#{id}#{at}", version="version", packed=layout)
+    """The same counts of trades that are packed."""
+    trade = replace(TRADE, sk="TRADE#{id}#{at}", packed=layout)
     return [replace(spec, declaration=replace(spec.declaration, source=trade)) for spec in specs]
 
 

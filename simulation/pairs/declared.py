@@ -105,7 +105,7 @@ MENDED: Final[Mapping[str, Sequence[int]]] = {
 
 _ALWAYS: Final = {
     "visit": ("page", "id", "client", "weight", "at"),
-    "tap": ("device", "id", "at", "force", "version"),
+    "tap": ("device", "id", "at", "force"),
 }
 _AT_TIMES: Final = {"visit": ("score",), "tap": ("code", "mode")}
 """Attributes that declarations have a default for, by event."""

@@ -128,6 +128,7 @@ REASONS: Final[Mapping[Pair, str]] = {
     **dict.fromkeys(product((FOREIGN,), (ACTIVE, LEVEL)), "orders have no time here: test_active_members.py"),
     **dict.fromkeys(product((LEVEL, PERCENTILES, ACTIVE, EXTREMES), (CROSSED,)), _NOT_WATCHED),
     **dict.fromkeys(combinations((PERCENTILES, ACTIVE, LEVEL, EXTREMES), 2), "a declaration has one such measure"),
+    (PACKED, CORRECTED): "a packed event has no version",
 }
 """Why no schedule can cover a pair."""
 

@@ -38,7 +38,6 @@ TAP: Final = Event(
     "tap",
     pk="DEVICE#{device}",
     sk="TAP#{id}#{at}",
-    version="version",
     retention=timedelta(hours=2),
     packed=Packed("at", timedelta(minutes=10), chunk_bytes=1024),
 )

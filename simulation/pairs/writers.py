@@ -80,15 +80,13 @@ class Writers:
         return {item["pk"]["S"]: dict(item) for item in items}
 
     def _tap(self) -> None:
-        draw, corrects, events = self._random, False, []
+        draw, events = self._random, []
         for _ in range(draw.randint(1, 4)):
             if self._taps and draw.random() < 0.4:
                 event = dict(draw.choice(self._taps))
-                event["version"] += draw.randint(0, 1)
-                corrects |= event["version"] > 1
             else:
                 number = draw.randrange(1000)
-                event = {"device": draw.choice(_DEVICES), "id": number, "at": self._time(), "version": 1}
+                event = {"device": draw.choice(_DEVICES), "id": number, "at": self._time()}
                 event |= {"mode": "fast"} if number % 2 else {"code": 204 if number % 4 else 404}
             event["force"] = POISON if draw.random() < self._poison else draw.randint(1, 5)
             events.append(event)
@@ -98,8 +96,6 @@ class Writers:
             return any(outcome.status == "accepted" for outcome in accept_many(table, TAP, events))
 
         self._call(work, features.PACKED, TAP.name)
-        if corrects:
-            self._call(work, features.CORRECTED, TAP.name)
 
     def _correct(self) -> None:
         """Replace an event whole, as other code may."""

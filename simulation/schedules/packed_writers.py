@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -28,7 +27,7 @@ from simulation.schedules.writers import Writers
 
 _PROCESSES: Final = 4
 _MOST_WAITED: Final = 4 * 3600
-_FINAL: Final = ("accepted", "duplicate", "conflict", "too_late", "retracted", "absent")
+_FINAL: Final = ("accepted", "duplicate", "too_late", "retracted", "absent")
 
 
 @dataclass(eq=False)
@@ -83,7 +82,7 @@ class PackedWriters(Writers):
     def write(self) -> None:
         """Have something written; several calls are under way at a time."""
         self.left -= 1
-        acts = {self._new: 6, self._repeat: 2, self._correct: 3, self._retract: 2, self._expire: 2}
+        acts = {self._new: 6, self._repeat: 4, self._retract: 3, self._expire: 2}
         if self._poison and not self.flooded:
             acts[self._flood] = 1
         [act] = self._random.choices(list(acts), list(acts.values()))
@@ -131,9 +130,9 @@ class PackedWriters(Writers):
             for tenant in tenants
             for values in counters.events(self._event, tenant, consistent=True)
         ]
-        held = [held.accepted[-1] for key, held in logs.events.items() if held.is_live and now < self._too_late(key)]
-        return [f"read back, but not there: {values}" for values in read if values not in held] + [
-            f"there, but not read back: {values}" for values in held if read.count(dict(values)) != 1
+        live = [held.values for key, held in logs.events.items() if held.is_live and now < self._too_late(key)]
+        return [f"read back, but not there: {values}" for values in read if values not in live] + [
+            f"there, but not read back: {values}" for values in live if values is None or read.count(dict(values)) != 1
         ]
 
     def _too_late(self, key: EventKey) -> float:
@@ -157,11 +156,6 @@ class PackedWriters(Writers):
             return
         again = [dict(values) for values in self._random.choices(self._known, k=self._random.choice((1, 3)))]
         self._ask([Entry(values if self._random.random() < 0.7 else self._other(values)) for values in again])
-
-    def _correct(self) -> None:
-        if self._known:
-            values = self._other(self._random.choice(self._known))
-            self._ask([Entry(values | {"version": values["version"] + self._random.choice((-1, 1, 2))})])
 
     def _retract(self) -> None:
         draw = self._random
@@ -195,11 +189,11 @@ class PackedWriters(Writers):
         if draw.random() < 0.2:
             values["note"] = f"{draw.getrandbits(2000):x}"
         self._made += 1
-        return {**values, "version": 1, "ref": self._made}
+        return {**values, "ref": self._made}
 
     def _other(self, values: Values) -> dict[str, Any]:
         """Other values of the same event."""
-        kept = {name: values[name] for name in ("book", "id", "at", "version")}
+        kept = {name: values[name] for name in ("book", "id", "at")}
         return {**self._trade(values["book"], values["id"]), **kept}
 
     def _ask(self, entries: list[Entry]) -> None:
@@ -270,7 +264,7 @@ def _untrue(entries: Sequence[Entry], held: Held, late: float) -> Iterator[str]:
     """False answers about an event; from `late` on it may have been too late."""
     yield from _untrue_accepts([entry for entry in entries if not entry.retracts], held)
     retractions = [entry for entry in entries if entry.retracts]
-    if sum(entry.told == "retracted" for entry in retractions) > bool(held.accepted):
+    if sum(entry.told == "retracted" for entry in retractions) > (held.values is not None):
         yield "retracted more often than it was there"
     if not held.is_gone and any(entry.told == "retracted" or entry.at < late for entry in retractions if entry.told):
         yield "retracted, but still there"
@@ -282,15 +276,12 @@ def _untrue(entries: Sequence[Entry], held: Held, late: float) -> Iterator[str]:
 
 def _untrue_accepts(entries: Sequence[Entry], held: Held) -> Iterator[str]:
     accepted = [entry.values for entry in entries if entry.told == "accepted"]
-    if untrue := [values for values in accepted if values not in held.accepted]:
+    if untrue := [values for values in accepted if values != held.values]:
         yield f"answered as accepted, but not there: {untrue}"
-    for version, times in Counter(values["version"] for values in accepted).items():
-        if times > 1:
-            yield f"version {version} was accepted {times} times"
-    for values in held.accepted:
-        if not any(entry.values == values and (entry.told == "accepted" or entry.unanswered) for entry in entries):
-            yield f"there, but never answered as accepted: {values}"
-    newest = max((values["version"] for values in held.accepted), default=0)
-    for entry in entries:
-        if entry.told in ("duplicate", "conflict") and not held.is_gone and newest < entry.values["version"]:
-            yield f"answered as a duplicate, but not there: {entry.values}"
+    if len(accepted) > 1:
+        yield f"accepted {len(accepted)} times"
+    asked = [entry.values for entry in entries if entry.told == "accepted" or entry.unanswered]
+    if held.values is not None and held.values not in asked:
+        yield f"there, but never answered as accepted: {held.values}"
+    if held.values is None and not held.is_gone and any(entry.told == "duplicate" for entry in entries):
+        yield "answered as a duplicate, but not there"

@@ -27,7 +27,6 @@ SALE = Event(
     pk="SHOP#{shop}",
     sk="SALE#{at}#{id}",
     retention=RETENTION,
-    version="version",
     packed=Packed("at", timedelta(minutes=10)),
 )
 SALES = Aggregate("sales", SALE, pk="SALES#{shop}", sk="ALL", measures={"sales": Count(), "amount": Sum("amount")})
@@ -55,8 +54,8 @@ class World:
         """A process that has read nothing yet."""
         return Counters(self.table.name, client=client or self.table, clock=self.clock)  # type: ignore[arg-type]
 
-    def sale(self, number: int, version: int = 1, amount: Any = 5) -> dict[str, Any]:
-        return {"shop": "x", "at": self.now, "id": number, "version": version, "amount": amount}
+    def sale(self, number: int, amount: Any = 5) -> dict[str, Any]:
+        return {"shop": "x", "at": self.now, "id": number, "amount": amount}
 
     def chunks(self) -> list[dict[str, Any]]:
         items = [dict(item) for item in self.table.items() if "_chunk" in item]
@@ -156,9 +155,13 @@ def test_values_taken_back_are_those_of_the_log_not_of_the_caller(world: World) 
     assert _status(world.process(), world.sale(1, amount=5), world.sale(2, amount=5)) == ["accepted", "accepted"]
 
     assert world.process().retract(SALE, world.sale(1, amount=1000))
-    assert _status(world.process(), world.sale(2, version=2, amount=7)) == ["accepted"]
-    assert world.rows() == [("+", 1, 5), ("+", 2, 5), ("-", 1, 5), ("-", 2, 5), ("+", 2, 7)]
-    assert world.counted() == {"sales": 1, "amount": 7}
+    assert _status(world.process(), world.sale(2, amount=7), world.sale(3), world.sale(3, amount=7)) == [
+        "duplicate",
+        "accepted",
+        "duplicate",
+    ]
+    assert world.rows() == [("+", 1, 5), ("+", 2, 5), ("-", 1, 5), ("+", 3, 5)]
+    assert world.counted() == {"sales": 2, "amount": 10}
 
 
 def test_an_event_that_was_retracted_stays_so(world: World) -> None:
@@ -168,7 +171,7 @@ def test_an_event_that_was_retracted_stays_so(world: World) -> None:
     assert writer.retract(SALE, world.sale(1))
 
     for process in (writer, world.process()):
-        assert _status(process, world.sale(1), world.sale(2), world.sale(1, version=2)) == 3 * ["duplicate"]
+        assert _status(process, world.sale(1), world.sale(2), world.sale(1, amount=7)) == 3 * ["duplicate"]
         assert not process.retract(SALE, world.sale(1))
     assert world.rows() == [("+", 1, 5), ("0", 2, None), ("-", 1, 5)]
     assert world.counted() == {"sales": 0, "amount": 0}
@@ -318,7 +321,7 @@ def test_chunk_size_and_tolerance_are_no_part_of_the_layout(world: World) -> Non
 
 def test_attributes_come_and_go_without_a_layout(world: World) -> None:
     """A chunk names its columns: an event that was accepted before an attribute was declared has none."""
-    before = replace(SALE, attributes={"shop": str, "at": int, "id": int, "version": int, "amount": int})
+    before = replace(SALE, attributes={"shop": str, "at": int, "id": int, "amount": int})
     after = replace(SALE, attributes={**before.attributes, "till": Attribute(str, required=False)})  # type: ignore[dict-item]
     assert world.process().accept(before, world.sale(1)).is_accepted
     assert world.process().accept(after, world.sale(2) | {"till": "t1"}).is_accepted

@@ -161,7 +161,7 @@ class Event:
         How long an accepted event is remembered so that its repetition is recognized. Default None: for good.
     version : str or None, optional
         A number or string attribute by which a source corrects itself: an event with a greater version replaces the one
-        before of the same key. Default None: the first one stands.
+        before of the same key. Not for packed events. Default None: the first one stands.
     packed : Packed or None, optional
         Keeps many events in one item, at a fraction of a write unit each. Events older than the retention are refused
         then. Default None: an item per event.
@@ -263,6 +263,8 @@ class Event:
             return
         if not isinstance(self.packed, Packed):
             raise InvalidArgumentError("packed", self.packed, "a Packed, or None")
+        if self.version is not None:
+            raise InvalidArgumentError("version", self.version, "None: a packed event has no version")
         for argument in ("time", "partition_by", "tenant"):
             name = getattr(self.packed, argument)
             if name is not None and name not in self.fields:

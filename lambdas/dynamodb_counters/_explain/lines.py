@@ -163,7 +163,7 @@ Found: TypeAlias = dict[tuple[str, GroupKey], Line]
 
 _FILTERED: Final = "the declaration's `where` leaves it out"
 _NOTHING: Final = "it adds 0"
-_TAKEN_BACK: Final = "it was retracted, or a later version has replaced it"
+_TAKEN_BACK: Final = "it was retracted"
 _BEFORE: Final = "it was retracted before it came"
 _DISCARDED: Final = "it was discarded from the quarantine"
 

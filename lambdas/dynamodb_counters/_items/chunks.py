@@ -1,8 +1,8 @@
 """Chunks: many events in one item, their attributes in columns, compressed.
 
 A chunk is never changed, except that rows of erased events are taken out. Its rows are events that were accepted,
-values that later rows take back (of an event that was retracted or replaced by a newer version), and tombstones of
-events that were retracted before they came. The format is documented in docs/packed-events.md.
+values that later rows take back, of events that were retracted, and tombstones of events that were retracted before
+they came. The format is documented in docs/packed-events.md.
 """
 
 from __future__ import annotations

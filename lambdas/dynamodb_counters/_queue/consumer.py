@@ -285,7 +285,7 @@ class Consumer:
         self._table, self._event, self._queues = table, event, queues
         self._admission = admission
         self._most_events = _MOST_EVENTS if event.packed is None else _MOST_PACKED_EVENTS
-        # Conflicts as `accept` finds them: for a packed event, none with what was there before.
+        # Conflicts as `accept` finds them: of packed events, none.
         self._conflicts: Conflicts = "read" if event.packed is None else "free"
 
     def consume(self, records: Sequence[Mapping[str, Any]], seconds_left: Callable[[], float]) -> Consumed:

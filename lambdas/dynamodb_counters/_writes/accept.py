@@ -42,6 +42,8 @@ def accept_many(
     """Outcomes in the order of the events; `refusal` has the reason to reject a typed item, or None."""
     require_declaration(event, Event)
     require_choice("conflicts", conflicts, get_args(Conflicts))
+    if event.packed is not None and conflicts == "read":
+        raise InvalidArgumentError("conflicts", conflicts, "'free': payloads of packed events are not compared")
     if isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable):
         raise InvalidArgumentError("events", events, "an iterable of mappings, one per event")
     outcomes: dict[int, Outcome] = {}
@@ -56,7 +58,7 @@ def accept_many(
         except InvalidArgumentError as error:
             outcomes[index] = rejected(error)
     if event.packed is not None and items:
-        outcomes |= accept_packed(table, event, items, compares=conflicts == "read")
+        outcomes |= accept_packed(table, event, items)
         items = {}
     by_key: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
     for index, item in items.items():

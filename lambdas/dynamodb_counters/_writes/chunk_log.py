@@ -10,17 +10,16 @@ digest.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import repeat
 from threading import Lock
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.sources import DIGEST_BYTES, EventIdentity
 from dynamodb_counters._items.bookkeeping import typed_values
-from dynamodb_counters._items.chunks import MAX_NUMBER, Chunk, Row, chunk_key, decode_chunk
-from dynamodb_counters._items.conditions import Image, TypedValue
+from dynamodb_counters._items.chunks import MAX_NUMBER, Chunk, chunk_key, decode_chunk
+from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_SUFFIX, PK, SK, TTL, TYPE
 from dynamodb_counters._table import Remembered, Table
 from dynamodb_counters.errors import CountersError
@@ -40,10 +39,6 @@ _PAGE: Final = 64
 
 _EMPTY_LOG: Final = 8
 """Events that an empty log takes."""
-
-
-class EventErasedError(CountersError):
-    """The log holds an event's values no more."""
 
 
 class BucketHoleError(CountersError):
@@ -73,11 +68,9 @@ class ChunkLog:
         self.is_known = False
         self.places: dict[bytes, int] = {}
         """Number of each event's chunk, or `GONE`."""
-        self.versions: dict[bytes, TypedValue] = {}
         self._wary = 0
         self._table = table
         self._identity = EventIdentity(event)
-        self.event = event
         self._expires_at = expires_at
 
     @property
@@ -120,43 +113,31 @@ class ChunkLog:
             item[ERASED] = {"B": b"".join(erased)}
         return {**item, CHUNK: {"B": blob}}
 
-    def append(self, rows: Sequence[tuple[bytes, Row]]) -> None:
-        """Note the rows of the next chunk."""
-        version = self.event.version or ""
-        self._note([(digest, row.sign, row.values.get(version)) for digest, row in rows])
+    def append(self, rows: Iterable[tuple[bytes, str]]) -> None:
+        """Note the next chunk: the digest and the sign of each row."""
+        self.places |= {digest: self.next if sign == "+" else GONE for digest, sign in rows}
+        self.next += 1
 
     def _learn(self, item: Mapping[str, Any]) -> Chunk:
         """Note a chunk that was put, by its columns of the key alone."""
         chunk = decode_chunk(item[CHUNK])
         self.places |= dict.fromkeys(erased_digests(item), GONE)
-        versions = chunk.typed(self.event.version) if self.event.version is not None else repeat(None, chunk.rows)
-        self._note(zip(self._identity.digests(chunk), chunk.signs or "+" * chunk.rows, versions, strict=True))
+        self.append(zip(self._identity.digests(chunk), chunk.signs or "+" * chunk.rows, strict=True))
         return chunk
 
-    def _note(self, rows: Iterable[tuple[bytes, str, TypedValue | None]]) -> None:
-        for digest, sign, version in rows:
-            self.places[digest] = self.next if sign == "+" else GONE
-            if sign == "+" and version is not None:
-                self.versions[digest] = version
-        self.next += 1
-
-    def values(self, digest: bytes) -> Image:
-        """The values of an event as the log holds them: those are taken back, never a caller's."""
-        found = self.held(self.places[digest]).get(digest)
-        if found is None:
-            # A later chunk says so to all.
-            self.places[digest] = GONE
-            raise EventErasedError("the event was erased")
-        return found
-
-    def held(self, number: int) -> dict[bytes, Image]:
-        """The events of a chunk; of several versions of one, the last."""
-        key = self.key.chunk(number)
+    def values(self, digest: bytes) -> Image | None:
+        """The values of an event as the log has them, which a row takes back; None if it was erased meanwhile."""
+        key = self.key.chunk(self.places[digest])
         items = self._query(key, key[1], consistent=True)["Items"]
         if not items:
             raise BucketHoleError(f"part of the bucket {key[1]} has expired")
-        rows = decode_chunk(items[0][CHUNK]).all_rows()
-        return {self._identity.digest(row.values): row.values for row in rows if row.sign == "+"}
+        chunk = decode_chunk(items[0][CHUNK])
+        digests = self._identity.digests(chunk)
+        if digest in digests:
+            return chunk.rows_at([digests.index(digest)])[0].values
+        # A later chunk says so to all.
+        self.places[digest] = GONE
+        return None
 
     def _query(self, first: tuple[str, str], last: str, *, consistent: bool) -> Any:
         return self._table.client.query(

@@ -10,13 +10,11 @@ from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._declarations import Event
-from dynamodb_counters._items.bookkeeping import MAX_ITEM_BYTES, item_bytes
+from dynamodb_counters._items.bookkeeping import item_bytes
 from dynamodb_counters._items.chunks import Row, encode_chunk
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._table import Table, time_left
-from dynamodb_counters._writes.chunk_log import GONE, MOST_EVENTS, BucketHoleError, ChunkLog, EventErasedError
-from dynamodb_counters._writes.conflicts import is_newer, repetition
+from dynamodb_counters._writes.chunk_log import GONE, MOST_EVENTS, BucketHoleError, ChunkLog
 from dynamodb_counters._writes.insert import failed
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus
 from dynamodb_counters.errors import MalformedImageError
@@ -25,7 +23,7 @@ _BATCH_BYTES: Final = 6
 """Bytes of a random batch id: it only has to differ from those that try to put the same chunk."""
 
 _MAX_EVENT_BYTES: Final = 190 * 1024
-"""Most bytes of an event: a newer version can take back the one before in the same chunk."""
+"""Most bytes of an event: what takes it back, or keeps it in the quarantine, fits an item too."""
 
 _MOST_WRITES: Final = 1024
 """Most writes of a chunk: more that resemble each other a lot would be more than is to be read at a time."""
@@ -52,27 +50,23 @@ class Entry:
 
 @dataclass(slots=True, eq=False)
 class _Write:
-    """Rows that stand or fall together, the entry they are for, and entries that only repeat it."""
+    """A row, the entry it is for, and entries that only repeat it."""
 
     entry: Entry
-    rows: list[Row]
+    row: Row
     repetitions: list[Entry] = field(default_factory=list)
 
     @property
     def entries(self) -> list[Entry]:
         return [self.entry, *self.repetitions]
 
-    def is_done(self, event: Event) -> None:
-        last = self.rows[-1]
+    def is_done(self) -> None:
         for entry in self.repetitions:
-            is_accepted_again = not entry.retracts and last.sign == "+"
-            entry.outcome = repetition(event, entry.values, last.values) if is_accepted_again else DUPLICATE
-        self.entry.outcome, self.entry.was_live = ACCEPTED, self.rows[0].sign == "-"
+            entry.outcome = DUPLICATE
+        self.entry.outcome, self.entry.was_live = ACCEPTED, self.row.sign == "-"
 
 
-def write_entries(
-    table: Table, log: ChunkLog, entries: Sequence[Entry], chunk_bytes: int, *, compares: bool = False
-) -> None:
+def write_entries(table: Table, log: ChunkLog, entries: Sequence[Entry], chunk_bytes: int) -> None:
     """Give each entry its outcome."""
     with log.lock:
         try:
@@ -83,28 +77,6 @@ def write_entries(
             outcome = Outcome(OutcomeStatus.FAILED, f"{log.key.chunk(log.next)}: {error}")
         for entry in entries:
             entry.outcome = entry.outcome or outcome
-    if compares:
-        compare_with_log(log, entries)
-
-
-def compare_with_log(log: ChunkLog, entries: Sequence[Entry]) -> None:
-    """Separate conflicts from duplicates: reads each chunk that holds one of them."""
-    by_chunk: dict[int, list[Entry]] = {}
-    for entry in entries:
-        number = log.places.get(entry.digest, GONE)
-        if entry.outcome == DUPLICATE and number != GONE:
-            by_chunk.setdefault(number, []).append(entry)
-    for number, repeated in by_chunk.items():
-        try:
-            held = log.held(number)
-        except (BucketHoleError, MalformedImageError):
-            continue  # It is unknown by now.
-        except (ClientError, BotoCoreError) as error:
-            for entry in repeated:
-                entry.outcome = failed(error)
-            continue
-        for entry in repeated:
-            entry.outcome = repetition(log.event, entry.values, held.get(entry.digest, entry.values))
 
 
 class _Writing:
@@ -150,18 +122,15 @@ class _Writing:
             self._next = self._fitted()
         (count, blob), number = self._next, log.next
         done = self._writes[:count]
-        most = _MAX_EVENT_BYTES if [row.sign for row in done[0].rows] == ["+"] else MAX_ITEM_BYTES
-        if item_bytes(log.item(blob)) > most:
+        if done[0].row.sign == "+" and item_bytes(log.item(blob)) > _MAX_EVENT_BYTES:
             allowed = f"{_MAX_EVENT_BYTES // 1024} KB"
             refusal = Outcome(OutcomeStatus.REJECTED, f"expected an event of at most {allowed}, compressed")
             for entry in done[0].entries:
                 entry.outcome = refusal
-            # Later writes may build on it.
-            self._writes.remove(done[0])
-            self._decide_anew()
+            self._writes, self._next = self._writes[1:], None
             return True
         if log.put(blob):
-            log.append([(write.entry.digest, row) for write in done for row in write.rows])
+            log.append((write.entry.digest, write.row.sign) for write in done)
             self._settle(done)
             return True
         # Its own batch in the log: the put was done, only its answer was lost.
@@ -173,7 +142,7 @@ class _Writing:
 
     def _settle(self, done: Sequence[_Write]) -> None:
         for write in done:
-            write.is_done(self._log.event)
+            write.is_done()
         self._writes = self._writes[len(done) :]
         self._next = None
 
@@ -183,50 +152,28 @@ class _Writing:
 
     def _decide(self) -> None:
         """Find out which entries the log lacks; the others are duplicates."""
-        writes: list[_Write] = []
-        staged: dict[bytes, _Write] = {}
+        writes: dict[bytes, _Write] = {}
         for entry in self._undecided:
-            before = staged.get(entry.digest)
-            if before is None and entry.digest not in self._log.places and self._log.is_full(len(writes)):
+            if entry.digest in writes:
+                writes[entry.digest].repetitions.append(entry)
+            elif entry.digest not in self._log.places and self._log.is_full(len(writes)):
                 # Whoever meets the log for the first time has to read it, and to remember it.
                 entry.outcome = Outcome(OutcomeStatus.REJECTED, _FULL_LOG)
-                continue
-            try:
-                rows = self._rows(entry, before)
-            except EventErasedError:
-                rows = []
-            if rows:
-                staged[entry.digest] = write = _Write(entry, rows)
-                writes.append(write)
-            elif before is not None:
-                before.repetitions.append(entry)
+            elif (row := self._row(entry)) is not None:
+                writes[entry.digest] = _Write(entry, row)
             else:
                 entry.outcome = DUPLICATE
-        self._writes, self._undecided = writes, []
+        self._writes, self._undecided = [*writes.values()], []
 
-    def _rows(self, entry: Entry, before: _Write | None) -> list[Row]:
-        """Rows to write for an entry, the first of which takes back what is there; without rows it is a repetition."""
-        log, digest = self._log, entry.digest
-        place = log.places.get(digest)
-        if before is None and place is None:
-            return [Row("0" if entry.retracts else "+", entry.values)]
-        is_live = before.rows[-1].sign == "+" if before is not None else place != GONE
-        if not is_live:
-            return []
-
-        def held() -> Image:
-            return before.rows[-1].values if before is not None else log.values(digest)
-
-        if entry.retracts:
-            return [Row("-", held())]
-        version = log.event.version
-        if version is None:
-            return []
-        # An event that was accepted before versions were declared has none, and stands.
-        known = before.rows[-1].values.get(version) if before is not None else log.versions.get(digest)
-        if known is None or not is_newer(entry.values[version], known):
-            return []
-        return [Row("-", held()), Row("+", entry.values)]
+    def _row(self, entry: Entry) -> Row | None:
+        """Return the row that the log lacks, if it lacks one."""
+        place = self._log.places.get(entry.digest)
+        if place is None:
+            return Row("0" if entry.retracts else "+", entry.values)
+        if place == GONE or not entry.retracts:
+            return None
+        values = self._log.values(entry.digest)
+        return None if values is None else Row("-", values)
 
     def _fitted(self) -> tuple[int, bytes]:
         """How many writes fit the next chunk, found by trying, and the chunk; one always does."""
@@ -235,8 +182,7 @@ class _Writing:
         for tried in range(1, high + _FITTINGS):
             # Events of one partition key resemble each other: side by side they take less.
             alike = sorted(self._writes[:count], key=lambda write: write.entry.pk)
-            rows = [row for write in alike for row in write.rows]
-            blob = encode_chunk(rows, self._batch)
+            blob = encode_chunk([write.row for write in alike], self._batch)
             size = item_bytes(self._log.item(blob))
             if size <= self._chunk_bytes or count == 1:
                 best, low = (count, blob), count + 1

@@ -34,15 +34,13 @@ class Placed:
     outcomes: dict[int, Outcome] = field(default_factory=dict)
 
 
-def accept_packed(
-    table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], *, compares: bool = False
-) -> dict[int, Outcome]:
+def accept_packed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]]) -> dict[int, Outcome]:
     """Accept typed items by their index."""
     try:
         placed = _placed(table, event, items, retracts=False)
     except (ClientError, BotoCoreError) as error:
         return dict.fromkeys(items, failed(error))
-    _write(table, event, placed, compares=compares)
+    _write(table, event, placed)
     return placed.outcomes
 
 
@@ -118,7 +116,7 @@ def _refused(event: Event, packed: Packed, seconds: int, over: float | None, now
     return None
 
 
-def _write(table: Table, event: Event, placed: Placed, *, compares: bool = False) -> None:
+def _write(table: Table, event: Event, placed: Placed) -> None:
     logs = ChunkLogs.of_table(table)
     packed = event.packed
     assert packed is not None
@@ -129,7 +127,7 @@ def _write(table: Table, event: Event, placed: Placed, *, compares: bool = False
                 entry.outcome = Outcome(OutcomeStatus.FAILED, "no time was left for its log")
             return
         log = logs.get(event, key, placed.entries[key][0].expires_at)
-        write_entries(table, log, placed.entries[key], packed.chunk_bytes, compares=compares)
+        write_entries(table, log, placed.entries[key], packed.chunk_bytes)
         logs.forget()
 
     # Chunks of one log follow one another; different logs have nothing to do with each other.

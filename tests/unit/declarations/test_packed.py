@@ -56,6 +56,13 @@ def test_attributes_that_place_an_event_are_part_of_its_key(argument: str, packe
         _event(packed)
 
 
+def test_a_packed_event_with_a_version_is_refused() -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"^invalid version='n': expected None: a packed event has no version$"
+    ):
+        _event(Packed("time"), version="n")
+
+
 @pytest.mark.parametrize("name", ["pk", "sk", "ttl"])
 def test_a_condition_cannot_look_at_what_a_packed_event_lacks(name: str) -> None:
     where = Attr("size").gt(1) & Attr(name).exists()

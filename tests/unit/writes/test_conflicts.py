@@ -115,30 +115,14 @@ def test_an_older_version_is_a_repetition_and_another_payload_of_the_same_a_conf
     assert _statuses(counters.accept_many(_REVISED, orders)) == ["duplicate", "duplicate", "conflict", "accepted"]
 
 
-def test_packed_events_of_a_call_are_compared_and_others_if_asked(shop: _Shop) -> None:
+def test_payloads_of_packed_events_are_not_compared(shop: _Shop) -> None:
     counters = shop.counters()
-    first = [shop.order(0, total=5), shop.order(0, total=5), shop.order(0, total=6), shop.order(1, total=5)]
-    assert _statuses(counters.accept_many(_PACKED, first)) == ["accepted", "duplicate", "conflict", "accepted"]
+    orders = [shop.order(total=total) for total in (5, 6)]
 
-    again = [shop.order(0, total=5), shop.order(1, total=6), shop.order(2)]
-    free = shop.counters().accept_many(_PACKED, again[:2])
-    before = shop.client.called("query")
-    read = counters.accept_many(_PACKED, again, conflicts="read")
-
-    assert _statuses(free) == ["duplicate"] * 2
-    assert _statuses(read) == ["duplicate", "conflict", "accepted"]
-    assert read[1].stored == shop.order(1, total=5)
-    assert shop.client.called("query") - before <= 2
-
-
-def test_a_retracted_packed_event_has_nothing_to_differ_from(shop: _Shop) -> None:
-    counters = shop.counters()
-    counters.accept(_PACKED, shop.order(total=5))
-    counters.retract(_PACKED, shop.order())
-
-    outcomes = counters.accept_many(_PACKED, [shop.order(total=6), shop.order(total=7)], conflicts="read")
-
-    assert _statuses(outcomes) == ["duplicate"] * 2
+    for statuses in (["accepted", "duplicate"], ["duplicate", "duplicate"]):
+        assert _statuses(counters.accept_many(_PACKED, orders)) == statuses
+    with pytest.raises(InvalidArgumentError, match=r"^invalid conflicts='read': expected 'free': payloads of packed"):
+        counters.accept_many(_PACKED, orders, conflicts="read")
 
 
 @pytest.mark.parametrize(
