@@ -13,13 +13,12 @@ from typing import Any, Final, Literal
 from dynamodb_counters import testing
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declarable, Declaration, TableKeys
-from dynamodb_counters._fold.origins import table_of
+from dynamodb_counters._fold.records import table_of
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
 from dynamodb_counters._table import Bulk, Table
 from dynamodb_counters._timeline.tiers import DAY, HOUR
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.testing._in_memory import START, checked
-from dynamodb_counters.testing._one_by_one import one_by_one
+from dynamodb_counters.testing._in_memory import START, checked, one_by_one
 from simulation.memory import request_checks
 from simulation.memory.memory_client import MemoryDynamoDB, paginator
 from simulation.memory.memory_stream import MemoryStream, Record

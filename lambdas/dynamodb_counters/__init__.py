@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._explain.lines import Line as Line
     from dynamodb_counters._items.conditions import Attr as Attr
     from dynamodb_counters._items.conditions import Condition as Condition
-    from dynamodb_counters._quarantine.quarantine_items import Quarantined as Quarantined
+    from dynamodb_counters._quarantine.quarantine import Quarantined as Quarantined
     from dynamodb_counters._reads.group_reads import Extreme as Extreme
     from dynamodb_counters._reads.group_reads import Ranked as Ranked
     from dynamodb_counters._reads.span_reads import ActiveReader as ActiveReader
@@ -76,7 +76,7 @@ _NAMES = {
     "_reads.span_reads": "ActiveReader Distribution DistributionReader Growth",
     "_reads.window_counts": "Integral WindowCount",
     "_reads.window_reader": "WindowReader",
-    "_quarantine.quarantine_items": "Quarantined",
+    "_quarantine.quarantine": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes OutcomeStatus",
     "errors": "CountersError EraseError IncompleteError InvalidArgumentError RejectedEventError UnavailableError "
     "UncountedError UnknownMeasureError",

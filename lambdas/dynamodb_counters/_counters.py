@@ -25,18 +25,17 @@ from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Unco
 from dynamodb_counters._explain.explainer import make_explainer
 from dynamodb_counters._explain.lines import Explanation
 from dynamodb_counters._quarantine import redrive_entries
-from dynamodb_counters._quarantine.quarantine_items import Quarantined
+from dynamodb_counters._quarantine.quarantine import Quarantined
 from dynamodb_counters._reads.event_reads import EventReads
 from dynamodb_counters._reads.group_reads import ExtremeReads, GroupReads, RankingReads
 from dynamodb_counters._reads.span_reads import ActiveReads, DistributionReads
 from dynamodb_counters._reads.window_reader import WindowReads
 from dynamodb_counters._table import Bulk, Incomplete, Table, make_client
 from dynamodb_counters._writes import accept, increments
-from dynamodb_counters._writes.accept import Conflicts
+from dynamodb_counters._writes.accept import Conflicts, record_once
 from dynamodb_counters._writes.increments import Amount
 from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters._writes.outcomes import Outcome, Outcomes, require_taken
-from dynamodb_counters._writes.record_once import record_once
 from dynamodb_counters.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

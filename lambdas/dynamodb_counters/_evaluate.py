@@ -85,8 +85,8 @@ def _refusal(found: Unfoldable) -> InvalidArgumentError:
 
 def _images(items: Iterable[tuple[Event | Items, Mapping[str, Any]]], now: float | None) -> list[Image]:
     # Imported here: they bring botocore, which nothing else in this module needs.
-    from dynamodb_counters._writes.conflicts import is_newer  # noqa: PLC0415
     from dynamodb_counters._writes.event_items import typed_item  # noqa: PLC0415
+    from dynamodb_counters._writes.insert import is_newer  # noqa: PLC0415
     from dynamodb_counters._writes.packed_accept import refusal  # noqa: PLC0415
 
     different: dict[Any, Image] = {}

@@ -360,7 +360,7 @@ COMMIT: Final = r"""
 + f"attribute_not_exists({PK}) OR #until <> :until"
 ? test_verdicts.py::test_later_expiries_are_noted_later
 
-== _fold/origins.py
+== _fold/records.py
 * two streams share the names of their shards
 - return f"{name}@{self._source.rpartition('/')[2]}"
 + return name

@@ -11,7 +11,7 @@ ERASE: Final = r"""
 + if False:
 ? test_erase.py::test_pages_of_runs_go_once_no_run_reads_them
 
-== _erase/quarantine_erase.py
+== _erase/eraser.py
 * an entry that waits is erased without a discard
 - done = discards.discard(entry)
 + done = self._update(item, None) is None

@@ -21,7 +21,7 @@ FOLD: Final = r"""
 + goes_on = True
 ? test_names.py::test_a_name_that_comes_back_with_another_meaning_begins_in_items_of_its_own
 
-== _fold/active_pages.py
+== _fold/contributions.py
 * a stretch does not look back
 - if tier.parse(unit) > following - longest:
 + if False:
@@ -53,7 +53,7 @@ FOLD: Final = r"""
 + or
 ? test_packed.py::test_values_taken_back_are_those_of_the_log_not_of_the_caller
 
-== _fold/chunk_fold.py
+== _fold/fold.py
 * rows that a chunk takes back are counted
 - found if row.sign == "+" else _negated(found)
 + found
@@ -248,7 +248,7 @@ FOLD: Final = r"""
 + " AND ".join([own, *(f"({each} OR {own})" for each in conditions)])
 ? test_page_guards.py::test_a_page_that_split_off_knows_what_its_groups_have_counted
 
-== _fold/window_contributions.py
+== _fold/contributions.py
 * moments are counted from 1970 on
 - (moment := number * (seconds - tier.start(bucket))):
 + (moment := number * seconds):

@@ -21,7 +21,7 @@ WRITES: Final = r"""
 + if False:
 ? test_aws_rules.py::test_no_batch_of_statements_is_refused_for_its_size
 
-== _writes/chunk_log.py
+== _writes/chunk_writes.py
 * a chunk is put whether there is one or not
 - f"attribute_not_exists({PK})"
 + f"attribute_not_exists({PK}) OR attribute_exists({PK})"
@@ -75,7 +75,7 @@ WRITES: Final = r"""
 + if place in (None, GONE):
 ? test_packed.py::test_an_event_that_was_retracted_stays_so
 
-== _writes/holdings.py
+== _writes/leases.py
 * a portion is reserved whatever the limit
 - #reserved <= :room)
 + #reserved <= :room OR #reserved > :room)
@@ -133,7 +133,7 @@ WRITES: Final = r"""
 + for each, number in () if each != SCORE}
 ? test_tally.py::test_a_reset_survives_a_redefinition
 
-== _writes/record_once.py
+== _writes/accept.py
 * a transaction counts groups in pages as items
 - if not isinstance(each, Aggregate) or not each.pages)
 + )

@@ -11,7 +11,7 @@ from dynamodb_counters._backfill.backfill import Dropping
 from dynamodb_counters._declarations import Aggregate, Event, Quota
 from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._erase.eraser import Eraser
-from dynamodb_counters._quarantine.quarantine_items import Quarantined
+from dynamodb_counters._quarantine.quarantine import Quarantined
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.increments import increment, reset

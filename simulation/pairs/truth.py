@@ -20,7 +20,7 @@ from dynamodb_counters._declarations import Aggregate, Declaration, Items, Windo
 from dynamodb_counters._declarations.groups import base_name, generation_number
 from dynamodb_counters._items.bookkeeping import is_discarded, stored_marks
 from dynamodb_counters._items.table_schema import SCORE
-from dynamodb_counters._quarantine.quarantine_items import read_quarantine_item, unpack
+from dynamodb_counters._quarantine.quarantine import read_quarantine_item, unpack
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import UnparsableKeyError
 from simulation.clock import EPOCH

@@ -13,8 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._declarations import Quota
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes import update_conditions
-from dynamodb_counters._writes.holdings import RESERVED, Holding
-from dynamodb_counters._writes.leases import Leases
+from dynamodb_counters._writes.leases import RESERVED, Holding, Leases
 from dynamodb_counters.errors import CountersError
 from simulation.aws.sigv4 import landing
 from simulation.clock import VirtualClock

@@ -13,8 +13,7 @@ from unittest.mock import patch
 from dynamodb_counters._declarations import Quota
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes import update_conditions
-from dynamodb_counters._writes.holdings import RESERVED
-from dynamodb_counters._writes.leases import Leases
+from dynamodb_counters._writes.leases import RESERVED, Leases
 from simulation.clock import VirtualClock
 from simulation.faults.faulty_client import FaultPlan
 from simulation.metered_table import MeteredTable

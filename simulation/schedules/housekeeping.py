@@ -16,7 +16,7 @@ from dynamodb_counters._commit import checkpoints, commit
 from dynamodb_counters._commit.commit import PageSplits
 from dynamodb_counters._control import control, run_items
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._erase import packed_erase
+from dynamodb_counters._erase import eraser
 from dynamodb_counters._fold import updates
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import Page, texts_of
@@ -46,10 +46,7 @@ def seeded(rng: random.Random, *, small: bool) -> Iterator[None]:
     """Have the seed decide ids, and texts of declarations handled once; if small, logs and baselines come in parts."""
     ids: list[tuple[ModuleType, str, Any]]
     ids = [(module, "secrets", _Ids(rng)) for module in (backfill, runner, verification)]
-    ids += [
-        (one, "uuid4", lambda: UUID(int=rng.getrandbits(128)))
-        for one in (packed_erase, chunk_writes, update_conditions)
-    ]
+    ids += [(one, "uuid4", lambda: UUID(int=rng.getrandbits(128))) for one in (eraser, chunk_writes, update_conditions)]
     ids += [(control, "decode", decoded), (control, "_text", _Texts())]
     with _changed([*ids, *(_SMALL if small else ())]):
         yield

@@ -11,7 +11,7 @@ from typing import Final
 
 from dynamodb_counters._declarations import Event, Packed
 from dynamodb_counters._declarations.sources import MIN_CHUNK_BYTES
-from dynamodb_counters._quarantine.quarantine_items import Quarantined
+from dynamodb_counters._quarantine.quarantine import Quarantined
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
 from dynamodb_counters._table import Table
 from simulation.faults.faulty_client import FaultPlan

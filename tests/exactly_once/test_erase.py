@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Sum
-from dynamodb_counters._erase import packed_erase
+from dynamodb_counters._erase import eraser
 from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.outcomes import Outcome, OutcomeStatus
@@ -276,7 +276,7 @@ def test_events_stay_whose_counts_cannot_be_taken_back_now(monkeypatch: pytest.M
             entry.outcome = busy
 
     with monkeypatch.context() as broken:
-        broken.setattr(packed_erase, "write_entries", fail)
+        broken.setattr(eraser, "write_entries", fail)
         with pytest.raises(CountersError, match="may not be retracted: the log is busy"):
             world.erase("ann", "take_back")
     assert world.counts() == world.expected()

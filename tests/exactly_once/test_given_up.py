@@ -18,8 +18,7 @@ from dynamodb_counters._commit import checkpoints
 from dynamodb_counters._control.control import deployment_id
 from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._recovery.given_up import OnFailureBucket
-from dynamodb_counters._recovery.redrive_bucket import RedrivenBatch, redrive_bucket
+from dynamodb_counters._recovery.redrive_bucket import OnFailureBucket, RedrivenBatch, redrive_bucket
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
 from simulation.faults.actors import Crashed

@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from dynamodb_counters import Aggregate, Attr, Attribute, Count, Counters, Event, Packed, Sum
-from dynamodb_counters._writes import chunk_log
+from dynamodb_counters._writes import chunk_writes
 from dynamodb_counters.errors import InvalidArgumentError, LayoutError
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient, once
@@ -341,7 +341,7 @@ def test_attributes_come_and_go_without_a_layout(world: World) -> None:
 def test_a_long_log_that_cannot_be_read_on_hides_no_chunk_of_ones_own(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunk_log, "_PAGE", 2)
+    monkeypatch.setattr(chunk_writes, "_PAGE", 2)
     other = world.process()
     assert _status(other, world.sale(0)) == ["accepted"]
     left = ["lost", "unreadable", ""]
@@ -371,7 +371,7 @@ def test_a_long_log_that_cannot_be_read_on_hides_no_chunk_of_ones_own(
 def test_a_log_that_is_full_refuses_other_events_and_knows_its_own(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunk_log, "MOST_EVENTS", 5)
+    monkeypatch.setattr(chunk_writes, "MOST_EVENTS", 5)
     writer = world.process()
     assert _status(writer, *map(world.sale, range(3))) == ["accepted"] * 3
     for process in (writer, world.process()):

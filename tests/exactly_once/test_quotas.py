@@ -15,7 +15,7 @@ from botocore.exceptions import ReadTimeoutError
 
 from dynamodb_counters import Aggregate, Count, Items, Leases, Quota
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes.holdings import Holding
+from dynamodb_counters._writes.leases import Holding
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient
 from simulation.memory_table import MemoryTable

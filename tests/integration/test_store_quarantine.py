@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum, Window
-from dynamodb_counters._quarantine.quarantine_items import Quarantined
+from dynamodb_counters._quarantine.quarantine import Quarantined
 from simulation.engines import Engine
 from tests.integration.stores import OTHER_SHARD, SHARD, Store
 from tests.unit.fold.streams import NOW, Record, image, record

@@ -35,14 +35,12 @@ from dynamodb_counters._control.run_items import (
 )
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.item_layout import group_items, group_of_item
-from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import Record, created_of
+from dynamodb_counters._fold.records import Origins, Record, created_of
 from dynamodb_counters._items.bookkeeping import Watermark, put_as_seen, sequence_of, shard_digest
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
-from dynamodb_counters._quarantine.quarantine import Quarantine
-from dynamodb_counters._quarantine.quarantine_items import PROVISIONAL
+from dynamodb_counters._quarantine.quarantine import PROVISIONAL, Quarantine
 from dynamodb_counters._streams import Shard, StreamReader
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError

@@ -49,8 +49,7 @@ from dynamodb_counters._fold.records import NEW
 from dynamodb_counters._items.bookkeeping import put_as_seen, read_fields, typed_values
 from dynamodb_counters._items.conversions import EXACT, Number
 from dynamodb_counters._items.table_schema import PK
-from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine
-from dynamodb_counters._quarantine.quarantine_items import quarantine_key
+from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine, quarantine_key
 from dynamodb_counters._streams import Shard, depth_of
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import HOUR

@@ -46,15 +46,14 @@ from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.expiry import begin_of
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout, closing_times, late_parts
-from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import inserted
+from dynamodb_counters._fold.records import Origins, inserted
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT, Number, parse_number
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.table_schema import REPAIRED, SCORE, TALLY_PREFIX
 from dynamodb_counters._pages import PageLevels
-from dynamodb_counters._quarantine.quarantine_items import STATE, UNREADABLE, WAITING, changed_at
+from dynamodb_counters._quarantine.quarantine import STATE, UNREADABLE, WAITING, changed_at
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
 from dynamodb_counters._reads.table_reads import read_items
 from dynamodb_counters._table import Table

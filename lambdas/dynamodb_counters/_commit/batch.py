@@ -25,15 +25,21 @@ from dynamodb_counters._fold.crossings import Crossing, crossings
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.expiry import expired_until
 from dynamodb_counters._fold.fold import fold, reason_of
-from dynamodb_counters._fold.origins import ONE_TABLE, Origins
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import NEW, OLD, Change, QuarantinedDelta, Record, single_image
+from dynamodb_counters._fold.records import NEW, OLD, ONE_TABLE, Change, Origins, QuarantinedDelta, Record, single_image
 from dynamodb_counters._items.bookkeeping import Watermark, bookkeeping_item, bookkeeping_key
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import parse_number
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, QUARANTINE, SK, TYPE
-from dynamodb_counters._quarantine.quarantine import Quarantine
-from dynamodb_counters._quarantine.quarantine_items import DELTA, RECORD, UNREADABLE, names_of, redriven_item, unpack
+from dynamodb_counters._quarantine.quarantine import (
+    DELTA,
+    RECORD,
+    UNREADABLE,
+    Quarantine,
+    names_of,
+    redriven_item,
+    unpack,
+)
 from dynamodb_counters._table import RetryingClient, Table, ending_at
 from dynamodb_counters.errors import CommitError, ShardUnknownError
 

@@ -46,8 +46,7 @@ from dynamodb_counters._items.bookkeeping import Watermark, item_bytes, put_as_s
 from dynamodb_counters._items.conversions import Number, fits, format_number, parse_number
 from dynamodb_counters._items.table_schema import BASELINE, LEVEL, PK, SK, VERSION, WATERMARK_PREFIX
 from dynamodb_counters._pages import PageLevels
-from dynamodb_counters._quarantine.quarantine import Quarantine
-from dynamodb_counters._quarantine.quarantine_items import DELTA, UNREADABLE, pack
+from dynamodb_counters._quarantine.quarantine import DELTA, UNREADABLE, Quarantine, pack
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import MINUTE
 from dynamodb_counters.errors import CommitError

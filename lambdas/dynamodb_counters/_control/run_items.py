@@ -25,8 +25,7 @@ from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_k
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import Number, base64_text, format_number, parse_number
 from dynamodb_counters._items.table_schema import CHECKPOINT, ONCE_SUFFIX, PK, RUN_PREFIX, SK, TYPE
-from dynamodb_counters._quarantine.quarantine import Quarantine
-from dynamodb_counters._quarantine.quarantine_items import PROVISIONAL
+from dynamodb_counters._quarantine.quarantine import PROVISIONAL, Quarantine
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import CheckpointError

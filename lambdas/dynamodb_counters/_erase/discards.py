@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._control.control import read_control
-from dynamodb_counters._fold.origins import Origins
-from dynamodb_counters._fold.records import NEW, OLD, is_erasure
+from dynamodb_counters._fold.records import NEW, OLD, Origins, is_erasure
 from dynamodb_counters._items.bookkeeping import image_digest, marks_of, stored_marks, update_as_seen
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import NOT_IN, PK, SK
-from dynamodb_counters._quarantine.quarantine_items import DISCARDED, WAITING, Quarantined
+from dynamodb_counters._quarantine.quarantine import DISCARDED, WAITING, Quarantined
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined, state_request, stored_key
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError

@@ -1,21 +1,387 @@
-"""Erase: the events of a declaration with certain key fields, from every place where copies of them lie."""
+"""Erase: the events of a declaration with certain key fields, from every place where copies of them lie.
+
+Packed events: first the log records that the events are gone, by a retraction, or by their digests in a chunk of its
+own. From then on no process writes anything that builds on their rows, since a put takes knowing the whole log. Then
+the rows go. Their digests stay, so that the events are still duplicates if they come again.
+
+Entries of the quarantine: one without its content stays until it would have gone anyway, for it distinguishes a record
+that is delivered again from a new one, so that what was decided of it stands. One that waits keeps its content:
+dropped, it would be taken back all the same. So it is discarded first; what a discard does not make right is redriven,
+and its content goes at once.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+from typing import Any, Final, Literal, TypeAlias, get_args
+from uuid import uuid4
 
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._control.run_items import KEPT, RUN_SK_PREFIX, page_partitions
+from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.checks import require_choice
-from dynamodb_counters._erase.matching import Wanted
-from dynamodb_counters._erase.packed_erase import PackedEvents
-from dynamodb_counters._erase.plain_erase import EventItems
-from dynamodb_counters._erase.quarantine_erase import QuarantineCopies
-from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SK, TTL
+from dynamodb_counters._declarations.sources import EventIdentity
+from dynamodb_counters._erase.discards import Discards
+from dynamodb_counters._fold.records import NEW, OLD, Record
+from dynamodb_counters._items.bookkeeping import typed_values, update_as_seen
+from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk, encode_chunk
+from dynamodb_counters._items.conditions import Image, text_reader
+from dynamodb_counters._items.conversions import base64_text, key_text
+from dynamodb_counters._items.table_schema import (
+    CHECKPOINT_PREFIX,
+    CHUNK,
+    ERASED,
+    ONCE_SUFFIX,
+    PACK_PREFIX,
+    PACK_SUFFIX,
+    PK,
+    QUARANTINE,
+    SK,
+    TTL,
+    TYPE,
+)
+from dynamodb_counters._layouts import Layouts, all_parts
+from dynamodb_counters._quarantine.quarantine import (
+    PROVISIONAL,
+    REASON,
+    RECORD,
+    STATE,
+    UNREADABLE,
+    WAITING,
+    pack,
+    read_quarantine_item,
+    unpack,
+)
+from dynamodb_counters._quarantine.redrive_entries import redrive, stored_entries
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import HOUR
-from dynamodb_counters.errors import EraseError
+from dynamodb_counters._timeline.tiers import DAY, HOUR
+from dynamodb_counters._writes.chunk_writes import (
+    GONE,
+    BucketHoleError,
+    ChunkLog,
+    Entry,
+    LogKey,
+    erased_digests,
+    write_entries,
+)
+from dynamodb_counters.errors import (
+    CountersError,
+    EraseError,
+    InvalidArgumentError,
+    MalformedImageError,
+    UnparsableKeyError,
+)
+
+
+class Wanted:
+    """The events of a declaration with certain values in fields of their key."""
+
+    def __init__(self, event: object, values: object) -> None:
+        if not isinstance(event, Event):
+            raise InvalidArgumentError("event", event, "an Event")
+        if not isinstance(values, Mapping) or not values or not values.keys() <= set(event.fields):
+            allowed = f"a value for one or more fields of the key: {', '.join(event.fields)}"
+            raise InvalidArgumentError("values", values, allowed)
+        self.event = event
+        self.texts = {name: key_text(name, value) for name, value in event._canonical(values).items()}
+        self.chunk_type = event.name + PACK_SUFFIX
+        self._types = {event.name, event.name + ONCE_SUFFIX}
+        self._readers = [(text_reader(name, literal=True), text) for name, text in self.texts.items()]
+
+    def is_event(self, image: Image) -> bool:
+        return image.get(TYPE, {}).get("S") in self._types and self.has_values(image)
+
+    def has_values(self, image: Image) -> bool:
+        try:
+            return all(read(image) == text for read, text in self._readers)
+        except MalformedImageError:
+            return False
+
+    def is_key(self, pk: str, sk: str) -> bool:
+        """Whether a key alone shows that its item is one of the events."""
+        event = self.event
+        if self.texts.keys() >= set(event.fields):
+            return (pk, sk) == (event._pk_template.render(self.texts), event._sk_template.render(self.texts))
+        try:
+            found = event._pk_template.parse(pk) | event._sk_template.parse(sk)
+        except UnparsableKeyError:
+            return False
+        return all(found[name] == text for name, text in self.texts.items())
+
+    def is_quoted_in(self, text: str) -> bool:
+        """Whether a text that cannot be read otherwise names one of the values."""
+        return any(re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text) for value in self.texts.values())
+
+
+def reduced(record: Record, wanted: Wanted) -> tuple[int, Record | None]:
+    """How many of the events a record holds, and the record without them; None if nothing is left."""
+    change = record["dynamodb"]
+    images = {name: change[name] for name in (NEW, OLD) if isinstance(change.get(name), Mapping)}
+    if not images:
+        # Huge images are not kept, keys are.
+        keys = change.get("Keys", {})
+        is_wanted = PK in keys and SK in keys and wanted.is_key(keys[PK]["S"], keys[SK]["S"])
+        return (1, None) if is_wanted else (0, record)
+    parts = {name: _reduced_image(image, wanted) for name, image in images.items()}
+    most = max(found for found, _ in parts.values())
+    if not most:
+        return 0, record
+    left = {name: image for name, (_, image) in parts.items() if image is not None}
+    if not left:
+        return most, None
+    others = {name: value for name, value in change.items() if name not in images}
+    return most, {**record, "dynamodb": {**others, **left}}
+
+
+def _reduced_image(image: Mapping[str, Any], wanted: Wanted) -> tuple[int, Mapping[str, Any] | None]:
+    if wanted.is_event(image):
+        return 1, None
+    kind = image.get(TYPE, {}).get("S")
+    if kind == wanted.chunk_type and CHUNK in image:
+        return _reduced_chunk(image, wanted)
+    if kind == QUARANTINE and RECORD in image:
+        # An entry that could not be read when it was redriven is kept in an entry of its own.
+        found, left = reduced(unpack(image[RECORD]), wanted)
+        return found, None if left is None else {**image, RECORD: pack(left)}
+    return 0, image
+
+
+def _reduced_chunk(image: Mapping[str, Any], wanted: Wanted) -> tuple[int, Mapping[str, Any] | None]:
+    chunk = decode_chunk(image[CHUNK])
+    rows = chunk.all_rows()
+    kept = [row for row in rows if not wanted.has_values(row.values)]
+    if not kept:
+        return (len(rows), None) if rows else (0, image)
+    blob = base64_text(encode_chunk(kept, chunk.batch))
+    return len(rows) - len(kept), {**image, CHUNK: {"B": blob}}
+
+
+_AT_A_TIME: Final = 256
+
+_LONG_OVER: Final = DAY
+"""How far in the past an expired event's `ttl` is set: no clock is that wrong, so its deletion is an expiry to all."""
+
+
+class EventItems:
+    def __init__(self, table: Table, wanted: Wanted) -> None:
+        self._table, self._wanted = table, wanted
+
+    def sweep(self, *, keeps_counts: bool, writes: bool) -> int:
+        """Delete them, as expired ones if their counts are kept; return how many there were."""
+        found, events = 0, filter(self._wanted.is_event, self._items())
+        while some := list(islice(events, _AT_A_TIME)):
+            found += len(some)
+            if writes:
+                self._table.each(self._expire if keeps_counts else self._delete, some)
+        return found
+
+    def _items(self) -> Iterator[Mapping[str, Any]]:
+        """One partition if the values determine it, else the whole table."""
+        event, texts = self._wanted.event, self._wanted.texts
+        if texts.keys() >= set(event._pk_template.fields):
+            return self._table.partition(event._pk_template.render(texts))
+        return self._table.of_types(event.name, event.name + ONCE_SUFFIX)
+
+    def _delete(self, item: Mapping[str, Any]) -> None:
+        self._table.client.delete_item(TableName=self._table.name, Key={PK: item[PK], SK: item[SK]})
+
+    def _expire(self, item: Mapping[str, Any]) -> None:
+        """Mark an event and let its time run out, then delete it: its counts stay, and move into the tally."""
+        over = {"N": str(int(self._table.clock() - _LONG_OVER))}
+        request: Any = {
+            "Key": {PK: item[PK], SK: item[SK]},
+            "ExpressionAttributeNames": {"#ttl": TTL, "#erased": ERASED},
+            "ExpressionAttributeValues": {":over": over, ":erased": {"BOOL": True}},
+        }
+        marks = {"UpdateExpression": "SET #ttl = :over, #erased = :erased"}
+        for _ in self._table.tries():
+            if not self._table.write("update_item", **request, **marks, ConditionExpression=f"attribute_exists({PK})"):
+                return
+            # A newer version may come in between, whose own time runs out likewise.
+            if self._table.write("delete_item", **request, ConditionExpression="#ttl = :over AND #erased = :erased"):
+                return
+        raise CountersError("an event that is to be erased changes all the time")
+
+
+@dataclass(slots=True)
+class _Log:
+    """The chunks of one part and bucket that hold wanted events."""
+
+    bucket: str
+    part: str
+    expires_at: int | None
+    events: dict[bytes, Image] = field(default_factory=dict)
+
+
+class PackedEvents:
+    def __init__(self, table: Table, wanted: Wanted) -> None:
+        self._table, self._wanted = table, wanted
+        self._identity = EventIdentity(wanted.event)
+        self._prefix = f"{PACK_PREFIX}{wanted.event.name}#"
+
+    def sweep(self, *, keeps_counts: bool, writes: bool) -> int:
+        """Take the events out of the chunks; return how many there were."""
+        found = 0
+        for chunks in self._all_chunks():
+            logs: dict[tuple[str, str], _Log] = {}
+            for item in chunks:
+                self._note(logs, item)
+            found += sum(len(log.events) for log in logs.values())
+            if writes:
+                for log in logs.values():
+                    self._tell(log, keeps_counts=keeps_counts)
+                    self._take_out(log)
+        return found
+
+    def _all_chunks(self) -> Iterator[Iterable[Mapping[str, Any]]]:
+        """Part by part, if the values determine their parts, else those of the whole table."""
+        packed, texts = self._wanted.event.packed, self._wanted.texts
+        if packed is None:
+            return
+        Layouts.of_table(self._table).require(self._wanted.event)
+        if packed.tenant not in (None, *texts):
+            yield self._table.of_types(self._wanted.chunk_type)
+            return
+        values: Image = {name: {"S": text} for name, text in texts.items()}
+        for part in all_parts(packed, values):
+            yield self._table.partition(self._prefix + part)
+
+    def _note(self, logs: dict[tuple[str, str], _Log], item: Mapping[str, Any]) -> None:
+        try:
+            rows = decode_chunk(item[CHUNK]).all_rows()
+        except MalformedImageError:
+            return
+        for row in rows:
+            if self._wanted.has_values(row.values):
+                part, bucket = item[PK]["S"].removeprefix(self._prefix), chunk_bucket(item[SK]["S"])
+                expires_at = int(item[TTL]["N"]) if TTL in item else None
+                log = logs.setdefault((part, bucket), _Log(bucket, part, expires_at))
+                log.events[self._identity.digest(row.values)] = row.values
+
+    def _tell(self, found: _Log, *, keeps_counts: bool) -> None:
+        """Record in the log that the events are gone, unless its bucket takes no events any more."""
+        event, now = self._wanted.event, self._table.clock()
+        assert event.packed is not None
+        if found.expires_at is not None and found.expires_at - DAY <= now:
+            return
+        start = int(datetime.fromisoformat(found.bucket).timestamp())
+        log = ChunkLog(self._table, event, LogKey(event.name, found.part, start), found.expires_at)
+        try:
+            if not keeps_counts:
+                entries = [Entry(0, "", digest, values, retracts=True) for digest, values in found.events.items()]
+                write_entries(self._table, log, entries, event.packed.chunk_bytes)
+                for entry in entries:
+                    assert entry.outcome is not None
+                    if entry.outcome.status not in ("accepted", "duplicate", "too_late"):
+                        raise CountersError(f"some events may not be retracted: {entry.outcome.reason}")
+            self._mark(log, found.events)
+        except (BucketHoleError, MalformedImageError):
+            return  # No process writes to such a log.
+
+    def _mark(self, log: ChunkLog, digests: Iterable[bytes]) -> None:
+        """Put a chunk with digests alone, unless the log has already that these events are gone."""
+        batch = uuid4().hex[:8]
+        log.look(consistent=True)
+        while not log.is_known:
+            log.look(consistent=True)
+        for _ in self._table.tries():
+            left = sorted(digest for digest in digests if log.places[digest] != GONE)
+            if not left:
+                return
+            log.put(encode_chunk([], batch), left)
+            log.look(consistent=True)
+        raise CountersError(f"the log {log.key} changes all the time")
+
+    def _take_out(self, log: _Log) -> None:
+        for _ in self._table.tries():
+            if all(self._shrink(item, log) for item in self._table.partition(self._prefix + log.part, log.bucket)):
+                return
+        raise CountersError(f"the chunks of {log.bucket} change all the time")
+
+    def _shrink(self, item: Mapping[str, Any], log: _Log) -> bool:
+        """Take the rows out of a chunk; False if it has changed since it was read."""
+        try:
+            chunk = decode_chunk(item[CHUNK])
+        except MalformedImageError:
+            return True
+        kept, erased = [], dict.fromkeys(erased_digests(item))
+        for row in chunk.all_rows():
+            if self._wanted.has_values(row.values) and (digest := self._identity.digest(row.values)) in log.events:
+                erased[digest] = None
+            else:
+                kept.append(row)
+        if len(kept) == chunk.rows:
+            return True
+        left = typed_values({CHUNK: encode_chunk(kept, chunk.batch), ERASED: b"".join(erased)})
+        key, seen = {PK: item[PK], SK: item[SK]}, {CHUNK: item[CHUNK]}
+        return self._table.write("update_item", **update_as_seen(self._table.name, key, left, seen))
+
+
+class QuarantineCopies:
+    def __init__(self, table: Table, wanted: Wanted) -> None:
+        self._table, self._wanted = table, wanted
+
+    def drop(self) -> int:
+        """Have entries wait no more that hold nothing but events; return how many of these were dropped."""
+        discards, dropped = Discards(self._table), 0
+        for item, found, left in self._found():
+            if _state(item) == WAITING and left is None:
+                entry = read_quarantine_item(item)
+                try:
+                    done = discards.discard(entry)
+                except InvalidArgumentError:
+                    done = redrive(self._table, entry)
+                dropped += found * done
+        return dropped
+
+    def sweep(self, *, writes: bool, drops: bool = False) -> tuple[int, int, int]:
+        """Take out the events; return how many there were, how many of them wait to be counted, how many stay."""
+        events = waiting = staying = 0
+        for item, found, left in self._found():
+            # Dropped entries wait on only for events of others.
+            is_left = self._waits(item) and not (drops and left is not None)
+            events += found
+            waiting += found * (_state(item) == WAITING)
+            staying += found * is_left
+            if writes and not is_left:
+                self._update(item, left)
+        return events, waiting, staying
+
+    def _found(self) -> Iterator[tuple[Mapping[str, Any], int, Record | None]]:
+        for item in stored_entries(self._table):
+            found, left = self._reduced(item) if RECORD in item else (0, None)
+            if found:
+                yield item, found, left
+
+    def _waits(self, item: Mapping[str, Any]) -> bool:
+        """Whether something is to become of an entry: one that a backfill has met waits, perhaps, when that ends."""
+        state = _state(item)
+        return state == WAITING or (state == PROVISIONAL and bool(read_control(self._table).runs))
+
+    def _reduced(self, item: Mapping[str, Any]) -> tuple[int, Record | None]:
+        try:
+            return reduced(unpack(item[RECORD]), self._wanted)
+        except UNREADABLE:
+            # A spoiled entry can never be counted.
+            return int(self._wanted.is_quoted_in(str(item[RECORD].get("S", "")))), None
+
+    def _update(self, item: Mapping[str, Any], left: Record | None) -> None:
+        new: dict[str, Any] = {RECORD: None, REASON: None, STATE: None}
+        if left is not None:
+            is_quoted = self._wanted.is_quoted_in(item.get(REASON, {}).get("S", ""))
+            new = {RECORD: pack(left), **({REASON: None} if is_quoted else {})}
+        key, seen = {PK: item[PK], SK: item[SK]}, {RECORD: item[RECORD]}
+        # If it is not as it was seen, it has expired, or another run has been here.
+        self._table.write("update_item", **update_as_seen(self._table.name, key, new, seen))
+
+
+def _state(item: Mapping[str, Any]) -> str:
+    return str(item.get(STATE, {}).get("S", ""))
+
 
 CountsOfErased: TypeAlias = Literal["keep", "take_back"]
 Uncounted: TypeAlias = Literal["refuse", "drop"]

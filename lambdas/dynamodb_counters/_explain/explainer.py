@@ -31,7 +31,7 @@ from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT, Number
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, REPAIRED, SCORE, SK, VERSION
-from dynamodb_counters._quarantine.quarantine_items import RECORD, REDRIVEN, STATE, WAITING, redriven_item
+from dynamodb_counters._quarantine.quarantine import RECORD, REDRIVEN, STATE, WAITING, redriven_item
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
 from dynamodb_counters._streams import depth_of
 from dynamodb_counters._table import Table

@@ -19,14 +19,14 @@ from dynamodb_counters._declarations.groups import base_name, with_below
 from dynamodb_counters._explain.asked import Asked
 from dynamodb_counters._fold.contributions import UNFOLDABLE
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, group_of_item
-from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import Origins
 from dynamodb_counters._items.bookkeeping import is_discarded, stored_marks
 from dynamodb_counters._items.chunks import decode_chunk
 from dynamodb_counters._items.conditions import Image, reader, text_reader
 from dynamodb_counters._items.conversions import EXACT, Number, event_seconds, format_number, parse_number
 from dynamodb_counters._items.table_schema import CHUNK, PACK_SUFFIX, PK, SK, TYPE
-from dynamodb_counters._quarantine.quarantine_items import REASON
+from dynamodb_counters._quarantine.quarantine import REASON
 from dynamodb_counters._timeline.tiers import utc
 
 _COLUMNS: Final = ("kind", "time", "source", "key", "group", "reason", "adds")

@@ -1,24 +1,33 @@
-"""Contributions of one item image to groups: declarations compiled into functions that run for every record."""
+"""Contributions: what an image adds to groups, windows, members and pages, compiled to run for every record. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from math import prod
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Aggregate, Average, Count, Histogram, Measure, TimeWeighted, Window
+from dynamodb_counters._declarations.aggregates import GAP
+from dynamodb_counters._declarations.checks import of_member
+from dynamodb_counters._declarations.measures import MOMENT
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
+from dynamodb_counters._fold.page_layout import PageLayout
 from dynamodb_counters._items.conditions import (
     LIST_MARK,
     Image,
     Predicate,
     compile_condition,
     number_reader,
+    present,
+    reader,
     text_reader,
     texts_reader,
 )
-from dynamodb_counters._items.conversions import Number
+from dynamodb_counters._items.conversions import Number, event_seconds, read_number
+from dynamodb_counters._items.derived_fields import parts_of, tier_of
+from dynamodb_counters._timeline.tiers import TOTAL
 from dynamodb_counters.errors import MalformedImageError
 
 MAX_GROUP_BYTES: Final = 8192
@@ -191,3 +200,179 @@ def compile_measure(name: str, measure: Measure | TimeWeighted, *, literal: bool
     if cap is None:
         return lambda image: ((name, read(image)),)
     return lambda image: ((name, min(read(image), cap)),)
+
+
+_NO_MEMBER: Final[Image] = {}
+
+Read: TypeAlias = Callable[[Image, Image], str]
+"""Reads a text of an image and one of its members."""
+
+
+def compile_members(
+    layout: ItemLayout, declaration: Aggregate, path: str
+) -> Callable[[Image, float | None], tuple[Contribution, ...]]:
+    """Numbers of members add up in the group of each; an item's own count once in each group that it is in."""
+    holds = compile_where(declaration)
+    fields = [_field(field) for field in declaration.fields]
+    grouped = any(of_member(field) for field in declaration.fields)
+    of_items, of_members = [], []
+    for name, measure in declaration.measures.items():
+        if isinstance(measure, Count) or (inner := of_member(measure.attribute)) is None:
+            of_items.append(compile_measure(name, measure))
+        else:
+            of_members.append(compile_measure(name, replace(measure, attribute=inner)))
+    find, most = reader(path), declaration.max_groups
+
+    def contribute(image: Image, _: float | None) -> tuple[Contribution, ...]:
+        if holds is not None and not holds(image):
+            return ()
+        members = _members(find(image), path)
+        own = [pair for numbers_of in of_items for pair in numbers_of(image)]
+        # Without a member's field, all members are in the item's one group, which counts it also if there are none.
+        found: dict[GroupKey, dict[str, Number]] = {}
+        if not grouped:
+            found[_group(fields, image, _NO_MEMBER)] = dict(own)
+        for member in members:
+            group = _group(fields, image, member)
+            numbers = found.setdefault(group, dict(own))
+            for numbers_of in of_members:
+                for name, number in numbers_of(member):
+                    numbers[name] = numbers.get(name, 0) + number
+        if len(found) > most:
+            raise MalformedImageError(
+                f"invalid group {path!r}: "
+                f"expected at most {most} groups of {declaration.name!r} per item, found {len(found)}"
+            )
+        added = ((group, tuple([pair for pair in numbers.items() if pair[1]])) for group, numbers in found.items())
+        return tuple([(layout, group, numbers) for group, numbers in added if numbers])
+
+    return contribute
+
+
+def _field(field: str) -> Read:
+    inner = of_member(field)
+    if inner is None:
+        read_own = text_reader(field)
+        return lambda image, _: read_own(image)
+    read = text_reader(inner)
+    return lambda _, member: read(member)
+
+
+def _group(fields: list[Read], image: Image, member: Image) -> GroupKey:
+    return require_storable_group(tuple([read(image, member) for read in fields]))
+
+
+def _members(value: Mapping[str, Any] | None, path: str) -> list[Image]:
+    members = present(value, path).get("L")
+    if members is None or any("M" not in member for member in members):
+        raise MalformedImageError(f"attribute {path!r} is not a list of maps")
+    return [member["M"] for member in members]
+
+
+def compile_window(layout: ItemLayout, declaration: Window) -> Contribute:
+    holds = compile_where(declaration)
+    group_of = compile_group(declaration.fields)
+    numbers_of = compile_measure(TOTAL, declaration.measure)
+    is_weighted = isinstance(declaration.measure, TimeWeighted)
+    find_time, time = reader(declaration.time), declaration.time
+    tiers = declaration._kept_tiers
+    is_late = _lateness(declaration)
+
+    def contribute(image: Image, created: float | None) -> tuple[Contribution, ...]:
+        if holds is not None and not holds(image):
+            return ()
+        [(_, number)] = numbers_of(image)
+        if not number:
+            return ()
+        when = find_time(image)
+        if when is None:
+            raise MalformedImageError(f"attribute {time!r} is missing")
+        seconds = event_seconds(when)
+        if is_late(seconds, created):
+            return LATE
+        group = group_of(image)
+        found = []
+        for tier in tiers:
+            bucket, slot = tier.locate(seconds)
+            numbers: Numbers = ((TOTAL, number), (slot, number))
+            if is_weighted and (moment := number * (seconds - tier.start(bucket))):
+                numbers = (*numbers, (TOTAL + MOMENT, moment), (slot + MOMENT, moment))
+            found.append((layout, (*group, tier.letter, bucket), numbers))
+        return tuple(found)
+
+    return contribute
+
+
+def _lateness(declaration: Window) -> Callable[[int, float | None], bool]:
+    """Judge an event by its record's creation time alone, so that every delivery judges alike."""
+    time, finest = declaration.time, declaration._kept_tiers[0]
+    retention, tolerance = declaration.retention, declaration.future_tolerance
+    keep = None if retention is None else retention.total_seconds()
+    ahead = None if tolerance is None else tolerance.total_seconds()
+    if keep is None and ahead is None:
+        return lambda *_: False
+
+    def is_late(seconds: int, created: float | None) -> bool:
+        if created is None:
+            raise MalformedImageError(UNDATED)
+        if ahead is not None and seconds > created + ahead:
+            raise MalformedImageError(f"{time!r} lies {seconds - created:.0f} s in the future")
+        # The finest bucket decides for all tiers, though coarser ones are kept longer. No read misses the event:
+        # a window that includes it would begin before what is retained.
+        if keep is None or finest.end(finest.locate(seconds)[0]) + keep > created:
+            return False
+        if declaration.late == "quarantine":
+            raise MalformedImageError(f"{time!r} lies {created - seconds:.0f} s in the past: too late")
+        return True
+
+    return is_late
+
+
+# A unit of an active member that lies less than the longest span before the end of a page's stretch counts in the next
+# page, too. So each page shows the gaps of its own units, and a change of it changes those of the units around:
+# contribution of the new image less that of the old one, as for any other item.
+def looked_back_at(contribute: Contribute, members: Aggregate) -> Contribute:
+    """The same contributions, and those to the next stretch that looks back at them."""
+    stretch_field, unit_field = members.fields[-2:]
+    units, longest, tier = int(parts_of(stretch_field)[1][:-1]), members._longest, tier_of(unit_field)
+    assert tier is not None
+
+    def also(contribution: Contribution) -> Iterator[Contribution]:
+        layout, (*fields, stretch, unit), numbers = contribution
+        following = tier.parse(stretch) + units
+        yield contribution
+        if tier.parse(unit) > following - longest:
+            yield layout, (*fields, tier.text(following), unit), numbers
+
+    def contribute_to_both(image: Image, created: float | None) -> tuple[Contribution, ...]:
+        found = contribute(image, created)
+        return LATE if found is LATE else tuple([each for one in found for each in also(one)])
+
+    return contribute_to_both
+
+
+class ActivePages(PageLayout):
+    """The pages of members as those see them that count by gaps."""
+
+    def __init__(self, members: Aggregate) -> None:
+        super().__init__(members)
+        self._stretch_field, self._unit_field = members.fields[-2:]
+        [self._items] = members.measures
+
+    def groups(self, image: Image, unlike: Image | None = None) -> list[Image]:
+        """The units of a page's own stretch in which its member was active, each with its gap."""
+        del unlike  # The gap of a unit may differ though the unit does not.
+        assert self._unit is not None
+        found = dict[int, Image]()
+        for group in super().groups(image):
+            if read_number(group, self._items) > 0:
+                texts = self._sk.parse(group["sk"]["S"])
+                found[self._unit.parse(texts[self._unit_field])] = group
+                begin = self._unit.parse(texts[self._stretch_field])
+        shown, before = list[Image](), None
+        for number, group in sorted(found.items()):
+            if number >= begin:
+                gap = self._longest if before is None else min(number - before, self._longest)
+                shown.append({**group, GAP: {"S": str(gap)}})
+            before = number
+        return shown

@@ -2,7 +2,8 @@
 
 For a change from old image O to new image N, a group's delta is ``contribution(N) - contribution(O)``. It covers
 inserts, corrections and deletions; a deletion by TTL counts for nothing unless the declaration says so. An event is
-late or early by its record's creation time, so every delivery of a record gives the same result.
+late or early by its record's creation time, so every delivery of a record gives the same result. Each event of a chunk
+counts as if it came as a record of its own.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import localcontext
 from typing import Final, TypeAlias
 
-from dynamodb_counters._fold.chunk_fold import fold_chunk, record_of_row
 from dynamodb_counters._fold.contributions import LATE, UNFOLDABLE, Contribution, is_late, require_storable_group
 from dynamodb_counters._fold.deltas import Delta, Folded, Unfoldable
 from dynamodb_counters._fold.item_layout import GroupRef
@@ -21,11 +22,75 @@ from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._fold.plan import Plan, Program, Source
 from dynamodb_counters._fold.records import NEW, OLD, Change, Record, counted_in, is_erasure, is_expiry, single_image
 from dynamodb_counters._items.bookkeeping import is_discarded, stored_marks
-from dynamodb_counters._items.chunks import decode_chunk, lost_rows
+from dynamodb_counters._items.chunks import Chunk, Row, decode_chunk, lost_rows
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT
-from dynamodb_counters._items.table_schema import CHUNK
+from dynamodb_counters._items.table_schema import CHUNK, ERASED, TTL, TYPE
 from dynamodb_counters.errors import MalformedImageError
+
+
+@dataclass(slots=True)
+class FoldedChunk:
+    """Contributions of a chunk, events of it that cannot be folded, and how many contributions came too late."""
+
+    contributions: list[Contribution] = field(default_factory=list)
+    unfoldable: list[tuple[int, Row, dict[str, Exception]]] = field(default_factory=list)
+    """Rows, after the place of each, and by declaration why it could not be folded."""
+    late: int = 0
+
+
+def fold_chunk(chunk: Chunk, programs: Iterable[Program], created: float | None) -> FoldedChunk:
+    """Fold by columns for the programs that can, row by row for the others."""
+    folded, by_row = FoldedChunk(), []
+    for program in programs:
+        found = program.by_columns(chunk) if program.by_columns is not None else None
+        if found is None:
+            by_row.append(program)
+        else:
+            folded.contributions += found
+    if by_row:
+        for index, row in enumerate(chunk.all_rows()):
+            if row.sign != "0":
+                _fold_row(folded, index, row, by_row, created)
+    return folded
+
+
+def record_of_row(record: Record, image_name: str, row: Row, event: str) -> Record:
+    """The record that an event would have come in if it were an item of its own."""
+    images = record["dynamodb"]
+    change = {name: value for name, value in images.items() if name not in (NEW, OLD)}
+    image = {**row.values, TYPE: {"S": event}}
+    if TTL in images[image_name]:
+        image[TTL] = images[image_name][TTL]
+    if is_erasure(record):
+        image[ERASED] = {"BOOL": True}
+    # Rows that a new chunk takes back, and that an expired one had accepted, leave the counts.
+    if (row.sign == "+") == (image_name == NEW):
+        return {**record, "eventName": "INSERT", "dynamodb": {**change, NEW: image}}
+    return {**record, "eventName": "REMOVE", "dynamodb": {**change, OLD: image}}
+
+
+def _fold_row(folded: FoldedChunk, index: int, row: Row, programs: Sequence[Program], created: float | None) -> None:
+    failed: dict[str, Exception] = {}
+    for program in programs:
+        try:
+            found = program.contribute(row.values, created)
+        except UNFOLDABLE as error:
+            failed[program.layout.name] = error
+            continue
+        if found is LATE:
+            folded.late += 1
+        folded.contributions += found if row.sign == "+" else _negated(found)
+    if failed:
+        folded.unfoldable.append((index, row, failed))
+
+
+def _negated(contributions: Iterable[Contribution]) -> list[Contribution]:
+    return [
+        (layout, group, tuple([(name, -number) for name, number in numbers]))
+        for layout, group, numbers in contributions
+    ]
+
 
 AppliedThrough: TypeAlias = Mapping[GroupRef, str]
 """Per group, the padded sequence number of the last record that its item has applied."""

@@ -12,15 +12,21 @@ from typing import Any, Final
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, require_consistent
 from dynamodb_counters._declarations.checks import member_list
 from dynamodb_counters._declarations.groups import base_name, generation_number
-from dynamodb_counters._fold.active_pages import ActivePages, looked_back_at
 from dynamodb_counters._fold.chunk_contributions import ByColumns, compile_columns
-from dynamodb_counters._fold.contributions import UNFOLDABLE, Contribute, compile_aggregate, until_closed
+from dynamodb_counters._fold.contributions import (
+    UNFOLDABLE,
+    ActivePages,
+    Contribute,
+    compile_aggregate,
+    compile_members,
+    compile_window,
+    looked_back_at,
+    until_closed,
+)
 from dynamodb_counters._fold.foreign_items import show_foreign
 from dynamodb_counters._fold.item_layout import ItemLayout
-from dynamodb_counters._fold.member_contributions import compile_members
 from dynamodb_counters._fold.page_layout import PageLayout
 from dynamodb_counters._fold.tallies import Carry, compile_carried, compile_carry, tallying, tallying_columns
-from dynamodb_counters._fold.window_contributions import compile_window
 from dynamodb_counters._items.conditions import Image, Predicate, compile_condition
 from dynamodb_counters._items.conversions import EXACT
 from dynamodb_counters._items.key_templates import is_hashed

@@ -27,8 +27,8 @@ from dynamodb_counters._http.requests import (
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import event_seconds
 from dynamodb_counters._items.table_schema import PK, SK
-from dynamodb_counters._writes.conflicts import differing, listed
 from dynamodb_counters._writes.event_items import typed_item
+from dynamodb_counters._writes.insert import differing, listed
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dynamodb_counters._declarations.groups import is_replaced
 from dynamodb_counters._items.bookkeeping import update_as_seen
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import PK, SK
-from dynamodb_counters._quarantine.quarantine_items import (
+from dynamodb_counters._quarantine.quarantine import (
     CHANGED_AT,
     DISCARDED,
     NAMES,

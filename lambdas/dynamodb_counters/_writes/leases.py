@@ -1,22 +1,144 @@
-"""Leases: a process reserves portions of a quota, and grants calls from them without asking the table."""
+"""Leases: a process reserves portions of a quota, and grants calls from them without asking the table.
+
+The period's item has one number, `reserved`: what processes were granted and have not given back. A portion is added on
+condition that it stays within the limit, so nothing but a portion that is subtracted twice could exceed it. The
+nonces prevent that. Where it is unknown whether an update was done, its calls are given up: too little is granted
+then, never too much.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Self
+from typing import Any, Final, Self
 
-from dynamodb_counters._assumptions import TRIES
-from dynamodb_counters._declarations import Quota
+from dynamodb_counters._assumptions import KEPT_LONGER, TRIES
 from dynamodb_counters._declarations.checks import require_count
-from dynamodb_counters._declarations.quotas import MOST_CALLS
+from dynamodb_counters._declarations.quotas import MOST_CALLS, Quota, QuotaPeriod
+from dynamodb_counters._items.table_schema import PK, QUOTA, SK, TTL, TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import utc
-from dynamodb_counters._writes.holdings import Holding
-from dynamodb_counters._writes.update_conditions import watch_for_lost_answers
-from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters._writes.update_conditions import item_of, met, new_nonce, once, watch_for_lost_answers
+from dynamodb_counters.errors import CountersError, InvalidArgumentError
+
+RESERVED: Final = "reserved"
+
+_SHARE: Final = 8
+"""A portion is at most this part of what is left, so that the last calls are not all held by the first to come."""
+
+_LASTS: Final = 10.0
+"""How long a portion should last, in seconds: one used up sooner is followed by a larger one."""
+
+_PAUSE: Final = 1.0
+"""For how long a process that was refused does not ask again, in seconds: refused updates cost units, too."""
+
+
+class Holding:
+    """The calls of one period that one process may grant without asking."""
+
+    def __init__(self, table: Table, quota: Quota, pk: str, period: QuotaPeriod) -> None:
+        self.period = period
+        self.units = 0
+        self._table, self._quota = table, quota
+        self._key = {PK: {"S": pk}, SK: {"S": period.sk}}
+        self._seen: Mapping[str, Any] = {}
+        self._pending: tuple[int, str] | None = None
+        """An update that was sent and not answered: what it adds, and its nonce."""
+        self._size = 1
+        self._reserved_at = self._refused_at = -math.inf
+
+    def reserve(self, n: int) -> bool:
+        """Hold `n` calls or more; False if the limit does not leave so many."""
+        self._settle()
+        for _ in self._table.tries():
+            missing, now = n - self.units, self._table.clock()
+            if missing <= 0:
+                return True
+            left = self._quota.limit - self._reserved
+            if missing > left and now < self._refused_at + _PAUSE:
+                return False
+            self._adapt(now)
+            if self._change(max(missing, min(self._size, left // _SHARE))):
+                return True
+            self._refused_at = now
+        return False
+
+    def give_back(self) -> None:
+        """Give back what is held, once."""
+        self._settle()
+        for _ in self._table.tries():
+            if not self.units:
+                return
+            units, self.units = self.units, 0
+            if self._change(-units) is not False or self._reserved < units:
+                return
+            # Certainly not done: clocks of others are ahead of the nonce.
+            self.units = units
+        raise CountersError(f"nothing was given back: {TRIES} times, updates of other processes came first")
+
+    @property
+    def _reserved(self) -> int:
+        return int(self._seen.get(RESERVED, {"N": "0"})["N"])
+
+    def _adapt(self, now: float) -> None:
+        lasted = now - self._reserved_at
+        self._reserved_at = now
+        if lasted < _LASTS:
+            self._size = min(2 * self._size, self._quota._portion_size)
+        elif lasted > 4 * _LASTS:
+            self._size = max(1, self._size // 2)
+
+    def _settle(self) -> None:
+        """Learn what became of an update whose answer was lost, by sending it again."""
+        if self._pending is not None:
+            # Not done is not known to be never done: the first request may still be under way. It is given up.
+            self._send(*self._pending)
+
+    def _change(self, units: int) -> bool | None:
+        return self._send(units, new_nonce(self._table, self._seen))
+
+    def _send(self, units: int, nonce: str) -> bool | None:
+        """Add to what is reserved, or subtract; None if it is refused and unknown whether it was done."""
+        self._pending = units, nonce
+        client = self._table.client
+        request = self._reservation(units)
+        done: bool | None
+        try:
+            answer = client.update_item(**once(request, nonce), ReturnValues="ALL_NEW")
+        except client.exceptions.ConditionalCheckFailedException as refusal:
+            try:
+                self._seen, done = met(refusal, nonce, self._seen)
+            except CountersError:
+                self._seen, done = item_of(refusal), None
+        else:
+            self._seen, done = answer["Attributes"], True
+        self._pending = None
+        if done and units > 0:
+            self.units += units
+        return done
+
+    def _reservation(self, units: int) -> dict[str, Any]:
+        """An update of the period's item: add to what is reserved, within the limit, or subtract."""
+        names, values = {"#reserved": RESERVED}, {":units": {"N": str(abs(units))}}
+        if units < 0:
+            update, condition = "SET #reserved = #reserved - :units", "#reserved >= :units"
+        else:
+            update = "SET #reserved = if_not_exists(#reserved, :zero) + :units, #type = :type, #ttl = :ttl"
+            condition = "(attribute_not_exists(#reserved) OR #reserved <= :room)"
+            names |= {"#type": TYPE, "#ttl": TTL}
+            values |= {":zero": {"N": "0"}, ":room": {"N": str(self._quota.limit - units)}}
+            values |= {":type": {"S": QUOTA}, ":ttl": {"N": str(self.period.end + KEPT_LONGER)}}
+        return {
+            "TableName": self._table.name,
+            "Key": self._key,
+            "UpdateExpression": update,
+            "ConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+        }
 
 
 class Leases:

@@ -18,8 +18,7 @@ from dynamodb_counters._items.table_schema import PK, SK, TYPE
 from dynamodb_counters._layouts import Layouts, part_of
 from dynamodb_counters._table import Table, time_left
 from dynamodb_counters._timeline.tiers import utc
-from dynamodb_counters._writes.chunk_log import ChunkLogs, LogKey
-from dynamodb_counters._writes.chunk_writes import Entry, write_entries
+from dynamodb_counters._writes.chunk_writes import ChunkLogs, Entry, LogKey, write_entries
 from dynamodb_counters._writes.event_items import key_item
 from dynamodb_counters._writes.insert import failed
 from dynamodb_counters._writes.outcomes import Outcome, OutcomeStatus

@@ -11,7 +11,7 @@ from aws_lambda_powertools import Logger, Metrics
 from dynamodb_counters import _clients
 from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._quarantine.waiting import Waiting, waiting_in_bucket, waiting_in_quarantine
+from dynamodb_counters._quarantine.quarantine import Waiting, waiting_in_bucket, waiting_in_quarantine
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.handlers._metering import add_metrics

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, Literal, cast
 
@@ -14,15 +15,79 @@ from dynamodb_counters._backfill.feeds import Feeds, SourceTable
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declarable, Declaration, Items, TableKeys, flatten
-from dynamodb_counters._fold.crossing_events import event_entry
-from dynamodb_counters._fold.origins import table_of
+from dynamodb_counters._fold.crossings import event_entry
+from dynamodb_counters._fold.records import table_of
 from dynamodb_counters._items.table_schema import CROSSING, PK, QUARANTINE, SK, TYPE
-from dynamodb_counters._quarantine.quarantine_items import STATE, WAITING, Quarantined, read_quarantine_item
+from dynamodb_counters._quarantine.quarantine import STATE, WAITING, Quarantined, read_quarantine_item
 from dynamodb_counters._table import Bulk, Table
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
-from dynamodb_counters.testing._one_by_one import one_by_one
-from dynamodb_counters.testing._test_clock import TestClock
+
+
+class TestClock:
+    """A clock that moves only by `advance`; call it for seconds since 1970.
+
+    `counters_in_memory` makes it: ``counters.clock``.
+    """
+
+    __test__ = False
+    """It is no test, whatever pytest makes of its name."""
+
+    def __init__(self, now: datetime, expire: Callable[[float], None]) -> None:
+        if not isinstance(now, datetime) or now.tzinfo is None:
+            raise InvalidArgumentError("now", now, "a datetime with a time zone")
+        self._seconds = now.timestamp()
+        self._expire = expire
+
+    def __call__(self) -> float:
+        return self._seconds
+
+    @property
+    def now(self) -> datetime:
+        """The time, in UTC."""
+        return datetime.fromtimestamp(self._seconds, UTC)
+
+    def advance(self, duration: timedelta) -> None:
+        """Let time pass; items whose TTL is over on the way expire at their time, and that is counted.
+
+        DynamoDB itself may take days to delete an expired item. Reads never count one that is still there.
+
+        Parameters
+        ----------
+        duration : timedelta
+            How far; not negative.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If time would go back.
+        """
+        if not isinstance(duration, timedelta) or duration < timedelta(0):
+            raise InvalidArgumentError("duration", duration, "a timedelta that is not negative")
+        self._expire(self._seconds + duration.total_seconds())
+
+    def _set(self, seconds: float) -> None:
+        self._seconds = max(self._seconds, seconds)
+
+
+class OneByOne(Executor):
+    """A thread pool without threads: everything runs in its order."""
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        """Call the function at once."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*arguments, **named))
+        except Exception as error:  # noqa: BLE001
+            future.set_exception(error)
+        return future
+
+
+def one_by_one(table: Table) -> Table:
+    """Let a table send its requests one after the other; return it."""
+    vars(table)["pool"] = OneByOne()
+    return table
+
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from dynamodb_counters._commit.batch import intake
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import QuarantinedDelta
-from dynamodb_counters._quarantine.quarantine_items import (
+from dynamodb_counters._quarantine.quarantine import (
     DELTA,
     RECORD,
     quarantine_item,

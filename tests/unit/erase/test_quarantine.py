@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynamodb_counters import Event
-from dynamodb_counters._erase.matching import Wanted
-from dynamodb_counters._erase.quarantine_erase import QuarantineCopies
+from dynamodb_counters._erase.eraser import QuarantineCopies, Wanted
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive

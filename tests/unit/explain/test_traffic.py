@@ -15,7 +15,7 @@ from dynamodb_counters._commit.checkpoints import BOOK, LAST_SEQUENCE, checkpoin
 from dynamodb_counters._explain.explainer import REDRIVEN_MEANWHILE, REPAIRED_MEANWHILE, Explainer, make_explainer
 from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._items.bookkeeping import Watermark, packed, sequence_of, shard_digest
-from dynamodb_counters._quarantine.quarantine_items import quarantine_item, quarantine_key
+from dynamodb_counters._quarantine.quarantine import quarantine_item, quarantine_key
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from simulation.schedules.housekeeping import narrow_pages
 from tests.unit.explain.test_explanations import NOW, SALE, SHOPS, sale

@@ -18,7 +18,7 @@ from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.chunks import Row, Sign, encode_chunk
-from dynamodb_counters._quarantine.quarantine_items import pack, quarantine_item, quarantine_key
+from dynamodb_counters._quarantine.quarantine import pack, quarantine_item, quarantine_key
 from tests.unit.fold.strategies import GAME, declared, values
 from tests.unit.fold.streams import NOW, Image, Record, image, record
 

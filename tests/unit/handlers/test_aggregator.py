@@ -17,7 +17,7 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Counters, Event, Threshold
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._quarantine.waiting import Waiting
+from dynamodb_counters._quarantine.quarantine import Waiting
 from dynamodb_counters.errors import ShardUnknownError
 from dynamodb_counters.handlers import _metering
 from simulation.engines import Engine

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dynamodb_counters._quarantine.quarantine_items import Quarantined
+from dynamodb_counters._quarantine.quarantine import Quarantined
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined, purge, redrive
 from dynamodb_counters._table import Table
 from simulation.metered_table import MeteredTable

@@ -7,10 +7,15 @@ from typing import Any, cast
 import pytest
 
 from dynamodb_counters._fold.deltas import Unfoldable
-from dynamodb_counters._quarantine.quarantine import Quarantine
-from dynamodb_counters._quarantine.quarantine_items import STATE
+from dynamodb_counters._quarantine.quarantine import (
+    MOST_READ_UNITS,
+    STATE,
+    Quarantine,
+    Waiting,
+    waiting_in_bucket,
+    waiting_in_quarantine,
+)
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
-from dynamodb_counters._quarantine.waiting import MOST_READ_UNITS, Waiting, waiting_in_bucket, waiting_in_quarantine
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.metered_table import MeteredTable

@@ -10,8 +10,8 @@ import pytest
 from dynamodb_counters import Counters, Event, Packed
 from dynamodb_counters._items.chunks import decode_chunk
 from dynamodb_counters._items.table_schema import CHUNK
-from dynamodb_counters._writes import chunk_log
-from dynamodb_counters._writes.chunk_log import _WARY, ChunkLogs
+from dynamodb_counters._writes import chunk_writes
+from dynamodb_counters._writes.chunk_writes import _WARY, ChunkLogs
 from simulation.clock import VirtualClock
 from simulation.metered_table import MeteredTable
 
@@ -25,7 +25,7 @@ def _views(clock: VirtualClock, minutes: range, each: int = 20) -> list[dict[str
 
 
 def test_logs_used_longest_ago_are_forgotten_and_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunk_log, "MOST_EVENTS", _MOST)
+    monkeypatch.setattr(chunk_writes, "MOST_EVENTS", _MOST)
     clock = VirtualClock()
     table: Any = MeteredTable(clock, 1, 1)
     counters = Counters(table.name, client=table, clock=clock)
@@ -41,7 +41,7 @@ def test_logs_used_longest_ago_are_forgotten_and_read_again(monkeypatch: pytest.
 
 
 def test_a_log_that_is_all_that_is_remembered_is_kept_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunk_log, "MOST_EVENTS", _MOST)
+    monkeypatch.setattr(chunk_writes, "MOST_EVENTS", _MOST)
     clock = VirtualClock()
     table: Any = MeteredTable(clock, 1, 1)
     counters = Counters(table.name, client=table, clock=clock)

@@ -19,9 +19,8 @@ from dynamodb_counters._declarations.groups import base_name, read_name
 from dynamodb_counters._explain.asked import Asked, reach_of
 from dynamodb_counters._explain.explainer import make_explainer
 from dynamodb_counters._explain.lines import Explanation, ImageLines
-from dynamodb_counters._fold.origins import ONE_TABLE
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import created_of, sequence_number
+from dynamodb_counters._fold.records import ONE_TABLE, created_of, sequence_number
 from dynamodb_counters._items.bookkeeping import is_discarded, stored_marks
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import format_number

@@ -21,10 +21,9 @@ from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import TTL
 from dynamodb_counters._quarantine import redrive_entries
-from dynamodb_counters._quarantine.quarantine_items import STATE, STATES, Quarantined, read_quarantine_item
+from dynamodb_counters._quarantine.quarantine import STATE, STATES, Quarantined, read_quarantine_item
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
-from dynamodb_counters._recovery.given_up import OnFailureBucket
-from dynamodb_counters._recovery.redrive_bucket import RedrivenBatch, redrive_bucket
+from dynamodb_counters._recovery.redrive_bucket import OnFailureBucket, RedrivenBatch, redrive_bucket
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.output import QUIET, counted, grid, moment_text, reason_text, span, stamp
 from dynamodb_counters.cli.session import DONE, FOUND, Session, duration, options, shared, with_dry_run

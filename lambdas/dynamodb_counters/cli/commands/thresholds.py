@@ -13,9 +13,9 @@ from rich.console import RenderableType
 
 from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._declarations.groups import base_name
-from dynamodb_counters._fold.crossing_events import LASTING, event_entry, in_requests
-from dynamodb_counters._fold.origins import table_of
+from dynamodb_counters._fold.crossings import LASTING, event_entry, in_requests
 from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import table_of
 from dynamodb_counters._http.requests import read_json
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import CROSSING_PREFIX
