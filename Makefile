@@ -12,7 +12,7 @@ DEMO_ENVIRONMENT := .venv/.installed-demo node_modules/.installed-demo
 # Folders of unit tests with templates, processes or services; the others are of pure rooms.
 SLOW := benchmarks cli demo dev erase handlers http infra queue testing writes
 
-LOCK := UV_CUSTOM_COMPILE_COMMAND='make lock' uv pip compile --quiet --universal --python-version 3.11 \
+LOCK := UV_CUSTOM_COMPILE_COMMAND='make lock' .venv/bin/uv pip compile --quiet --universal --python-version 3.11 \
 	--generate-hashes --only-binary :all: --emit-build-options
 
 # File names may hold spaces and quotes: recipes read these from the environment, never as make text.
@@ -85,9 +85,9 @@ lint: $(ENVIRONMENT) ## Check style and types
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 
-audit: ## Ask for known vulnerabilities of all that is locked (needs uv and npm)
+audit: $(ENVIRONMENT) ## Ask for known vulnerabilities of all that is locked
 	for lock in requirements.txt requirements-nightly.txt requirements-release.txt; do \
-		uvx pip-audit==2.10.1 --requirement $$lock --require-hashes --disable-pip || exit 1; \
+		.venv/bin/uvx pip-audit==2.10.1 --requirement $$lock --require-hashes --disable-pip || exit 1; \
 	done
 	npm audit
 
@@ -99,8 +99,7 @@ release-check: $(ENVIRONMENT) ## Build wheel and sdist of the last commit into d
 	[ -z "$$TAG" ] || set -- "$$TAG"; \
 	exec $(PYTHON) -m scripts.release_check "$$@"
 
-lock: ## Write the locks requirements*.txt from their .in (needs uv) [ARGS='--upgrade']
-	@command -v uv >/dev/null || { echo 'error: needs uv: pip install uv' >&2; exit 1; }
+lock: $(ENVIRONMENT) ## Write the locks requirements*.txt from their .in [ARGS='--upgrade']
 	$(LOCK) $(ARGS) -o requirements.txt requirements.in
 	$(LOCK) $(ARGS) -c requirements.txt -o requirements-nightly.txt requirements-nightly.in
 	$(LOCK) $(ARGS) -c requirements.txt -o requirements-release.txt requirements-release.in
@@ -127,19 +126,25 @@ clean: ## Remove what tests and builds left behind
 clean-all: clean ## Remove the environment too
 	rm -rf .venv node_modules .cache
 
-# Pip, of the lock $(1), quietly: a dot per package, and what went wrong. A pip of .venv's own is made only where the
-# Python that .venv comes from has none that can install into it.
-# Not with --no-deps: aws-cdk-lib and one of its dependencies both bring aws_cdk/cloud_assembly_schema, and the
-# library's copy, the one that works, stays only if it is installed after what it depends on.
+# Install the lock $(1), with a dot per package, and what went wrong. uv takes seconds where pip takes a minute; pip, of
+# .venv where the Python that .venv comes from has none that can install into it, installs uv, and all else where uv
+# fails. aws-cdk-lib comes last: one of its dependencies brings aws_cdk/cloud_assembly_schema, too, and the copy of the
+# library is the one that works.
 define INSTALL
 	printf 'Installing Python packages '; \
 	rm -f .venv/.complete; \
 	base=$$($(PYTHON) -c 'import sys; print(sys._base_executable)'); \
 	pip() { if [ -e .venv/bin/pip ]; then $(PYTHON) -m pip "$$@"; else "$$base" -m pip --python $(PYTHON) "$$@"; fi; }; \
-	{ if pip install --disable-pip-version-check --no-input --no-compile \
-		--require-hashes -r $(1) 2>&1; then \
-		touch .venv/.complete; fi; } \
-		| tee .venv/install.log | awk '/^ *(Collecting|Downloading|Installing)/ {printf "."; fflush()} END {print ""}'; \
+	pip_install() { pip install --disable-pip-version-check --no-input --no-compile --require-hashes -r "$$1"; }; \
+	index=$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$(pip config get global.index-url 2>/dev/null || true)}}; \
+	uv_install() { \
+		UV_SYSTEM_CERTS=1 $${index:+env UV_DEFAULT_INDEX="$$index"} .venv/bin/uv pip install --python $(PYTHON) \
+			--no-progress --no-build --require-hashes "$$@"; }; \
+	with_uv() { \
+		if [ ! -e .venv/bin/uv ]; then $(PYTHON) scripts/part_of_lock.py uv > .venv/uv.txt && pip_install .venv/uv.txt; fi && \
+		uv_install -r "$$1" && uv_install -r "$$1" --no-deps --reinstall-package aws-cdk-lib; }; \
+	{ if with_uv $(1) 2>&1 || pip_install $(1) 2>&1; then touch .venv/.complete; fi; } \
+		| tee .venv/install.log | awk '/^ *(\+ |Collecting|Downloading|Installing)/ {printf "."; fflush()} END {print ""}'; \
 	if [ ! -e .venv/.complete ]; then \
 		tail -n 20 .venv/install.log >&2; \
 		echo 'error: pip failed, see .venv/install.log' >&2; \
@@ -159,7 +164,7 @@ define INSTALL_NODE
 endef
 
 # A command that exists may still not run (version managers' shims), and Debian's may lack venv: try each.
-.venv/.installed-demo: requirements.txt pyproject.toml scripts/demo_lock.py
+.venv/.installed-demo: requirements.txt pyproject.toml scripts/part_of_lock.py
 	@set -e; \
 	usable='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'; \
 	if ! .venv/bin/python -c "$$usable" 2>/dev/null; then \
@@ -176,7 +181,7 @@ endef
 		! $$python -m pip --python "$$(command -v $$python)" --version >/dev/null 2>&1 || without=--without-pip; \
 		$$python -m venv --clear $$without .venv; \
 	fi; \
-	$(PYTHON) scripts/demo_lock.py > .venv/requirements-demo.txt; \
+	$(PYTHON) scripts/part_of_lock.py > .venv/requirements-demo.txt; \
 	$(call INSTALL,.venv/requirements-demo.txt)
 	@touch $@
 

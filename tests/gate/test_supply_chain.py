@@ -19,7 +19,7 @@ import pytest
 from packaging.markers import Marker
 
 from cdk_dynamodb_counters import _staging
-from scripts import demo_lock, lambda_asset
+from scripts import lambda_asset, part_of_lock
 from tests.unit.infra.support import PROJECT
 
 _SOURCES = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "CHANGELOG.md", "infra", "lambdas")
@@ -66,7 +66,7 @@ def test_the_wheel_is_built_by_the_locked_tool() -> None:
 
 def test_the_demo_installs_a_part_of_the_lock_that_is_whole() -> None:
     lock = (PROJECT / "requirements.txt").read_text()
-    found = demo_lock.demo_lock(lock, demo_lock.wanted())
+    found = part_of_lock.part_of_lock(lock, part_of_lock.wanted())
     assert "--only-binary :all:" in found
     assert set(found.splitlines()) <= set(lock.splitlines())
     names = {re.sub(r"[-_.]+", "-", one[1]).lower(): one for one in _PINNED.finditer(found)}

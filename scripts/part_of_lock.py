@@ -1,18 +1,19 @@
-"""Prints the part of requirements.txt that the demo needs: `python scripts/demo_lock.py`, with Python alone."""
+"""Print the part of requirements.txt that some packages need, or the demo. Needs Python alone."""
 
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 from typing import Final
 
 _PROJECT: Final = Path(__file__).resolve().parents[1]
-_BESIDE: Final = ("ministack",)
-"""The emulator."""
+_BESIDE: Final = ("ministack", "uv")
+"""The emulator, and what installs all."""
 
 
-def demo_lock(lock: str, wanted: set[str]) -> str:
+def part_of_lock(lock: str, wanted: set[str]) -> str:
     """The entries of a lock for what is wanted, and for all that this brings along."""
     head, *entries = re.split(r"(?m)^(?=[\w.-]+(?:\[[^]]*\])?==)", lock)
     names = {entry: _normalized(entry) for entry in entries}
@@ -38,4 +39,6 @@ def _normalized(requirement: str) -> str:
 
 
 if __name__ == "__main__":
-    print(demo_lock((_PROJECT / "requirements.txt").read_text(encoding="utf-8"), wanted()), end="")
+    print(
+        part_of_lock((_PROJECT / "requirements.txt").read_text(encoding="utf-8"), set(sys.argv[1:]) or wanted()), end=""
+    )
