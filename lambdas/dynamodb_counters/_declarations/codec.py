@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from dynamodb_counters._declarations.aggregates import Aggregate, Ranking
@@ -87,7 +87,12 @@ def shortened(document: Any) -> str:
     """A document as JSON, compressed if it is long; the same on every machine."""
     # Unlike zlib, of which there are several that differ in their output, bzip2 has one implementation.
     text = json.dumps(document, separators=(",", ":"))
-    return text if len(text) <= _PLAIN_CHARACTERS else base64.b85encode(bz2.compress(text.encode())).decode()
+    return text if len(text) <= _PLAIN_CHARACTERS else _compressed(text)
+
+
+@lru_cache(maxsize=32)
+def _compressed(text: str) -> str:
+    return base64.b85encode(bz2.compress(text.encode())).decode()
 
 
 def restored(text: str) -> Any:
