@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from aws_cdk import App, Stack
 from aws_cdk import aws_lambda as lambda_
 
 from cdk_dynamodb_counters import runtime_code
-from cdk_dynamodb_counters._staging import staged_code
+from cdk_dynamodb_counters._staging import stage, staged_code
 from cdk_dynamodb_counters.function_options import RUNTIMES
 from dynamodb_counters._http import responses as page
 from tests.unit.infra.support import PROJECT
@@ -83,6 +84,16 @@ def test_holds_sources_and_licences_only(asset: Path) -> None:
     assert sum(path.stat().st_size for path in asset.rglob("*.py")) < 3_000_000
 
 
+def test_files_are_staged_alike_whatever_the_umask_is() -> None:
+    usual = os.umask(0o077)
+    try:
+        staged = stage.__wrapped__("python")
+    finally:
+        os.umask(usual)
+    assert {path.stat().st_mode & 0o777 for path in staged.rglob("*") if path.is_file()} == {0o644}
+
+
+@pytest.mark.night
 def test_lambda_may_read_it_whatever_the_umask_is(tmp_path: Path) -> None:
     """An asset of unreadable files has the hash of a good one: once it is uploaded, it stays."""
     paths = [str(PROJECT / name) for name in ("infra", "lambdas")]
