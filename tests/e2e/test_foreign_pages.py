@@ -58,7 +58,7 @@ def _website() -> Iterator[int]:
         server.server_close()
 
 
-@pytest.mark.parametrize("key", ["test", "000000000000", "the one of this run"])
+@pytest.mark.parametrize("key", ["test", pytest.param("000000000000", marks=pytest.mark.night), "the one of this run"])
 def test_a_page_from_elsewhere_and_one_whose_name_was_rebound_create_nothing(browser: Browser, key: str) -> None:
     with Emulator.start() as emulator, _website() as port:
         used = emulator.key if key.startswith("the") else key

@@ -207,6 +207,7 @@ def test_the_page_says_when_it_cannot_reach_the_api(visited: Blog, page: Page) -
     wait_for(page, "#state", "Live")
 
 
+@pytest.mark.night
 def test_the_page_starts_when_the_api_is_back(visited: Blog, page: Page) -> None:
     page.route("**/settings.json", lambda route: route.abort())
     without_beacon(page).goto(visited.url)
@@ -216,6 +217,7 @@ def test_the_page_starts_when_the_api_is_back(visited: Blog, page: Page) -> None
     assert number(page, "#total") == total(visited)
 
 
+@pytest.mark.night
 def test_the_members_of_the_last_days_are_shown_if_there_are_some(visited: Blog, page: Page) -> None:
     open_live(page, visited)
     clients = {view["clientId"] for view in views(datetime.now(UTC))}
@@ -230,6 +232,7 @@ def test_the_members_of_the_last_days_are_shown_if_there_are_some(visited: Blog,
     assert violations(page) == []
 
 
+@pytest.mark.night
 def test_the_bars_have_a_line_at_each_level_that_is_reached(visited: Blog, page: Page) -> None:
     ranked = [{"values": {"url": url}, "score": score} for url, score in (("/a", 50), ("/b", 5))]
     page.route("**/top?*", lambda route: route.fulfill(json={"aggregate": "views", "ranked": ranked}))
@@ -245,6 +248,7 @@ def test_the_bars_have_a_line_at_each_level_that_is_reached(visited: Blog, page:
     assert violations(page) == []
 
 
+@pytest.mark.night
 def test_a_page_without_counts_says_so(visited: Blog, page: Page) -> None:
     nothing = {"aggregate": "site", "values": {}, "measures": {"site_views": 0}, "ranked": []}
     page.route("**/v1/**", lambda route: route.fulfill(json=nothing))
@@ -279,6 +283,7 @@ def test_the_policy_lets_nothing_in_from_elsewhere(visited: Blog, page: Page) ->
     assert refused.startswith("refused")
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("status", [None, 431])
 def test_a_group_whose_window_cannot_be_asked_for_is_shown_without_it(
     visited: Blog, page: Page, status: int | None

@@ -152,6 +152,7 @@ def test_evaluate_knows_the_gaps_of_members() -> None:
     ]
 
 
+@pytest.mark.night
 def test_a_page_of_150_active_units_takes_one_write_unit() -> None:
     # Stretches of 342 days begin with day 20,520 since 1970, which is 2026-03-08.
     days = range(66, 66 + 150)

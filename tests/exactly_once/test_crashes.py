@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import time
 
+import pytest
+
 from dynamodb_counters._declarations.codec import encode
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.engines.dynamodb_local import DynamoDBLocal
@@ -29,6 +31,7 @@ def _environment(engine: DynamoDBLocal, backend: LocalBackend) -> dict[str, str]
     }
 
 
+@pytest.mark.night
 def test_no_kill_makes_a_count_wrong(dynamodb_local_engine: DynamoDBLocal) -> None:
     rng = random.Random(SEED)
     backend = LocalBackend(dynamodb_local_engine)

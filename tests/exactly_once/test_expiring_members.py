@@ -32,7 +32,7 @@ FRIDAY = {"at:day": "2026-11-20"}
 ANN = {**FRIDAY, "client": "ann"}
 CLOSED = datetime(2026, 11, 23, tzinfo=UTC).timestamp()
 GONE = CLOSED + 3 * DAY
-SEEDS = scaled(6)
+SEEDS = scaled(3)
 
 
 @pytest.mark.parametrize("pages", [False, True], ids=["items", "pages"])

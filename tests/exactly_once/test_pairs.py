@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from simulation.engines.dynamodb_local import DynamoDBLocal
-from simulation.night import scaled
+from simulation.night import NIGHT
 from simulation.pairs import features, runs, seldom
 from simulation.pairs.engine import NEAR
 from simulation.pairs.schedule import PairSchedule, check
 from simulation.schedules.local_table import DatedLocalBackend
 
-SEEDS = (*range(2, 2 + scaled(5)), 11, 15, 22)
-"""The last ones explain what is rare: what a group applied before, a cut, entries redriven after a position."""
+SEEDS = (2, 5, 6, 11, 15, 22, *range(30, 30 + 5 * NIGHT))
+"""By day those that explain what is rare: what a group applied before, a cut, entries redriven after a position."""
 FORCED = 12
 """Seeds that force a pair; at least one of so many brings it about."""
 

@@ -26,7 +26,7 @@ from simulation.schedules.backend import MemoryBackend
 from simulation.schedules.sandbox import QUARANTINE_SECONDS
 from simulation.schedules.writers import Writers
 
-SEEDS = scaled(10)
+SEEDS = scaled(5)
 DERIVED = {"crowded", "sizes", "books"}
 
 Place = tuple[str, str, str]

@@ -8,7 +8,7 @@ from simulation.night import scaled
 from simulation.schedules import coverage
 from simulation.schedules.schedule import Schedule, check
 
-SCHEDULES = scaled(40)
+SCHEDULES = scaled(25)
 OFTEN = {
     coverage.REDECLARED: 60,
     coverage.STRAGGLER: 150,

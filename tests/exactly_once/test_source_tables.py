@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from functools import partial
 
+import pytest
+
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.night import scaled
 from simulation.schedules.backend import LocalBackend, MakeBackend, MemoryBackend
@@ -12,7 +14,7 @@ from simulation.schedules.kinds import Kind
 from simulation.schedules.outcome import Outcome
 from simulation.schedules.schedule import Schedule
 
-SCHEDULES = scaled(10)
+SCHEDULES = scaled(5)
 ON_DYNAMODB_LOCAL = scaled(1)
 
 
@@ -26,6 +28,7 @@ def test_every_count_is_exact_whatever_goes_wrong() -> None:
     assert sum(sum(outcome.faults.values()) for outcome in outcomes) > SCHEDULES
 
 
+@pytest.mark.night
 def test_every_count_is_exact_on_dynamodb_local(dynamodb_local_engine: DynamoDBLocal) -> None:
     outcomes = [run(seed, partial(LocalBackend, dynamodb_local_engine)) for seed in range(ON_DYNAMODB_LOCAL)]
     assert {outcome.seed: outcome.wrong for outcome in outcomes if outcome.wrong} == {}

@@ -195,7 +195,9 @@ def test_nothing_is_left_after_the_block(error: type[Exception] | None) -> None:
     assert not emulator.directory.exists()
 
 
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "ending", [signal.SIGKILL, *(pytest.param(one, marks=pytest.mark.night) for one in (signal.SIGTERM, signal.SIGINT))]
+)
 def test_nothing_is_left_when_the_caller_is_ended(ending: signal.Signals) -> None:
     caller, port, worker, directory = _start_caller(600)
     with caller:
@@ -208,6 +210,7 @@ def test_nothing_is_left_when_the_caller_is_ended(ending: signal.Signals) -> Non
         assert eventually(lambda: not (_listens(port) or runs(worker) or directory.exists()))
 
 
+@pytest.mark.night
 def test_it_ends_when_its_time_is_up() -> None:
     caller, port, worker, directory = _start_caller(4, 16, 64)
     with caller:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Count, Event, RejectedEventError, Window
 from simulation.engines import Engine
+from simulation.night import scaled
 from tests.integration.stores import Store
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
@@ -55,7 +56,7 @@ _HOSTILE = st.one_of(
 )
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(5), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(_HOSTILE, _HOSTILE, _HOSTILE), max_size=30, unique=True))
 def test_hostile_values_are_counted_exactly(store: Store, events: list[tuple[str, str, str]]) -> None:
     run = f"run{next(_RUNS)}"

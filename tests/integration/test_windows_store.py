@@ -76,7 +76,7 @@ _ON_DYNAMODB_LOCAL = pytest.mark.parametrize("engine", ["dynamodb_local"], indir
     [
         (timedelta(minutes=1), timedelta(hours=24), _MINUTE, 4 * _HOUR),
         (timedelta(hours=1), timedelta(days=30), _HOUR, 4 * _HOUR),
-        (timedelta(days=1), timedelta(days=365), _DAY, _DAY),
+        pytest.param(timedelta(days=1), timedelta(days=365), _DAY, _DAY, marks=pytest.mark.night),
     ],
 )
 def test_one_query_of_full_buckets_takes_at_most_3_read_units(

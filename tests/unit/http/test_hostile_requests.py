@@ -219,7 +219,7 @@ def _no_metrics_are_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_no_stranger_breaks_a_door() -> None:
     """``python -m simulation.hostile --requests 30000`` sends more, and bodies that cost as much as they can."""
     seed = int(os.environ.get("SEED") or 15)
-    totals = attack(all_doors(), 400, seed, costly={})
+    totals = attack(all_doors(), scaled(150), seed, costly={})
     assert [f"seed {seed}: {text}" for one in totals.values() for text in one.wrong] == []
     taken = sum(one.statuses["202"] + one.statuses["200"] for one in totals.values())
     assert 0 < taken < sum(one.statuses.total() for one in totals.values())

@@ -16,7 +16,7 @@ from dynamodb_counters import Count, Sum, Window, WindowCount
 from simulation.night import NIGHT, scaled
 from tests.unit.fold.buckets import JOB, Buckets, Number, fold
 
-WORLDS, QUESTIONS = scaled(30), 40
+WORLDS, QUESTIONS = scaled(15), 40
 
 _C = {"customer": "c"}
 _UNITS = [timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)]
