@@ -135,8 +135,7 @@ class Terminal:
             answer=lambda _: True,
             has_person=lambda: True,
         )
-        # moto knows no parameters of PartiQL statements.
-        session.counters = Counters(table.name, client=table.clients["dynamodb"], bulk="put", clock=table.clock)
+        session.counters = Counters(table.name, client=table.clients["dynamodb"], clock=table.clock)
         # Ids of runs are random otherwise, and segments race.
         token = patch("secrets.token_hex", lambda size: f"{self._ids.getrandbits(8 * size):0{2 * size}x}")
         with token, patch("dynamodb_counters._table.CONCURRENCY", 1):

@@ -5,18 +5,16 @@ from __future__ import annotations
 import base64
 import random
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, Final
-from unittest.mock import patch
 
 import boto3
 from botocore.config import Config
 from moto import mock_aws
-from moto.dynamodb.models.table import Table as MotoTable
 
 from dynamodb_counters import (
     Aggregate,
@@ -34,8 +32,9 @@ from dynamodb_counters import (
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration, flatten
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
-from dynamodb_counters._items.bookkeeping import item_bytes
+from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters._table import Table
+from simulation.memory_table import MemoryTable
 from simulation.metered_table import MeteredTable
 
 OPEN: Final = [
@@ -135,6 +134,7 @@ _REDEPLOYED: Final = 11
 _WITHOUT_BYTES: Final = (15, 20, 28)
 _WITHOUT_MS: Final = 30
 _SERVICES: Final = ("dynamodb", "dynamodbstreams", "sqs", "s3")
+_SIZES: Final = ("ItemCount", "TableSizeBytes")
 
 
 @dataclass
@@ -203,25 +203,17 @@ class Blog:
         self.now += seconds
 
     def arrive(self) -> None:
-        """Put all that has happened so far into moto."""
+        """Go on with a table that can be described, and with services of moto."""
         # moto does not know addresses that carry an account id.
         config = Config(account_id_endpoint_mode="disabled")
         session = boto3.Session("testing", "testing", region_name="us-east-1")
         self.clients |= {service: session.client(service, config=config) for service in _SERVICES}
         client = self.clients["dynamodb"]
         arn = create_table(client, "blog")
-        items = list(self._past.items())
-        for first in range(0, len(items), 25):
-            puts = [{"PutRequest": {"Item": item}} for item in items[first : first + 25]]
-            client.batch_write_item(RequestItems={"blog": puts})
+        self.clients["dynamodb"] = Described(client, self.clock, self._past.items())
         self.clients["dynamodbstreams"] = self.stream
         self.clients["lambda"] = Mappings(arn)
-        # moto does not say how large a table is.
-        size = sum(map(item_bytes, items))
-        client.meta.events.register(
-            "after-call.dynamodb.DescribeTable", lambda parsed, **_: parsed["Table"].update(TableSizeBytes=size)
-        )
-        self._use(client)
+        self._use(self.clients["dynamodb"])
         self.deploy(*self._declared)
 
     def _use(self, client: Any) -> None:
@@ -234,6 +226,24 @@ class Blog:
         for _, record in new:
             self.stream.add(record, record["dynamodb"]["ApproximateCreationDateTime"])
         return len(new)
+
+
+class Described(MemoryTable):
+    """A table in memory, which moto describes."""
+
+    def __init__(self, described: Any, clock: Callable[[], float], items: Iterable[Any]) -> None:
+        super().__init__(clock, name="blog", indexes={RANKING_INDEX: (LEADERBOARD, SCORE)})
+        self._described = described
+        for item in items:
+            self.put_item(TableName="blog", Item=item)
+
+    def describe_table(self, **request: Any) -> dict[str, Any]:
+        """Describe the table as moto does, which does not say how large one is."""
+        known = {name: super(Described, self).describe_table(**request)["Table"][name] for name in _SIZES}
+        return {"Table": self._described.describe_table(**request)["Table"] | known}
+
+    def describe_time_to_live(self, **request: Any) -> Any:
+        return self._described.describe_time_to_live(**request)
 
 
 class Mappings:
@@ -264,21 +274,14 @@ class Mappings:
 
 @contextmanager
 def seeded() -> Iterator[Blog]:
-    """The table at `NOW`, in moto, and a queue of dead letters."""
-    with mock_aws(), patch.object(MotoTable, "all_items", _sorted_items):
+    """The table at `NOW`, and in moto a queue of dead letters."""
+    with mock_aws():
         blog = in_memory()
         blog.arrive()
         queue = blog.clients["sqs"].create_queue(QueueName="blog-dead-letters")["QueueUrl"]
         for body in ("{", '{"url": 7}'):
             blog.clients["sqs"].send_message(QueueUrl=queue, MessageBody=body)
         yield blog
-
-
-def _sorted_items(table: MotoTable) -> list[Any]:
-    """Query as moto does, without its comparisons of typed values: keys are texts here."""
-    items = table.items.values()
-    each = [item for group in items for item in group.values()] if table.range_key_attr else [*items]
-    return sorted(each, key=lambda item: (item.hash_key.value, item.range_key.value if item.range_key else ""))
 
 
 def in_memory() -> Blog:
