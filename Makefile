@@ -56,6 +56,8 @@ test: $(ENVIRONMENT) ## Run all tests [ARGS='-k name']
 	@for tool in java mvn; do \
 		command -v $$tool >/dev/null || echo "note: no $$tool on the PATH: tests on DynamoDB Local need JDK 17+ and Maven"; \
 	done
+	@[ -e tests/__pycache__ ] || { \
+		echo 'Compiling the tests, once for all processes'; $(PYTHON) -m pytest --collect-only -q >/dev/null || true; }
 	@exec $(PYTHON) -m pytest $(or $(ARGS),-n 3)
 
 docs: $(ENVIRONMENT) ## Build the documentation as a site into build/site, strictly and offline
