@@ -76,6 +76,10 @@ from dynamodb_counters.errors import (
     UnparsableKeyError,
 )
 
+_AT_A_TIME: Final = 256
+_LONG_OVER: Final = DAY
+"""How far in the past an expired event's `ttl` is set: no clock is that wrong, so its deletion is an expiry to all."""
+
 
 class Wanted:
     """The events of a declaration with certain values in fields of their key."""
@@ -158,12 +162,6 @@ def _reduced_chunk(image: Mapping[str, Any], wanted: Wanted) -> tuple[int, Mappi
         return (len(rows), None) if rows else (0, image)
     blob = base64_text(encode_chunk(kept, chunk.batch))
     return len(rows) - len(kept), {**image, CHUNK: {"B": blob}}
-
-
-_AT_A_TIME: Final = 256
-
-_LONG_OVER: Final = DAY
-"""How far in the past an expired event's `ttl` is set: no clock is that wrong, so its deletion is an expiry to all."""
 
 
 class EventItems:

@@ -36,6 +36,12 @@ _PUT: Final = (
     "key = excluded.key, line = excluded.line WHERE excluded.rank <= rank"
 )
 
+_FILTERED: Final = "the declaration's `where` leaves it out"
+_NOTHING: Final = "it adds 0"
+_TAKEN_BACK: Final = "it was retracted"
+_BEFORE: Final = "it was retracted before it came"
+_DISCARDED: Final = "it was discarded from the quarantine"
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -160,12 +166,6 @@ def added(each: Iterable[Mapping[str, Number]]) -> dict[str, Number]:
 
 Found: TypeAlias = dict[tuple[str, GroupKey], Line]
 """Lines by the item, or the row of a chunk, that each is of, and by the group."""
-
-_FILTERED: Final = "the declaration's `where` leaves it out"
-_NOTHING: Final = "it adds 0"
-_TAKEN_BACK: Final = "it was retracted"
-_BEFORE: Final = "it was retracted before it came"
-_DISCARDED: Final = "it was discarded from the quarantine"
 
 
 class ImageLines:

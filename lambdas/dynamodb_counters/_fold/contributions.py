@@ -47,6 +47,8 @@ Numbers: TypeAlias = tuple[tuple[str, Number], ...]
 Contribution: TypeAlias = tuple[ItemLayout, GroupKey, Numbers]
 """Addition of one image to one group. A plain tuple, because every record makes one per aggregate."""
 
+_NO_MEMBER: Final[Image] = {}
+
 
 class _Late(tuple[Contribution, ...]):
     __slots__ = ()
@@ -201,8 +203,6 @@ def compile_measure(name: str, measure: Measure | TimeWeighted, *, literal: bool
         return lambda image: ((name, read(image)),)
     return lambda image: ((name, min(read(image), cap)),)
 
-
-_NO_MEMBER: Final[Image] = {}
 
 Read: TypeAlias = Callable[[Image, Image], str]
 """Reads a text of an image and one of its members."""

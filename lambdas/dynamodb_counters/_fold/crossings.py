@@ -40,6 +40,8 @@ LASTING: Final = frozenset({"MalformedDetail", "InvalidArgument"})
 https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultEntry.html
 """
 
+_NOTHING: Final[Image] = {}
+
 
 def event_entry(crossing: Image, table_arn: str, bus: str) -> dict[str, Any]:
     """The entry of PutEvents that an item of the outbox is, the same each time."""
@@ -75,9 +77,6 @@ def in_requests(crossings: Iterable[Image]) -> Iterator[list[Image]]:
         groups.append(group)
     if request:
         yield request
-
-
-_NOTHING: Final[Image] = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,9 @@ from dynamodb_counters._items.conversions import EXACT
 from dynamodb_counters._items.table_schema import CHUNK, ERASED, TTL, TYPE
 from dynamodb_counters.errors import MalformedImageError
 
+_MANY: Final = 20
+_WRITTEN: Final = ("INSERT", "MODIFY")
+
 
 @dataclass(slots=True)
 class FoldedChunk:
@@ -94,9 +97,6 @@ def _negated(contributions: Iterable[Contribution]) -> list[Contribution]:
 
 AppliedThrough: TypeAlias = Mapping[GroupRef, str]
 """Per group, the padded sequence number of the last record that its item has applied."""
-
-_MANY: Final = 20
-_WRITTEN: Final = ("INSERT", "MODIFY")
 
 
 def fold(

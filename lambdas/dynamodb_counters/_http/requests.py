@@ -35,6 +35,26 @@ _MARKED: Final = re.compile(f'"{_MARK}([^"]*)"')
 _PARENTHESES: Final = bytes.maketrans(b"[]{}", b"()()")
 _TO_OUTLINE: Final = bytes(set(range(256)) - set(b"[]{},"))
 
+PROBLEM_JSON: Final = "application/problem+json"
+# Browsers send beacons, and bodies without an explicit type, as plain text.
+JSON_TYPES: Final = ("application/json", "text/plain")
+MAX_BODY_BYTES: Final = 1_000_000
+"""Unless an ingest says otherwise; as much as a line of a file of events may have."""
+
+MAX_VALUES: Final = 50_000
+"""Values in a document, numbers and texts as well as what encloses them: each costs time, however few its bytes."""
+
+# https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
+_PLACES: Final = {"claims": ("jwt", "claims"), "lambda": ("lambda",), "iam": ("iam",)}
+MAX_CPU_SECONDS: Final = 0.45
+"""To check one request. Only a schema can take longer: some patterns never end with some texts."""
+
+_TO_ANSWER: Final = 0.5
+"""Seconds that the answer takes of the time that is left."""
+
+_AGAIN: Final = 0.05
+"""Seconds until the error is raised again: one raised where no code can catch it, as in a finalizer, is lost."""
+
 
 def read_json(text: str, *, max_levels: int = MAX_LEVELS, max_values: int | None = None) -> Any:
     """Parse JSON; a ValueError for NaN, infinities, duplicate members, huge numbers, too many levels or values."""
@@ -98,9 +118,6 @@ def _mark(value: object) -> object:
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
-PROBLEM_JSON: Final = "application/problem+json"
-
-
 class ProblemError(CountersError):
     """A request that gets an error response; each of `errors` has a ``detail`` and the ``index`` of an event."""
 
@@ -117,19 +134,6 @@ class ProblemError(CountersError):
 
 def bad_request(detail: str) -> ProblemError:
     return ProblemError(HTTPStatus.BAD_REQUEST, detail)
-
-
-# Browsers send beacons, and bodies without an explicit type, as plain text.
-JSON_TYPES: Final = ("application/json", "text/plain")
-
-MAX_BODY_BYTES: Final = 1_000_000
-"""Unless an ingest says otherwise; as much as a line of a file of events may have."""
-
-MAX_VALUES: Final = 50_000
-"""Values in a document, numbers and texts as well as what encloses them: each costs time, however few its bytes."""
-
-# https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
-_PLACES: Final = {"claims": ("jwt", "claims"), "lambda": ("lambda",), "iam": ("iam",)}
 
 
 def well_formed(event: object) -> dict[str, Any]:
@@ -223,16 +227,6 @@ def _members(value: object) -> dict[str, Any]:
 
 def _text(value: object, default: str) -> str:
     return value if isinstance(value, str) and value else default
-
-
-MAX_CPU_SECONDS: Final = 0.45
-"""To check one request. Only a schema can take longer: some patterns never end with some texts."""
-
-_TO_ANSWER: Final = 0.5
-"""Seconds that the answer takes of the time that is left."""
-
-_AGAIN: Final = 0.05
-"""Seconds until the error is raised again: one raised where no code can catch it, as in a finalizer, is lost."""
 
 
 class _OverError(BaseException):

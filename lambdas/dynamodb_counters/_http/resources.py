@@ -48,6 +48,16 @@ Read: TypeAlias = Callable[..., Iterable[Mapping[str, Any]]]
 Entries: TypeAlias = Iterable[tuple[Position, Mapping[str, Any] | None]]
 """Events to list, in order, with their positions; a position alone is one where a page may end."""
 
+_NONE: Final[Bound] = MappingProxyType({})
+MAX_READ_UNITS: Final = 650
+"""Read units of one window or series, eventually consistent: 366 days of a window that declares its key only."""
+
+MAX_UNITS: Final = 1300
+"""Units of time of one read of percentiles: a page each, of 4 KB at most unless it has split, so 650 read units."""
+
+_BATCH: Final = {"groups": ("aggregate", ()), "windows": ("window", OPTIONS["batch"])}
+"""By the member of a batch: the member of an entry that names a declaration, and its options."""
+
 
 def page_of(kind: str, entries: Entries, parameters: QueryParameters, clock: Clock) -> dict[str, Any]:
     """Entries after the page before, as many as a page holds, and the token of the page after it, if there is one."""
@@ -108,16 +118,7 @@ def _position(event: Event, values: Mapping[str, Any]) -> Position:
 
 Bound: TypeAlias = Mapping[str, str]
 Values: TypeAlias = dict[str, str]
-_NONE: Final[Bound] = MappingProxyType({})
 
-MAX_READ_UNITS: Final = 650
-"""Read units of one window or series, eventually consistent: 366 days of a window that declares its key only."""
-
-MAX_UNITS: Final = 1300
-"""Units of time of one read of percentiles: a page each, of 4 KB at most unless it has split, so 650 read units."""
-
-_BATCH: Final = {"groups": ("aggregate", ()), "windows": ("window", OPTIONS["batch"])}
-"""By the member of a batch: the member of an entry that names a declaration, and its options."""
 
 _Counted = TypeVar("_Counted")
 _Declared = TypeVar("_Declared")

@@ -58,6 +58,20 @@ _QUARANTINE: Final = {"S": QUARANTINE}
 _WAITING: Final = {"S": WAITING}
 _REDRIVEN: Final = {"S": REDRIVEN}
 
+PREFIX: Final = "aws/lambda/"
+"""Lambda's objects: the prefix, the mapping's id, the shard, the date, the time and something random."""
+
+MOST_READ_UNITS: Final = 500
+"""No further page is read after so many: what waits then is a lower bound."""
+
+_PAGE: Final = 50
+_MOST_PAGES: Final = 10
+RETENTION: Final = 90 * DAY
+"""How long what an operator's command has put there is kept."""
+
+_LEAST: Final = 2 * DAY
+"""How long an entry is kept at least, whatever its image says."""
+
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
@@ -175,16 +189,6 @@ def _plain(value: Any) -> str:
     return base64_text(value) if isinstance(value, bytes | bytearray) else str(value)
 
 
-PREFIX: Final = "aws/lambda/"
-"""Lambda's objects: the prefix, the mapping's id, the shard, the date, the time and something random."""
-
-MOST_READ_UNITS: Final = 500
-"""No further page is read after so many: what waits then is a lower bound."""
-
-_PAGE: Final = 50
-_MOST_PAGES: Final = 10
-
-
 @dataclass(slots=True)
 class Waiting:
     """How much waits, and the age of the oldest in seconds."""
@@ -234,13 +238,6 @@ def _created(item: Mapping[str, Any], otherwise: float) -> float:
         return float(unpack(item[RECORD])["dynamodb"]["ApproximateCreationDateTime"])
     except UNREADABLE:
         return otherwise
-
-
-RETENTION: Final = 90 * DAY
-"""How long what an operator's command has put there is kept."""
-
-_LEAST: Final = 2 * DAY
-"""How long an entry is kept at least, whatever its image says."""
 
 
 class Quarantine:

@@ -53,6 +53,25 @@ _MOST_GROWTHS: Final = 20
 
 Target: TypeAlias = Literal["queue", "dead_letter_queue"]
 
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+_MOST_ENTRIES: Final = 10
+_MOST_BYTES: Final = 250_000
+"""Bytes of a batch of several messages: what every region takes, less room for attributes."""
+
+_LONGEST_RESERVE: Final = 20.0
+_SHARE_OF_A_REQUEST: Final = 0.4
+_MOST_EVENTS: Final = 1000
+_MOST_PACKED_EVENTS: Final = 20_000
+_MOST_CHARACTERS: Final = 1_000_000
+"""Characters of a slice, which is not interrupted. Packed events cost less the more of them come together."""
+
+_GROUP: Final = 1000
+_SHRINKS: Final = 3
+"""Messages that came back stand in smaller groups, an eighth each time: one of them may have crashed the function."""
+
+_SUSPICIOUS: Final = 3
+"""After so many receives, a message keeps its count, so that one that crashes ends as a dead letter."""
+
 
 @dataclass(slots=True, eq=False)
 class Message:
@@ -172,12 +191,6 @@ def _number(text: Any, default: float) -> float:
         return default
 
 
-# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
-_MOST_ENTRIES: Final = 10
-_MOST_BYTES: Final = 250_000
-"""Bytes of a batch of several messages: what every region takes, less room for attributes."""
-
-
 class Queues:
     """The queue and its dead-letter queue, by URL."""
 
@@ -235,21 +248,6 @@ def _batches(sendings: Sequence[Sending]) -> Iterator[list[Sending]]:
         if batch:
             yield batch
 
-
-_LONGEST_RESERVE: Final = 20.0
-_SHARE_OF_A_REQUEST: Final = 0.4
-
-_MOST_EVENTS: Final = 1000
-_MOST_PACKED_EVENTS: Final = 20_000
-_MOST_CHARACTERS: Final = 1_000_000
-"""Characters of a slice, which is not interrupted. Packed events cost less the more of them come together."""
-
-_GROUP: Final = 1000
-_SHRINKS: Final = 3
-"""Messages that came back stand in smaller groups, an eighth each time: one of them may have crashed the function."""
-
-_SUSPICIOUS: Final = 3
-"""After so many receives, a message keeps its count, so that one that crashes ends as a dead letter."""
 
 _Part: TypeAlias = tuple[Message, int]
 

@@ -27,6 +27,10 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 Conflicts: TypeAlias = Literal["free", "read"]
 
+MAX_COUNTED: Final = 99
+"""A transaction holds 100 items at most, one of which is the event.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html"""
+
 
 def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
     require_declaration(event, Event)
@@ -120,11 +124,6 @@ def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
     item = key_item(event, values)
     key = {name: item[name] for name in (PK, SK)}
     return "Attributes" in table.client.delete_item(TableName=table.name, Key=key, ReturnValues="ALL_OLD")
-
-
-MAX_COUNTED: Final = 99
-"""A transaction holds 100 items at most, one of which is the event.
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html"""
 
 
 def record_once(table: Table, event: Event, values: Mapping[str, Any], declarations: Iterable[Declarable]) -> Outcome:

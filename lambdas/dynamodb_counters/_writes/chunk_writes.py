@@ -46,6 +46,20 @@ _PAGE: Final = 64
 _EMPTY_LOG: Final = 8
 """Events that an empty log takes."""
 
+_BATCH_BYTES: Final = 6
+"""Bytes of a random batch id: it only has to differ from those that try to put the same chunk."""
+
+_MAX_EVENT_BYTES: Final = 190 * 1024
+"""Most bytes of an event: what takes it back, or keeps it in the quarantine, fits an item too."""
+
+_MOST_WRITES: Final = 1024
+"""Most writes of a chunk: more that resemble each other a lot would be more than is to be read at a time."""
+
+_FULL_LOG: Final = f"its part of the bucket has {MOST_EVENTS:,} events, which is the most"
+_ROW_BYTES: Final = 12
+_FITTINGS: Final = 4
+_FULL: Final = 0.96
+
 
 class BucketHoleError(CountersError):
     """A part of the bucket has expired, so its content is unknown."""
@@ -189,21 +203,6 @@ class ChunkLogs(Remembered):
             while self._total > MOST_EVENTS and len(self._logs) > 1:
                 oldest, _ = self._logs.popitem(last=False)
                 self._total -= self._sizes.pop(oldest, 0)
-
-
-_BATCH_BYTES: Final = 6
-"""Bytes of a random batch id: it only has to differ from those that try to put the same chunk."""
-
-_MAX_EVENT_BYTES: Final = 190 * 1024
-"""Most bytes of an event: what takes it back, or keeps it in the quarantine, fits an item too."""
-
-_MOST_WRITES: Final = 1024
-"""Most writes of a chunk: more that resemble each other a lot would be more than is to be read at a time."""
-
-_FULL_LOG: Final = f"its part of the bucket has {MOST_EVENTS:,} events, which is the most"
-_ROW_BYTES: Final = 12
-_FITTINGS: Final = 4
-_FULL: Final = 0.96
 
 
 @dataclass(slots=True, eq=False)

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 _MOST_NAMES = 10
 
+# https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
+_STATEMENTS_PER_CALL: Final = 25
+_MAX_STATEMENT_CHARACTERS: Final = 8192
+_TAKEN: Final = {"DuplicateItem", "DuplicateItemException", "ConditionalCheckFailedException"}
+_REFUSED: Final = {"ValidationError", "ValidationException", "ItemCollectionSizeLimitExceeded"}
+
 
 def repetition(event: Event, image: Image, stored: Image) -> Outcome:
     """Outcome of an event whose key is taken by `stored`: a conflict, unless the payloads are equal."""
@@ -66,14 +72,6 @@ def is_same(one: TypedValue, other: TypedValue) -> bool:
             return content.keys() == known.keys() and all(is_same(part, known[name]) for name, part in content.items())
     # DynamoDB keeps 1.50 as 1.5.
     return bool(plain_value(one) == plain_value(other))
-
-
-# https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
-_STATEMENTS_PER_CALL: Final = 25
-_MAX_STATEMENT_CHARACTERS: Final = 8192
-
-_TAKEN: Final = {"DuplicateItem", "DuplicateItemException", "ConditionalCheckFailedException"}
-_REFUSED: Final = {"ValidationError", "ValidationException", "ItemCollectionSizeLimitExceeded"}
 
 
 def insert(table: Table, event: Event, item: dict[str, Any]) -> Outcome:

@@ -26,6 +26,17 @@ _PLAIN_WIDTH: Final = 100
 _LIKELY: Final = re.compile(r"[^ -~]")
 """All but the ASCII that prints: few characters are left to look at."""
 
+HEADING: Final = "bold"
+QUIET: Final = "bright_black"
+ACCENT: Final = "cyan"
+GOOD: Final = "green"
+WARNING: Final = "yellow"
+BAD: Final = "red"
+SHARES: Final = ("0.5", "0.9", "0.95", "0.99", "1")
+"""Shares of a distribution whose percentiles are shown; 1 is its maximum."""
+
+_MOST_FRACTION: Final = 4
+
 
 def visible(text: str) -> str:
     r"""Text with what does not just print escaped.
@@ -64,19 +75,6 @@ def _escaped(text: Text) -> Text:
     for part in parts:
         part.plain = visible(part.plain)
     return text.blank_copy().append_text(Text().join(parts))
-
-
-HEADING: Final = "bold"
-QUIET: Final = "bright_black"
-ACCENT: Final = "cyan"
-GOOD: Final = "green"
-WARNING: Final = "yellow"
-BAD: Final = "red"
-
-SHARES: Final = ("0.5", "0.9", "0.95", "0.99", "1")
-"""Shares of a distribution whose percentiles are shown; 1 is its maximum."""
-
-_MOST_FRACTION: Final = 4
 
 
 def number(value: Any) -> str:

@@ -65,6 +65,13 @@ _MISSING: Final = (
     "NoSuchBucket",
 )
 
+NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_DURATION: Final = re.compile(r"(\d{1,9})([smhdw])")
+with_consistent: Final = click.option(
+    "--consistent", is_flag=True, help="Read strongly consistently, at twice the read units."
+)
+
 
 def told(error: BaseException) -> tuple[int, str]:
     if isinstance(error, click.Abort) and isinstance(error.__cause__, KeyboardInterrupt):
@@ -277,11 +284,6 @@ def shared(function: Callable[..., Any]) -> Callable[..., Any]:
     return with_shared_options(click.make_pass_decorator(Session)(function))
 
 
-NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
-_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_DURATION: Final = re.compile(r"(\d{1,9})([smhdw])")
-
-
 class Within(click.FloatRange):
     """A number of a range; click itself takes `nan`, which is in any."""
 
@@ -338,9 +340,6 @@ with_span: Final = options(
     click.option("--last", type=duration, help="Such as 24h, 15m or 7d."),
     click.option("--since", type=moment, help="ISO 8601; without an offset, UTC."),
     click.option("--until", type=moment, help="Default: now."),
-)
-with_consistent: Final = click.option(
-    "--consistent", is_flag=True, help="Read strongly consistently, at twice the read units."
 )
 
 

@@ -23,6 +23,9 @@ from dynamodb_counters._table import Bulk, Table
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
 
+START: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_LISTED: Final = 5
+
 
 class TestClock:
     """A clock that moves only by `advance`; call it for seconds since 1970.
@@ -87,11 +90,6 @@ def one_by_one(table: Table) -> Table:
     """Let a table send its requests one after the other; return it."""
     vars(table)["pool"] = OneByOne()
     return table
-
-
-START: Final = datetime(2026, 1, 1, tzinfo=UTC)
-
-_LISTED: Final = 5
 
 
 class QuarantinedRecordsError(CountersError, AssertionError):

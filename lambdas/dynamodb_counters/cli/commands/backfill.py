@@ -61,6 +61,16 @@ with_manner: Final = options(
 )
 """The options of a run: how it works, as `runner_of` takes it."""
 
+_UNITS_PER_ITEM: Final = 0.03
+"""Write units of the pages that a scan writes."""
+
+_MOST_ROWS: Final = 100
+_verifying: Final = options(
+    click.argument("names", nargs=-1, metavar="[NAME]…"),
+    with_manner,
+    click.option("--sample", type=Within(0, 1, min_open=True), default=1.0, help="Share of the groups to compare."),
+)
+
 
 def runner_of(session: Session, kind: type[Kind], **how: Any) -> Kind:
     return kind.of_table(session.table, session.client("dynamodbstreams"), now=session.service_time, **how)
@@ -100,10 +110,6 @@ def work_off(session: Session, runner: Runner, again: str) -> Worked:
         raise
     worked.seconds = session.clock() - began
     return worked
-
-
-_UNITS_PER_ITEM: Final = 0.03
-"""Write units of the pages that a scan writes."""
 
 
 @click.command()
@@ -228,15 +234,6 @@ def drop(session: Session, *, dry_run: bool, yes: bool, **manner: Any) -> int:
     lines.append(f"{number(dropping.scanned)} items scanned, {number(round(dropping.pace.consumed))} units")
     session.emit({"dropped": found, "scanned": dropping.scanned, "units": dropping.pace.consumed}, lines)
     return DONE
-
-
-_MOST_ROWS: Final = 100
-
-_verifying: Final = options(
-    click.argument("names", nargs=-1, metavar="[NAME]…"),
-    with_manner,
-    click.option("--sample", type=Within(0, 1, min_open=True), default=1.0, help="Share of the groups to compare."),
-)
 
 
 @click.command()

@@ -54,6 +54,11 @@ _MOST_PAGES: Final = 5
 _ALIVE: Final = ("Creating", "Enabling", "Enabled", "Updating")
 """https://docs.aws.amazon.com/lambda/latest/api/API_EventSourceMappingConfiguration.html"""
 
+_LATE: Final = 15 * 60
+"""Seconds after which the last record that a checkpoint covers is worth a look."""
+
+_MOST_REASONS: Final = 10
+
 
 def of_table(session: Session) -> Facts:
     client, table = session.client("dynamodb"), session.table.name
@@ -266,12 +271,6 @@ def _counts(lambdas: Any, function: str, table: str) -> bool:
 def _listed(lambdas: Any, **of: str) -> Iterator[Mapping[str, Any]]:
     for page in lambdas.get_paginator("list_event_source_mappings").paginate(**of):
         yield from page["EventSourceMappings"]
-
-
-_LATE: Final = 15 * 60
-"""Seconds after which the last record that a checkpoint covers is worth a look."""
-
-_MOST_REASONS: Final = 10
 
 
 @click.command()

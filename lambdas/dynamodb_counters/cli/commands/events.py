@@ -33,6 +33,22 @@ from dynamodb_counters.cli.session import (
 )
 from dynamodb_counters.errors import EraseError
 
+_BATCH: Final = 100  # All of a batch are in memory.
+_MOST_SHOWN: Final = 1000
+_QUOTED: Final = r'"(?:[^"]|"")*+"'
+_CELL: Final = re.compile(rf'({_QUOTED}|(?![ \t])[^",\r\n]*+(?<![ \t]))(,|\Z)')
+# A line that ends within quotes.
+_OPEN: Final = re.compile(rf'(?:(?:{_QUOTED}|[^",]*+),)*+"(?:[^"]|"")*+')
+_PLACES: Final = {
+    "events": "the table",
+    "packed": "chunks",
+    "quarantined": "the quarantine",
+    "uncounted": "of these, to be counted yet",
+    "pages": "pages of backfills and verifications that are over",
+    "runs": "backfills and verifications whose pages stay until an hour after they end",
+    "left": "copies that stay, because they wait to be counted",
+}
+
 
 @click.command()
 @click.argument("name")
@@ -127,14 +143,6 @@ def _values_of(event: Event, given: Sequence[str]) -> dict[str, Any]:
         except (ValueError, RecursionError) as error:
             raise click.UsageError(f"invalid attribute {one!r}: expected JSON after := ({error})") from None
     return values
-
-
-_BATCH: Final = 100  # All of a batch are in memory.
-_MOST_SHOWN: Final = 1000
-_QUOTED: Final = r'"(?:[^"]|"")*+"'
-_CELL: Final = re.compile(rf'({_QUOTED}|(?![ \t])[^",\r\n]*+(?<![ \t]))(,|\Z)')
-# A line that ends within quotes.
-_OPEN: Final = re.compile(rf'(?:(?:{_QUOTED}|[^",]*+),)*+"(?:[^"]|"")*+')
 
 
 class Row(NamedTuple):
@@ -258,17 +266,6 @@ def _near_miss(known: set[str], given: Mapping[str, Any]) -> str:
     meant = {name.strip().casefold(): name for name in known}
     near = ((name, meant.get(name.strip().casefold())) for name in given if name not in known)
     return next((f"{name!r} is no attribute, but {other!r} is: give --map" for name, other in near if other), "")
-
-
-_PLACES: Final = {
-    "events": "the table",
-    "packed": "chunks",
-    "quarantined": "the quarantine",
-    "uncounted": "of these, to be counted yet",
-    "pages": "pages of backfills and verifications that are over",
-    "runs": "backfills and verifications whose pages stay until an hour after they end",
-    "left": "copies that stay, because they wait to be counted",
-}
 
 
 @click.command()

@@ -42,6 +42,12 @@ from dynamodb_counters.cli.output import (
 )
 from dynamodb_counters.cli.session import Session, duration, fields_of, shared, span_of, with_consistent, with_span
 
+_MOST_POINTS: Final = 46
+"""Bars that one looks at together."""
+
+_MINUTES: Final = tuple(MINUTE * times for times in (1, 2, 5, 10, 15, 30))
+_STEPS: Final = (1, 5, 15, 30, *_MINUTES, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY)
+
 
 @click.command()
 @click.argument("name")
@@ -228,12 +234,6 @@ def _span_rows(found: WindowCount | Distribution) -> _Rows:
 
 
 Step = timedelta | Period
-
-_MOST_POINTS: Final = 46
-"""Bars that one looks at together."""
-
-_MINUTES: Final = tuple(MINUTE * times for times in (1, 2, 5, 10, 15, 30))
-_STEPS: Final = (1, 5, 15, 30, *_MINUTES, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY)
 
 
 @click.command()

@@ -32,6 +32,20 @@ from dynamodb_counters.errors import InvalidArgumentError
 _ID_DIGITS: Final = 12
 _LEAST_DIGITS: Final = 4
 
+_TYPED: Final = re.compile(r'\{\s+("[A-Z]+": [^\s{}\[\]][^\n]*)\s+\}')
+_MOST_TOLD: Final = 10
+_DOUBT: Final = "may have been counted"
+_WANTED: Final = options(
+    click.option("--reason", metavar="TEXT", help="Entries whose reason contains this."),
+    click.option("--declaration", metavar="NAME", help="Entries that this declaration could not count."),
+    click.option("--older", type=duration, help="Records created so long ago, such as 7d."),
+    click.option("--newer", type=duration, help="Records created within so long, such as 2h."),
+)
+_ACTING: Final = options(
+    click.option("--all", "everything", is_flag=True, help="All entries."),
+    with_dry_run,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -127,22 +141,6 @@ def _named(text: str, known: Sequence[Entry]) -> Entry:
         problem = "several entries have" if found else "no entry of the quarantine has"
         raise click.UsageError(f"{problem} an id that begins with {text!r}: expected {_LEAST_DIGITS} digits or more")
     return found[0]
-
-
-_TYPED: Final = re.compile(r'\{\s+("[A-Z]+": [^\s{}\[\]][^\n]*)\s+\}')
-_MOST_TOLD: Final = 10
-_DOUBT: Final = "may have been counted"
-
-_WANTED: Final = options(
-    click.option("--reason", metavar="TEXT", help="Entries whose reason contains this."),
-    click.option("--declaration", metavar="NAME", help="Entries that this declaration could not count."),
-    click.option("--older", type=duration, help="Records created so long ago, such as 7d."),
-    click.option("--newer", type=duration, help="Records created within so long, such as 2h."),
-)
-_ACTING: Final = options(
-    click.option("--all", "everything", is_flag=True, help="All entries."),
-    with_dry_run,
-)
 
 
 @click.group()
