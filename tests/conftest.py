@@ -45,7 +45,9 @@ settings.load_profile(PROFILE)
 _SHARED = {
     "deployed": re.compile(r"tests/e2e/test_(deployment|edges|page|existing_table)\.py"),
     "dynamodb_local": re.compile(r".*dynamodb_local|tests/(integration/|exactly_once/test_(crashes|lab)\.py)"),
-    "stacks": re.compile(r"tests/(gate/|unit/infra/|e2e/test_readme)"),
+    "stacks": re.compile(
+        r"tests/(gate/|unit/(infra/|demo/test_aws_smoke|http/test_direct_mode|test_mistakes)|e2e/test_readme)"
+    ),
 }
 
 

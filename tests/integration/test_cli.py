@@ -98,6 +98,7 @@ def test_counts_and_how_far_they_are(shop: Shop) -> None:
     assert any(one is not None for one in behind)
 
 
+@pytest.mark.night
 def test_ctrl_c_and_a_reader_that_has_enough_end_it_without_a_traceback(shop: Shop, tmp_path: Path) -> None:
     shop.sell(0, 500)
     shop.deliver()
