@@ -24,7 +24,7 @@ from simulation.quotas import quota_schedule
 from simulation.quotas.quota_schedule import QuotaSchedule
 from simulation.workbench import Workbench
 
-SCHEDULES = scaled(25)
+SCHEDULES = scaled(50)
 OFTEN = {quota_schedule.CRASHED: 5, quota_schedule.RETURNED: 50, quota_schedule.LEFT: 100, quota_schedule.ZOMBIE: 1}
 """How often so many schedules come across it, at least."""
 

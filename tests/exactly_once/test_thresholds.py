@@ -98,7 +98,7 @@ def _view(rng: random.Random, key: str, url: str, revision: int) -> dict[str, An
     return {"id": key, "url": url, "bytes": size, "client": client, "revision": revision}
 
 
-@pytest.mark.parametrize("seed", range(scaled(1)))
+@pytest.mark.parametrize("seed", range(scaled(2)))
 def test_the_outbox_holds_each_crossing_once(seed: int) -> None:
     rng, known = random.Random(seed), dict[str, int]()
     with counters_in_memory([*DECLARED, *THRESHOLDS], now=NOW, seed=seed, faults=FAULTS) as counters:
@@ -111,7 +111,7 @@ def test_the_outbox_holds_each_crossing_once(seed: int) -> None:
     assert len({item["id"]["S"] for item in there}) == len(there) > 10, seed
 
 
-@pytest.mark.parametrize("seed", range(scaled(1)))
+@pytest.mark.parametrize("seed", range(scaled(2)))
 def test_a_threshold_that_counts_once_has_each_level_of_a_group_once(seed: int) -> None:
     once = [replace(THRESHOLDS[1], once=True), replace(THRESHOLDS[4], once=True)]
     rng, known = random.Random(seed), dict[str, int]()
