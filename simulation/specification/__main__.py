@@ -21,6 +21,7 @@ from simulation.specification.broken_handlers import BROKEN
 from simulation.specification.configurations import CONFIGURATIONS, REMOVALS
 from simulation.specification.explorations import Configuration, Removal
 from simulation.specification.page_configurations import PAGE_REMOVALS, PAGINATIONS
+from simulation.specification.registry_configurations import REGISTRIES, REGISTRY_REMOVALS
 from simulation.specification.tally_configurations import TALLIES, TALLY_REMOVALS
 from simulation.specification.threshold_configurations import CROSSING_REMOVALS, CROSSINGS
 from simulation.specification.tlc import MODULES, Verdict, check
@@ -119,6 +120,8 @@ _PARTS: Final[dict[str, Callable[[argparse.Namespace], Iterator[Row]]]] = {
     "page-guards": lambda given: _checks(partial(breaks, configurations=PAGINATIONS), PAGE_REMOVALS, given),
     "thresholds": lambda given: _checks(holds, CROSSINGS, given),
     "threshold-guards": lambda given: _checks(partial(breaks, configurations=CROSSINGS), CROSSING_REMOVALS, given),
+    "registries": lambda given: _checks(holds, REGISTRIES, given),
+    "registry-guards": lambda given: _checks(partial(breaks, configurations=REGISTRIES), REGISTRY_REMOVALS, given),
     "traces": _traces,
     "broken": _broken,
 }
@@ -135,6 +138,8 @@ _HEADS: Final = {
     "page-guards": f"| guard removed | {_REMOVED}",
     "thresholds": f"| {_EXPLORED}",
     "threshold-guards": f"| guard removed | {_REMOVED}",
+    "registries": f"| {_EXPLORED}",
+    "registry-guards": f"| guard removed | {_REMOVED}",
     "traces": "",
     "broken": "| handler broken on purpose | where its trace and the specification part |\n|---|---|",
 }
