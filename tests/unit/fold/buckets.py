@@ -12,9 +12,9 @@ from dynamodb_counters._fold.fold import fold as fold_changes
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._fold.updates import Update
+from dynamodb_counters.testing._in_memory import one_by_one
 from simulation.memory_table import MemoryTable
 from tests.unit.fold.streams import Record, image, record
-from tests.unit.fold.world import Inline
 
 JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
 Number = int | Decimal
@@ -29,7 +29,7 @@ class Buckets(MemoryTable):
         self.queries: list[dict[str, Any]] = []
         self.counters = Counters(self.name, client=cast("Any", self), clock=lambda: self.now)
         # Starting threads for each example would take half of the tests' time.
-        self.counters._table.__dict__["pool"] = Inline()
+        one_by_one(self.counters._table)
 
     def write(self, folded: Folded) -> None:
         """Add what a batch comes to."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Executor, Future
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from dynamodb_counters import Counters, Event, Items
@@ -20,6 +19,7 @@ from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.event_items import typed_item, with_ttl
 from dynamodb_counters.errors import CommitError
+from dynamodb_counters.testing._in_memory import one_by_one
 from simulation.clock import VirtualClock
 from simulation.memory.client_errors import failure
 from simulation.memory_table import MemoryTable
@@ -28,18 +28,6 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 Source = Event | Items
-
-
-class Inline(Executor):
-    """A thread pool that runs everything at once, so that a seed decides everything."""
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(function(*arguments, **named))
-        except Exception as error:  # noqa: BLE001
-            future.set_exception(error)
-        return future
 
 
 class FaultyTable(MemoryTable):
@@ -67,7 +55,7 @@ class World:
         self.clock = VirtualClock()
         self.client = FaultyTable(self.clock, seed, shards)
         self.table = Table("counters", cast("DynamoDBClient", self.client), clock=self.clock, sleep=lambda _: None)
-        self.table.__dict__["pool"] = Inline()
+        one_by_one(self.table)
         self.counters = Counters("counters", client=self.table.client)
         self.counters._table = self.table
         self._reached: dict[str, int] = {}
