@@ -32,10 +32,11 @@ from dynamodb_counters._reads.span_reads import ActiveReads, DistributionReads
 from dynamodb_counters._reads.window_reader import WindowReads
 from dynamodb_counters._table import Bulk, Incomplete, Table, make_client
 from dynamodb_counters._writes import accept, increments
-from dynamodb_counters._writes.accept import Conflicts, record_once
+from dynamodb_counters._writes.accept import Conflicts
 from dynamodb_counters._writes.increments import Amount
 from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters._writes.outcomes import Outcome, Outcomes, require_taken
+from dynamodb_counters._writes.record_once import record_once
 from dynamodb_counters.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -136,7 +137,8 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         conflicts : {"free", "read"}, optional
             Where another payload under a known key is found as a conflict. Default ``"free"``: where that takes no
             request, which is between the events of the call, and wherever one PutItem inserts one event. ``"read"``:
-            everywhere, by reading what is stored of each duplicate: a read unit per 4 KB. Packed events have none.
+            everywhere, by reading what is stored of each duplicate: a read unit per 4 KB. Refused for packed events,
+            whose payloads are not compared.
 
         Returns
         -------

@@ -133,7 +133,7 @@ WRITES: Final = r"""
 + for each, number in () if each != SCORE}
 ? test_tally.py::test_a_reset_survives_a_redefinition
 
-== _writes/accept.py
+== _writes/record_once.py
 * a transaction counts groups in pages as items
 - if not isinstance(each, Aggregate) or not each.pages)
 + )

@@ -39,6 +39,15 @@ def test_the_runtime_never_loads_the_cdk() -> None:
     assert _loaded(statement, "aws_cdk jsii cdk_dynamodb_counters boto3 botocore") == {"botocore"}
 
 
+@pytest.mark.parametrize("handler", ["notifier", "ingest_queue", "ingest_http"])
+def test_a_function_that_counts_nothing_loads_no_fold(handler: str) -> None:
+    statement = (
+        f"import os; os.environ['AWS_DEFAULT_REGION'] = 'us-east-1'; import dynamodb_counters.handlers.{handler}"
+    )
+
+    assert _loaded(statement, "dynamodb_counters._fold.fold dynamodb_counters._fold.updates") == set()
+
+
 def test_a_cold_start_looks_for_no_garbage() -> None:
     count = "sum(each['collections'] for each in __import__('gc').get_stats())"
     script = f"""

@@ -11,9 +11,8 @@ from dynamodb_counters._declarations.composites import require_declaration
 from dynamodb_counters._declarations.groups import identity
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes.conflicts import differing, repetition
 from dynamodb_counters._writes.event_items import key_item, require_mapping, typed_item, with_ttl
-from dynamodb_counters._writes.insert import failed, insert, insert_many
+from dynamodb_counters._writes.insert import differing, failed, insert, insert_many, repetition
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus, rejected
 from dynamodb_counters._writes.packed_accept import accept_packed, retract_packed
 from dynamodb_counters.errors import InvalidArgumentError

@@ -15,9 +15,8 @@ from dynamodb_counters._fold.records import changes_of, inserted
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.table_schema import COUNTED_IN, ONCE_SUFFIX, PK, TYPE
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes.conflicts import repetition
 from dynamodb_counters._writes.event_items import typed_item, with_ttl
-from dynamodb_counters._writes.insert import failed
+from dynamodb_counters._writes.insert import failed, repetition
 from dynamodb_counters._writes.outcomes import ACCEPTED, Outcome, OutcomeStatus, rejected
 from dynamodb_counters._writes.update_conditions import only_own, writer_of
 from dynamodb_counters.errors import InvalidArgumentError

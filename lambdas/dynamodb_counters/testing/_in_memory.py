@@ -15,7 +15,7 @@ from dynamodb_counters._backfill.feeds import Feeds, SourceTable
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declarable, Declaration, Items, TableKeys, flatten
-from dynamodb_counters._fold.crossings import event_entry
+from dynamodb_counters._fold.crossing_events import event_entry
 from dynamodb_counters._fold.records import table_of
 from dynamodb_counters._items.table_schema import CROSSING, PK, QUARANTINE, SK, TYPE
 from dynamodb_counters._quarantine.quarantine import STATE, WAITING, Quarantined, read_quarantine_item

@@ -27,7 +27,7 @@ from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, Threshold
 from cdk_dynamodb_counters._crossing_schema import SCHEMA
 from dynamodb_counters import Aggregate, Items, TableKeys, Threshold
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._fold.crossings import event_entry
+from dynamodb_counters._fold.crossing_events import event_entry
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.handlers.test_notifier import ARN, BUSY, MEAN, PLAN, crossed
 from tests.unit.infra.support import (

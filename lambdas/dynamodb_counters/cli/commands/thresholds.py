@@ -13,7 +13,7 @@ from rich.console import RenderableType
 
 from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._declarations.groups import base_name
-from dynamodb_counters._fold.crossings import LASTING, event_entry, in_requests
+from dynamodb_counters._fold.crossing_events import LASTING, event_entry, in_requests
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import table_of
 from dynamodb_counters._http.requests import read_json
