@@ -7,6 +7,8 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._fold.records import MAX_TTL_AGE
@@ -97,15 +99,18 @@ class Table:
         """The items of a scan's next page, and whether more follow in the segment."""
         segment, segments = request.get("Segment", 0), request.get("TotalSegments", 1)
         start = request.get("ExclusiveStartKey")
-        after = () if start is None else _position(*self._place(start))
-        found = sorted(
-            (position, item)
-            for partition, items in self.partitions.items()
-            if _position(partition)[0] * segments >> 32 == segment
-            for sort, item in items.items()
-            if (position := _position(partition, sort)) > after
+        after = () if start is None else (_hash(start[self.keys[0]]["S"]), *self._place(start))
+        hashed = ((_hash(partition), partition) for partition in self.partitions)
+        partitions = sorted(place for place in hashed if place[0] * segments >> 32 == segment and place >= after[:2])
+        found = (
+            items[sort]
+            for place in partitions
+            for items in [self.partitions[place[1]]]
+            for sort in sorted(items)
+            if (*place, sort) > after
         )
-        return _one_page([item for _, item in found], request, most)
+        # One more than a page has, which says whether more follow.
+        return _one_page(list(islice(found, _most(request, most) + 1)), request, most)
 
     def _of_index(self, request: Mapping[str, Any]) -> list[Item]:
         """Items that a query finds in an index that holds keys only, on one page."""
@@ -149,20 +154,24 @@ class Table:
 
 def _one_page(items: list[Item], request: Mapping[str, Any], most: int) -> tuple[list[Item], bool]:
     """The first items, as many as are asked for and fit a page, and whether there may be more."""
-    limit = request.get("Limit", math.inf)
     page: list[Item] = []
     size = 0
-    for item in items[: int(min(most, limit))]:
+    for item in items[: _most(request, most)]:
         page.append(item)
         size += item_bytes(item)
         if size >= _PAGE_BYTES:
             break
-    return page, len(page) < len(items) or len(page) == limit
+    return page, len(page) < len(items) or len(page) == request.get("Limit")
 
 
-def _position(partition: str, sort: str = "") -> tuple[int, str, str]:
-    """Where an item stands in a scan, as its shard owns it: by the hash of its partition key."""
-    return zlib.crc32(partition.encode()), partition, sort
+def _most(request: Mapping[str, Any], most: int) -> int:
+    return int(min(most, request.get("Limit", most)))
+
+
+@lru_cache(maxsize=4096)
+def _hash(partition: str) -> int:
+    """Where a partition stands in a scan."""
+    return zlib.crc32(partition.encode())
 
 
 @dataclass(frozen=True, slots=True)
