@@ -23,7 +23,7 @@ _LIMITS: Final = {"_thresholds", "max_groups", "late", "future_tolerance", "prec
 def same_meaning(one: Declaration, two: Declaration, *, limits: bool = False) -> bool:
     """Whether two definitions count the same, whatever they are called; with `limits`, also within the same limits."""
     # Their sources are compared by name, `Items` by their keys and their condition.
-    return bool(_meaning(one, limits=limits) == _meaning(two, limits=limits))
+    return one is two or bool(_meaning(one, limits=limits) == _meaning(two, limits=limits))
 
 
 def fingerprint(declaration: Declaration) -> str:

@@ -52,6 +52,7 @@ def encode(declarations: tuple[Declaration | Event, ...], *, attributes: bool = 
     return shortened([_plain(declaration, attributes) for declaration in declarations])
 
 
+@lru_cache(maxsize=64)
 def decode(text: str) -> tuple[Declaration, ...]:
     """Equal declarations to those that `encode` wrote; InvalidArgumentError for other text."""
     try:
