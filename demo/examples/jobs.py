@@ -1,4 +1,4 @@
-"""37 hours of jobs of three customers, 20 to 100 an hour."""
+"""37 hours of jobs of three customers, 5 to 25 an hour."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 def play(setup: Setup) -> Example:
     rng, (start, end) = setup.rng("jobs"), last_day(setup.now)
-    hours = [hour for hour in range(37) for _ in range(rng.randint(20, 100))]
+    hours = [hour for hour in range(37) for _ in range(rng.randint(5, 25))]
     placed = [setup.now - timedelta(hours=hour, milliseconds=rng.randrange(3_600_000)) for hour in hours]
     jobs = [(rng.choice("123"), f"{rng.getrandbits(64):016x}", moment) for moment in sorted(placed)]
     events = [
