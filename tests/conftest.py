@@ -46,7 +46,7 @@ settings.load_profile(PROFILE)
 
 # One process runs all that share a deployment, DynamoDB Local, or the templates and the processes of the CDK.
 _SHARED = {
-    "deployed": re.compile(r"tests/e2e/test_(deployment|edges|page|existing_table)\.py"),
+    "deployed": re.compile(r"tests/e2e/test_(demo|deployment|edges|page)\.py"),
     "dynamodb_local": re.compile(r".*dynamodb_local|tests/(integration/|exactly_once/test_(crashes|lab)\.py)"),
     "stacks": re.compile(
         r"tests/(gate/|unit/(infra/|demo/test_aws_smoke|http/test_direct_mode|test_mistakes)|e2e/test_readme)"

@@ -30,6 +30,8 @@ def play(setup: Setup) -> Example:
         changes.append((key, None if is_deleted else item))
         if is_deleted:
             del orders[order]
+    no_orders = ("PROFILE", "ORDER#1#ITEM#2")
+    changes += [({"PK": {"S": "CUSTOMER#ann"}, "SK": {"S": sk}}, {"_type": {"S": "orders"}}) for sk in no_orders]
     left, counted = orders.values(), [order for order in orders.values() if order[1] != "cancelled"]
     truth: dict[str, Any] = {
         "orders.orders": {customer: sum(order[0] == customer for order in counted) for customer in _CUSTOMERS},

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -20,12 +20,12 @@ from dynamodb_counters._dev import cdk
 from dynamodb_counters._dev.emulator import Emulator
 from simulation.night import NIGHT
 from tests.conftest import IN_CI
+from tests.e2e.demonstration import PATIENCE_SECONDS, PROJECT, Run, demonstration, write_log
 from tests.integration import waiting
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-PROJECT = Path(__file__).resolve().parents[2]
 AXE = PROJECT / "node_modules" / "axe-core" / "axe.min.js"
 FLAGS = [
     "--headless",
@@ -40,8 +40,6 @@ FLAGS = [
     "--host-resolver-rules=MAP *.example 127.0.0.1",
 ]
 
-# Only a failure takes this long: tests go on as soon as the condition holds.
-PATIENCE_SECONDS = 180.0
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -84,16 +82,29 @@ eventually = partial(waiting.eventually, seconds=PATIENCE_SECONDS)
 
 
 @pytest.fixture(scope="session")
-def app() -> cdk.App:
-    """The example app; by day, only the stacks that tests use."""
-    return APP if NIGHT else replace(APP, command=f"{APP.command} CountersBlog CountersOrders")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Return the demonstration as it is kept, until Ctrl-C; then nothing is left."""
+    directory = tmp_path_factory.mktemp("demo")
+    log, report = write_log(directory / "access log"), directory / "report.json"
+    options = ("--log", str(log), "--duplicates", "0.5", "--report", str(report), "--keep")
+    with demonstration(directory, "--example", "blog,jobs,leaderboard,orders", *options) as run:
+        port = run.port
+        run.wait_for("until Ctrl-C", run.output)
+        yield run
+        run.process.send_signal(signal.SIGINT)
+        assert run.process.wait(PATIENCE_SECONDS) == 0
+        run.assert_nothing_is_left(port)
 
 
 @pytest.fixture(scope="session")
-def deployment(app: cdk.App) -> Iterator[Deployment]:
+def deployment(request: pytest.FixtureRequest) -> Iterator[Deployment]:
+    """Return the example app, deployed: by day what the demonstration keeps."""
+    if not NIGHT:
+        yield request.getfixturevalue("kept").deployment()
+        return
     with Emulator.start(max_seconds=3600) as emulator:
-        cdk.bootstrap(emulator, app.directory)
-        yield Deployment(emulator, cdk.deploy(emulator, app))
+        cdk.bootstrap(emulator, APP.directory)
+        yield Deployment(emulator, cdk.deploy(emulator, APP))
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from simulation.night import NIGHT
-from tests.e2e.conftest import PATIENCE_SECONDS, PROJECT, Blog, eventually, violations
+from tests.e2e.conftest import Blog, eventually, violations
+from tests.e2e.demonstration import PATIENCE_SECONDS, PROJECT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

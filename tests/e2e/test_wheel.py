@@ -105,6 +105,7 @@ def run(python: Path, program: str, directory: Path) -> str:
 
 
 @pytest.mark.e2e
+@pytest.mark.night
 def test_foreign_app_composes_the_constructs(python: Path, tmp_path: Path) -> None:
     paths = json.loads(run(python, FOREIGN_APP, tmp_path))
     home = python.parents[1]

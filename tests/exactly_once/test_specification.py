@@ -23,7 +23,7 @@ from tests.conftest import IN_CI
 TRACES = scaled(2)
 LONG = ("core", "checkpoints")
 """Explored by `make spec`, which also removes every guard and breaks the handler in every way."""
-BY_DAY = ("erasures", "an update has no condition")
+BY_DAY = ("lost item", "an update has no condition")
 """A specification and a guard that are explored by day: whether the tools and modules work at all."""
 SOME_BROKEN = ("updates have no condition", "a deployment is in force at once", "checkpoints are not heeded")
 ALL_CONFIGURATIONS = (*CONFIGURATIONS, *BACKFILLS, *TALLIES, *PAGINATIONS, *CROSSINGS, *REGISTRIES)
