@@ -78,15 +78,16 @@ def require_boolean(argument: str, value: object) -> None:
 
 def require_duration(argument: str, value: object, low: Duration, high: Duration, unit: str = "seconds") -> None:
     """Refuse anything but a Duration from ``low`` to ``high`` in whole ``unit`` or a token."""
+    if isinstance(value, Duration):
+        if value.is_unresolved():
+            return
+        step = 86_400_000 if unit == "days" else 1000
+        milliseconds = value.to_milliseconds()
+        if low.to_milliseconds() <= milliseconds <= high.to_milliseconds() and milliseconds % step == 0:
+            return
+        value = value.to_human_string()
     allowed = f"a Duration from {low.to_human_string()} to {high.to_human_string()} in whole {unit}"
-    if not isinstance(value, Duration):
-        raise InvalidArgumentError(argument, value, allowed)
-    if value.is_unresolved():
-        return
-    step = 86_400_000 if unit == "days" else 1000
-    milliseconds = value.to_milliseconds()
-    if not low.to_milliseconds() <= milliseconds <= high.to_milliseconds() or milliseconds % step:
-        raise InvalidArgumentError(argument, value.to_human_string(), allowed)
+    raise InvalidArgumentError(argument, value, allowed)
 
 
 def is_service_name(value: str) -> bool:

@@ -24,15 +24,19 @@ def require_same_place(argument: str, user: Construct, table: dynamodb.ITable, *
 
     With `any_account`, an import may be of another account: it is named by its ARN alone.
     """
-    _require_own_stream(argument, table)
-    stack = Stack.of(user)
+    is_import = _is_import(table)
+    if is_import:
+        _require_own_stream(argument, table)
+    stack, of_table = Stack.of(user), Stack.of(table)
+    if stack is of_table and not is_import:
+        return
     here = (_known(stack.account), _known(stack.region))
-    there = _place(table)
+    there = _place_of_import(table) if is_import else (_known(of_table.account), _known(of_table.region))
     # A place that an import leaves open is where its stack is deployed.
     other_account, other_region = (
-        one != other and not _is_open(table, one, other) for one, other in zip(here, there, strict=True)
+        one != other and not (is_import and None in (one, other)) for one, other in zip(here, there, strict=True)
     )
-    if other_region or (other_account and not (any_account and _is_import(table))):
+    if other_region or (other_account and not (any_account and is_import)):
         account, region = (one or "that is known only at deployment" for one in here)
         allowed = f"a table of account {account} and region {region}, where {user.node.path!r} is"
         raise InvalidArgumentError(argument, table.node.path, allowed)
@@ -67,22 +71,15 @@ def global_table(table: dynamodb.ITable) -> dynamodb.ITable:
     return parent if isinstance(parent, dynamodb.TableV2) else table
 
 
-def _place(table: dynamodb.ITable) -> _Place:
-    if _is_import(table):
-        *_, region, account, _ = _parts(table)
-        return account or _known(table.env.account), region or _known(table.env.region)
-    stack = Stack.of(table)
-    return _known(stack.account), _known(stack.region)
-
-
-def _is_open(table: dynamodb.ITable, here: str | None, there: str | None) -> bool:
-    return _is_import(table) and (here is None or there is None)
+def _place_of_import(table: dynamodb.ITable) -> _Place:
+    *_, region, account, _ = _parts(table)
+    return account or _known(table.env.account), region or _known(table.env.region)
 
 
 def _require_own_stream(argument: str, table: dynamodb.ITable) -> None:
     """Refuse an import whose stream belongs to another table."""
     stream = table.table_stream_arn
-    if not _is_import(table) or stream is None or Token.is_unresolved(stream):
+    if stream is None or Token.is_unresolved(stream):
         return
     arn, name = str(table.table_arn), table.table_name
     own = stream.partition(_STREAM)[0]

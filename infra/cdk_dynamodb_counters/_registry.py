@@ -16,6 +16,7 @@ from dynamodb_counters._declarations import Declarable, Declaration, Event, Thre
 from dynamodb_counters.errors import InvalidArgumentError
 
 _ID: Final = "DynamoDBCounters"
+_OF_SCOPE: Final = "_counters_registry"
 
 _MOST_READERS: Final = 2
 """Readers of a stream. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html"""
@@ -34,18 +35,23 @@ class Registry(Construct):
         self._readers: dict[str, list[Construct]] = {}
         self._first: dict[tuple[str, str], Construct] = {}
         self._buckets: dict[str, tuple[Construct, bool]] = {}
+        self._identities: dict[dynamodb.ITable, list[str]] = {}
 
     @classmethod
     def of(cls, scope: IConstruct) -> Registry:
         """Return the registry of the app that ``scope`` belongs to."""
-        root = scope.node.root
-        existing = root.node.try_find_child(_ID)
-        return existing if isinstance(existing, Registry) else cls(cast(Construct, root))
+        registry: Registry | None = vars(scope).get(_OF_SCOPE)
+        if registry is None:
+            root = scope.node.root
+            existing = root.node.try_find_child(_ID)
+            registry = existing if isinstance(existing, Registry) else cls(cast(Construct, root))
+            vars(scope)[_OF_SCOPE] = registry
+        return registry
 
     def add_table(self, owner: Construct, table: dynamodb.ITable) -> None:
         """Register the construct that wraps ``table``; refuse a second one, and a table elsewhere."""
         require_same_place("table", owner, table)
-        for key in _identities(table):
+        for key in self._identities_of(table):
             if (existing := self._owners.setdefault(key, owner)) is not owner:
                 raise InvalidArgumentError(
                     "table",
@@ -56,7 +62,7 @@ class Registry(Construct):
     def add_source(self, aggregator: Construct, source: dynamodb.ITable, table: dynamodb.ITable) -> None:
         """Register an aggregator of `table` that reads the stream of ``source``; refuse a third reader."""
         require_same_place("source_table", aggregator, source, any_account=True)
-        if not {*_identities(source)}.isdisjoint(_identities(table)):
+        if not {*self._identities_of(source)}.isdisjoint(self._identities_of(table)):
             raise InvalidArgumentError(
                 "source_table", source.node.path, "another table than table; its own items are counted without it"
             )
@@ -69,7 +75,7 @@ class Registry(Construct):
                 "table of the primary Region, or import this one with its table_stream_arn"
             )
             raise InvalidArgumentError(argument, table.node.path, allowed)
-        for key in _identities(table):
+        for key in self._identities_of(table):
             known = self._readers.setdefault(key, [])
             known.append(reader)
             if len(known) > _MOST_READERS:
@@ -118,6 +124,16 @@ class Registry(Construct):
         self._add_reader("table", notifier, table)
         found.thresholds = tuple(thresholds)
         return found
+
+    def _identities_of(self, table: dynamodb.ITable) -> list[str]:
+        if table not in self._identities:
+            # An import's ARNs may leave account and region open, and each stage may be meant for another account.
+            stage = Stage.of(table)
+            found = self._identities[table] = [f"construct {table.node.addr}"]
+            for arn in filter(None, (table.table_arn, table.table_stream_arn)):
+                stage_path = stage.node.path if stage is not None and Token.is_unresolved(arn) else ""
+                found.append(f"arn {stage_path} {arn}")
+        return self._identities[table]
 
     def _require_first(self, construct: Construct, table: dynamodb.ITable, allowed: str) -> None:
         first = self._first.setdefault((allowed, global_table(table).node.addr), construct)
@@ -173,13 +189,3 @@ class Registration:
     def counting(self, event: Event) -> tuple[Declaration, ...]:
         """Return the declarations whose source is ``event``."""
         return tuple(declared for declared in self.declarations if declared.source == event)
-
-
-def _identities(table: dynamodb.ITable) -> list[str]:
-    # An import's ARNs may leave account and region open, and each stage may be meant for another account.
-    stage = Stage.of(table)
-    found = [f"construct {table.node.addr}"]
-    for arn in filter(None, (table.table_arn, table.table_stream_arn)):
-        stage_path = stage.node.path if stage is not None and Token.is_unresolved(arn) else ""
-        found.append(f"arn {stage_path} {arn}")
-    return found

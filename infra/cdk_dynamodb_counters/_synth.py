@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import jsii
 from aws_cdk import CfnResource, IInspectable, IStableAnyProducer, Lazy, Stack, Token, TreeInspector
 from constructs import Construct, IValidation
+
+_CHECKS: Final = "_counters_checks"
 
 
 def resolved_property(resource: CfnResource, name: str) -> Any:
@@ -36,7 +38,12 @@ def late_value(produce: Callable[[], Any]) -> Any:
 
 def check_at_synth(scope: Construct, find_problem: Callable[[], str | None]) -> None:
     """Fail synth with the problem that ``find_problem`` then returns, if any."""
-    scope.node.add_validation(_Check(find_problem))
+    # One validation per scope: each is a way through jsii and back.
+    checks: _Checks | None = vars(scope).get(_CHECKS)
+    if checks is None:
+        checks = vars(scope)[_CHECKS] = _Checks()
+        scope.node.add_validation(checks)
+    checks.add(find_problem)
 
 
 @jsii.implements(IStableAnyProducer)
@@ -49,10 +56,12 @@ class _Late:
 
 
 @jsii.implements(IValidation)
-class _Check:
-    def __init__(self, find_problem: Callable[[], str | None]) -> None:
-        self._find_problem = find_problem
+class _Checks:
+    def __init__(self) -> None:
+        self._finders: list[Callable[[], str | None]] = []
+
+    def add(self, find_problem: Callable[[], str | None]) -> None:
+        self._finders.append(find_problem)
 
     def validate(self) -> list[str]:
-        problem = self._find_problem()
-        return [] if problem is None else [problem]
+        return [problem for find_problem in self._finders if (problem := find_problem()) is not None]
