@@ -42,12 +42,19 @@ def bench() -> Workbench:
     return bench
 
 
-@pytest.fixture
-def s3() -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def moto_s3() -> Iterator[Any]:
     with mock_aws():
-        client = boto3.client("s3", region_name="us-east-1")
-        client.create_bucket(Bucket=BUCKET)
-        yield client
+        yield boto3.client("s3", region_name="us-east-1")
+
+
+@pytest.fixture
+def s3(moto_s3: Any) -> Iterator[Any]:
+    moto_s3.create_bucket(Bucket=BUCKET)
+    yield moto_s3
+    for item in moto_s3.list_objects_v2(Bucket=BUCKET).get("Contents", ()):
+        moto_s3.delete_object(Bucket=BUCKET, Key=item["Key"])
+    moto_s3.delete_bucket(Bucket=BUCKET)
 
 
 def _sell(bench: Workbench, shop: str = "x") -> Record:

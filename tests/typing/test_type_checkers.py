@@ -63,6 +63,7 @@ def _cdk_modules(source: str) -> set[str]:
     return modules | {f"aws_cdk.{name}" for name in named if name.islower()}
 
 
+@pytest.mark.night
 def test_mypy_reads_every_module_of_the_cdk_that_is_imported() -> None:
     settings = tomllib.loads((_PROJECT / "pyproject.toml").read_text())["tool"]["mypy"]
     [read] = [each["module"] for each in settings["overrides"] if each.get("follow_imports") == "normal"]

@@ -50,9 +50,9 @@ def test_messages_that_the_table_refuses_for_an_hour_become_no_dead_letters(stac
     build(EventIngest, stack)
     [consumer] = [one for one in each(synthesized(stack), "AWS::Lambda::Function") if "ingest_queue" in one["Handler"]]
     recursive_loop = consumer.get("RecursiveLoop", "Terminate")
-    found = run(events=200, units_per_second=50, outage=3600, recursive_loop=recursive_loop)
+    found = run(events=50, units_per_second=50, outage=3600, recursive_loop=recursive_loop)
     assert found["events in the dead-letter queue"] == 0
-    assert found["accepted"] == 200
+    assert found["accepted"] == 50
 
 
 def test_a_public_endpoint_is_warned_of() -> None:
