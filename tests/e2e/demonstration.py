@@ -87,7 +87,6 @@ class Run:
         return int(self.wait_for(r"http://127\.0\.0\.1:(\d+)", self.errors)[1])
 
     def deployment(self) -> Deployment:
-        """Return what it has deployed and keeps."""
         key = self.wait_for(r"export AWS_ACCESS_KEY_ID=(\w+)", self.output)[1]
         [directory] = self.temporary.glob("emulator-*")
         emulator = Emulator(self.port, directory, key)

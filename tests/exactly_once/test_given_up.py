@@ -52,8 +52,7 @@ def moto_s3() -> Iterator[Any]:
 def s3(moto_s3: Any) -> Iterator[Any]:
     moto_s3.create_bucket(Bucket=BUCKET)
     yield moto_s3
-    for item in moto_s3.list_objects_v2(Bucket=BUCKET).get("Contents", ()):
-        moto_s3.delete_object(Bucket=BUCKET, Key=item["Key"])
+    boto3.resource("s3", region_name="us-east-1").Bucket(BUCKET).objects.all().delete()
     moto_s3.delete_bucket(Bucket=BUCKET)
 
 

@@ -128,6 +128,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return found
 
 
+@pytest.mark.night
 def test_two_builds_are_byte_identical(wheels: list[Path]) -> None:
     first, second = wheels
     with zipfile.ZipFile(first) as one, zipfile.ZipFile(second) as other:

@@ -171,7 +171,7 @@ def test_a_page_is_no_longer_than_a_response_may_be(counters: Counters) -> None:
 
 
 def test_a_page_ends_in_time_where_a_filter_finds_nothing_for_long(table: MemoryTable, counters: Counters) -> None:
-    hits = [hit(number, 30 * number) for number in range(100)]
+    hits = [hit(number, 50 * number) for number in range(60)]
     counters.accept_many(HIT, hits)
     now = NOW
 
