@@ -85,8 +85,8 @@ eventually = partial(waiting.eventually, seconds=PATIENCE_SECONDS)
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Return the demonstration as it is kept, until Ctrl-C; then nothing is left."""
     directory = tmp_path_factory.mktemp("demo")
-    log, report = write_log(directory / "access log"), directory / "report.json"
-    options = ("--log", str(log), "--duplicates", "0.5", "--report", str(report), "--keep")
+    log, report = str(write_log(directory / "access log")), str(directory / "report.json")
+    options = ("--log", log, "--duplicates", "0.5", "--report", report, "--keep")
     with demonstration(directory, "--example", "blog,jobs,leaderboard,orders", *options) as run:
         port = run.port
         run.wait_for("until Ctrl-C", run.output)

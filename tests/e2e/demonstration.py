@@ -59,7 +59,6 @@ def _line(view: tuple[str, str, str]) -> str:
 
 
 def write_log(path: Path) -> Path:
-    """Write an access log of all views, of lines that are none, and of a view that it has twice."""
     lines = [*map(_line, VIEWS), *GARBAGE, _line(REPEATED)]
     path.write_bytes(gzip.compress("\n".join(lines).encode("utf-8", "surrogateescape")))
     return path
