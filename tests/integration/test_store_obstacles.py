@@ -80,7 +80,9 @@ def test_a_spoiled_watermark_holds_nothing_up(engine: Engine, store: Store, spoi
     assert _counts(store) == [12, 2]
 
 
-def test_a_score_that_is_a_text_holds_nothing_up(store: Store) -> None:
+def test_a_score_that_is_a_text_holds_nothing_up(engine: Engine, store: Store) -> None:
+    if engine.name == "moto":
+        pytest.skip("moto takes a text in an index of numbers")
     ranked = replace(_VIEWS, ranking=Ranking("n", "TOP"))
     store.client.put_item(TableName=store.name, Item={**_ITEM, "_score": {"S": "taken"}})
 
