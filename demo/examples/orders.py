@@ -9,13 +9,16 @@ from demo.example import Example
 from demo.options import Setup
 
 _CUSTOMERS = ("ann", "50%", "b b")
+_OTHERS, _NO_ORDER = ("PROFILE", "ORDER#1#ITEM#2"), {"_type": {"S": "orders"}}
+"""What else lies in the partition of a customer: nothing counts it, and nothing takes it for an order gone wrong."""
 _STATUSES = ("placed", "paid", "shipped", "cancelled")
 _PLACED, _DELETED = 0.5, 0.1
 """Shares of the changes; the others move an order on."""
 
 
 def play(setup: Setup) -> Example:
-    rng, changes, orders = setup.rng("orders"), [], dict[int, tuple[str, str, int, int]]()
+    rng, orders = setup.rng("orders"), dict[int, tuple[str, str, int, int]]()
+    changes: list[Any] = [({"PK": {"S": "CUSTOMER#ann"}, "SK": {"S": name}}, _NO_ORDER) for name in _OTHERS]
     for number in range(240):
         kind, order = rng.random(), rng.choice([*orders, number])
         if kind < _PLACED or order == number:
@@ -30,8 +33,6 @@ def play(setup: Setup) -> Example:
         changes.append((key, None if is_deleted else item))
         if is_deleted:
             del orders[order]
-    no_orders = ("PROFILE", "ORDER#1#ITEM#2")
-    changes += [({"PK": {"S": "CUSTOMER#ann"}, "SK": {"S": sk}}, {"_type": {"S": "orders"}}) for sk in no_orders]
     left, counted = orders.values(), [order for order in orders.values() if order[1] != "cancelled"]
     truth: dict[str, Any] = {
         "orders.orders": {customer: sum(order[0] == customer for order in counted) for customer in _CUSTOMERS},

@@ -77,12 +77,13 @@ class Blog:
                 return error.code, json.loads(error.read())
 
 
-eventually = partial(waiting.eventually, seconds=PATIENCE_SECONDS)
+ANSWER_SECONDS = 180.0
+eventually = partial(waiting.eventually, seconds=ANSWER_SECONDS)
 """Wait for a condition; return whether it holds."""
 
 
 @pytest.fixture(scope="session")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def demo_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Return the demonstration as it is kept, until Ctrl-C; then nothing is left."""
     directory = tmp_path_factory.mktemp("demo")
     log, report = str(write_log(directory / "access log")), str(directory / "report.json")
@@ -100,7 +101,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 def deployment(request: pytest.FixtureRequest) -> Iterator[Deployment]:
     """Return the example app, deployed: by day what the demonstration keeps."""
     if not NIGHT:
-        yield request.getfixturevalue("kept").deployment()
+        yield request.getfixturevalue("demo_process").deployment()
         return
     with Emulator.start(max_seconds=3600) as emulator:
         cdk.bootstrap(emulator, APP.directory)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from dynamodb_counters import Counters
 from tests.e2e.demonstration import (
     BEFORE_THE_WINDOW,
     GARBAGE,
@@ -29,8 +30,8 @@ from tests.e2e.demonstration import (
 pytestmark = pytest.mark.e2e
 
 
-def test_counts_are_exact_and_can_be_queried_while_it_is_kept(kept: Run) -> None:
-    instructions = kept.wait_for(r"(\nexport .*\ncounters explain [^\n]*\n)", kept.output)[1]
+def test_counts_are_exact_and_can_be_queried_while_it_is_kept(demo_process: Run) -> None:
+    instructions = demo_process.wait_for(r"(\nexport .*\ncounters explain [^\n]*\n)", demo_process.output)[1]
     answer = subprocess.run(
         ["sh", "-c", "set -e\n" + instructions],
         cwd=PROJECT,
@@ -43,15 +44,18 @@ def test_counts_are_exact_and_can_be_queried_while_it_is_kept(kept: Run) -> None
     assert re.search(r"views +122\b", answer.stdout)
     assert re.search(r"count +121\b", answer.stdout)
     assert "122 counted" in answer.stdout
-    numbers = json.loads((kept.output.parent / "report.json").read_text())
+    numbers = json.loads((demo_process.output.parent / "report.json").read_text())
     _check(numbers)
     _check_leaderboard(numbers["leaderboard"])
     jobs = numbers["jobs"]
     assert sum(jobs["jobs"].values()) == jobs["accepted"] > jobs["duplicates_rejected"] > 0
-    printed = kept.output.read_text()
+    printed = demo_process.output.read_text()
     assert printed.count("Killed the function while it counted; the batch was delivered again") == 4
     assert "Why 122?  122 lines add up to it" in printed
     assert "\nEXACT: " in printed
+    deployment = demo_process.deployment()
+    orders = Counters(deployment.table("CountersOrders"), client=deployment.emulator.client("dynamodb"))
+    assert list(orders.quarantined()) == []
 
 
 def _check(report: dict[str, Any]) -> None:

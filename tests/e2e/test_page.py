@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from simulation.night import NIGHT
-from tests.e2e.conftest import Blog, eventually, violations
-from tests.e2e.demonstration import PATIENCE_SECONDS, PROJECT
+from tests.e2e.conftest import ANSWER_SECONDS, Blog, eventually, violations
+from tests.e2e.demonstration import PROJECT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -64,7 +64,7 @@ def look() -> str:
 @pytest.fixture
 def page(browser: Browser, look: str) -> Iterator[Page]:
     context = browser.new_context(**LOOKS[look])
-    context.set_default_timeout(PATIENCE_SECONDS * 1000)
+    context.set_default_timeout(ANSWER_SECONDS * 1000)
     yield context.new_page()
     context.close()
 
