@@ -129,10 +129,10 @@ class Registry(Construct):
         if table not in self._identities:
             # An import's ARNs may leave account and region open, and each stage may be meant for another account.
             stage = Stage.of(table)
-            found = self._identities[table] = [f"construct {table.node.addr}"]
+            identities = self._identities[table] = [f"construct {table.node.addr}"]
             for arn in filter(None, (table.table_arn, table.table_stream_arn)):
                 stage_path = stage.node.path if stage is not None and Token.is_unresolved(arn) else ""
-                found.append(f"arn {stage_path} {arn}")
+                identities.append(f"arn {stage_path} {arn}")
         return self._identities[table]
 
     def _require_first(self, construct: Construct, table: dynamodb.ITable, allowed: str) -> None:

@@ -170,7 +170,7 @@ def _most(request: Mapping[str, Any], most: int) -> int:
 
 @lru_cache(maxsize=4096)
 def _hash(partition: str) -> int:
-    """Where a partition stands in a scan."""
+    """Return where a partition stands in a scan."""
     return zlib.crc32(partition.encode())
 
 
