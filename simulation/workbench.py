@@ -9,7 +9,7 @@ from typing import Any
 from dynamodb_counters._assumptions import FRESH, LONGEST_INVOCATION, SKEW
 from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Aggregate, Declaration
+from dynamodb_counters._declarations import Aggregate, Counter, Declaration
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters._table import Table
@@ -81,4 +81,4 @@ def kept(declaration: Declaration) -> Declaration:
     if isinstance(declaration, Aggregate) and isinstance(declaration.source, Aggregate):
         source: Any = kept(declaration.source)
         declaration = replace(declaration, source=source)
-    return replace(declaration, on_change="keep")
+    return declaration if isinstance(declaration, Counter) else replace(declaration, on_change="keep")

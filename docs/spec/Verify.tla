@@ -5,9 +5,8 @@
 (* The baseline of a group at the cut is known, by Backfill.tla.  From the *)
 (* cut on, the log has what each record adds.  The checkpoint and the      *)
 (* watermark of the group's item tell up to which record it has counted:   *)
-(* its position.  What is expected there, less what the item holds beside  *)
-(* its tally, is the drift.  It does not depend on the position; so it can *)
-(* be added later.                                                         *)
+(* its position.  What is expected there, less what the item holds, is the *)
+(* drift.  It does not depend on the position; so it can be added later.   *)
 (*                                                                         *)
 (* One shard, one group; sequence numbers count from 1.                    *)
 (***************************************************************************)
@@ -23,9 +22,9 @@ CONSTANTS
   Features,   \* What takes part: a subset of AllFeatures.
   Without     \* Guards that are removed: a subset of AllGuards.
 
-AllFeatures == {"corruption", "loss", "pruning", "ending", "increments"}
+AllFeatures == {"corruption", "loss", "pruning", "ending"}
 AllGuards == {"checkpoint", "watermark", "checkpoint first", "log last", "logged before commit",
-              "fresh checkpoint", "read again", "repair mark", "parts", "still open", "less the tally"}
+              "fresh checkpoint", "read again", "repair mark", "parts", "still open"}
 
 ASSUME Features \subseteq AllFeatures /\ Without \subseteq AllGuards
 
@@ -51,7 +50,6 @@ RECURSIVE Total(_)
 Total(S) == IF S = {} THEN 0 ELSE LET n == CHOOSE n \in S : TRUE IN Adds[n] + Total(S \ {n})
 
 ValueOf(i) == IF i = None THEN 0 ELSE i.value
-TallyOf(i) == IF i = None THEN 0 ELSE i.tally
 WatermarkOf(i) == IF i = None THEN 0 ELSE i.watermark
 MarkOf(i) == IF i = None THEN 0 ELSE i.mark
 Truth == AtFirst + Total(1..acked)
@@ -93,7 +91,7 @@ Commit(p) ==
       delta == {n \in (r.from + 1)..r.last : n > WatermarkOf(item)} IN
   /\ r.phase = "committing"
   /\ item' = IF delta = {} THEN item
-             ELSE [value |-> ValueOf(item) + Total(delta), tally |-> TallyOf(item), watermark |-> r.last, mark |-> MarkOf(item)]
+             ELSE [value |-> ValueOf(item) + Total(delta), watermark |-> r.last, mark |-> MarkOf(item)]
   /\ process' = [process EXCEPT ![p].phase = IF Has("logged before commit") THEN "committed" ELSE "logging"]
   /\ UNCHANGED <<written, acked, checkpoint, settled, log, spoiled, verifier, found>>
 
@@ -138,12 +136,6 @@ Lose ==
   /\ spoiled' = TRUE
   /\ UNCHANGED <<written, acked, checkpoint, settled, process, log, verifier, found>>
 
-(* Somebody increments the group, once: Tally.tla has all that changes a tally. *)
-Increment ==
-  /\ With("increments") /\ item # None /\ item.tally = 0
-  /\ item' = [item EXCEPT !.value = @ + 100, !.tally = @ + 100]
-  /\ UNCHANGED <<written, acked, checkpoint, settled, process, log, spoiled, verifier, found>>
-
 -----------------------------------------------------------------------------
 (* Verifiers. *)
 
@@ -171,8 +163,7 @@ Compare(v) ==
   LET r == verifier[v]
       known == IF Has("log last") THEN log ELSE r.log
       position == Position(r)
-      drift == AtFirst + Total(1..(CutAt - 1)) + Total({n \in known : n <= position})
-               - (ValueOf(r.item) - (IF Has("less the tally") THEN TallyOf(r.item) ELSE 0))
+      drift == AtFirst + Total(1..(CutAt - 1)) + Total({n \in known : n <= position}) - ValueOf(r.item)
       unknown == r.item = None /\ Has("read again") /\ \E n \in known : n > position
       void == unknown \/ (Has("still open") /\ ~open) IN
   /\ Steps(v, "read")
@@ -185,7 +176,7 @@ Repair(v) ==
   LET r == verifier[v] IN
   /\ Steps(v, "drift")
   /\ item' = IF MarkOf(item) = MarkOf(r.item) \/ ~Has("repair mark")
-             THEN [value |-> ValueOf(item) + r.drift, tally |-> TallyOf(item), watermark |-> WatermarkOf(item), mark |-> MarkOf(item) + 1]
+             THEN [value |-> ValueOf(item) + r.drift, watermark |-> WatermarkOf(item), mark |-> MarkOf(item) + 1]
              ELSE item
   /\ verifier' = [verifier EXCEPT ![v] = Away]
   /\ UNCHANGED <<written, acked, checkpoint, settled, process, log, spoiled, found>>
@@ -193,7 +184,7 @@ Repair(v) ==
 Init ==
   /\ written = CutAt - 1 /\ acked = 0 /\ checkpoint = 0 /\ settled = 0
   /\ process = [p \in Processes |-> Idle]
-  /\ item = [value |-> AtFirst, tally |-> 0, watermark |-> 0, mark |-> 0]
+  /\ item = [value |-> AtFirst, watermark |-> 0, mark |-> 0]
   /\ log = {} /\ spoiled = FALSE /\ open = TRUE /\ found = {}
   /\ verifier = [v \in Verifiers |-> Away]
 
@@ -207,7 +198,7 @@ End ==
   /\ UNCHANGED <<written, acked, checkpoint, settled, process, item, log, spoiled, verifier, found>>
 
 Step ==
-  \/ Write \/ Settle \/ Prune \/ Spoil \/ Lose \/ Increment
+  \/ Write \/ Settle \/ Prune \/ Spoil \/ Lose
   \/ \E p \in Processes :
        \/ \E begin \in 0..acked : \E last \in (begin + 1)..written : Deliver(p, begin, last)
        \/ \E last \in CutAt..written : NextPart(p, last)
@@ -225,7 +216,7 @@ Quiescent ==
   /\ acked = written
 
 (* Whenever everything is acknowledged, the count is right if it was not spoiled, or has been repaired. *)
-Exact == Quiescent /\ (~spoiled \/ MarkOf(item) > 0) => ValueOf(item) = Truth + TallyOf(item)
+Exact == Quiescent /\ (~spoiled \/ MarkOf(item) > 0) => ValueOf(item) = Truth
 
 TypeOK == item # None => item.watermark \in 0..written
 =============================================================================

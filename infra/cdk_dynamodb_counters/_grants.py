@@ -57,7 +57,7 @@ class TableGrants:
         return grant(self._table, grantee, *_ERASE)
 
     def grant_reset(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow resetting aggregates to zero."""
+        """Allow resetting counters to zero."""
         return grant(self._table, grantee, "GetItem", "UpdateItem")
 
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._declarations import Aggregate as Aggregate
     from dynamodb_counters._declarations import Average as Average
     from dynamodb_counters._declarations import Count as Count
+    from dynamodb_counters._declarations import Counter as Counter
     from dynamodb_counters._declarations import Distinct as Distinct
     from dynamodb_counters._declarations import Event as Event
     from dynamodb_counters._declarations import Extremes as Extremes
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "_counters": "Counters",
     "_declarations.event_attributes": "Attribute",
-    "_declarations": "ActiveMembers Aggregate Average Count Distinct Event Extremes Histogram Items "
+    "_declarations": "ActiveMembers Aggregate Average Count Counter Distinct Event Extremes Histogram Items "
     "Packed Percentiles Quota Ranking Sum Threshold TimeWeighted Window",
     "_declarations.groups": "Group",
     "_declarations.sources": "TableKeys",

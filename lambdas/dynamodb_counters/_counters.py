@@ -11,6 +11,7 @@ from dynamodb_counters._clients import make_service_client
 from dynamodb_counters._declarations import (
     ActiveMembers,
     Aggregate,
+    Counter,
     Declarable,
     Distinct,
     Event,
@@ -175,18 +176,18 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         return require_taken(record_once(self._table, event, values, declarations))
 
     def increment(
-        self, aggregate: Aggregate, values: Given = None, /, *, amount: Amount = 1, **fields: object
+        self, counter: Counter, values: Given = None, /, *, amount: Amount = 1, **fields: object
     ) -> dict[str, Any]:
-        """Add to a group at once. 1 write unit. Not idempotent: calling it again counts again.
+        """Add to a group of a counter at once. 1 write unit. Not idempotent: calling it again counts again.
 
         An update that the client itself sends again, because an answer was lost, counts once; `CountersError` if so
         many other increments followed that this is unknown.
 
         Parameters
         ----------
-        aggregate : Aggregate
+        counter : Counter
         amount : int, Decimal, float or mapping, optional
-            Number to add to each measure; a single number if the aggregate has one measure. A float has at most 15
+            Number to add to each measure; a single number if the counter has one measure. A float has at most 15
             digits, as in `accept`. Default 1.
         values, **fields
             The group, as in `get`.
@@ -200,14 +201,16 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         Raises
         ------
         InvalidArgumentError
-            Aggregators count the table, and none has ever counted this aggregate: deploy it first.
+            It is no `Counter`: what the stream counts is changed by its items alone.
+        UncountedError
+            Aggregators serve the table, and none has ever known this counter: deploy it first.
 
         Examples
         --------
-        >>> counters.increment(VIEWS, url="/", amount=3)  # doctest: +SKIP
-        {'views': 45}
+        >>> counters.increment(STOCK, sku="A-7", amount=-3)  # doctest: +SKIP
+        {'stock': 39}
         """
-        return increments.increment(self._table, aggregate, given(values, fields), amount)
+        return increments.increment(self._table, counter, given(values, fields), amount)
 
     def leases(self, quota: Quota, values: Given = None, /, **fields: object) -> Leases:
         """Take calls from a quota that is never exceeded, at a fraction of a write unit per call.
@@ -311,8 +314,8 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
     def _feeds(self, streams: DynamoDBStreamsClient | None) -> Feeds:
         return feeds_of(self._table, streams or make_service_client("dynamodbstreams"))
 
-    def reset(self, aggregate: Aggregate, values: Given = None, /, **fields: object) -> dict[str, Any]:
-        """Set the measures of a group to 0; redelivered records that were counted before count nothing.
+    def reset(self, counter: Counter, values: Given = None, /, **fields: object) -> dict[str, Any]:
+        """Set the measures of a counter's group to 0.
 
         1 write unit and a strongly consistent read per item; what it returns is not lost with an answer. The group is
         named as in `increment`.
@@ -320,9 +323,9 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         Returns
         -------
         dict
-            All measures as they were. Events counted meanwhile are either in here or in the group, never both.
+            All measures as they were. What is added meanwhile is either in here or in the group, never both.
         """
-        return increments.reset(self._table, aggregate, given(values, fields))
+        return increments.reset(self._table, counter, given(values, fields))
 
     def quarantined(self, *, redriven: bool = False) -> Iterator[Quarantined]:
         """List the records and deltas that could not be counted, in no particular order.

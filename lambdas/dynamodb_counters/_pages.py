@@ -9,8 +9,6 @@ from typing import Any, Final
 from dynamodb_counters._declarations.groups import Key, typed_key
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, Page, level_of
-from dynamodb_counters._fold.updates import PageUpdate, Update
-from dynamodb_counters._items.conversions import Number
 from dynamodb_counters._table import Remembered, Table
 
 _MOST_KNOWN: Final = 100_000
@@ -102,15 +100,6 @@ class Place:
     def key(self) -> Key | None:
         """The key of the page."""
         return typed_key(self.layout.pages.key(self.page)) if self.layout.pages and self.page else None
-
-    def update(self, measures: Mapping[str, Number], shard: str = "", key: Key | None = None) -> Update:
-        """Adds to the group; to the item with a `key` of a group that has several."""
-        if self.page is not None:
-            return PageUpdate(self.layout, self.page, {self.group: measures})
-        update = Update(self.layout, self.group, measures, shard)
-        if key is not None:
-            update.key = {name: value["S"] for name, value in key.items()}
-        return update
 
     def is_right(self, item: Mapping[str, Any]) -> bool:
         """Whether the group lies there, by the item that was found."""

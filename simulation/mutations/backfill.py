@@ -37,17 +37,14 @@ BACKFILL: Final = r"""
 - if layout.is_gone(group, self.now()):
 + if False:
 ? test_expiring_members.py::test_a_backfill_that_rested_adds_no_member_that_may_be_gone
-* a backfill opens while three generations are counted
-- if not _is_mixed(*each[1:])
-? test_tally.py::test_a_backfill_waits_until_the_generation_before_the_last_is_not_counted_any_more
 * a run that opens takes the cut of another one, which lies ahead
 - replace(era, deployment=deployment_id(part))
 + Era(era.valid_from, deployment_id(part))
-? test_tally.py::test_a_run_whose_cut_lies_ahead_keeps_it_when_another_one_opens
-* a run goes on although another one has replaced what it carries
+? test_run_guards.py::test_a_run_whose_cut_lies_ahead_keeps_it_when_another_one_opens
+* a run goes on although another one has filled the same names
 - or generation_number(each.name) == number
 + or generation_number(each.name) >= number
-? test_tally.py::test_a_complete_backfill_voids_a_later_one_of_the_same_name
+? test_run_guards.py::test_a_complete_backfill_voids_a_later_one_of_the_same_name
 
 * parts of a baseline are the same record to pages
 - first, last = padded(str(part * step + 1)), padded(str((part + 1) * step))
@@ -75,9 +72,10 @@ BACKFILL: Final = r"""
 ? test_names.py::test_a_drop_takes_neither_events_nor_what_is_declared
 
 == _backfill/verification.py
-* verification compares tallies with sources
--  - _number(item, TALLY_PREFIX + name)
-? test_tally.py::test_verification_knows_of_erased_events_whose_counts_are_kept
+* a counter is compared with sources that it has not
+- or reads.keys()) - direct):
++ or reads.keys())):
+? test_verdicts.py::test_a_counter_is_neither_verified_nor_backfilled
 
 == _backfill/runner.py
 * any page of a shard's log says that it is past the scan
@@ -94,17 +92,14 @@ BACKFILL: Final = r"""
 - found = with_parts(names, declared) or left
 + found = set(names) or left
 ? test_run_commands.py::test_a_distinct_is_backfilled_with_its_members
-* counts from a later era on have no tally to carry
-- {declaration.name: declaration for declaration in coming} | read
-+ read
-? test_tally.py::test_an_increment_before_the_era_of_a_declaration_that_changes_again_reaches_its_backfill
-* a generation carries nothing
-- replace(before, _carries=None) if type(before) is type(declaration) else None
-+ None
-? test_tally.py::test_increments_survive_a_redefinition
-* tallies of what looks at a filled aggregate are not scanned
--  or declaration._carries is not None
-? test_tally.py::test_tallies_of_an_aggregate_over_another_survive_a_redefinition_of_both
+* a backfill fills counters
+- if isinstance(by_name[name].source, Direct):
++ if False:
+? test_verdicts.py::test_a_counter_is_neither_verified_nor_backfilled
+* counters wait for a backfill that cannot fill them
+- for each in declared if not isinstance(each.source, Direct)}
++ for each in declared}
+? test_names.py::test_a_counter_is_whole_at_once_and_goes_on_when_it_changes
 
 == _backfill/verification.py
 * entries that were redriven a moment ago are taken for counted

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._control.control import read_control
-from dynamodb_counters._declarations import Aggregate, Declaration, Window
+from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Window
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept
@@ -60,13 +60,12 @@ class _CopyTruth(Truth):
 
     def gone(self, declaration: Declaration) -> set[Group]:
         """Groups that may count what is gone: whether the copy had counted it, nothing shows."""
-        if isinstance(declaration.source, Aggregate):
+        if isinstance(declaration.source, Aggregate | Direct):
             return set()
         groups: defaultdict[Group, Parts] = defaultdict(dict)
         items, self._items = self._items, []
         entries, self._entries = self._entries, []
         self._add_events(groups, declaration)
-        self._add_gone(groups, declaration.name, "")
         self._items, self._entries = items, entries
         return set(groups)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from dynamodb_counters._declarations import Aggregate, Count, Declaration, Event, Sum
+from dynamodb_counters._declarations import Aggregate, Count, Counter, Declaration, Event, Sum
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._items.conditions import Attr
 from dynamodb_counters._items.derived_fields import parts_of
@@ -20,7 +20,7 @@ from simulation.pairs.measured import MEASURED
 from simulation.pairs.measured import MENDED as MEASURED_MENDED
 from simulation.pairs.seldom import Forced
 from simulation.pairs.subjects import FAMILIES as OTHERS
-from simulation.pairs.subjects import Counted, Family, Subject, Values, signature
+from simulation.pairs.subjects import ONE, Counted, Family, Subject, Values, signature
 from simulation.pairs.watched import armed
 
 POISON: Final = "heavy"
@@ -37,14 +37,6 @@ def _with_mended(family: Family, attribute: str) -> Family:
         return first.counted(values) if values[attribute] < _LIGHT else []
 
     return (*family, [Subject(declared, counted)])
-
-
-def _wider(family: Family) -> Family:
-    """A family with one more variant, of one group: a group's tally goes to the group that its fields name."""
-    [first] = family[-1]
-    assert isinstance(first.declaration, Aggregate)
-    declared = replace(first.declaration, sk="ALL")
-    return (*family, [Subject(declared, lambda values: [((), parts) for _, parts in first.counted(values)])])
 
 
 def _paged(variant: Sequence[Subject], **changes: Any) -> Sequence[Subject]:
@@ -67,7 +59,7 @@ def _with_pages(family: Family, *variants: int) -> Family:
     return (*family, *(_paged(family[variant]) for variant in variants))
 
 
-_KEPT: Final = _with_pages(_wider(_with_mended(OTHERS["kept"], "weight")), 0, 2)
+_KEPT: Final = _with_pages(_with_mended(OTHERS["kept"], "weight"), 0, 2)
 _TAPS: Final = _with_pages(OTHERS["taps"], 0, 1)
 _ORDERS: Final = _with_pages(OTHERS["orders"], 0, 1, 3)
 
@@ -78,7 +70,6 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "per_client": _with_pages(OTHERS["per_client"], 0, 2),
     "kept": _KEPT,
     "visitors": _varied(_KEPT, name="visitors"),
-    "tallied": _varied(_KEPT, name="tallied", pk="TALLIED", on_expiry="tally"),
     "soon": _varied(OTHERS["pace"], name="soon", pk="SOON#{page}", future_tolerance=timedelta(minutes=5)),
     "live": _with_pages(_with_mended(OTHERS["live"], "weight"), 0, 2),
     "taps": _TAPS,
@@ -89,9 +80,8 @@ FAMILIES: Final[Mapping[str, Family]] = {
 }
 
 MENDED: Final[Mapping[str, Sequence[int]]] = {
-    "kept": (2, 3, 5),
-    "visitors": (2, 3, 5),
-    "tallied": (2, 3, 5),
+    "kept": (2, 4),
+    "visitors": (2, 4),
     "live": (2, 4),
     "soon": (0,),
     "taps": (1, 3),
@@ -122,8 +112,17 @@ _NEW_NAMES: Final = {
 _OTHER_NAME: Final = _NEW_NAMES | {new: old for old, new in _NEW_NAMES.items()}
 
 
+STOCK: Final = Counter("stock", by=("aisle", "sku"), stock=Count(), sold=Count())
+_SHELVES: Final = Aggregate("shelves", STOCK, by="aisle", skus=Count(), in_stock=Sum("stock"))
+_DIRECT: Final = (
+    Subject(STOCK, lambda _: []),
+    Subject(_SHELVES, lambda group: [((group["aisle"],), {"skus": ONE, "in_stock": group["stock"]})]),
+)
+"""A counter, and an aggregate of its groups, which every deployment declares."""
+
 _SUBJECTS: Final = {
-    signature(subject.declaration): subject for family in FAMILIES.values() for variant in family for subject in variant
+    signature(subject.declaration): subject
+    for subject in (*_DIRECT, *(subject for family in FAMILIES.values() for row in family for subject in row))
 }
 
 
@@ -135,12 +134,6 @@ def root_source(declaration: Declaration) -> str:
     """The name of the event that a declaration counts, or whose counts it counts."""
     source: Any = declaration.source
     return root_source(source) if isinstance(source, Aggregate) else str(source.name)
-
-
-def takes_increments(declaration: Declaration) -> bool:
-    return isinstance(declaration, Aggregate) and all(
-        isinstance(each, Count | Sum) for each in declaration.measures.values()
-    )
 
 
 class Deployments:
@@ -170,7 +163,8 @@ class Deployments:
 
     @property
     def subjects(self) -> list[Subject]:
-        return [subject for name, variant in self.made[-1].items() for subject in FAMILIES[name][variant]]
+        drawn = [subject for name, variant in self.made[-1].items() for subject in FAMILIES[name][variant]]
+        return [*_DIRECT, *drawn]
 
     @property
     def deployed(self) -> list[Subject]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final, cast
 
 from dynamodb_counters._backfill.feeds import Feeds
-from dynamodb_counters._declarations import Aggregate, Declaration, Window
+from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Window
 from dynamodb_counters._explain import explainer as explained
 from dynamodb_counters._explain.explainer import Explainer, make_explainer
 from dynamodb_counters._explain.lines import Explanation
@@ -67,6 +67,7 @@ class Explaining:
 
     def _wanted(self, truth: Truth) -> set[tuple[str, Group]]:
         names = [name for name in truth.read_names() if truth.statuses[name.partition("~")[0]].whole]
+        names = [name for name in names if not isinstance(truth.folded[name].source, Direct)]
         return {(name, group) for name in names for group in truth.of(truth.folded[name])}
 
     def _explain(self, name: str, group: Group) -> None:
@@ -119,7 +120,7 @@ class Explaining:
         engine.note(features.EXPLAINED, [declaration.name])
 
     def _expected(self, truth: Truth, made: Explainer, group: Group) -> Parts:
-        """The part of groups that neither items nor tallies show at their positions: it was spoiled, or has expired."""
+        """The part of groups that no item shows at their positions: it was spoiled, or has expired, or was erased."""
         declaration = made.asked.declaration
         parts: defaultdict[str, Decimal] = defaultdict(Decimal)
         for (name, one), spoiled in self._engine.ledger.spoiled.items():

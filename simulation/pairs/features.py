@@ -17,8 +17,6 @@ ONCE: Final = "record_once"
 CORRECTED: Final = "corrections"
 RETRACTED: Final = "retractions"
 EXPIRED: Final = "expiry"
-INCREMENTED: Final = "increments"
-RESET: Final = "resets"
 ERASED_KEPT: Final = "erasure, counts kept"
 ERASED_BACK: Final = "erasure, taken back"
 QUARANTINED: Final = "quarantine"
@@ -61,8 +59,6 @@ FEATURES: Final = (
     CORRECTED,
     RETRACTED,
     EXPIRED,
-    INCREMENTED,
-    RESET,
     ERASED_KEPT,
     ERASED_BACK,
     QUARANTINED,
@@ -101,9 +97,7 @@ FEATURES: Final = (
 Pair = tuple[str, str]
 
 _ONE_SOURCE: Final = "a declaration counts one kind of source"
-_NO_WINDOW: Final = "a window counts events here and takes no direct counts"
 _ELSEWHERE: Final = "windows are neither renamed nor spoiled here: test_measures_are_verified.py adds and repairs them"
-_NOT_DIRECT: Final = "increments and resets take an Aggregate, whose groups are not bins, gaps or values"
 _NOT_WATCHED: Final = "a threshold watches groups of an Aggregate or Distinct, and refuses others"
 _NO_COPY: Final = "what Lambda has given up on is to a copy what was not counted yet: test_restore.py"
 
@@ -122,8 +116,6 @@ REASONS: Final[Mapping[Pair, str]] = {
     (PAGE_SPLIT, LEVEL): "a window has no pages",
     **dict.fromkeys(((PAGED, EXTREMES), (PAGE_SPLIT, EXTREMES)), "values in order are items of their own"),
     **dict.fromkeys(product((RENAMED, REPAIRED), (LEVEL,)), _ELSEWHERE),
-    **dict.fromkeys(product((INCREMENTED, RESET), (LEVEL,)), _NO_WINDOW),
-    **dict.fromkeys(product((INCREMENTED, RESET), (PERCENTILES, ACTIVE, EXTREMES)), _NOT_DIRECT),
     **dict.fromkeys(product((ONCE,), (PERCENTILES, ACTIVE)), "record_once refuses what counts in pages"),
     **dict.fromkeys(product((FOREIGN,), (ACTIVE, LEVEL)), "orders have no time here: test_active_members.py"),
     **dict.fromkeys(product((LEVEL, PERCENTILES, ACTIVE, EXTREMES), (CROSSED,)), _NOT_WATCHED),

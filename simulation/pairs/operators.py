@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, Final, Literal
 
 from dynamodb_counters._backfill.backfill import Dropping
-from dynamodb_counters._declarations import Aggregate, Event, Quota
+from dynamodb_counters._declarations import Event, Quota
 from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._quarantine.quarantine import Quarantined
@@ -19,30 +19,20 @@ from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.oracle.truth import is_image
 from simulation.pairs import features
-from simulation.pairs.declared import takes_increments
+from simulation.pairs.declared import STOCK
 from simulation.pairs.engine import Act, Engine
 from simulation.pairs.ledger import Purpose
-from simulation.pairs.measured import is_measured
 from simulation.pairs.subjects import TAP, VISIT
 
-REFUSED: Final = "direct count in a name that is not counted yet"
-_FIELDS: Final = {
-    "client": "uvw",
-    "customer": ("ann", "bob", "c#d"),
-    "device": "kl",
-    "page": "ab",
-    "tags[]": "pqr",
-    "weight:3": ("..3", "3.."),
-    "mode?none": ("fast", "none"),
-    "size:2,4": ("..2", "2..4", "4.."),
-    "rush?none": ("none",),
-    "code:class?none": ("2xx", "4xx", "none"),
-}
 _QUOTA: Final = Quota("calls", limit=12, per=timedelta(hours=1), portion=4, clock_error=timedelta(0))
 
 
+COUNTED: Final = "group counted directly"
+_GROUPS: Final = [{"aisle": aisle, "sku": sku} for aisle in "mn" for sku in "xyz"]
+
+
 class Direct:
-    """Increments and resets of groups that are declared now."""
+    """Increments and resets of a counter's groups."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -50,50 +40,22 @@ class Direct:
     def acts(self) -> Iterable[Act]:
         return [(2, self._increment), (1, self._reset)]
 
-    def _group(self, declared: Aggregate) -> dict[str, str]:
-        return {field: self._engine.rng.choice(_FIELDS[field]) for field in declared.fields}
-
-    def _chosen(self, *, adds: bool) -> Aggregate | None:
-        found = [
-            each
-            for each in self._engine.deployments.declared
-            if isinstance(each, Aggregate) and (takes_increments(each) or not adds) and not is_measured(each)
-        ]
-        forced = self._engine.forced
-        found = [each for each in found if forced.concerns([each.name])] or found
-        return self._engine.rng.choice(found) if found else None
-
-    def _counted(self, count: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """A direct count's answer; a refusal because no deployment counts the name is noted."""
-        try:
-            return count()
-        except InvalidArgumentError as error:
-            self._engine.reached[REFUSED] += error.argument == "declaration"
-            raise
-
     def _increment(self) -> None:
-        declared, draw = self._chosen(adds=True), self._engine.rng
-        if declared is None:
-            return
-        group = self._group(declared)
-        amount = {name: draw.choice((-2, 1, 3, 1000)) for name in declared.measures if draw.random() < 0.8}
+        draw = self._engine.rng
+        group = draw.choice(_GROUPS)
+        amount = {name: draw.choice((-2, 1, 3, 1000)) for name in STOCK.measures if draw.random() < 0.8}
         if amount:
-            self._engine.call(
-                lambda table: self._counted(lambda: increment(table, declared, group, amount)),
-                self._engine.noting(features.INCREMENTED, [declared.name]),
-                Purpose(base=declared.name),
-            )
+            self._call(lambda table: increment(table, STOCK, group, amount))
 
     def _reset(self) -> None:
-        declared = self._chosen(adds=False)
-        if declared is None:
-            return
-        group = self._group(declared)
-        self._engine.call(
-            lambda table: self._counted(lambda: reset(table, declared, group)),
-            self._engine.noting(features.RESET, [declared.name], lambda taken: any(_numbers(taken))),
-            Purpose(base=declared.name),
-        )
+        group = self._engine.rng.choice(_GROUPS)
+        self._call(lambda table: reset(table, STOCK, group))
+
+    def _call(self, count: Callable[[Table], dict[str, Any]]) -> None:
+        self._engine.call(count, self._note, Purpose(base=STOCK.name))
+
+    def _note(self, measures: dict[str, Any]) -> None:
+        self._engine.reached[COUNTED] += any(measures.values())
 
 
 class Erasing:
@@ -122,7 +84,6 @@ class Erasing:
                 self._engine.deployments.over(event.name),
                 lambda erased: bool(erased.events or erased.packed),
             ),
-            Purpose(keeps_counts=counts == "keep"),
         )
 
 
@@ -234,7 +195,3 @@ class Sharing:
             return granted
 
         self._engine.call(work, self._engine.noting(features.LEASES, features.EVERYTHING))
-
-
-def _numbers(taken: Any) -> list[Any]:
-    return [n for each in taken.values() for n in (each.values() if isinstance(each, dict) else [each])]

@@ -14,8 +14,8 @@ from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.runner import Runner as Work
 from dynamodb_counters._backfill.verification import COUNTED_MEANWHILE, GONE_MEANWHILE, Difference, Verification
 from dynamodb_counters._control.control import read_control
-from dynamodb_counters._declarations import Aggregate
-from dynamodb_counters._items.table_schema import SCORE, TALLY_PREFIX, VERSION
+from dynamodb_counters._declarations import Aggregate, Direct
+from dynamodb_counters._items.table_schema import SCORE, VERSION
 from dynamodb_counters.errors import BackfillError, CommitError
 from simulation.faults.actors import Crashed
 from simulation.pairs import features
@@ -123,7 +123,7 @@ class Changes:
 
     def _backfill(self) -> None:
         self._runs -= 1
-        names = [declared.name for declared in self._engine.deployments.declared]
+        names = [each.name for each in self._engine.deployments.declared if not isinstance(each.source, Direct)]
         some = self._engine.rng.sample(names, self._engine.rng.randint(1, len(names)))
         self.start(Backfill, self._engine.rng.choice(((), (), some)))
 
@@ -258,9 +258,9 @@ class Verifying:
         engine.ledger.spoil(chosen.place, changed)
 
     def _may_go(self, item: Mapping[str, Any]) -> bool:
-        """Whether an item has no tallies, and no page has split off from it."""
+        """Whether no page has split off from an item."""
         if not is_page(item):
-            return not any(name.startswith(TALLY_PREFIX) for name in item)
+            return True
         first = int(item["sk"]["S"].rpartition("#")[2].ljust(16, "0"), 16)
         level, born = int(item.get("_level", {"N": "0"})["N"]), 65 - (first & -first).bit_length() if first else 0
         return level == born and not any(name[1:2] == "=" and name[0].isupper() for name in item)
@@ -291,7 +291,9 @@ class Verifying:
         held: list[HeldGroup] = []
         for item in sorted(self._engine.backend.items(), key=lambda item: (item["pk"]["S"], item["sk"]["S"])):
             declaration = truth.folded.get(item.get("_type", {}).get("S", ""))
-            if isinstance(declaration, Aggregate) and declaration.name in truth.read_names():
+            if not isinstance(declaration, Aggregate) or isinstance(declaration.source, Direct):
+                continue
+            if declaration.name in truth.read_names():
                 held += [one for one in held_groups(declaration, dict(item)) if one.is_counted]
         return held
 

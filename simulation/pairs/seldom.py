@@ -19,7 +19,6 @@ from simulation.pairs.features import (
     REMOVED,
     RENAMED,
     REPAIRED,
-    RESET,
     Pair,
 )
 
@@ -40,7 +39,6 @@ SELDOM: Final[Sequence[Pair]] = (
     (ERASED_BACK, REMOVED),
     (ERASED_KEPT, GIVEN_UP),
     (ERASED_BACK, GIVEN_UP),
-    (RESET, REMOVED),
     (REDRIVEN, GIVEN_UP),
     (REMOVED, RENAMED),
     (REMOVED, GIVEN_UP),
@@ -54,7 +52,6 @@ _BRINGS: Final[Mapping[str, frozenset[str]]] = {
     "redrive": frozenset({REDRIVEN}),
     "discard": frozenset({DISCARDED}),
     "erase": frozenset({ERASED_KEPT, ERASED_BACK}),
-    "reset": frozenset({RESET}),
     "expire": frozenset({EXPIRED}),
     "give_up": frozenset({GIVEN_UP, BUCKET}),
     "tap": frozenset({PACKED}),

@@ -1,14 +1,12 @@
 """Groups as they must be, and verdicts that verifications may give: from items, stream and ledger alone.
 
-A group is the sum of what its items show now, of what has expired and stays counted since its generation was opened,
-and of its tally: what was added and taken directly, and what was erased with its count kept; less what waits in
-quarantine. A tally goes on to the next generation, as far as groups and measures of the same names are there.
+A group is the sum of what its items show now, and of what has expired, or was erased with its count kept, and stays
+counted since its generation was opened; less what waits in quarantine. A counter's is what calls have added and taken.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,13 +14,12 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from dynamodb_counters._control.control import Status, read_control
-from dynamodb_counters._declarations import Aggregate, Declaration, Items, Window
+from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Items
 from dynamodb_counters._declarations.groups import base_name, generation_number
 from dynamodb_counters._items.bookkeeping import is_discarded, stored_marks
 from dynamodb_counters._items.table_schema import SCORE
 from dynamodb_counters._quarantine.quarantine import read_quarantine_item, unpack
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import UnparsableKeyError
 from simulation.clock import EPOCH
 from simulation.memory.memory_stream import Record
 from simulation.oracle.chunks import ROW_SIGNS, rows_of
@@ -31,7 +28,6 @@ from simulation.oracle.specs import UNCOUNTABLE
 from simulation.oracle.truth import is_expiry
 from simulation.pairs.cuts import Cuts, Image
 from simulation.pairs.declared import subject_of
-from simulation.pairs.held import PAGE, held_groups
 from simulation.pairs.ledger import Ledger
 from simulation.pairs.subjects import ORDER, Group, Parts, Values
 from simulation.schedules.backend import Backend
@@ -67,13 +63,7 @@ class Truth(Cuts):
         self._by_digest = dict(self._read_deployments())
         self._eras = self._read_eras()
         self._entries = list(self._read_entries())
-        self._erasures = list(self._read_erasures())
-        expired = [(shard, record) for shard, record in self._history if is_expiry(record)]
-        self._expiries = [
-            (shard, record, [(record["dynamodb"]["OldImage"], 1)])
-            for shard, record in expired
-            if not self._is_doomed(record)
-        ]
+        self._gone = list(self._read_gone())
         table = Table(backend.name, backend.client, clock=backend.clock)
         control = read_control(table)
         self.statuses: Mapping[str, Status] = control.statuses
@@ -95,24 +85,24 @@ class Truth(Cuts):
         return any(name in entry.names or not entry.names for entry in entries)
 
     def lack(self, name: str, group: Group, run: str) -> Parts:
-        """Parts of a group's source and tally that it lacks: what was spoiled, or had expired at a run's cut.
+        """Parts of a group's source that it lacks: what was spoiled, or had expired or been erased at a run's cut.
 
-        Later expiries are no concern of the run: its log says that the group counts them.
+        What goes later is no concern of the run: its log says that the group counts it.
         """
         declaration = self.folded[name]
         groups: defaultdict[Group, Parts] = defaultdict(dict)
         _add_all(groups, [(group, self._ledger.spoiled.get((name, group), {}))], -1)
         if not isinstance(declaration.source, Aggregate):
-            for record in self._expired(declaration, run):
-                added = _added(declaration, record["dynamodb"]["OldImage"])
-                _add_all(groups, [(place, ranked(declaration, parts)) for place, parts in added], -1)
+            for image, sign in self._kept(declaration, run):
+                added = _added(declaration, image)
+                _add_all(groups, [(place, ranked(declaration, parts)) for place, parts in added], -sign)
         return nonzero(groups[group])
 
     def must_wait(self, declaration: Declaration) -> Counter[str]:
         """Orders whose images wait for a declaration: those that are there, and those that expired and would count."""
         found: Counter[str] = Counter()
         if declaration.source == ORDER:
-            expired = [record["dynamodb"]["OldImage"] for record in self._expired(declaration)]
+            expired = [image for image, _ in self._kept(declaration)]
             found.update(item["pk"]["S"] for item in (*self._items, *expired) if _is_malformed(declaration, item))
         return found
 
@@ -126,11 +116,13 @@ class Truth(Cuts):
         return Counter({key: count for key, count in found.items() if count})
 
     def may_have_expired(self, name: str) -> bool:
-        """Whether an event may be gone for age that still counts: not before its retention is over."""
+        """Whether an event may be gone that still counts: not before its retention is over, unless one was erased."""
         declaration = self.folded[name]
         source = declaration.source
-        if declaration.on_expiry != "keep" or isinstance(source, Aggregate):
+        if declaration.on_expiry != "keep" or isinstance(source, Aggregate | Direct):
             return False
+        if any(_events_of(image, declaration) for image, _ in self._kept(declaration)):
+            return True
         if isinstance(source, Items):
             seen = [*self._items, *(record["dynamodb"].get("OldImage") or {} for _, record in self._history)]
             return any("ttl" in item for item in seen if "_type" not in item)
@@ -144,21 +136,19 @@ class Truth(Cuts):
 
     def of(self, declaration: Declaration) -> Groups:
         groups: defaultdict[Group, Parts] = defaultdict(dict)
-        if isinstance(declaration.source, Aggregate):
+        if isinstance(declaration.source, Direct):
+            self._add_direct(groups, declaration)
+        elif isinstance(declaration.source, Aggregate):
             self._add_groups(groups, declaration, declaration.source, self.of(declaration.source))
         else:
             self._add_events(groups, declaration)
-        _add_all(groups, self._tally(declaration).items(), 1)
         for (name, group), parts in self._ledger.spoiled.items():
             counts = {each: number for each, number in parts.items() if each != SCORE}
             _add_all(groups, [(group, counts)] if name == declaration.name else [], 1)
         return {group: kept for group, parts in groups.items() if (kept := nonzero(parts))}
 
     def filled(self, declaration: Declaration, read: Mapping[str, Declaration], changed: Collection[str]) -> Groups:
-        """The groups as a backfill would fill them now; those that are `read`, by name, hand on their tallies.
-
-        Groups of what is not `changed` are counted as they are.
-        """
+        """The groups as a backfill would fill them now; groups of what is not `changed` are counted as they are."""
         groups: defaultdict[Group, Parts] = defaultdict(dict)
         source: Any = declaration.source
         if isinstance(source, Aggregate):
@@ -168,8 +158,6 @@ class Truth(Cuts):
         else:
             for item in self._items:
                 _add_all(groups, _added(declaration, item), 1)
-        if before := read.get(base_name(declaration.name)):
-            _carry(groups, before, declaration, self._tally(before))
         return {group: kept for group, parts in groups.items() if (kept := nonzero(parts))}
 
     def _add_groups(
@@ -188,71 +176,37 @@ class Truth(Cuts):
         """Add what items show, what has expired and is kept, less what waits."""
         for item in self._items:
             _add_all(groups, _added(declaration, item), 1)
-        for record in self._expired(declaration):
-            _add_all(groups, _added(declaration, record["dynamodb"]["OldImage"]), 1)
+        for image, sign in self._kept(declaration):
+            _add_all(groups, _added(declaration, image), sign)
         for entry in self._entries:
             # A discarded image has left its item, too, or its item says so.
             keeps = entry.has_gone and declaration.on_expiry != "subtract"
             if (declaration.name in entry.names or not entry.names) and entry.state == "waiting" and not keeps:
                 _add_all(groups, _added(declaration, entry.image), -entry.sign)
 
-    def _expired(self, declaration: Declaration, run: str = "") -> Iterator[Record]:
-        """Deletions by TTL since a generation was opened, if it keeps them counted; up to a run's cut."""
+    def _kept(self, declaration: Declaration, run: str = "") -> Iterator[tuple[Image, int]]:
+        """Images that have gone since a generation was opened, and that it keeps counted; up to a run's cut."""
         if declaration.on_expiry != "keep":
             return
         until = float(self._run_items[run]["since"]["N"]) if run else math.inf
-        for shard, record, _ in self._expiries:
+        for shard, record, images in self._gone:
             if self._since(declaration.name, shard, record) and not (run and self._past(run, until, shard, record)):
-                yield record
+                yield from images
 
     def expired_before(self, declaration: Declaration, applied: Callable[[str], str]) -> Iterator[tuple[Group, Parts]]:
-        """Contributions, still counted, of what had expired at a position: the last record of each shard."""
-        for shard, record, _ in self._expiries if declaration.on_expiry == "keep" else ():
+        """Contributions, still counted, of what had gone at a position: the last record of each shard."""
+        for shard, record, images in self._gone if declaration.on_expiry == "keep" else ():
             is_before = record["dynamodb"]["SequenceNumber"].zfill(40) <= applied(shard)
             if is_before and self._since(declaration.name, shard, record):
-                yield from _added(declaration, record["dynamodb"]["OldImage"])
-
-    def _tally(self, declaration: Declaration, until: str = "") -> Groups:
-        """Parts of a generation that its source does not show, but those that generation `until` has counted itself."""
-        groups: defaultdict[Group, Parts] = defaultdict(dict)
-        if isinstance(declaration, Aggregate):
-            self._add_direct(groups, declaration)
-        if declaration.on_expiry != "subtract" and not isinstance(declaration.source, Aggregate):
-            self._add_gone(groups, declaration.name, until)
-        before = self._before(declaration.name)
-        if before is not None:
-            _carry(groups, before, declaration, self._tally(before, declaration.name))
-        return dict(groups)
-
-    def _add_direct(self, groups: defaultdict[Group, Parts], declaration: Aggregate) -> None:
-        for (name, (pk, sk)), parts in self._ledger.direct.items():
-            if name != base_name(declaration.name):
-                continue
-            for group, names in _named(declaration, pk, sk, parts):
-                counted = {measure: parts[held] for measure, held in names.items() if held in parts}
-                _add_all(groups, [(group, counted)], 1)
-
-    def _add_gone(self, groups: defaultdict[Group, Parts], name: str, until: str) -> None:
-        """Add what was erased with its counts kept, and what has expired where that is tallied."""
-        for shard, record, images in (*self._erasures, *self._expiries):
-            folded = self._folded_at(record["dynamodb"]["ApproximateCreationDateTime"]).get(name)
-            if folded is None or not self._since(name, shard, record) or (until and self._since(until, shard, record)):
-                continue
-            if folded.on_expiry == "tally" or not is_expiry(record) or self._is_doomed(record):
                 for image, sign in images:
-                    _add_all(groups, _added(folded, image), sign)
+                    for group, parts in _added(declaration, image):
+                        yield group, {name: sign * part for name, part in parts.items()}
 
-    def _before(self, name: str) -> Declaration | None:
-        """The generation whose tally a generation carries, as it was last folded."""
-        base, own = base_name(name), generation_number(name)
-        if own not in self._ledger.opened:
-            return None
-        number = self._ledger.replaced.get((base, own), self._ledger.opened[own].get(base, 0))
-        wanted = f"{base}~{number}" if number else base
-        for _, folded, _ in reversed(self._eras):
-            if wanted in folded:
-                return folded[wanted]
-        return None
+    def _add_direct(self, groups: defaultdict[Group, Parts], declaration: Declaration) -> None:
+        for (name, (pk, sk)), parts in self._ledger.direct.items():
+            if name == declaration.name:
+                values = {**declaration._pk_template.parse(pk), **declaration._sk_template.parse(sk)}
+                _add_all(groups, [(tuple(values[field] for field in declaration.fields), parts)], 1)
 
     # The table
 
@@ -292,10 +246,6 @@ class Truth(Cuts):
         parts = [(since, *digest.partition(":")) for since, digest in entries]
         return [(since, self._by_digest.get(digest, {}), run) for since, digest, _, run in parts]
 
-    def _folded_at(self, created: float) -> Mapping[str, Declaration]:
-        index = bisect_right([since for since, _, _ in self._eras], created) - 1
-        return self._eras[index][1] if index >= 0 else {}
-
     def _read_entries(self) -> Iterator[_Entry]:
         for item in self._items:
             if item.get("_type") != {"S": "quarantine"} or "state" not in item:
@@ -314,18 +264,12 @@ class Truth(Cuts):
                     has_gone = sign < 0 and ("_erased" in image or is_expiry(content))
                     yield _Entry(frozenset(entry.names), image, sign, item["state"]["S"], has_gone)
 
-    def _is_doomed(self, record: Record) -> bool:
-        """Whether an erasure has had an event expire, with its counts kept."""
-        keys, old = record["dynamodb"]["Keys"], record["dynamodb"].get("OldImage") or {}
-        place = keys["pk"]["S"], keys["sk"]["S"]
-        return (*place, old.get("ttl", {}).get("N", "")) in self._ledger.doomed
-
-    def _read_erasures(self) -> Iterator[tuple[str, Record, list[tuple[Image, int]]]]:
-        """Erasures that kept counts: images, each with a sign."""
+    def _read_gone(self) -> Iterator[tuple[str, Record, Shown]]:
+        """Expiries, and erasures that keep counts: images, each with a sign."""
         for shard, record in self._history:
             change = record["dynamodb"]
             new, old = change.get("NewImage") or {}, change.get("OldImage") or {}
-            if record["eventName"] == "REMOVE" and self._is_doomed(record):
+            if is_expiry(record):
                 yield shard, record, [(old, 1)]
             elif "_chunk" in new and "_chunk" in old and (lost := _lost(old, new)):
                 yield shard, record, lost
@@ -410,58 +354,6 @@ def _add_all(groups: defaultdict[Group, Parts], added: Iterable[tuple[Group, Par
         held = groups[group]
         for name, part in parts.items():
             held[name] = held.get(name, Decimal(0)) + sign * part
-
-
-def _named(declaration: Aggregate, pk: str, sk: str, parts: Iterable[str]) -> Iterable[tuple[Group, Mapping[str, str]]]:
-    """The groups of an item with such attributes, if it is of this generation, and what their measures are called."""
-    if declaration.pages:
-        image = {"pk": {"S": pk}, "sk": {"S": sk}, **dict.fromkeys(parts)}
-        is_own = sk.startswith(f"{PAGE}{declaration.name}#")
-        return [(one.group, one.names) for one in held_groups(declaration, image)] if is_own else []
-    group = _group(declaration, pk, sk)
-    return [] if group is None else [(group, {name: name for name in declaration._attributes})]
-
-
-def _group(declaration: Aggregate, pk: str, sk: str) -> Group | None:
-    """The group of an item's key, if it is of this generation."""
-    number = generation_number(declaration.name)
-    if sk.partition("##~")[2] != (str(number) if number else ""):
-        return None
-    try:
-        values = {**declaration._pk_template.parse(pk), **declaration._sk_template.parse(sk)}
-    except UnparsableKeyError:
-        return None
-    return tuple(values[field] for field in declaration.fields)
-
-
-def _carry(groups: defaultdict[Group, Parts], before: Declaration, after: Declaration, tally: Groups) -> None:
-    """Add a tally as far as the next generation has places for it."""
-    for group, parts in tally.items():
-        place = _mapped(before, after, group)
-        if place is not None:
-            kept = {name: number for name, number in parts.items() if name in kept_of(before, after)}
-            _add_all(groups, [(place, kept)], 1)
-
-
-def kept_of(before: Declaration, after: Declaration) -> set[str]:
-    """The attributes whose tallies the next generation has a place for: other bins have none."""
-    if not isinstance(before, Aggregate) or not isinstance(after, Aggregate):
-        return {"total", "total.t"}
-    known = {(name, tuple(measure._attributes(name))) for name, measure in before.measures.items()}
-    places = [(name, tuple(measure._attributes(name))) for name, measure in after.measures.items()]
-    return {attribute for place in places if place in known for attribute in place[1]}
-
-
-def _mapped(before: Declaration, after: Declaration, group: Group) -> Group | None:
-    """The group of the next generation that a group's tally goes to; None if it has no place there."""
-    if not isinstance(before, Aggregate) or not isinstance(after, Aggregate):
-        # A sum and a count do not add up.
-        is_same = (
-            isinstance(before, Window) and isinstance(after, Window) and type(before.measure) is type(after.measure)
-        )
-        return group if is_same else None
-    known = dict(zip(before.fields, group, strict=True))
-    return tuple(known[field] for field in after.fields) if known.keys() >= set(after.fields) else None
 
 
 def nonzero(parts: Parts) -> Parts:

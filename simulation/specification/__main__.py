@@ -22,7 +22,6 @@ from simulation.specification.configurations import CONFIGURATIONS, REMOVALS
 from simulation.specification.explorations import Configuration, Removal
 from simulation.specification.page_configurations import PAGE_REMOVALS, PAGINATIONS
 from simulation.specification.registry_configurations import REGISTRIES, REGISTRY_REMOVALS
-from simulation.specification.tally_configurations import TALLIES, TALLY_REMOVALS
 from simulation.specification.threshold_configurations import CROSSING_REMOVALS, CROSSINGS
 from simulation.specification.tlc import MODULES, Verdict, check
 from simulation.specification.traces import compare, trace_of
@@ -114,8 +113,6 @@ _PARTS: Final[dict[str, Callable[[argparse.Namespace], Iterator[Row]]]] = {
     "guards": lambda given: _checks(_breaks, REMOVALS, given),
     "backfills": lambda given: _checks(holds, BACKFILLS, given),
     "backfill-guards": lambda given: _checks(partial(breaks, configurations=BACKFILLS), BACKFILL_REMOVALS, given),
-    "tallies": lambda given: _checks(holds, TALLIES, given),
-    "tally-guards": lambda given: _checks(partial(breaks, configurations=TALLIES), TALLY_REMOVALS, given),
     "pages": lambda given: _checks(holds, PAGINATIONS, given),
     "page-guards": lambda given: _checks(partial(breaks, configurations=PAGINATIONS), PAGE_REMOVALS, given),
     "thresholds": lambda given: _checks(holds, CROSSINGS, given),
@@ -132,8 +129,6 @@ _HEADS: Final = {
     "guards": f"| guard removed | {_REMOVED}",
     "backfills": f"| {_EXPLORED}",
     "backfill-guards": f"| guard removed | {_REMOVED}",
-    "tallies": f"| {_EXPLORED}",
-    "tally-guards": f"| guard removed | {_REMOVED}",
     "pages": f"| {_EXPLORED}",
     "page-guards": f"| guard removed | {_REMOVED}",
     "thresholds": f"| {_EXPLORED}",

@@ -137,11 +137,6 @@ BACKFILLS: Final = (
         states=7_588,
     ),
     Verification("lost item", "the item is lost once; two records", {"Features": '= {"loss"}'}, states=8_034),
-    Verification(
-        "incremented",
-        "the group is incremented once; one record",
-        {"Adds": "<- OneRecord", "Features": '= {"increments"}'},
-    ),
 )
 
 BACKFILL_REMOVALS: Final = (
@@ -189,5 +184,4 @@ BACKFILL_REMOVALS: Final = (
     Removal("what comes after the cut is logged before what comes before it is counted", "cut", "parts", quick=True),
     Removal("an item that is missing counts nothing", "lost item", "read again", quick=True),
     Removal("a repair without a condition", "repair", "repair mark", quick=True),
-    Removal("what the group holds is compared with its tally in it", "incremented", "less the tally", quick=True),
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import collections
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Distinct, Event, InvalidArgumentError
+from dynamodb_counters import Aggregate, Count, Counter, Distinct, Event, InvalidArgumentError
 from dynamodb_counters._assumptions import GIVEN_UP_AFTER
 from dynamodb_counters._backfill.verification import Difference
 from dynamodb_counters._commit.batch import Report
@@ -37,7 +37,7 @@ SEEDS = scaled(3)
 
 @pytest.mark.parametrize("pages", [False, True], ids=["items", "pages"])
 def test_every_number_is_exact_whatever_expires_and_comes_late(*, pages: bool) -> None:
-    reached: Counter[str] = Counter()
+    reached: collections.Counter[str] = collections.Counter()
     for seed in range(SEEDS):
         outcome = ExpiringMembers(seed, pages=pages).run()
         assert outcome.wrong == [], f"ExpiringMembers({seed}, pages={pages}).run()"
@@ -162,13 +162,14 @@ def test_a_transaction_counts_no_member_after_the_retention(bench: Workbench) ->
 
 @pytest.mark.parametrize("name", ["increment", "reset"])
 def test_groups_whose_retention_is_over_take_no_direct_change(bench: Workbench, name: str) -> None:
-    change = getattr(bench.counters, name)
-    assert change(VISITORS._members, ANN) == {"items": 1 if name == "increment" else 0}
+    change, visits = getattr(bench.counters, name), Counter("visits", by="at:day", retention=timedelta(days=2))
+    bench.deploy([VISITORS._members, visits])
+    assert change(visits, FRIDAY) == {"visits": 1 if name == "increment" else 0}
     _at(bench, CLOSED)
-    with pytest.raises(InvalidArgumentError, match=r"^invalid values=.*a group of 'visitors-members' whose retention"):
-        change(VISITORS._members, ANN)
+    with pytest.raises(InvalidArgumentError, match=r"^invalid values=.*a group of 'visits' whose retention is not"):
+        change(visits, FRIDAY)
     with pytest.raises(InvalidArgumentError, match=r"^invalid at:day='Friday': expected a UTC day"):
-        change(VISITORS._members, {"at:day": "Friday", "client": "ann"})
+        change(visits, {"at:day": "Friday"})
 
 
 def _verified(bench: Workbench, at: float) -> list[Difference]:

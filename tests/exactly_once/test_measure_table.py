@@ -185,19 +185,6 @@ def _groups(counters: CountersInMemory, part: Declaration) -> dict[tuple[str, ..
     return found
 
 
-def was_reset(measured: Measured) -> str:
-    with counters_in_memory([measured.declare()], now=END) as counters:
-        counters.accept_many(SALE, SALES)
-
-        def ask(declared: Any) -> str:
-            before = counters.reset(declared, shop="a")
-            now = counters.get(declared, shop="a").measures
-            zero = Counters(counters.table_name, client=counters.client).get(declared, shop="none").measures
-            return "exact" if before != now and now == zero else "wrong"
-
-        return _asked(ask, measured)
-
-
 def in_pages(measured: Measured) -> str:
     try:
         found = measured.of(SALES, pages=True)
@@ -222,7 +209,6 @@ def recorded_once(measured: Measured) -> str:
 COLUMNS: Final[Mapping[str, Callable[[Measured], str]]] = {
     "correction": correction,
     "`evaluate`": evaluated,
-    "`reset`": was_reset,
     "pages": in_pages,
     "`record_once`": recorded_once,
 }

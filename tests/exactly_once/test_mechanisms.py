@@ -63,14 +63,6 @@ def test_a_sum_of_zero_takes_back_what_a_failed_delivery_has_counted(bench: Work
     assert _sales(bench) == 0
 
 
-def test_a_reset_does_not_forget_what_was_counted(bench: Workbench) -> None:
-    _sell(bench, 1, 2, 3)
-    bench.deliver(bench.records()[:2])
-    assert bench.counters.reset(SALES, {"shop": "x"}) == {"sales": 2, "amount": 2}
-    bench.deliver(bench.records())
-    assert _sales(bench) == 1
-
-
 def test_a_checkpoint_moves_after_what_cannot_be_counted_is_in_quarantine(bench: Workbench) -> None:
     _sell(bench, 1, amount="much")
     dying = failing(bench.table, "put_item", lambda put: put["Item"]["pk"]["S"].startswith("QUARANTINE#"))

@@ -8,20 +8,21 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Count, Event, InvalidArgumentError, Sum
+from dynamodb_counters import Aggregate, Attr, Count, Counter, Event, InvalidArgumentError, Sum
 from dynamodb_counters._backfill.backfill import Dropping
-from dynamodb_counters._control.control import generations_key
+from dynamodb_counters._control.control import generations_key, read_control
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.groups import group_key
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._timeline.tiers import HOUR
-from dynamodb_counters.errors import BackfillError, RejectedEventError, UnavailableError
-from tests.exactly_once.test_backfill import Live, fill, read
+from dynamodb_counters.errors import BackfillError, CheckpointError, RejectedEventError, UnavailableError
+from tests.exactly_once.test_backfill import Live, backfill, fill, read
 
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="ALL", measures={"n": Count()})
 STORES = replace(SHOPS, name="stores")
 ROWS = replace(SHOPS, name="rows", pk="ROW#{shop}")
+STOCK = Counter("stock", pk="ROW#{shop}", sk="ALL", n=Count())
 NAMES = ("a", "b", "c")
 
 
@@ -159,11 +160,12 @@ def test_a_direct_count_never_changes_an_item_of_another_name() -> None:
     counters = market.bench.counters
     # Without the item, nothing says which names are counted.
     market.bench.table.delete_item(TableName=market.bench.table.name, Key=generations_key())
-    expected = r"invalid aggregate='stores': expected 'shops', which has written the item of this group"
+    stock = Counter("stock", pk=SHOPS.pk, sk=SHOPS.sk, n=Count())
+    expected = r"invalid aggregate='stock': expected 'shops', which has written the item of this group"
     with pytest.raises(InvalidArgumentError, match=expected):
-        counters.increment(STORES, {"shop": "a"})
+        counters.increment(stock, {"shop": "a"})
     with pytest.raises(InvalidArgumentError, match=expected):
-        counters.reset(STORES, {"shop": "a"})
+        counters.reset(stock, {"shop": "a"})
     with pytest.raises(RejectedEventError, match=r"'stores' cannot count it: an item of its group is of 'shops'"):
         counters.record_once(SALE, {"id": 99, "shop": "a"}, [STORES])
     market.deliver()
@@ -179,6 +181,54 @@ def test_a_name_that_comes_back_with_another_meaning_begins_in_items_of_its_own(
     again = replace(SHOPS, sk="ELSEWHERE", where=Attr("shop").eq("a"))
     assert (market.counts(again), market.is_whole(again, shop="a")) == ([1, 0, 0], False)
     assert len(market.items("shops")) == 3
+
+
+def test_a_name_comes_back_to_its_own_items_after_a_run_that_began_before_it() -> None:
+    """The run's first era has the run's generation alone, which readers never used."""
+    market = _Market(SHOPS)
+    market.bench.declare([SHOPS, ROWS])
+    next(backfill(market.bench, market.stream).steps())
+    market.deploy(SHOPS)
+    market.deploy(SHOPS, ROWS)
+    assert read_control(market.bench.store).reads["rows"] == 0
+
+
+def test_a_counter_is_whole_at_once_and_goes_on_when_it_changes() -> None:
+    market = _Market(SHOPS)
+    market.bench.declare([SHOPS, STOCK])
+    with pytest.raises(BackfillError, match="nothing to backfill"):
+        market.backfill()
+    market.bench.counters.increment(STOCK, shop="a")
+    assert read(market.bench, STOCK, shop="a") == ({"n": 1}, True)
+    sold = Counter("stock", pk=STOCK.pk, sk=STOCK.sk, n=Count(), sold=Count())
+    market.deploy(SHOPS, sold)
+    market.bench.counters.increment(sold, {"shop": "a"}, amount={"sold": 2})
+    assert read(market.bench, sold, shop="a") == ({"n": 1, "sold": 2}, True)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        Counter("stock", pk="STOCK#{shop}", sk="ALL", n=Count()),
+        replace(ROWS, name="stock"),
+        Counter("shops", pk=SHOPS.pk, sk=SHOPS.sk, n=Count()),
+    ],
+    ids=["other keys", "no counter any more", "no counter before"],
+)
+def test_a_counter_keeps_its_keys_and_stays_one(changed: Aggregate) -> None:
+    market = _Market(SHOPS, STOCK)
+    with pytest.raises(CheckpointError, match=f"{changed.name}: a Counter keeps its keys, and stays one"):
+        market.deploy(changed)
+
+
+def test_what_the_stream_counts_takes_no_increment() -> None:
+    counter = Counter("shops", pk=SHOPS.pk, sk=SHOPS.sk, n=Count())
+    for deployed, declared in ((SHOPS, SHOPS), (SHOPS, counter), (counter, SHOPS)):
+        market = _Market(deployed)
+        for change in (market.bench.counters.increment, market.bench.counters.reset):
+            with pytest.raises(InvalidArgumentError, match="invalid counter='shops': expected a Counter: what the str"):
+                change(declared, shop="a")  # type: ignore[arg-type]
+        assert market.counts(deployed) == ([2, 2, 2] if deployed is SHOPS else [0, 0, 0])
 
 
 def test_the_keys_of_what_is_gone_are_taken_whatever_its_name() -> None:
@@ -201,10 +251,10 @@ def test_a_direct_count_in_a_name_that_no_deployment_counts_is_refused() -> None
     sold = {"id": 99, "shop": "d"}
     with pytest.raises(UnavailableError, match="invalid declaration='rows'"):
         counters.record_once(SALE, sold, [ROWS])
-    with pytest.raises(InvalidArgumentError, match="invalid declaration='rows'"):
-        counters.increment(ROWS, shop="d")
-    with pytest.raises(InvalidArgumentError, match="invalid declaration='rows'"):
-        counters.reset(ROWS, shop="d")
+    with pytest.raises(InvalidArgumentError, match="invalid declaration='stock'"):
+        counters.increment(STOCK, shop="d")
+    with pytest.raises(InvalidArgumentError, match="invalid declaration='stock'"):
+        counters.reset(STOCK, shop="d")
     # A declaration that takes the keys takes nothing over.
     columns = replace(ROWS, name="columns")
     market.deploy(SHOPS, columns, days=1)
@@ -216,35 +266,34 @@ def test_a_direct_count_in_a_name_that_no_deployment_counts_is_refused() -> None
 
 def test_a_direct_count_in_a_new_name_waits_for_its_takeover_alone() -> None:
     market = _Market(SHOPS)
-    with pytest.raises(InvalidArgumentError, match="invalid declaration='rows'"):
-        market.bench.counters.increment(ROWS, shop="a")
-    market.bench.declare([SHOPS, ROWS])
-    assert market.bench.counters.increment(ROWS, shop="a") == {"n": 1}
+    with pytest.raises(InvalidArgumentError, match="invalid declaration='stock'"):
+        market.bench.counters.increment(STOCK, shop="a")
+    market.bench.declare([SHOPS, STOCK])
+    assert market.bench.counters.increment(STOCK, shop="a") == {"n": 1}
 
 
 def test_a_direct_count_in_a_name_that_is_counted_no_more_stays_with_it() -> None:
-    market = _Market(SHOPS)
+    market = _Market(SHOPS, STOCK)
     market.deploy(STORES, days=1)
-    assert market.bench.counters.increment(SHOPS, shop="d") == {"n": 1}
+    assert market.bench.counters.increment(STOCK, shop="d") == {"n": 1}
     assert market.bench.counters.record_once(SALE, {"id": 99, "shop": "d"}, [SHOPS]).is_accepted
     market.deliver()
     market.backfill()
-    assert spoiled_free(market, ItemLayout(SHOPS).keys(group_key(SHOPS, {"shop": "d"}))[0]) == {"N": "2"}
+    assert spoiled_free(market, ItemLayout(SHOPS).keys(group_key(SHOPS, {"shop": "d"}))[0]) == {"N": "1"}
     assert read(market.bench, STORES, shop="d") == ({"n": 1}, True)
 
 
-def test_a_name_that_waits_for_its_source_takes_no_direct_count() -> None:
-    market = _Market(SHOPS)
-    weighed = replace(SHOPS, measures={"n": Count(), "weight": Sum("weight")})
-    total = Aggregate("total", weighed, pk="TOTAL", sk="ALL", measures={"weight": Sum("weight")})
-    market.deploy(weighed, total)
-    with pytest.raises(InvalidArgumentError, match="invalid declaration='total'"):
-        market.bench.counters.increment(total, amount={"weight": 1})
-
-
 def test_a_table_whose_declarations_were_all_removed_takes_no_new_direct_count() -> None:
-    market = _Market(SHOPS)
+    market = _Market(STOCK)
     market.deploy()
-    with pytest.raises(InvalidArgumentError, match="invalid declaration='rows'"):
-        market.bench.counters.increment(ROWS, shop="d")
-    assert market.bench.counters.increment(SHOPS, shop="d") == {"n": 1}
+    with pytest.raises(InvalidArgumentError, match="invalid declaration='other'"):
+        market.bench.counters.increment(Counter("other", by="shop"), shop="d")
+    assert market.bench.counters.increment(STOCK, shop="d") == {"n": 1}
+
+
+def test_a_removed_name_that_comes_back_as_a_counter_begins_at_nothing() -> None:
+    market = _Market(SHOPS, ROWS)
+    market.deploy(ROWS, days=3)
+    counter = Counter("shops", pk=SHOPS.pk, sk=SHOPS.sk, n=Count())
+    market.deploy(ROWS, counter)
+    assert set(market.counts(counter)) == {0}

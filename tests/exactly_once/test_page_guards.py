@@ -17,7 +17,7 @@ from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, Page
 from dynamodb_counters._items.table_schema import PAGE_PREFIX
 from dynamodb_counters._pages import PageLevels
-from dynamodb_counters.errors import CommitError, CountersError
+from dynamodb_counters.errors import CommitError
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import Hook, HookedClient, failing, once
 from simulation.memory.memory_stream import Record
@@ -218,29 +218,6 @@ def test_a_repair_finds_the_groups_wherever_they_lie() -> None:
     assert (done > 1, refused) == (True, 0)
     assert verifying.repair()[0] == 0
     assert _views(live.bench) == {1}
-
-
-def test_an_increment_whose_answer_was_lost_is_not_sent_to_another_page_as_a_new_one(bench: Workbench) -> None:
-    bench.deliver(_view(bench, FEW, "first"))
-    left = [1]
-
-    def hook(name: str, send: Callable[[], Any], _request: dict[str, Any]) -> Any:
-        is_repeated = name == "update_item" and bool(left and left.pop())
-        if is_repeated:
-            send()
-            _split(bench)
-            for _ in range(20):
-                bench.counters.increment(VIEWS, url="/0")
-        try:
-            return send()
-        except ClientError as refusal:
-            refusal.response["ResponseMetadata"] = {"AnswersLost": is_repeated}  # type: ignore[typeddict-item]
-            raise
-
-    client: Any = HookedClient(bench.table, hook)
-    with pytest.raises(CountersError, match="too many updates followed"):
-        Counters(bench.table.name, client=client, clock=bench.clock).increment(VIEWS, url="/0")
-    assert _views(bench, ["/0"]) == {1 + 1 + 1 + 20}
 
 
 def test_no_request_is_larger_than_dynamodb_takes(bench: Workbench) -> None:

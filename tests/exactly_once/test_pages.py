@@ -119,12 +119,6 @@ def test_a_text_that_is_longer_than_a_page_has_one_of_its_own() -> None:
     assert listed == {(each["url"], each["client"]) for each in events}
 
 
-def test_a_group_whose_page_is_not_there_has_nothing_to_reset() -> None:
-    views = Aggregate("views", VIEW, by="url", pages=True)
-    with counters_in_memory([views], now=START) as counters:
-        assert counters.reset(views, url="/") == {"views": 0}
-
-
 def test_a_transaction_leaves_to_the_stream_what_readers_still_find_in_pages() -> None:
     views, sites = (Aggregate(name, VIEW, by="url", pages=name == "views") for name in ("views", "sites"))
     event = {**_event(random.Random(1), 1), "url": "/"}

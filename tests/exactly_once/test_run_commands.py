@@ -160,7 +160,7 @@ def test_replaced_generations_are_dropped_once_no_process_can_count_in_them(chan
 def test_a_backfill_asks_first(changed: Counters) -> None:
     person = Person()
     assert changed("backfill", answer=person).code == 1
-    assert person.asked[0].startswith("Backfill orders: scan ")
+    assert person.asked[0].startswith("Backfill orders: 27 items, ")
     refused = changed("backfill")
     assert (refused.code, lines(refused.err)) == (
         2,

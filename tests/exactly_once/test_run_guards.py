@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from dynamodb_counters import Aggregate, Attr, Count, Sum
 from dynamodb_counters._assumptions import SKEW
 from dynamodb_counters._backfill.feeds import Pace, Scan, Source
-from dynamodb_counters._backfill.runner import Lineage
+from dynamodb_counters._backfill.runner import SCANNING, Lineage
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._control.control import read_control, write_control
 from dynamodb_counters._control.run_items import Run, RunLogs
@@ -132,6 +132,42 @@ def test_a_run_that_is_given_up_leaves_what_another_fills_to_that_one(bench: Wor
     assert not read(bench, NUMBER)[1]
     with pytest.raises(BackfillError, match="is void"):
         list(first)
+
+
+def test_a_run_whose_cut_lies_ahead_keeps_it_when_another_one_opens(bench: Workbench) -> None:
+    """Else what is folded would begin by times of creation, and what is logged at the cut."""
+    bench.deploy([REVENUE, NUMBER, PER_CUSTOMER])
+    ahead, other = (backfill(bench, Stream(bench), names=[name]) for name in ("orders", "per-customer"))
+    ahead.now = lambda: bench.clock() + 5
+    assert [next(work.steps()).phase for work in (ahead, other)] == ["waiting", "waiting"]
+    seen = read_control(bench.store)
+    assert seen.history is not None
+    cuts = {era.run: era.valid_from for era in seen.history.eras}
+    assert {run.id: run.since for run in seen.runs}.items() <= cuts.items()
+
+
+def test_a_complete_backfill_voids_a_later_one_of_the_same_name(bench: Workbench) -> None:
+    bench.deploy([REVENUE, NUMBER])
+    stream = Stream(bench)
+    first, second = (backfill(bench, stream, names=["orders"]).steps() for _ in range(2))
+    next(first), next(second)
+    assert [*first][-1].phase == "complete"
+    with pytest.raises(BackfillError, match="is void"):
+        list(second)
+    assert read(bench, NUMBER) == ({"orders": 20}, True)
+
+
+def test_a_verification_compares_no_generation_that_a_backfill_fills_meanwhile(bench: Workbench) -> None:
+    stream = Stream(bench)
+    bench.deploy([replace(REVENUE, where=Attr("price").ge(1))], as_declared=True)
+    stream.deliver()
+    works = backfill(bench, stream), verification(bench, stream)
+    for steps in [work.steps() for work in works]:
+        while next(steps).phase != SCANNING:
+            pass
+        put(bench, 21, 5)
+    assert [*steps][-1].phase == "complete"
+    assert (works[1].differences, works[1].compared) == ([], 1)
 
 
 def test_an_old_definition_goes_on_over_the_generation_that_it_looks_at() -> None:

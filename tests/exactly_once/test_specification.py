@@ -14,7 +14,6 @@ from simulation.specification.configurations import CONFIGURATIONS, COUNTING, RE
 from simulation.specification.explorations import Configuration, Removal, Specification
 from simulation.specification.page_configurations import PAGE_REMOVALS, PAGES, PAGINATIONS
 from simulation.specification.registry_configurations import REGISTRIES, REGISTRY, REGISTRY_REMOVALS
-from simulation.specification.tally_configurations import TALLIES, TALLY, TALLY_REMOVALS
 from simulation.specification.threshold_configurations import CROSSING_REMOVALS, CROSSINGS, THRESHOLDS
 from simulation.specification.tlc import DEADLOCK, PROGRAM, check, installed
 from simulation.specification.traces import compare, trace_of
@@ -26,8 +25,8 @@ LONG = ("core", "checkpoints")
 BY_DAY = ("lost item", "an update has no condition")
 """A specification and a guard that are explored by day: whether the tools and modules work at all."""
 SOME_BROKEN = ("updates have no condition", "a deployment is in force at once", "checkpoints are not heeded")
-ALL_CONFIGURATIONS = (*CONFIGURATIONS, *BACKFILLS, *TALLIES, *PAGINATIONS, *CROSSINGS, *REGISTRIES)
-ALL_REMOVALS = (*REMOVALS, *BACKFILL_REMOVALS, *TALLY_REMOVALS, *PAGE_REMOVALS, *CROSSING_REMOVALS, *REGISTRY_REMOVALS)
+ALL_CONFIGURATIONS = (*CONFIGURATIONS, *BACKFILLS, *PAGINATIONS, *CROSSINGS, *REGISTRIES)
+ALL_REMOVALS = (*REMOVALS, *BACKFILL_REMOVALS, *PAGE_REMOVALS, *CROSSING_REMOVALS, *REGISTRY_REMOVALS)
 ITEM_EXPIRES = 413
 """Seed in which an item expires between a batch and its retry."""
 SEEDS_OF_BROKEN = range(6, 12)
@@ -74,7 +73,7 @@ def test_without_a_guard_some_state_counts_wrong(removal: Removal) -> None:
 
 
 @pytest.mark.parametrize(
-    "specification", [COUNTING, BACKFILL, VERIFY, TALLY, PAGES, THRESHOLDS, REGISTRY], ids=lambda s: s.module
+    "specification", [COUNTING, BACKFILL, VERIFY, PAGES, THRESHOLDS, REGISTRY], ids=lambda s: s.module
 )
 def test_every_guard_is_removed_from_some_configuration(specification: Specification) -> None:
     removed = {r.guard for r in ALL_REMOVALS if r.of(ALL_CONFIGURATIONS).specification is specification}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import random
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from dynamodb_counters import Aggregate, Average, Count, Distinct, Event, Packed, Sum, Threshold
+from dynamodb_counters import Aggregate, Average, Count, Counter, Distinct, Event, Packed, Sum, Threshold
 from dynamodb_counters._declarations import Declarable, flatten
 from dynamodb_counters._declarations.thresholds import watched
 from dynamodb_counters._fold.crossings import crossings
@@ -35,6 +35,7 @@ PAGED = Aggregate("paged", VIEW, by="url", pages=True)
 SPENT = Aggregate("spent", VIEW, by="url", measures={"spent": Sum("bytes")})
 VISITORS = Distinct("visitors", VIEW, by="url", member="client")
 CLICKS = Aggregate("clicks", CLICK, by="url")
+STOCK = Counter("stock", by="url")
 LEVELS = [2, 5, 9]
 FAULTS = Faults(crash=0.3, redeliver=0.4, split=0.1)
 
@@ -47,8 +48,9 @@ THRESHOLDS = [
     Threshold("debt", SPENT, at=[-50, 0, 80], direction="both"),
     Threshold("people", VISITORS, at=[2, 4], direction="both"),
     Threshold("packed", CLICKS, at=[3, 7], direction="down"),
+    Threshold("counter", STOCK, at=LEVELS, direction="both", burst="highest"),
 ]
-DECLARED: list[Declarable] = [VIEWS, PAGED, SPENT, VISITORS, CLICKS]
+DECLARED: list[Declarable] = [VIEWS, PAGED, SPENT, VISITORS, CLICKS, STOCK]
 
 
 def _records(counters: CountersInMemory) -> Iterator[dict[str, Any]]:
@@ -70,7 +72,7 @@ def _outbox(counters: CountersInMemory) -> list[dict[str, Any]]:
 
 
 def _change(counters: CountersInMemory, rng: random.Random, known: dict[str, int], number: int) -> None:
-    """Accept, correct, retract, increment or reset."""
+    """Accept, correct or retract events; increment or reset a counter."""
     url = rng.choice("ab")
     act = rng.randrange(10)
     if act < 5:
@@ -88,9 +90,9 @@ def _change(counters: CountersInMemory, rng: random.Random, known: dict[str, int
                 known.pop(key)
                 counters.retract(VIEW, {"id": key})
     elif act == 8:
-        counters.increment(rng.choice((VIEWS, PAGED)), url=url, amount=rng.choice((-3, 1, 4)))
+        counters.increment(STOCK, url=url, amount=rng.choice((-3, 4, 12)))
     else:
-        counters.reset(rng.choice((VIEWS, PAGED)), url=url)
+        counters.reset(STOCK, url=url)
 
 
 def _view(rng: random.Random, key: str, url: str, revision: int) -> dict[str, Any]:
@@ -107,19 +109,19 @@ def test_the_outbox_holds_each_crossing_once(seed: int) -> None:
             if rng.random() < 0.2:
                 counters.clock.advance(timedelta(minutes=rng.randrange(90)))
         due, there = _due(counters, THRESHOLDS), _outbox(counters)
-    assert Counter(map(held, there)) == Counter(due), seed
+    assert collections.Counter(map(held, there)) == collections.Counter(due), seed
     assert len({item["id"]["S"] for item in there}) == len(there) > 10, seed
 
 
 @pytest.mark.parametrize("seed", range(scaled(2)))
 def test_a_threshold_that_counts_once_has_each_level_of_a_group_once(seed: int) -> None:
-    once = [replace(THRESHOLDS[1], once=True), replace(THRESHOLDS[4], once=True)]
+    once = [replace(THRESHOLDS[place], once=True) for place in (1, 4, 8)]
     rng, known = random.Random(seed), dict[str, int]()
     with counters_in_memory([*DECLARED, *once], now=NOW, seed=seed, faults=FAULTS) as counters:
         for number in range(30):
             _change(counters, rng, known, number)
         due, there = {each[:1] + each[2:4] for each in _due(counters, once)}, _outbox(counters)
-    kinds = Counter((item["group"]["M"]["url"]["S"], *held(item)[:1], *held(item)[2:4]) for item in there)
+    kinds = collections.Counter((item["group"]["M"]["url"]["S"], *held(item)[:1], *held(item)[2:4]) for item in there)
     assert set(kinds.values()) == {1}, seed
     assert {kind[1:] for kind in kinds} == due, seed
 
@@ -197,8 +199,8 @@ def test_a_record_that_is_redriven_crosses_no_line_again() -> None:
     [record] = [each for each in bench.records() if each["dynamodb"]["NewImage"]["_type"] == {"S": "views"}]
     plan = bench.aggregator._deployments._own_plan
     again = {**record, "dynamodb": {**record["dynamodb"], "SequenceNumber": "9" * 30}}
-    assert len(crossings(plan, [Change(record)], Counter())) == 1
-    assert crossings(plan, [Change(again, record)], Counter()) == []
+    assert len(crossings(plan, [Change(record)], collections.Counter())) == 1
+    assert crossings(plan, [Change(again, record)], collections.Counter()) == []
 
 
 def test_changes_in_shards_whose_numbers_are_alike_have_crossings_each() -> None:
@@ -210,7 +212,7 @@ def test_changes_in_shards_whose_numbers_are_alike_have_crossings_each() -> None
     keys = {
         crossing.item()["sk"]["S"]
         for event in ("1", "2", "1")
-        for crossing in crossings(plan, [Change({**record, "eventID": event})], Counter())
+        for crossing in crossings(plan, [Change({**record, "eventID": event})], collections.Counter())
     }
     assert len(keys) == 2
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Average, Count, Event, Histogram, Ranking, Sum, Window
+from dynamodb_counters import Aggregate, Attr, Average, Count, Counter, Event, Histogram, Packed, Ranking, Sum, Window
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._commit.batch import ExpiredItems, read_expired
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.groups import group_key
+from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._timeline.tiers import DAY
-from tests.exactly_once.test_backfill import Live, spoil
+from dynamodb_counters.errors import BackfillError
+from tests.exactly_once.test_backfill import Live, backfill, spoil, verification
 from tests.exactly_once.test_run_commands import Counters, Person, lines
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{at}#{id}", retention=timedelta(days=35))
@@ -82,6 +85,66 @@ def test_before_anything_has_expired_too_much_is_drift() -> None:
     assert site.found() == [("drift", {"views": -5})]
 
 
+OF_EACH_KIND = pytest.mark.parametrize("packed", [None, Packed("at", timedelta(minutes=10))], ids=["items", "chunks"])
+
+
+def five_views(packed: Packed | None) -> tuple[Site, Event, Aggregate, Aggregate]:
+    """A table that counts five views, which stay for good, in two ways."""
+    event = replace(VIEW, packed=packed, retention=None)
+    views = replace(VIEWS, source=event)
+    live = replace(views, name="live", pk="LIVE#{url}", on_expiry="subtract")
+    site = Site(views, live)
+    seen = [{"url": "/", "at": int(site.bench.clock()), "id": number, "weight": 2} for number in range(5)]
+    site.bench.counters.accept_many(event, seen).raise_for_rejected()
+    site.stream.deliver()
+    return site, event, views, live
+
+
+@OF_EACH_KIND
+def test_what_is_erased_and_stays_counted_is_unknown_never_drift(packed: Packed | None) -> None:
+    site, event, views, live = five_views(packed)
+    spoil(site.bench, views, "views", 7, url="/")
+    assert site.found() == [("drift", {"views": -7})]
+    spoil(site.bench, views, "views", -7, url="/")
+
+    Eraser(site.bench.store, event, {"id": 1}).erase("keep")
+    site.stream.deliver()
+    assert [site.bench.counters.get(each, url="/")["views"] for each in (views, live)] == [5, 4]
+    assert site.found() == [("unknown", {"views": -1, "weight": -2})]
+    spoil(site.bench, live, "views", 7, url="/")
+    spoil(site.bench, views, "views", -3, url="/")
+    assert site.found() == [("drift", {"views": -7}), ("drift", {"views": 2}), ("unknown", {"weight": -2})]
+
+
+@OF_EACH_KIND
+@pytest.mark.parametrize(("phase", "kept"), [("waiting", 4), ("scanning", 5), ("draining", 5), ("adding", 5)])
+def test_an_erasure_during_a_backfill_keeps_counts_from_its_cut_on(
+    packed: Packed | None, phase: str, kept: int
+) -> None:
+    site, event, views, _ = five_views(packed)
+    changed = replace(views, where=Attr("weight").ge(1))
+    site.bench.deploy([changed], as_declared=True)
+    site.stream.deliver()
+    for step in backfill(site.bench, site.stream).steps():
+        if step.phase == phase:
+            Eraser(site.bench.store, event, {"id": 1}).erase("keep")
+    site.bench.clock.advance(61)
+    site.stream.deliver()
+    assert site.bench.counters.get(changed, url="/").measures == {"views": kept, "weight": 2 * kept}
+    assert site.found() == ([] if kept == 4 else [("unknown", {"views": -1, "weight": -2})])
+
+
+def test_a_counter_is_neither_verified_nor_backfilled() -> None:
+    stock = Counter("stock", by="sku")
+    site = Site(VIEWS, stock)
+    site.view()
+    site.bench.counters.increment(stock, sku="A-7")
+    assert site.found() == []
+    for make in (verification, backfill):
+        with pytest.raises(BackfillError, match=r"invalid name='stock': .*, not a Counter"):
+            next(make(site.bench, site.stream, names=["stock"]).steps())
+
+
 def test_expired_items_make_a_group_no_smaller() -> None:
     site = Site(VIEWS, HEAVY)
     site.view(3)
@@ -103,7 +166,7 @@ def test_expired_items_make_a_group_no_smaller() -> None:
         ("views", "unknown", {"weight": 14}),
     ]
     assert {each.reason for each in told if each.verdict == "drift"} == {
-        "at least so much: events may have expired that it counted, too"
+        "at least so much: events may have expired, or been erased, that it counted, too"
     }
 
 
@@ -191,7 +254,7 @@ def test_verify_says_how_many_groups_cannot_be_verified(expired: Site) -> None:
     done = commands(expired)("verify")
     assert done.code == 4
     assert lines(done.out)[-1].startswith("2 groups compared: none drifted, 1 of 2 cannot be verified; ")
-    assert "views url=/ views -3 unknown: events may have expired that it still counts" in lines(done.out)
+    assert "views url=/ views -3 unknown: events may have expired, or been erased, that it" in lines(done.out)
 
 
 def test_drift_comes_before_what_is_unknown(expired: Site) -> None:
@@ -226,8 +289,7 @@ def test_repair_asks_about_groups_that_may_count_what_has_expired(expired: Site)
 )
 def test_scores_are_verified_and_repaired_on_their_own(spoiled: dict[str, int], missing: dict[str, int]) -> None:
     site = Site(RANKED)
-    site.view(4)
-    site.bench.counters.increment(RANKED, {"url": "/"}, amount={"views": 10})
+    site.view(14)
     for name, by in spoiled.items():
         spoil(site.bench, RANKED, name, by, url="/")
     verifying = site.verify()
@@ -238,7 +300,7 @@ def test_scores_are_verified_and_repaired_on_their_own(spoiled: dict[str, int], 
     assert {name: item[name]["N"] for name in ("_score", "views", "weight")} == {
         "_score": "14",
         "views": "14",
-        "weight": "8",
+        "weight": "28",
     }
 
 

@@ -13,22 +13,13 @@ from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 from botocore.exceptions import ReadTimeoutError
 
-from dynamodb_counters import Aggregate, Count, Counters, CountersError, Event, Ranking, Sum
+from dynamodb_counters import Count, Counter, Counters, CountersError, Ranking
 from dynamodb_counters._writes.update_conditions import KEPT
 from simulation.engines import REGION, Engine
 from tests.integration.stores import Store
-from tests.unit.fold.streams import image, record
 
-_VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
-_SITE = Aggregate("site", _VIEW, pk="SITE", sk="SITE", measures={"n": Count()})
-_SHOP = Aggregate(
-    "shop",
-    _VIEW,
-    pk="SHOP",
-    sk="SHOP",
-    measures={"n": Count(), "sum": Sum("bytes")},
-    ranking=Ranking(measure="n", leaderboard="SHOPS"),
-)
+_SITE = Counter("site", n=Count())
+_SHOP = Counter("shop", n=Count(), sum=Count(), ranking=Ranking(measure="n", leaderboard="SHOPS"))
 
 
 class Wire:
@@ -71,8 +62,8 @@ def wire(engine: Engine, table: str, monkeypatch: pytest.MonkeyPatch) -> Wire:
     return Wire(engine, table, monkeypatch)
 
 
-def _count(store: Store, aggregate: Aggregate = _SITE) -> Any:
-    return store.counters.get(aggregate, {}, consistent=True).measures
+def _count(store: Store, counter: Counter = _SITE) -> Any:
+    return store.counters.get(counter, {}, consistent=True).measures
 
 
 @pytest.mark.parametrize("lost", [1, 3])
@@ -103,13 +94,12 @@ def test_a_throttled_increment_is_sent_until_it_counts(store: Store, wire: Wire)
 
 def test_a_reset_sent_again_returns_what_the_first_one_took(store: Store, wire: Wire) -> None:
     store.counters.increment(_SHOP, {}, amount={"n": 100, "sum": -7})
-    viewed = record(1, image("view", url="/", id="1", bytes=3))
-    wire.lost, wire.meanwhile = 1, lambda: store.deliver([viewed], _SHOP)
+    wire.lost, wire.meanwhile = 1, lambda: store.counters.increment(_SHOP, {}, amount={"n": 1, "sum": 3})
 
     assert wire.counters.reset(_SHOP, {}) == {"n": 100, "sum": -7}
 
     assert _count(store, _SHOP) == {"n": 1, "sum": 3}
-    assert store.item("SHOP", "SHOP")["_score"] == {"N": "1"}
+    assert store.item("shop", "shop")["_score"] == {"N": "1"}
 
 
 def test_two_resets_at_once_share_what_there_is(store: Store) -> None:

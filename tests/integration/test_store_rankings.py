@@ -6,22 +6,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Counters, Event, InvalidArgumentError, Ranking, Sum
+from dynamodb_counters import Aggregate, Count, Counter, Counters, Event, InvalidArgumentError, Ranking
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from simulation.engines import Engine
 
-GAME = Event("game", pk="GAME#{id}", sk="GAME")
 LONG = "ü#" * 1500
 
 
 @pytest.fixture(params=[1, 3], ids=["one partition", "write shards"])
-def scores(request: pytest.FixtureRequest) -> Aggregate:
-    return Aggregate(
+def scores(request: pytest.FixtureRequest) -> Counter:
+    return Counter(
         "scores",
-        GAME,
-        pk="PLAYER#{player}",
-        sk="COUNTRY#{country}",
-        measures={"games": Count(), "points": Sum("points")},
+        by=("player", "country"),
+        games=Count(),
+        points=Count(),
         ranking=Ranking(measure="points", leaderboard="BOARD#{country}", write_shards=request.param),
     )
 
@@ -51,16 +49,16 @@ def counters(engine: Engine) -> Iterator[Counters]:
     engine.client.delete_table(TableName="ranked")
 
 
-def _add(counters: Counters, scores: Aggregate, player: str, points: int, country: str = "no") -> None:
+def _add(counters: Counters, scores: Counter, player: str, points: int, country: str = "no") -> None:
     counters.increment(scores, {"player": player, "country": country}, amount={"games": 1, "points": points})
 
 
-def _top(counters: Counters, scores: Aggregate, count: int, country: str = "no") -> list[tuple[str, object]]:
+def _top(counters: Counters, scores: Counter, count: int, country: str = "no") -> list[tuple[str, object]]:
     found = counters.top(scores, {"country": country}, count=count)
     return [(ranked.values["player"], ranked.score) for ranked in found]
 
 
-def test_the_first_of_each_leaderboard(counters: Counters, scores: Aggregate) -> None:
+def test_the_first_of_each_leaderboard(counters: Counters, scores: Counter) -> None:
     for player, points in (("ann", 5), ("bob", -3), (LONG, 7), ("dan", 0)):
         _add(counters, scores, player, points)
     _add(counters, scores, "eve", 100, "se")
@@ -72,7 +70,7 @@ def test_the_first_of_each_leaderboard(counters: Counters, scores: Aggregate) ->
     assert _top(counters, scores, 10, "dk") == []
 
 
-def test_neighbours_among_ties(counters: Counters, scores: Aggregate) -> None:
+def test_neighbours_among_ties(counters: Counters, scores: Counter) -> None:
     for number in range(4):
         _add(counters, scores, f"tie{number}", 10)
     for player, points in (("high", 30), ("higher", 40), ("low", -5), ("lower", -50)):
@@ -87,7 +85,7 @@ def test_neighbours_among_ties(counters: Counters, scores: Aggregate) -> None:
     assert counters.around(scores, {"player": "unknown", "country": "no"}) == []
 
 
-def test_a_reset_member_starts_again_from_0(counters: Counters, scores: Aggregate) -> None:
+def test_a_reset_member_starts_again_from_0(counters: Counters, scores: Counter) -> None:
     _add(counters, scores, "ann", 5)
     _add(counters, scores, "bob", 3)
 
@@ -98,8 +96,8 @@ def test_a_reset_member_starts_again_from_0(counters: Counters, scores: Aggregat
     assert _top(counters, scores, 2) == [("ann", 4), ("bob", 3)]
 
 
-def test_only_a_ranked_aggregate_has_a_leaderboard(counters: Counters, scores: Aggregate) -> None:
-    plain = Aggregate("plain", GAME, pk="P", sk="P", measures={"n": Count()})
+def test_only_a_ranked_aggregate_has_a_leaderboard(counters: Counters, scores: Counter) -> None:
+    plain = Aggregate("plain", Event("game", key="id"), pk="P", sk="P", measures={"n": Count()})
     with pytest.raises(InvalidArgumentError, match="invalid aggregate='plain': expected an aggregate with a ranking"):
         counters.top(plain)
     with pytest.raises(InvalidArgumentError, match="invalid count=0: expected an int of 1 or more"):

@@ -44,8 +44,8 @@ def test_more_groups_than_a_call_takes_come_in_the_order_asked(store: Store) -> 
 
 
 def test_fractions_are_exact(store: Store) -> None:
-    for part in ("0.1", "0.2", "1E-20"):
-        store.counters.increment(_VIEWS, {"url": "/"}, amount={"bytes": Decimal(part)})
+    parts = enumerate(("0.1", "0.2", "1E-20"), start=1)
+    store.deliver([record(n, image("view", url="/", bytes=Decimal(part))) for n, part in parts], _VIEWS)
 
     found = store.counters.get(_VIEWS, {"url": "/"}, consistent=True)
     assert found.measures["bytes"] == Decimal("0.30000000000000000001")

@@ -44,7 +44,7 @@ from dynamodb_counters.cli.main import main
 from dynamodb_counters.cli.session import Session
 from simulation.counters_in_memory import counters_in_memory
 from tests.site.blocks import DOCS
-from tests.unit.cli.blog import DECLARED, NOW, PHONES, seeded
+from tests.unit.cli.blog import DECLARED, NOW, PHONES, VIEW, seeded
 from tests.unit.cli.in_process import console
 
 PAGE: Final = DOCS / "cli.md"
@@ -67,7 +67,7 @@ REQUESTS = (
 NEXT = (
     *(each for each in DECLARED if each.name != "phones"),
     replace(PHONES, where=Attr("device").ne("laptop")),
-    Aggregate("bytes", PHONES.source, pk="SITE", sk="BYTES", bytes=Sum("bytes")),
+    Aggregate("bytes", VIEW, pk="SITE", sk="BYTES", bytes=Sum("bytes")),
 )
 """What `cdk synth` writes: another filter, and an aggregate more."""
 

@@ -39,7 +39,7 @@ SOURCE = "Shop-Orders-1NS4MPL3"
 """The existing table's name: CloudFormation chooses it, so a page must not guess it."""
 
 _READS = ("get_item", "batch_get_item", "query", "scan", "get_paginator")
-_DECLARATIONS = {"Aggregate", "Distinct", "Event", "Items", "Window", "TableKeys"}
+_DECLARATIONS = {"Aggregate", "Counter", "Distinct", "Event", "Items", "Window", "TableKeys"}
 
 
 class CountedTable:

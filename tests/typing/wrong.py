@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 from cdk_dynamodb_counters import DedupCountTable  # refused
-from dynamodb_counters import Aggregate, Attr, Attribute, Count, Counters, Distinct, Event, Quota, Sum, Window
+from dynamodb_counters import Aggregate, Attr, Attribute, Count, Counter, Counters, Distinct, Event, Quota, Sum, Window
 from dynamodb_counters import Widow  # refused
 
 VIEW = Event("view", key=("url", "time"))
 VIEWS = Aggregate("views", VIEW, by="url")
+STOCK = Counter("stock", by="sku")
 VISITORS = Distinct("visitors", VIEW, member="url")
 LAST_DAY = Window("last_day", VIEW, by="url", time="time")
 
@@ -45,7 +46,7 @@ def read(counters: Counters) -> None:
     counters.accept("view", {"url": "/"})  # refused
     counters.accept_many(VIEW, {"url": "/", "time": "2026-11-20T10:00Z"})  # refused
     counters.record_once(VIEW, {"url": "/", "time": "2026-11-20T10:00Z"}, VIEWS)  # refused
-    counters.increment(VIEWS, url="/", amount="1")  # refused
+    counters.increment(STOCK, sku="a", amount="1")  # refused
     counters.redrive("1")  # refused
     counters.leases(LAST_DAY, url="/")  # refused
     counters.partition(VIEWS, url="/")  # refused

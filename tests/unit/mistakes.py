@@ -13,8 +13,8 @@ DECLARATIONS: Final = """\
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from dynamodb_counters import Aggregate, Attr, Attribute, Average, Count, Counters, Distinct, Event
-from dynamodb_counters import Packed, Quota, Ranking, Sum, Threshold, Window
+from dynamodb_counters import Aggregate, Attr, Attribute, Average, Count, Counter, Counters, Distinct
+from dynamodb_counters import Event, Packed, Quota, Ranking, Sum, Threshold, Window
 
 VIEW = Event("view", key=("url", "time"))
 VIEWS = Aggregate("views", VIEW, by="url")
@@ -32,6 +32,9 @@ HITS = Aggregate("hits", HIT, by="page")
 READING = Event("reading", key=("sensor", "at"))  # its attributes are not declared
 HEAT = Aggregate("heat", READING, by="sensor", degrees=Average("degrees"))
 RECENT = Window("recent", READING, by="sensor", time="at", retention=timedelta(days=2), late="quarantine")
+
+STOCK = Counter("stock", by="sku")
+SEATS = Counter("seats", by="show", free=Count(), sold=Count())
 
 DAILY = Aggregate("daily", VIEW, by=("url", "time:day"))
 CALLS = Quota("calls", limit=100, per="day", by="customer")
@@ -53,6 +56,8 @@ DECLARING: Final = (
     'Aggregate("views", "view", by="url")',
     'Aggregate("views", VIEW, by="url", views=Count)',
     'Aggregate("views", VIEW, gy="url")',
+    'Counter("stock", VIEW, by="url")',
+    'Counter("stock", by="sku", total=Sum("total"))',
     'Aggregate("views", VIEW, by="url", where="url = /")',
     'Aggregate("shops", ORDER, by="store", orders=Count())',
     'Aggregate("shops", ORDER, by="shop", total=Sum("totl"))',
@@ -128,9 +133,11 @@ WRITING: Final = (
     'counters.accept(ORDER, {"id": "1", "shop": "a", "total": 1}); counters.accept(ORDER, {"id": "1", "shop": "a", "total": 2})',
     'counters.accept(HIT, {"page": "/", "time": "2025-11-20T10:00Z"})',
     'counters.record_once(VIEW, {"url": "/", "time": "2026-11-20T10:00Z"}, VIEWS)',
-    'counters.increment(VIEWS, url="/", amount=0.1 + 0.2)',
-    'counters.increment(SHOPS, shop="a")',
-    'counters.increment(Aggregate("pages", VIEW, by="url", views=Count()), url="/")',
+    'counters.increment(VIEWS, url="/")',
+    'counters.reset(VIEWS, url="/")',
+    'counters.increment(STOCK, sku="a", amount=0.1 + 0.2)',
+    'counters.increment(SEATS, show="a")',
+    'counters.increment(Counter("pages", by="url"), url="/")',
     'counters.redrive("1")',
     'counters.leases(LAST_DAY, url="/")',
 )

@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Final
 
 from dynamodb_counters._assumptions import FRESH, GUARANTEE, SETTLED_AFTER, SKEW
+from dynamodb_counters._backfill.estimate import Estimate, estimate
 from dynamodb_counters._backfill.feeds import Pace, paid_write, units_of
 from dynamodb_counters._backfill.runner import COMPLETE, DRAINING, Progress, Runner, State, Totals, baselines, withheld
 from dynamodb_counters._changes.effective import fingerprint, same_meaning
@@ -33,7 +34,7 @@ from dynamodb_counters._control.control import (
     stored_deployments,
 )
 from dynamodb_counters._control.run_items import Run, found_by
-from dynamodb_counters._declarations import Aggregate, Declaration, Event, require_consistent
+from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, require_consistent
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.groups import base_name, generation, generation_number, read_name, with_below
 from dynamodb_counters._fold.deltas import Delta
@@ -53,7 +54,7 @@ from dynamodb_counters.errors import BackfillError
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The generations that a run fills, and those it has `scanned`: others look at these alone, and carry no tally."""
+    """The generations that a run fills, and those it has `scanned`: others look at these alone."""
 
     generations: tuple[Declaration, ...]
     scanned: tuple[str, ...]
@@ -69,7 +70,8 @@ def wanted(
         held = known.get(read_name(declaration.name, seen.reads))
         if held is None or not same_meaning(declaration, held):
             unfinished.add(declaration.name)
-    left = unfinished & {declaration.name for declaration in declared}
+    # Nothing in the table says what a Counter must hold.
+    left = unfinished & {each.name for each in declared if not isinstance(each.source, Direct)}
     found = with_parts(names, declared) or left
     for declaration in declared:
         if declaration.name in found:
@@ -83,18 +85,16 @@ def opening(
     folded: Iterable[Declaration],
     control: Control,
     number: int,
-    *,
-    coming: Iterable[Declaration] = (),
 ) -> Opening:
     """Open generation `number` of what is declared under some names, and of all that is declared over them."""
-    # Declarations that are `coming` are counted from an era on that is to begin, and can be incremented before.
     by_name = {declaration.name: declaration for declaration in declared}
     for name in names:
         if name not in by_name:
             known = ", ".join(sorted(by_name)) or "none"
             raise BackfillError(f"invalid name={name!r}: expected a declaration of the deployed stack: {known}")
+        if isinstance(by_name[name].source, Direct):
+            raise BackfillError(f"invalid name={name!r}: expected what items are counted in, not a Counter")
     read = {declaration.name: declaration for declaration in folded}
-    incremented = {declaration.name: declaration for declaration in coming} | read
     opened = [name for name, declaration in by_name.items() if _is_over(declaration, names, by_name)]
     built: dict[str, Declaration] = {}
 
@@ -107,19 +107,13 @@ def opening(
                 if not isinstance(below, Aggregate):
                     raise BackfillError(f"{name!r} counts {source.name!r}, which nothing counts: backfill that, too")
                 source = below
-            before = incremented.get(read_name(name, control.reads))
-            carries = replace(before, _carries=None) if type(before) is type(declaration) else None
-            built[name] = generation(declaration, number, source, carries)
+            built[name] = generation(declaration, number, source)
         return built[name]
 
     for name in opened:
         build(name)
     filled = {declaration.name for declaration in built.values()}
-    scanned = [
-        declaration.name
-        for declaration in built.values()
-        if declaration.source.name not in filled or declaration._carries is not None
-    ]
+    scanned = [declaration.name for declaration in built.values() if declaration.source.name not in filled]
     return Opening(tuple(built[name] for name in sorted(built)), tuple(sorted(scanned)))
 
 
@@ -239,13 +233,30 @@ class Backfill(Runner):
     withheld: int = 0
     """Entries of the quarantine that wait for what was filled: it cannot count them."""
 
+    def estimate(self) -> tuple[list[str], Estimate]:
+        """The names that a run would fill, and about what it would take."""
+        seen, now = read_control(self.table), self.now()
+        folded, new = self._opening(seen, self._since(now))
+        names = sorted(base_name(each.name) for each in new.generations)
+        if not names:
+            return names, Estimate()
+        run, plan = Run("1r", "backfill", math.ceil(now), new.scanned), Plan(_with(folded, new))
+        scan = self._scanning(run, plan, self.segments)
+        return names, estimate(scan, [each for each in new.generations if each.name in new.scanned])
+
+    def _opening(self, seen: Control, since: int) -> tuple[tuple[Declaration, ...], Opening]:
+        """What is folded from a moment on, and what a run opens then."""
+        folded = self._folded(self._known(seen).at(since).deployment)
+        declared = self._folded(seen.declared)
+        names = wanted(self.names, seen, declared, folded)
+        return folded, opening(names, declared, folded, seen, 1 + seen.numbered)
+
     def _try_to_open(self, seen: Control, opened: float) -> State | None:
         history = self._known(seen)
-        declared = self._folded(seen.declared)
-        number = 1 + seen.numbered
-        openings = self._openings(seen, history, declared, self._since(opened), number)
-        first = next(openings)
-        since, folded, new = next((each for each in chain([first], openings) if not _is_mixed(*each[1:])), first)
+        number, since = 1 + seen.numbered, self._since(opened)
+        folded, new = self._opening(seen, since)
+        if not new.generations:
+            raise BackfillError("nothing to backfill: every declaration counts all there is, as it is declared")
         run = Run(f"{number}r{secrets.token_hex(8)}", "backfill", since, new.scanned)
         # Later eras count them, too.
         later = [era for era in history.eras if era.valid_from > since]
@@ -265,19 +276,6 @@ class Backfill(Runner):
             attributes={NUMBERED: {"N": str(number)}},
         )
         return state if written else None
-
-    def _openings(
-        self, seen: Control, history: History, declared: Collection[Declaration], since: int, number: int
-    ) -> Iterator[tuple[int, tuple[Declaration, ...], Opening]]:
-        """When a run may begin, from `since` on, what is folded then, and what it opens."""
-        for moment in (since, *(era.valid_from for era in history.eras if era.valid_from > since)):
-            folded = self._folded(history.at(moment).deployment)
-            names = wanted(self.names, seen, declared, folded)
-            if not names:
-                raise BackfillError("nothing to backfill: every declaration counts all there is, as it is declared")
-            later = (era for era in reversed(history.eras) if era.valid_from > moment)
-            coming = [each for era in later for each in self._folded(era.deployment)]
-            yield moment, folded, opening(names, declared, folded, seen, number, coming=coming)
 
     def _finish(self, state: State) -> Iterator[Progress]:
         self._enter(state, DRAINING, WITHHOLDING)
@@ -382,7 +380,6 @@ class Backfill(Runner):
             number = generation_number(filled[0].name)
             told = {base_name(declaration.name): fingerprint(declaration) for declaration in filled}
             statuses = {name: Status(number, history.last.deployment, definition=each) for name, each in told.items()}
-            # A later run that fills the same carries the tallies of an unused generation: it is void.
             stays = {
                 each.name
                 for each in folded
@@ -414,14 +411,6 @@ class Backfill(Runner):
         history = _followed(history, folded, kept, math.ceil(self.now() + self.open_after))
         runs = [run for run in seen.runs if run != state.run]
         return self._write_control(seen, state, history, runs=runs, deployments=(kept,))
-
-
-def _is_mixed(folded: Collection[Declaration], new: Opening) -> bool:
-    """Whether a generation is counted whose tallies are carried by one that is to be carried, too."""
-    # Numbers that the first one tallies could reach the second one too late to be carried further.
-    held = {declaration.name: declaration._carries for declaration in folded}
-    before = [held.get(each._carries.name) for each in new.generations if each._carries is not None]
-    return any(each is not None and each.name in held for each in before)
 
 
 def _with(folded: Collection[Declaration], new: Opening) -> tuple[Declaration, ...]:

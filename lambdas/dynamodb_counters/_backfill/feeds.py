@@ -217,7 +217,7 @@ class Scan:
             self.pace.spend(units)
             return
         unfoldable: list[Unfoldable] = []
-        rows = pack_scanned(self._rows(source, answer["Items"], unfoldable))
+        rows = pack_scanned(self.rows(source, answer["Items"], unfoldable))
         if len(rows) > MOST_BYTES:
             if segment.limit == 1:
                 raise BackfillError(f"an item contributes to too many groups: {len(rows)} bytes")
@@ -239,7 +239,8 @@ class Scan:
         else:
             self._resume(segment)
 
-    def _rows(self, source: Source, items: Sequence[Image], unfoldable: list[Unfoldable]) -> Iterator[ScannedItem]:
+    def rows(self, source: Source, items: Sequence[Image], unfoldable: list[Unfoldable]) -> Iterator[ScannedItem]:
+        """What items contribute; what cannot be folded of them is added to `unfoldable`."""
         names = frozenset(self.run.names)
         for item in items:
             if not source.is_foreign and (is_bookkeeping(item) or is_filled(self.run, item)):

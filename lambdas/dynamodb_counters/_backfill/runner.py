@@ -419,20 +419,9 @@ class Runner(ABC):
         return Plan(folded)
 
     def _scan(self, state: State) -> Iterator[Progress]:
-        sources, plan = self.feeds.tables(self.table), self._plan(state)
-        declared = [program.layout.declaration for program in plan.programs.values()]
-        quarantine = Quarantine(self.table, RETENTION, self.feeds.origins(self.table).ttl_of(declared))
-        scan = Scan(
-            table=self.table,
-            sources=sources,
-            run=state.run,
-            plan=plan,
-            segments=state.segments,
-            pace=self._pace,
-            page_items=self.page_items,
-            quarantine=quarantine,
-        )
-        described = [self.table.client.describe_table(TableName=source.table.name)["Table"] for source in sources]
+        scan = self._scanning(state.run, self._plan(state), state.segments)
+        tables = [source.table for source in scan.sources]
+        described = [table.client.describe_table(TableName=table.name)["Table"] for table in tables]
         total = sum(table.get("ItemCount", 0) for table in described)
         for scanned in scan.rounds():
             state.items = scanned
@@ -442,6 +431,19 @@ class Runner(ABC):
         if state.phase == SCANNING:
             state.ended_at = self.now()
         self._enter(state, SCANNING, DRAINING)
+
+    def _scanning(self, run: Run, plan: Plan, segments: int) -> Scan:
+        declared = [program.layout.declaration for program in plan.programs.values()]
+        return Scan(
+            table=self.table,
+            sources=self.feeds.tables(self.table),
+            run=run,
+            plan=plan,
+            segments=segments,
+            pace=self._pace,
+            page_items=self.page_items,
+            quarantine=Quarantine(self.table, RETENTION, self.feeds.origins(self.table).ttl_of(declared)),
+        )
 
     def _wait_for_log(self, state: State, has_passed: Callable[[str], bool]) -> Iterator[Progress]:
         """Wait until every shard has logged what is asked for, or another process is done with it."""

@@ -4,7 +4,8 @@ An item's position in a shard is the last record it has applied. The baseline an
 is what the item must hold, however far behind it is. So a difference does not depend on the moment, and a repair adds
 exactly it while live updates go on, unless something waits for the group.
 
-An expired item leaves a count that keeps it greater than its sources, never smaller. So what a count lacks is lost for
+An item that expires, or is erased with its counts kept, leaves a count that keeps it greater than its sources, never
+smaller. So what a count lacks is lost for
 certain, and what a group has that counts nothing expired is wrong for certain. A score equals its measure, whichever
 of the two is right.
 """
@@ -39,7 +40,16 @@ from dynamodb_counters._commit.batch import held_by, read_expired
 from dynamodb_counters._commit.commit import ItemDelta, joined, place_of
 from dynamodb_counters._control.control import Control
 from dynamodb_counters._control.run_items import Run, Sums, sums_of
-from dynamodb_counters._declarations import Aggregate, Average, Count, Declaration, Event, Histogram, Items, Window
+from dynamodb_counters._declarations import (
+    Aggregate,
+    Average,
+    Count,
+    Declaration,
+    Direct,
+    Event,
+    Histogram,
+    Window,
+)
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.groups import base_name, identity, read_name, typed_key
 from dynamodb_counters._fold.deltas import Delta
@@ -51,7 +61,7 @@ from dynamodb_counters._fold.records import Origins, inserted
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT, Number, parse_number
 from dynamodb_counters._items.derived_fields import tier_of
-from dynamodb_counters._items.table_schema import REPAIRED, SCORE, TALLY_PREFIX
+from dynamodb_counters._items.table_schema import REPAIRED, SCORE
 from dynamodb_counters._pages import PageLevels
 from dynamodb_counters._quarantine.quarantine import STATE, UNREADABLE, WAITING, changed_at
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
@@ -63,8 +73,8 @@ from dynamodb_counters.errors import BackfillError
 
 Verdict: TypeAlias = Literal["drift", "unknown", "waiting"]
 
-EXPIRED: Final = "events may have expired that it still counts"
-AT_LEAST: Final = "at least so much: events may have expired that it counted, too"
+EXPIRED: Final = "events may have expired, or been erased, that it still counts"
+AT_LEAST: Final = "at least so much: events may have expired, or been erased, that it counted, too"
 
 WAITS: Final = ("1 entry of the quarantine waits for it", "{:,} entries of the quarantine wait for it")
 
@@ -117,7 +127,7 @@ def counts_gone(declaration: Declaration, group: GroupKey, now: float) -> bool:
 
 
 def counted(declaration: Declaration, group: GroupKey, items: list[Image]) -> dict[str, Number]:
-    """Numbers that a group's items have counted without their tallies, by attribute."""
+    """Numbers that a group's items have counted, by attribute."""
     names: Iterable[str] = declaration._attributes
     if isinstance(declaration, Window):
         slots = (TOTAL, *BY_LETTER[group[-2]].slots)
@@ -125,27 +135,16 @@ def counted(declaration: Declaration, group: GroupKey, items: list[Image]) -> di
     sums: dict[str, Number] = {}
     for item in items:
         for name in names:
-            sums[name] = sums.get(name, 0) + _number(item, name) - _number(item, TALLY_PREFIX + name)
-        if (measure := ranked_by(declaration)) is not None:
-            # It has no tally of its own: it has its measure's in it.
-            sums[SCORE] = sums.get(SCORE, 0) + _number(item, SCORE) - _number(item, TALLY_PREFIX + measure)
+            sums[name] = sums.get(name, 0) + _number(item, name)
+        if ranked_by(declaration) is not None:
+            sums[SCORE] = sums.get(SCORE, 0) + _number(item, SCORE)
     return {name: number for name, number in sums.items() if number}
 
 
-def tally_of(item: Image) -> dict[str, Number]:
-    held = {name.removeprefix(TALLY_PREFIX): _number(item, name) for name in item if name.startswith(TALLY_PREFIX)}
-    return {name: number for name, number in held.items() if number}
-
-
-def shown(declaration: Declaration, numbers: Mapping[str, Number]) -> dict[str, Number]:
-    """The part of some numbers that sources show: each without its tally."""
-    found = {
-        name: number - numbers.get(TALLY_PREFIX + name, 0)
-        for name, number in {**{name.removeprefix(TALLY_PREFIX): 0 for name in numbers}, **numbers}.items()
-        if not name.startswith(TALLY_PREFIX)
-    }
+def with_score(declaration: Declaration, numbers: Mapping[str, Number]) -> dict[str, Number]:
+    """The numbers that a group's items must hold: with the score that repeats one of them."""
     measure = ranked_by(declaration)
-    return {**found, SCORE: found[measure]} if measure in found else found
+    return {**numbers} if measure is None or measure not in numbers else {**numbers, SCORE: numbers[measure]}
 
 
 def ranked_by(declaration: Declaration) -> str | None:
@@ -268,7 +267,11 @@ class Verification(Runner):
         statuses = seen.statuses
         names = []
         coming = [{each.name for each in self._folded(era.deployment)} for era in history.since(opened).eras]
-        for name in sorted(with_parts(self.names, self._folded(seen.declared)) or reads):
+        # Nothing in the table says what a Counter must hold.
+        direct = {base_name(each.name) for each in folded if isinstance(each.source, Direct)}
+        for name in sorted(direct.intersection(self.names)):
+            raise BackfillError(f"invalid name={name!r}: expected what items are counted in, not a Counter")
+        for name in sorted((with_parts(self.names, self._folded(seen.declared)) or reads.keys()) - direct):
             read = read_name(name, reads)
             if not all(read in held for held in coming):
                 raise BackfillError(f"invalid name={name!r}: expected one of {', '.join(sorted(reads))}")
@@ -337,7 +340,8 @@ class Verification(Runner):
     def _expired_until(self, declaration: Declaration) -> float | None:
         """Groups that begin before it may count what has expired; None if none may."""
         source, noted = declaration.source, self._expired.get(declaration.name)
-        if self._restored is None or not (isinstance(source, Items) or source.retention is not None):
+        is_kept = isinstance(source, Event | Aggregate) and source.retention is None
+        if self._restored is None or is_kept:
             return noted
         return max(self._restored, noted or 0)
 
@@ -407,7 +411,7 @@ class Verification(Runner):
             return {}
         with localcontext(EXACT):
             found = counted(layout.declaration, ref[1], held.items)
-            expected = shown(layout.declaration, expected)
+            expected = with_score(layout.declaration, expected)
             missing = {name: expected.get(name, 0) - found.get(name, 0) for name in {**expected, **found}}
         late = late_parts(layout.declaration, ref[1], self._begun.run.since)
         return {name: number for name, number in sorted(missing.items()) if number and name not in late}

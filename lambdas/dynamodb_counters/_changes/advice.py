@@ -9,7 +9,7 @@ from dynamodb_counters._changes.effective import Change, Kind, Merged, same_mean
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.groups import base_name, root_of
-from dynamodb_counters._declarations.sources import Event
+from dynamodb_counters._declarations.sources import Direct, Event
 
 _BACKFILL: Final = "counters backfill {name}"
 
@@ -58,6 +58,9 @@ def advice(merged: Merged, name: str, *, first: bool = False) -> Advice:
         found = _REKEYED
     if former := _former_name(merged, change):
         found = found._replace(title=f"{found.title}, perhaps {{former}} renamed")
+    if change.after is not None and isinstance(change.after.source, Direct):
+        # Nothing in the table says what it must hold.
+        found = found._replace(next="" if found.next == _BACKFILL else found.next)
     named = {"name": name, "root": root, "reason": change.reason, "event": event, "former": former}
     return Advice(*(text.format_map(named) for text in found))
 
@@ -125,7 +128,8 @@ def _changed_root(merged: Merged, declaration: Declaration | None) -> str:
     source = None if declaration is None else declaration.source
     while isinstance(source, Aggregate):
         name = base_name(source.name)
-        if name in merged.changes and merged.changes[name].kind in ("keep", "waits", "filling"):
+        is_changed = name in merged.changes and merged.changes[name].kind in ("keep", "waits", "filling")
+        if is_changed and not isinstance(source.source, Direct):
             return name
         source = source.source
     return ""

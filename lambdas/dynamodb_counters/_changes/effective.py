@@ -9,10 +9,10 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import count
 from typing import Any, Final, Literal, TypeAlias
 
-from dynamodb_counters._declarations.aggregates import Aggregate
+from dynamodb_counters._declarations.aggregates import Aggregate, Counter
 from dynamodb_counters._declarations.consistency import Declaration, require_consistent, share_items
 from dynamodb_counters._declarations.groups import base_name, definition, generation, generation_number, read_name
-from dynamodb_counters._declarations.sources import Event, Items
+from dynamodb_counters._declarations.sources import Direct, Event, Items
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -44,7 +44,7 @@ def _items(source: Items) -> Any:
 
 def _meaning(declaration: Declaration, *, limits: bool) -> Any:
     plain = generation(declaration, 0)
-    skipped = {"name", "source", "on_change", "_carries", "tiers", *(() if limits else _LIMITS)}
+    skipped = {"name", "source", "on_change", "tiers", *(() if limits else _LIMITS)}
     # Without defaults: an argument that a later version adds changes the meaning of nothing.
     told = [(each, getattr(plain, each.name)) for each in fields(plain) if each.name not in skipped]
     parts = {each.name: _plain(value) for each, value in told if value != each.default}
@@ -89,7 +89,8 @@ class Past:
         is_back = all(same_meaning(each, declared) for each in held) and (
             not looks_at or any(each.source.name == looks_at for each in held)
         )
-        goes_on = not own or keeps or is_back
+        is_one_kind = all(isinstance(each.source, Direct) == isinstance(declared.source, Direct) for each in held)
+        goes_on = not own or (keeps and is_one_kind) or is_back
         if None in self.deployments or not goes_on or self.is_taken(generation(declared, last)):
             return self.last_number + 1
         return last
@@ -243,6 +244,11 @@ class _Merge:
             same: Kind = "unchanged" if same_meaning(held[read], wanted, limits=True) else "adjusted"
             self._kinds[name] = same if read in equal else "filling"
             self._options |= {(name, number): (wanted, held[number]) for number in equal}
+        elif (isinstance(wanted.source, Direct) or isinstance(held[read].source, Direct)) and not (
+            _keeps_items(wanted, held[read])
+        ):
+            self._kinds[name] = "refused"
+            self._reasons[name] = "a Counter keeps its keys, and stays one: give the new declaration another name"
         elif policy == "keep" and not self._past.is_taken(generation(wanted, read)):
             self._kinds[name] = "keep"
             self._options[name, read] = (wanted, held[read])
@@ -290,9 +296,7 @@ class _Merge:
                 if key in self._built:
                     break
                 try:
-                    held = self._held.get(name, {}).get(number)
-                    carries = held._carries if held is not None else None
-                    self._built[key] = generation(option, number, self._source(key, option), carries)
+                    self._built[key] = generation(option, number, self._source(key, option))
                 except InvalidArgumentError:
                     if option is options[-1]:
                         raise
@@ -300,9 +304,11 @@ class _Merge:
             self._building.discard(key)
         return self._built[key]
 
-    def _source(self, key: _Key, option: Declaration) -> Event | Items | Aggregate:
+    def _source(self, key: _Key, option: Declaration) -> Event | Items | Aggregate | Direct:
         name, number = key
         source = option.source
+        if isinstance(source, Direct):
+            return source
         if isinstance(source, Items):
             return self._items(source)
         if isinstance(source, Event):
@@ -368,6 +374,14 @@ class _Merge:
             self._wanted.get(name),
             self._reasons.get(name, ""),
         )
+
+
+def _keeps_items(one: Declaration, other: Declaration) -> bool:
+    """Whether two are Counters with the same items."""
+    if not (isinstance(one, Counter) and isinstance(other, Counter)):
+        return False
+    before = generation(other, 0)
+    return (one.pk, one.sk, one.write_shards) == (before.pk, before.sk, before.write_shards)
 
 
 def _key(declaration: Declaration) -> _Key:

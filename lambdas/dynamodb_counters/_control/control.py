@@ -14,12 +14,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._changes.effective import Past, fingerprint
 from dynamodb_counters._control.run_items import RUNS, Run, read_runs, runs_text
-from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations import Aggregate, Declaration
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._declarations.groups import definition, generation
 from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key, put_as_seen, typed_values
@@ -250,8 +250,8 @@ class Statuses(Remembered):
         if status.definition == fingerprint(declaration):
             return own
         for found in self._deployment(status.deployment):
-            if found.name == own.name and isinstance(found, type(own)):
-                return found
+            if found.name == own.name and isinstance(found, Aggregate) == isinstance(own, Aggregate):
+                return cast("Declared", found)
         return own
 
     def _status(self, name: str, *, again: bool = False) -> Status | None:

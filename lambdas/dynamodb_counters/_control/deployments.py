@@ -51,7 +51,7 @@ from dynamodb_counters._control.control import (
     write_control,
 )
 from dynamodb_counters._control.run_items import NO_CUTS, Cuts, Run, RunLogs
-from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations import Declaration, Direct
 from dynamodb_counters._declarations.codec import without_attributes
 from dynamodb_counters._declarations.groups import definition, is_replaced, read_name
 from dynamodb_counters._fold.deltas import Unfoldable
@@ -339,7 +339,9 @@ def _followed(
         number, known = new.reads.get(name, 0), before.get(name, Status())
         held = effective.get(read_name(name, new.reads))
         if change.kind in ("new", "keep"):
-            known = found_again.get(name) or Status(number, whole=not since, since=since)
+            # Nothing but calls is in a Counter: it lacks none.
+            is_whole = not since or (held is not None and isinstance(held.source, Direct))
+            known = found_again.get(name) or Status(number, whole=is_whole, since=0 if is_whole else since)
         elif change.before is None:
             known = Status(number, whole=False, since=since)
         # Writers that are deployed first learn from this by which definition to count.

@@ -329,8 +329,7 @@ def logged(run: Run, plan: Plan, changes: Iterable[Change], unfoldable: list[Unf
             # A transaction has counted as of its own time.
             at = change.created or 0.0
             folded = folded_alone(plan, names, images[NEW], at, held) if is_direct else _folded(plan, change, names)
-            # Numbers of which an erasure relieves the next generation are no concern of this one.
-            added = {ref: numbers for ref, numbers in sums_of(folded).items() if ref[0] in names}
+            added = sums_of(folded)
         lacking = [
             replace(image, sequence=change.sequence, image_name=f"{run.id}#{image.image_name}")
             for image in old.unfoldable

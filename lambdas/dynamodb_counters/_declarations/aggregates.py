@@ -21,18 +21,18 @@ from dynamodb_counters._declarations.checks import (
 )
 from dynamodb_counters._declarations.default_keys import Fields, fields_instead, keys_beside, named_key
 from dynamodb_counters._declarations.measures import Count, Measure, Sum, given_measures, shown
-from dynamodb_counters._declarations.sources import Event, Items
-from dynamodb_counters._items.conditions import Condition
+from dynamodb_counters._declarations.sources import Direct, Event, Items
+from dynamodb_counters._items.conditions import LIST_MARK, Condition
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, is_reserved
 from dynamodb_counters._timeline.tiers import Tier
 from dynamodb_counters.errors import InvalidArgumentError
 
-OnExpiry: TypeAlias = Literal["keep", "subtract", "tally"]
+OnExpiry: TypeAlias = Literal["keep", "subtract"]
 OnChange: TypeAlias = Literal["backfill", "keep", "fail"]
 ON_CHANGE: Final = ("backfill", "keep", "fail")
-ON_EXPIRY: Final = ("keep", "subtract", "tally")
+ON_EXPIRY: Final = ("keep", "subtract")
 
 MAX_WRITE_SHARDS: Final = 100
 """Most items that a read adds up."""
@@ -117,10 +117,8 @@ class Aggregate:
         Numbers by name, for names that no keyword can have. Default: `named`, or a `Count` named as the aggregate.
     where : Condition, optional
         Which items of the source to count. Default: all.
-    on_expiry : {"keep", "subtract", "tally"}, optional
-        Whether an item stays counted that is deleted by TTL, or by anyone after its ``ttl``. ``"tally"`` keeps it
-        counted and notes so in the group, for a write as the item cost when it came: verification then knows what the
-        group must hold. Default ``"keep"``.
+    on_expiry : {"keep", "subtract"}, optional
+        Whether an item stays counted that is deleted by TTL, or by anyone after its ``ttl``. Default ``"keep"``.
     write_shards : int, optional
         Number of items that share a group's writes, 1 to 100; a read adds them up. Raise it for a group that changes in
         every batch of a table with many stream shards. Changing it later loses what was counted. Default 1.
@@ -157,7 +155,7 @@ class Aggregate:
     """
 
     name: str
-    source: Event | Items | Aggregate
+    source: Event | Items | Aggregate | Direct
     _: KW_ONLY
     pk: str = ""
     sk: str = ""
@@ -171,8 +169,6 @@ class Aggregate:
     # Few have them, so the repr shows them only where they are set.
     retention: timedelta | None = field(default=None, repr=False)
     pages: bool = field(default=False, repr=False)
-    _carries: Aggregate | None = field(default=None, repr=False)
-    """Set by a backfill: the generation before, whose tallies this one carries on."""
     _shelved: int = field(default=0, repr=False)
     """The number of the first fields of `sk` that groups have in common which share pages."""
     """Set by `Extremes`: the only value that counts of those with one partition key."""
@@ -200,7 +196,6 @@ class Aggregate:
         on_change: OnChange = "backfill",
         retention: timedelta | None = None,
         pages: bool = False,
-        _carries: Aggregate | None = None,
         _shelved: int = 0,
         _longest: int = 0,
         _thresholds: tuple[Any, ...] = (),
@@ -213,7 +208,7 @@ class Aggregate:
         self._check(by)
 
     def _check(self, by: Fields | None) -> None:
-        if not isinstance(self.source, Event | Items | Aggregate):
+        if not isinstance(self.source, self._sources):
             raise InvalidArgumentError("source", self.source, "an Event, Items or Aggregate")
         require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
         require_choice("on_expiry", self.on_expiry, ON_EXPIRY)
@@ -255,6 +250,10 @@ class Aggregate:
     def _sk_template(self) -> KeyTemplate:
         return key_template(self.sk, MAX_SK_BYTES, "sk")
 
+    @property
+    def _sources(self) -> tuple[type, ...]:
+        return Event, Items, Aggregate
+
     @cached_property
     def _listed_by(self) -> tuple[str, ...]:
         """The fields of groups that are listed together."""
@@ -291,7 +290,7 @@ class Aggregate:
         fields = fields_instead(self.name, "by", by, default=(), pk=self.pk, sk=self.sk)
         if fields is not None:
             source = self.source
-            templates = None if isinstance(source, Items) else (source._pk_template, source._sk_template)
+            templates = None if isinstance(source, Items | Direct) else (source._pk_template, source._sk_template)
             if self.pages:
                 shared = [name for name in fields if self.retention is not None and tier_of(name)]
                 others = [name for name in fields if name not in shared]
@@ -355,3 +354,72 @@ class Aggregate:
             raise InvalidArgumentError("measures", list(self.measures), allowed)
         if self.retention is not None and not any(map(tier_of, self._listed_by)):
             raise InvalidArgumentError("pk", self.pk, "the time of the retention, as a page expires as a whole")
+
+
+@dataclass(frozen=True, init=False)
+class Counter(Aggregate):
+    """Numbers that `Counters.increment` adds to and `Counters.reset` sets to 0, one item per group.
+
+    Nothing else changes them: no event, no item, no backfill, no repair. Aggregates may count its groups, thresholds
+    watch them, a ranking ranks them.
+
+    Parameters
+    ----------
+    name : str
+        A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
+    by, pk, sk, write_shards, ranking, retention
+        As of an `Aggregate`. The fields are those that a call names.
+    measures : mapping of str to Count, optional
+        Numbers by name, for names that no keyword can have. Default: `named`, or a `Count` named as the counter.
+    **named : Count
+        Numbers by name.
+
+    Examples
+    --------
+    >>> Counter("stock", by="sku").fields
+    ('sku',)
+    >>> list(Counter("seats", by="show", free=Count(), sold=Count()).measures)
+    ['free', 'sold']
+    """
+
+    # What a call adds depends on none of these.
+    source: Direct = field(init=False, repr=False, default=Direct())
+    where: None = field(init=False, repr=False, default=None)
+    on_expiry: OnExpiry = field(init=False, repr=False, default="keep")
+    max_groups: int = field(init=False, repr=False, default=MAX_GROUPS)
+    on_change: OnChange = field(init=False, repr=False, default="keep")
+    pages: bool = field(init=False, repr=False, default=False)
+    _shelved: int = field(init=False, repr=False, default=0)
+    _longest: int = field(init=False, repr=False, default=0)
+
+    __repr__ = shown
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        by: Fields | None = None,
+        pk: str = "",
+        sk: str = "",
+        measures: Mapping[str, Measure] | None = None,
+        write_shards: int = 1,
+        ranking: Ranking | None = None,
+        retention: timedelta | None = None,
+        _thresholds: tuple[Any, ...] = (),
+        **named: Measure,
+    ) -> None:
+        require_name(name, generations=True)
+        given = locals() | {"measures": given_measures(name, measures, named), "source": Direct()}
+        for each in fields(self):
+            object.__setattr__(self, each.name, given.get(each.name, each.default))
+        self._check(by)
+        for measure in self.measures.values():
+            if not isinstance(measure, Count):
+                raise InvalidArgumentError("measures", measure, "a Count: no item has attributes to look at")
+        for field_name in self.fields:
+            if LIST_MARK in field_name:
+                raise InvalidArgumentError("by", field_name, "no member of a list: a call names one group")
+
+    @property
+    def _sources(self) -> tuple[type, ...]:
+        return (Direct,)

@@ -12,12 +12,12 @@ from decimal import Decimal
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from dynamodb_counters._declarations.aggregates import Aggregate, Ranking
+from dynamodb_counters._declarations.aggregates import Aggregate, Counter, Ranking
 from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._declarations.groups import base_name
 from dynamodb_counters._declarations.measures import MEASURES, TimeWeighted
-from dynamodb_counters._declarations.sources import Event, Items, Packed, TableKeys
+from dynamodb_counters._declarations.sources import Direct, Event, Items, Packed, TableKeys
 from dynamodb_counters._declarations.thresholds import Threshold
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.conditions import Condition
@@ -31,7 +31,7 @@ COMPRESSED: Final = base64.b85encode(b"BZh9").decode()
 
 _KINDS: Final = (
     *(*MEASURES, TimeWeighted),
-    *(Aggregate, Attribute, Condition, Event, Items, Packed, Ranking, TableKeys, Threshold, Window),
+    *(Aggregate, Attribute, Condition, Counter, Event, Items, Packed, Ranking, TableKeys, Threshold, Window),
 )
 _TYPES: Final[dict[str, type]] = {kind.__name__: kind for kind in _KINDS}
 
@@ -78,7 +78,7 @@ def described(declarations: Iterable[Declaration | Event | Threshold]) -> dict[s
             counted = getattr(each, part, None)
             if isinstance(counted, Event):
                 found |= described([counted])
-            if counted is not None and not isinstance(counted, Items):
+            if counted is not None and not isinstance(counted, Items | Direct):
                 plain[part] = base_name(counted.name)
         found[base_name(each.name)] = plain
     return dict(sorted(found.items()))
@@ -147,4 +147,4 @@ def _typed(value: Any) -> Any:
 @cache
 def _arguments(kind: type[Any]) -> dict[str, str]:
     """Arguments of a type by their names in the text, which keep no leading underscore."""
-    return {each.name.removeprefix("_"): each.name for each in fields(kind)}
+    return {each.name.removeprefix("_"): each.name for each in fields(kind) if each.init}

@@ -11,7 +11,7 @@ from dynamodb_counters._declarations.checks import require_name
 from dynamodb_counters._declarations.composites import Composite
 from dynamodb_counters._declarations.default_keys import named_key
 from dynamodb_counters._declarations.groups import generation_number
-from dynamodb_counters._declarations.sources import Event, Items
+from dynamodb_counters._declarations.sources import Direct, Event, Items
 from dynamodb_counters._declarations.thresholds import Threshold, armed
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items import table_schema as schema
@@ -46,13 +46,12 @@ def flatten(declared: Iterable[Declarable]) -> tuple[Declaration, ...]:
         [each for each in declared if isinstance(each, Threshold)],
     )
     for part in parts:
-        named: Declaration | Event | Items = part
+        named: Declaration | Event | Items | Direct = part
         while isinstance(named, Aggregate | Window):
             require_name(named.name)
-            if named._carries is not None:
-                raise InvalidArgumentError("_carries", named._carries.name, "nothing: a backfill sets it")
             named = named.source
-        require_name(named.name)
+        if not isinstance(named, Direct):
+            require_name(named.name)
     return parts
 
 
@@ -61,7 +60,7 @@ def require_consistent(
 ) -> None:
     """Refuse declarations, and other `events` of a table, that contradict each other or could write the same item."""
     # Unless they are `complete`, the sources of aggregates over aggregates may be declared elsewhere.
-    named: dict[str, Declaration | Event | Items] = {}
+    named: dict[str, Declaration | Event | Items | Direct] = {}
     for part in (*(part for declaration in declarations for part in (declaration.source, declaration)), *events):
         if named.setdefault(part.name, part) != part:
             raise InvalidArgumentError("name", part.name, "one declaration per name; rename one of the two")
@@ -73,7 +72,7 @@ def require_consistent(
             allowed = f"a declared aggregate; declare it together with {declaration.name!r}"
             raise InvalidArgumentError("source", declaration.source.name, allowed)
         _require_shown(declaration)
-    keyed = [(part, _keys(part)) for part in named.values() if not isinstance(part, Items)]
+    keyed = [(part, _keys(part)) for part in named.values() if not isinstance(part, Items | Direct)]
     for part, keys in keyed:
         _require_not_reserved(part, keys)
     for (one, keys), (two, others) in combinations(keyed, 2):

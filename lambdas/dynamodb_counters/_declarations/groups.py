@@ -12,7 +12,7 @@ from decimal import localcontext
 from typing import Any, TypeAlias, TypeVar
 
 from dynamodb_counters._declarations.aggregates import GAP, WRITE_SHARD_FIELD, Aggregate
-from dynamodb_counters._declarations.sources import Event, Items
+from dynamodb_counters._declarations.sources import Direct, Event, Items
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.conversions import EXACT, Number, key_text, parse_number, whole
 from dynamodb_counters._items.derived_fields import expected_text, parts_of
@@ -47,7 +47,7 @@ def with_below(declaration: Aggregate | Window) -> Iterator[Aggregate | Window]:
         yield from with_below(declaration.source)
 
 
-def root_of(declaration: Aggregate | Window) -> Event | Items:
+def root_of(declaration: Aggregate | Window) -> Event | Items | Direct:
     """The source below all aggregates."""
     source = declaration.source
     return root_of(source) if isinstance(source, Aggregate) else source
@@ -64,22 +64,21 @@ def definition(declaration: Declared) -> Declared:
     """A declaration without its `on_change`, nor that of its sources."""
     source: Any = declaration.source
     below: Any = definition(source) if isinstance(source, Aggregate) else source
-    if declaration.on_change == "backfill" and below is source:
+    if isinstance(source, Direct) or (declaration.on_change == "backfill" and below is source):
         return declaration
     return replace(declaration, source=below, on_change="backfill")
 
 
 def generation(
-    declaration: Declared, number: int, source: Event | Items | Aggregate | None = None, carries: Declared | None = None
+    declaration: Declared, number: int, source: Event | Items | Aggregate | Direct | None = None
 ) -> Declared:
     """The declaration of a generation, 0 for the definition itself, over another `source` if given."""
-    # It `carries` the tallies of the generation that readers used when it was opened.
     defined = definition(declaration)
     name, before = base_name(defined.name), generation_number(defined.name)
-    if number == before and source is None and carries == defined._carries:
+    if number == before and source is None:
         return defined
-    changed: dict[str, Any] = {"name": f"{name}~{number}" if number else name, "_carries": carries}
-    if source is not None:
+    changed: dict[str, Any] = {"name": f"{name}~{number}" if number else name}
+    if source is not None and not isinstance(source, Direct):
         changed["source"] = source
     if isinstance(defined, Aggregate):
         changed["sk"] = _marked(defined.sk, before, number)
@@ -87,31 +86,6 @@ def generation(
             leaderboard = _marked(defined.ranking.leaderboard, before, number)
             changed["ranking"] = replace(defined.ranking, leaderboard=leaderboard)
     return replace(defined, **changed)
-
-
-def carried(after: Aggregate | Window, before: Aggregate | Window) -> frozenset[str]:
-    """The attributes of an aggregate, or the tiers of a window, whose tallies have a place in the next generation."""
-    # Tallies of groups with more fields add up; those of groups with fewer cannot be taken apart.
-    if not set(after.fields) <= set(before.fields):
-        return frozenset()
-    if isinstance(after, Aggregate) and isinstance(before, Aggregate):
-        old = {name: measure._attributes(name) for name, measure in before.measures.items()}
-        new = {name: measure._attributes(name) for name, measure in after.measures.items()}
-        return frozenset(attribute for name, each in new.items() if old.get(name) == each for attribute in each)
-    if isinstance(after, Window) and isinstance(before, Window) and type(after.measure) is type(before.measure):
-        return frozenset(tier.letter for tier in after._kept_tiers if tier in before._kept_tiers)
-    return frozenset()
-
-
-def left_behind(after: Aggregate | Window, before: Aggregate | Window) -> list[str]:
-    """The measures of an aggregate, or the tiers of a window, that both have, and whose tallies have no place."""
-    kept = carried(after, before)
-    if isinstance(after, Aggregate) and isinstance(before, Aggregate):
-        both = [name for name in after.measures if name in before.measures]
-        return [name for name in both if not kept.issuperset(after.measures[name]._attributes(name))]
-    if isinstance(after, Window) and isinstance(before, Window):
-        return [tier.name for tier in after._kept_tiers if tier.letter not in kept]
-    return []
 
 
 def _marked(template: str, before: int, number: int) -> str:

@@ -272,6 +272,15 @@ class Event:
                 raise InvalidArgumentError(argument, name, allowed)
 
 
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """The source of a `Counter`: calls, and no items of the table."""
+
+    @property
+    def name(self) -> str:
+        return "~direct"
+
+
 @dataclass(frozen=True)
 class Items:
     """Items that other code writes: those whose keys match, and that satisfy a condition.

@@ -103,8 +103,6 @@ class Window:
     longest: timedelta | None = None
     tiers: tuple[str, ...] | None = None
     on_change: OnChange = "backfill"
-    _carries: Window | None = field(default=None, repr=False)
-    """Set by a backfill: the generation before, whose tallies this one carries on."""
 
     def __post_init__(self, by: Fields | None) -> None:
         require_name(self.name, generations=True)

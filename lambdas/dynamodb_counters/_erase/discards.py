@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._control.control import read_control
-from dynamodb_counters._fold.records import NEW, OLD, Origins, is_erasure
+from dynamodb_counters._fold.records import NEW, OLD, Origins
 from dynamodb_counters._items.bookkeeping import image_digest, marks_of, stored_marks, update_as_seen
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import NOT_IN, PK, SK
@@ -26,8 +26,8 @@ DOUBTFUL: Final = "#DOUBTFUL"
 _MOST_ATTRIBUTES: Final = 100
 """Most marks of an item: a condition names each of them."""
 
-_Known: TypeAlias = tuple[str, bool, tuple[str, ...], str]
-"""An image that waits: which of the two it is, whether it was erased, for which declarations, and its digest."""
+_Known: TypeAlias = tuple[str, tuple[str, ...], str]
+"""An image that waits: which of the two it is, for which declarations, and its digest."""
 
 
 class Discards:
@@ -81,16 +81,9 @@ class Discards:
             for other in list_quarantined(self._table, redriven=False):
                 side, held = _image(other)
                 if held is not None and not other.key[1].endswith(DOUBTFUL):
-                    known = side, is_erasure(other.content), other.names, image_digest(held)
-                    self._waiting.setdefault(known, []).append(other)
-        side, is_erased = OLD if name == NEW else NEW, is_erasure(entry.content)
-        for other_erased in (is_erased, not is_erased):
-            # Measure and tally cancel out only where neither can be counted: half of what was erased may be by now.
-            is_alike = other_erased == is_erased
-            for other in self._waiting.get((side, other_erased, entry.names, image_digest(image)), ()):
-                if other.key not in self._done and (is_alike or (_has_come_back(entry) and _has_come_back(other))):
-                    return other
-        return None
+                    self._waiting.setdefault((side, other.names, image_digest(held)), []).append(other)
+        others = self._waiting.get((OLD if name == NEW else NEW, entry.names, image_digest(image)), ())
+        return next((other for other in others if other.key not in self._done), None)
 
     def _write(self, *entries: Quarantined, mark: dict[str, Any] | None = None) -> bool:
         updates = [state_request(self._table, stored_key(entry), WAITING, DISCARDED) for entry in entries]
@@ -106,11 +99,6 @@ def _image(entry: Quarantined) -> tuple[str, Image | None]:
         if isinstance(image, Mapping):
             return name, image
     return NEW, None
-
-
-def _has_come_back(entry: Quarantined) -> bool:
-    """Whether a redrive could not count it."""
-    return entry.sequence.lstrip("0") != str(entry.content["dynamodb"].get("SequenceNumber", "")).lstrip("0")
 
 
 def _is_item(entry: Quarantined, image: Image) -> bool:

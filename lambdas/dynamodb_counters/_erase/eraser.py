@@ -188,7 +188,7 @@ class EventItems:
         self._table.client.delete_item(TableName=self._table.name, Key={PK: item[PK], SK: item[SK]})
 
     def _expire(self, item: Mapping[str, Any]) -> None:
-        """Mark an event and let its time run out, then delete it: its counts stay, and move into the tally."""
+        """Mark an event and let its time run out, then delete it: its counts stay."""
         over = {"N": str(int(self._table.clock() - _LONG_OVER))}
         request: Any = {
             "Key": {PK: item[PK], SK: item[SK]},

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._backfill.feeds import Source
-from dynamodb_counters._declarations import Aggregate, Declaration, Event, Packed, Window
+from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Packed, Window
 from dynamodb_counters._declarations.aggregates import WRITE_SHARD_FIELD
 from dynamodb_counters._declarations.groups import base_name
 from dynamodb_counters._fold.expiry import begin_of
@@ -150,7 +150,7 @@ def reach_of(asked: Asked, scanned: Source, *others: Source) -> Reach:
             ranges = _in_chunks(source, source.packed, asked, scanned.table, plain)
     elif others:
         [scanned] = others
-    elif source.pk is not None:
+    elif isinstance(source, Items) and source.pk is not None:
         ranges = _in_partition(plain, *(template for _, template in source._templates))
     if ranges is not None:
         return Reach(scanned, ranges)

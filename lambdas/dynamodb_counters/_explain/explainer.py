@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from dynamodb_counters._assumptions import SKEW
 from dynamodb_counters._backfill.feeds import Books, Feeds, applied_by, read_after_books
-from dynamodb_counters._backfill.verification import counted, judge, shown, tally_of
+from dynamodb_counters._backfill.verification import counted, judge, with_score
 from dynamodb_counters._commit.batch import read_expired
 from dynamodb_counters._commit.checkpoints import BOOK, LAST_SEQUENCE, Checkpoint
 from dynamodb_counters._control.control import Status, read_control, read_declarations
 from dynamodb_counters._control.run_items import ONLY_SHARD, RUN_SK_PREFIX, cut_key, found_by
-from dynamodb_counters._declarations import Aggregate, Window
+from dynamodb_counters._declarations import Aggregate, Direct, Window
 from dynamodb_counters._declarations.groups import base_name, canonical_fields, generation_number, read_name
 from dynamodb_counters._explain.asked import Asked, Reach, reach_of
 from dynamodb_counters._explain.lines import Explanation, ImageLines, Line, LineStore, added
@@ -51,7 +51,6 @@ COUNTED_MEANWHILE: Final = "a transaction counted in it meanwhile: explain it ag
 GONE_MEANWHILE: Final = "it is gone, and what it had applied is unknown"
 REPAIRED_MEANWHILE: Final = "it was repaired, and what it had applied before is unknown: explain it again later"
 REDRIVEN_MEANWHILE: Final = "it counts what was redriven lately, or not yet: explain it again later"
-_TALLY: Final = "increments and resets, and events that were erased or have expired and stay counted"
 _UNEXPLAINED: Final = "nothing explains it: verify, and repair"
 _LATE: Final = "its time is over: what came late was not counted, and nothing shows which"
 _NOT_WHOLE: Final = "its declaration does not count everything yet: backfill it"
@@ -220,7 +219,7 @@ class Explainer:
     # Lines that no item shows
 
     def _rest(self) -> Iterator[Line]:
-        """The tally of each group, and how it differs from what all lines add up to."""
+        """How each group differs from what all lines add up to."""
         sums: dict[str, dict[str, Number]] = {}
         about: Any = {"source": base_name(self.asked.declaration.name)}
         with localcontext(EXACT):
@@ -228,9 +227,7 @@ class Explainer:
                 sums[part] = added((sums.get(part, {}), line.adds))
             for group, items in self._items.items():
                 named = self._of.named(group)
-                if tally := self.asked.counted(group, added(map(tally_of, items))):
-                    yield Line("tally", tally, group=named, reason=_TALLY, **about)
-                expected = shown(self.asked.declaration, sums.get(repr(group), {}))
+                expected = with_score(self.asked.declaration, sums.get(repr(group), {}))
                 found = counted(self.asked.declaration, group, items)
                 found = self.asked.counted(group, found) | ({SCORE: found[SCORE]} if SCORE in found else {})
                 if missing := added((expected, {name: -number for name, number in found.items()})):
@@ -257,7 +254,7 @@ class Explainer:
     def _number(self, group: GroupKey) -> dict[str, Number]:
         """The numbers that its items hold."""
         items = self._items[group]
-        found = added((counted(self.asked.declaration, group, items), *map(tally_of, items)))
+        found = counted(self.asked.declaration, group, items)
         return {name: number for name, number in found.items() if name != SCORE}
 
     def _position(self) -> dict[str, str]:
@@ -279,14 +276,16 @@ def make_explainer(
 ) -> Explainer:
     """Make what explains groups of a declaration, in the generation that readers use."""
     wanted = getattr(declared, "_parts", (declared,))[-1]
-    if not isinstance(wanted, Aggregate | Window):
-        allowed = "an Aggregate, Window, Distinct, Percentiles, Extremes or ActiveMembers"
+    if not isinstance(wanted, Aggregate | Window) or isinstance(wanted.source, Direct):
+        allowed = "an Aggregate of events or items, Window, Distinct, Percentiles, Extremes or ActiveMembers"
         raise InvalidArgumentError("declaration", getattr(declared, "name", declared), allowed)
     control, base = read_control(table), base_name(wanted.name)
     folded = read_declarations(table, control.history.last.deployment) if control.history else None
     kept = next((one for one in folded or () if one.name == read_name(base, control.reads)), None)
     if kept is None:
         raise UncountedError(base, control.statuses)
+    if isinstance(kept.source, Direct):
+        raise InvalidArgumentError("declaration", base, "what items are counted in: this is a Counter")
     texts = canonical_fields(base, [(kept, kept.fields)], values)
     if isinstance(kept, Aggregate):
         require_kept(kept, texts, table.clock())

@@ -49,9 +49,9 @@ class Line:
 
     Parameters
     ----------
-    kind : {"counted", "taken back", "waiting", "left out", "tally", "difference"}
+    kind : {"counted", "taken back", "waiting", "left out", "difference"}
         An event, item or group that counts; a row of a chunk that takes back another one; an entry of the quarantine,
-        which the number lacks; an item that is not in the number; a group's tally; a rest that nothing shows.
+        which the number lacks; an item that is not in the number; a rest that nothing shows.
     adds : mapping of str to int or Decimal
         How much it adds to the number, by measure.
     source, key, time, group : str or mapping of str to str
@@ -60,7 +60,7 @@ class Line:
         Why it does not count, or what is known of a difference.
     """
 
-    kind: Literal["counted", "taken back", "waiting", "left out", "tally", "difference"]
+    kind: Literal["counted", "taken back", "waiting", "left out", "difference"]
     adds: Mapping[str, Number] = field(default_factory=dict)
     source: str = ""
     key: Mapping[str, str] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class Explanation:
     position : mapping of str to str
         By shard of the stream, the last record that the groups have applied, or ``end``.
     rest : list of Line
-        The last lines: tallies, and differences that neither items nor tallies show.
+        The last lines: differences that no item shows.
 
     Examples
     --------
@@ -274,7 +274,7 @@ class ImageLines:
 
 
 def _timeless(declared: Declaration) -> Any:
-    free: dict[str, Any] = {"retention": None, "_carries": None}
+    free: dict[str, Any] = {"retention": None}
     if isinstance(declared, Window):
         free |= {"future_tolerance": None, "tiers": tuple(tier.name for tier in declared._kept_tiers)}
     return replace(declared, **free)

@@ -1,4 +1,4 @@
-"""Items that expire while they are counted for good: in which declarations, and in which groups at the latest. Pure.
+"""Items that expire, or are erased, and stay counted: in which declarations, and in which groups at the latest. Pure.
 
 Nothing else shows it later: the items are gone. A group with a time in its key that begins after all that has expired
 has counted none of it, whatever the retention was, and however long before its time an event was accepted.
@@ -13,7 +13,7 @@ from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._fold.contributions import UNFOLDABLE
 from dynamodb_counters._fold.item_layout import GroupKey
 from dynamodb_counters._fold.plan import Plan, Source
-from dynamodb_counters._fold.records import OLD, Change, is_erasure, is_expiry
+from dynamodb_counters._fold.records import OLD, Change, Record, is_erasure, is_expiry
 from dynamodb_counters._items.chunks import decode_chunk
 from dynamodb_counters._items.conditions import Image, reader, text_reader
 from dynamodb_counters._items.conversions import event_seconds
@@ -26,8 +26,7 @@ def expired_until(plan: Plan, changes: Iterable[Change]) -> dict[str, float]:
     """Declarations that go on counting what has expired; and the time from which on their groups count none of it."""
     found: dict[str, float] = {}
     for change in changes:
-        # An erased item moves into the tally.
-        if change.delta is None and change.record.get("eventName") == "REMOVE" and not is_erasure(change.record):
+        if change.delta is None and _is_leaving(change.record):
             try:
                 expired = list(_expired(plan, change))
             except UNFOLDABLE:
@@ -49,13 +48,18 @@ def begin_of(declaration: Declaration, group: GroupKey) -> float | None:
     return tier.start(tier.parse(group[declaration.fields.index(field)]))
 
 
+def _is_leaving(record: Record) -> bool:
+    """Whether an item is deleted, or rows of erased events are taken out of a chunk."""
+    name = record.get("eventName")
+    return name == "REMOVE" or (name == "MODIFY" and is_erasure(record))
+
+
 def _expired(plan: Plan, change: Change) -> Iterator[tuple[str, float]]:
     image = change.record["dynamodb"][OLD]
     for source in plan.sources(image, is_foreign=change.is_foreign):
-        # Tallies carried of a group stay in the tally.
-        if not source.carries and is_expiry(change.record, source.ttl):
+        if is_expiry(change.record, source.ttl):
             for program in source.programs:
-                if program.on_expiry is None:
+                if program.keeps:
                     yield program.layout.name, _until(program.layout.declaration, source, image)
 
 

@@ -246,17 +246,13 @@ class _Folding:
 
     def _programs(self, source: Source, change: Change, image_name: str) -> Sequence[Program]:
         """Which declarations count an image of a source."""
-        if source.carries and change.record.get("eventName") == "REMOVE":
-            return ()
         programs: Sequence[Program] = source.programs
         if source.insert_is_counted and change.record.get("eventName") == "INSERT":
             # The transaction has counted in the generations that readers use.
             names = counted_in(change.record["dynamodb"][image_name])
             programs = [program for program in programs if program.layout.name not in names]
-        is_erased = is_erasure(change.record)
-        if is_erased or (image_name == OLD and is_expiry(change.record, source.ttl)):
-            leaving = (program.on_erasure if is_erased else program.on_expiry for program in programs)
-            programs = [program for program in leaving if program is not None]
+        if is_erasure(change.record) or (image_name == OLD and is_expiry(change.record, source.ttl)):
+            programs = [program for program in programs if not program.keeps]
         if change.names is not None:
             programs = [program for program in programs if program.layout.name in change.names]
         images = change.record["dynamodb"]

@@ -26,7 +26,6 @@ from dynamodb_counters._items.table_schema import (
     PAGE_PREFIX,
     PK,
     SK,
-    TALLY_PREFIX,
     TYPE,
     VERSION,
 )
@@ -94,7 +93,6 @@ class PageLayout:
         self._marks = {aggregate._attributes[0]: _MARK}
         for index, name in enumerate(aggregate._attributes):
             self._marks.setdefault(name, chr(ord("a") + index) + _MARK)
-            self._marks[TALLY_PREFIX + name] = chr(ord("A") + index) + _MARK
 
     def key(self, page: Page) -> dict[str, str]:
         digits = f"{page.first:0{BITS // 4}x}"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import localcontext
 from functools import partial
 from typing import Any, Final
 
-from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, require_consistent
+from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Items, require_consistent
 from dynamodb_counters._declarations.checks import member_list
 from dynamodb_counters._declarations.groups import base_name, generation_number
 from dynamodb_counters._fold.chunk_contributions import ByColumns, compile_columns
@@ -26,7 +26,6 @@ from dynamodb_counters._fold.contributions import (
 from dynamodb_counters._fold.foreign_items import show_foreign
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import PageLayout
-from dynamodb_counters._fold.tallies import Carry, compile_carried, compile_carry, tallying, tallying_columns
 from dynamodb_counters._items.conditions import Image, Predicate, compile_condition
 from dynamodb_counters._items.conversions import EXACT
 from dynamodb_counters._items.key_templates import is_hashed
@@ -42,10 +41,8 @@ class Program:
     layout: ItemLayout
     contribute: Contribute
     by_columns: ByColumns | None = None
-    on_expiry: Program | None = None
-    """How an image that has expired is taken back; None if it stays counted."""
-    on_erasure: Program | None = None
-    """The same of an image that is erased with its counts kept."""
+    keeps: bool = False
+    """Whether an image that has expired, or is erased with its counts kept, stays counted."""
 
 
 @dataclass(slots=True)
@@ -60,8 +57,6 @@ class Source:
     looks_at_type: bool = False
     """Whether its condition names the attribute in which other code, too, keeps the type of an item."""
     programs: list[Program] = field(default_factory=list)
-    carries: bool = False
-    """Whether these are groups of a generation before, looked at for their tallies, which stay when a group goes."""
     insert_is_counted: bool = False
     """Whether the transaction that inserts such an item counts it."""
     packs: str = ""
@@ -75,11 +70,7 @@ class Plan:
 
     def __init__(self, declarations: tuple[Declaration, ...]) -> None:
         require_consistent(declarations)
-        carries = _carries(declarations)
-        self.programs = {
-            declaration.name: _compiled(declaration, [carry for _, carry in carries.get(declaration.name, ())])
-            for declaration in declarations
-        }
+        self.programs = {declaration.name: _compiled(declaration) for declaration in declarations}
         self.armed = _armed(self.programs)
         """The aggregates that thresholds watch, by name: of one that a backfill fills, the generation that is read."""
         self._by_type: dict[str, tuple[Source, ...]] = {}
@@ -87,6 +78,8 @@ class Plan:
         self._names = set(map(base_name, self.programs))
         for program in self.programs.values():
             source = program.layout.declaration.source
+            if isinstance(source, Direct):
+                continue
             if isinstance(source, Items):
                 self._untyped.setdefault(source.name, _of_items(source)).programs.append(program)
                 continue
@@ -98,9 +91,6 @@ class Plan:
                 counted_once = Source(programs=counted.programs, insert_is_counted=True)
                 self._by_type[source.name + ONCE_SUFFIX] = (counted_once,)
                 self._by_type[source.name + PACK_SUFFIX] = (Source(programs=counted.programs, packs=source.name),)
-        for name, found in carries.items():
-            carried = [_carried(layout, carry) for layout, carry in found]
-            self._by_type[name] = (*self._by_type.get(name, ()), *carried)
         self._typed = tuple(source for source in self._untyped.values() if source.looks_at_type)
         self.blind = tuple(source for source in self._untyped.values() if not source.looks_at_type)
         """Sources of items that are counted unless they have a type."""
@@ -141,18 +131,6 @@ class Plan:
         return name in OWN_TYPES or base_name(name.removesuffix(ONCE_SUFFIX).removesuffix(PACK_SUFFIX)) in self._names
 
 
-def _carries(declarations: Iterable[Declaration]) -> dict[str, list[tuple[ItemLayout, Carry]]]:
-    """How generations carry the tallies of those before, by the names of these."""
-    found: dict[str, list[tuple[ItemLayout, Carry]]] = {}
-    for declaration in declarations:
-        if declaration._carries is not None:
-            layout = ItemLayout(declaration)
-            carry = compile_carry(layout, declaration._carries)
-            if carry is not None:
-                found.setdefault(declaration._carries.name, []).append((layout, carry))
-    return found
-
-
 def _armed(programs: Mapping[str, Program]) -> dict[str, ItemLayout]:
     found: dict[str, ItemLayout] = {}
     for program in sorted(programs.values(), key=lambda each: generation_number(each.layout.name)):
@@ -167,25 +145,15 @@ def _of_groups(aggregate: Aggregate) -> Source:
     return Source(show=_as_source(aggregate), pages=pages)
 
 
-def _carried(layout: ItemLayout, carry: Carry) -> Source:
-    before = layout.declaration._carries
-    assert before is not None
-    # Never late: the next generation was relieved of what the one before had tallied in time.
-    program = Program(layout, compile_carried(before, carry))
-    return Source(programs=[program], carries=True, pages=ItemLayout(before).pages)
-
-
-def _compiled(declaration: Declaration, carries: Sequence[Carry]) -> Program:
+def _compiled(declaration: Declaration) -> Program:
     layout = ItemLayout(declaration)
+    if isinstance(declaration.source, Direct):
+        return Program(layout, lambda *_: ())
     if isinstance(declaration, Aggregate):
         contribute, by_columns = _of_aggregate(layout, declaration), compile_columns(layout, declaration)
     else:
         contribute, by_columns = compile_window(layout, declaration), None
-    program = Program(layout, contribute, by_columns)
-    if declaration.on_expiry == "subtract":
-        return replace(program, on_expiry=program, on_erasure=program)
-    tally = Program(layout, tallying(contribute, carries), by_columns and tallying_columns(by_columns, carries))
-    return replace(program, on_expiry=tally if declaration.on_expiry == "tally" else None, on_erasure=tally)
+    return Program(layout, contribute, by_columns, keeps=declaration.on_expiry == "keep")
 
 
 def _of_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:

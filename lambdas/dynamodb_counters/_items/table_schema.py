@@ -84,8 +84,6 @@ LAST_RESET: Final = "_reset"
 REPAIRED: Final = "_r"
 """The verification whose difference was last added to a group."""
 
-TALLY_PREFIX: Final = "_tally_"
-"""Starts the attributes with a group's tally: the part of each measure that its sources do not show."""
 
 CROSSING: Final = "_crossing"
 """The type of the items in the outbox of thresholds, which no declaration can have as its name."""

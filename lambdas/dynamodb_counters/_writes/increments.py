@@ -1,4 +1,4 @@
-"""Counting without the stream or events: add to a group at once, or set it to 0."""
+"""Counting without the stream: add to a group of a `Counter` at once, or set it to 0."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._assumptions import TRIES
 from dynamodb_counters._control.control import Statuses
-from dynamodb_counters._declarations import Aggregate, Count, Sum
-from dynamodb_counters._declarations.composites import require_declaration
+from dynamodb_counters._declarations import Counter
 from dynamodb_counters._declarations.groups import Key, canonical_fields, group_key, group_of
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, require_storable_group
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
+from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.conversions import EXACT, Number, converted, parse_number, require_storable
-from dynamodb_counters._items.table_schema import LAST_RESET, SCORE, TALLY_PREFIX
-from dynamodb_counters._pages import Place
+from dynamodb_counters._items.table_schema import LAST_RESET, SCORE
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.update_conditions import (
     conditional,
-    is_new,
     item_of,
     met,
     new_nonce,
@@ -31,64 +29,52 @@ from dynamodb_counters._writes.update_conditions import (
 from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError
 
 _BUSY: Final = f"nothing was written: {TRIES} times, other updates of the group came first"
+_COUNTER: Final = "a Counter: what the stream counts is changed by its items alone"
 Amount: TypeAlias = Mapping[str, Number | float] | Number | float
 _ZERO: Final = {"N": "0"}
 
 
-def increment(table: Table, aggregate: Aggregate, values: Mapping[str, object], amount: Amount) -> dict[str, Any]:
+def increment(table: Table, counter: Counter, values: Mapping[str, object], amount: Amount) -> dict[str, Any]:
     """Add to a group at once and return its measures; not idempotent. A write-sharded group returns one item's."""
-    require_declaration(aggregate, Aggregate)
-    added = _by_measure(aggregate, amount)
-    aggregate, layout, group = open_group(table, aggregate, values)
-    # No source item shows what is added here, so the tally does.
-    tallied = {TALLY_PREFIX + name: number for name, number in added.items()}
+    counter, layout, group = open_group(table, counter, values)
+    added = _by_measure(counter, amount)
+    request = only_own(Update(layout, group, added, str(table.jitter())).request(table.name), layout.name)
     nonce = new_nonce(table)
     for _ in table.tries():
-        place, item, done = _sent(table, layout, group, {**added, **tallied}, nonce)
-        if done:
-            return dict(group_of(aggregate, values, [place.shown(item)]).measures)
-        nonce = new_nonce(table, item)
+        try:
+            answer: Any = table.client.update_item(**once(request, nonce), ReturnValues="ALL_NEW")
+        except table.client.exceptions.ConditionalCheckFailedException as refusal:
+            require_own(item_of(refusal), layout.name)
+            item, done = met(refusal, nonce)
+            if not done:
+                nonce = new_nonce(table, item)
+                continue
+        else:
+            item = answer["Attributes"]
+        return dict(group_of(counter, values, [item]).measures)
     raise CountersError(_BUSY)
 
 
-def _sent(
-    table: Table, layout: ItemLayout, group: GroupKey, added: Mapping[str, Number], nonce: str
-) -> tuple[Place, Mapping[str, Any], bool]:
-    """Send an increment to wherever its group lies: the item, and whether it has it."""
-    shard = str(table.jitter())
-    while True:
-        place = Place.of(table, layout, group)
-        update = only_own(place.update(added, shard).request(table.name), layout.name)
-        try:
-            return place, table.client.update_item(**once(update, nonce), ReturnValues="ALL_NEW")["Attributes"], True
-        except table.client.exceptions.ConditionalCheckFailedException as refusal:
-            require_own(item_of(refusal), layout.name)
-            if place.is_right(item_of(refusal)) or not is_new(item_of(refusal), nonce):
-                return place, *met(refusal, nonce)
-
-
-def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
-    """Set a group's measures to 0, keep its watermarks, and return what they were; nothing is lost or counted twice."""
-    require_declaration(aggregate, Aggregate)
-    aggregate, layout, group = open_group(table, aggregate, values)
-    measures = [*aggregate._attributes, *([SCORE] if aggregate.ranking is not None else [])]
+def reset(table: Table, counter: Counter, values: Mapping[str, object]) -> dict[str, Any]:
+    """Set a group's measures to 0 and return what they were; nothing is lost or counted twice."""
+    counter, layout, group = open_group(table, counter, values)
+    measures = [*counter._attributes, *([SCORE] if counter.ranking is not None else [])]
     taken = [_take(table, layout, group, key, measures) for key in layout.keys(group)]
-    return dict(group_of(aggregate, values, taken).measures)
+    return dict(group_of(counter, values, taken).measures)
 
 
 def _take(table: Table, layout: ItemLayout, group: GroupKey, key: Key, measures: list[str]) -> Mapping[str, Any]:
     """Subtract what an item has counted, and return the item as it was read: its answer cannot be lost."""
-    place, item = read_place(table, layout, group, key)
+    item: Mapping[str, Any] = table.read_item(key)
+    require_own(item, layout.name)
     for _ in table.tries():
-        shown = place.shown(item)
-        counted = {each: parse_number(shown[each]["N"]) for each in measures if shown.get(each, _ZERO) != _ZERO}
+        counted = {each: parse_number(item[each]["N"]) for each in measures if item.get(each, _ZERO) != _ZERO}
         if not counted:
-            return shown
+            return item
         nonce = new_nonce(table, item)
-        # A ranking's score follows its measure, whose tally is enough.
-        tallies = {TALLY_PREFIX + each: number for each, number in counted.items() if each != SCORE}
         with localcontext(EXACT):
-            update = place.update({name: -number for name, number in (counted | tallies).items()}, key=key)
+            update = Update(layout, group, {name: -number for name, number in counted.items()}, "")
+        update.key = {name: value["S"] for name, value in key.items()}
         update.set(LAST_RESET, {"S": nonce})
         # Or two resets would subtract the same.
         is_last, last = "attribute_not_exists(#r)", {}
@@ -101,34 +87,22 @@ def _take(table: Table, layout: ItemLayout, group: GroupKey, key: Key, measures:
             require_own(item_of(refusal), layout.name)
             now, done = met(refusal, nonce, item)
             if done:
-                return shown
+                return item
             item = now
-            if not place.is_right(item):
-                place, item = read_place(table, layout, group, key)
         else:
-            return shown
+            return item
     raise CountersError(_BUSY)
 
 
-def read_place(
-    table: Table, layout: ItemLayout, group: GroupKey, key: Key | None = None
-) -> tuple[Place, Mapping[str, Any]]:
-    """Where a group lies and what is there, strongly consistent; of a sharded group, the item with a `key`."""
-    while True:
-        place = Place.of(table, layout, group)
-        item = table.read_item(place.key or key or layout.keys(group)[0])
-        require_own(item, layout.name)
-        if place.is_right(item):
-            return place, item
-
-
-def open_group(
-    table: Table, declared: Aggregate, values: Mapping[str, object]
-) -> tuple[Aggregate, ItemLayout, GroupKey]:
-    """The group to change, of the generation that readers use."""
-    aggregate = Statuses.of_table(table).counted(declared)
-    values = canonical_fields(declared.name, [(one, one.fields) for one in (declared, aggregate)], values)
-    layout, group = ItemLayout(aggregate), group_key(aggregate, values)
+def open_group(table: Table, declared: Counter, values: Mapping[str, object]) -> tuple[Counter, ItemLayout, GroupKey]:
+    """The group to change, as the deployment declares its counter."""
+    if not isinstance(declared, Counter):
+        raise InvalidArgumentError("counter", getattr(declared, "name", declared), _COUNTER)
+    counter = Statuses.of_table(table).counted(declared)
+    if not isinstance(counter, Counter):
+        raise InvalidArgumentError("counter", declared.name, f"{_COUNTER}, and so the deployment counts it")
+    values = canonical_fields(declared.name, [(one, one.fields) for one in (declared, counter)], values)
+    layout, group = ItemLayout(counter), group_key(counter, values)
     try:
         require_storable_group(group)
         is_open = layout.closing_time is None or table.clock() < layout.closing_time(group)
@@ -140,14 +114,14 @@ def open_group(
         # All that looks at it has counted it for good.
         raise InvalidArgumentError("values", dict(values), f"a group of {layout.name!r} whose retention is not over")
     watch_for_lost_answers(table)
-    return aggregate, layout, group
+    return counter, layout, group
 
 
-def _by_measure(aggregate: Aggregate, amount: Amount) -> dict[str, Number]:
-    measures = [name for name, measure in aggregate.measures.items() if isinstance(measure, Count | Sum)]
+def _by_measure(counter: Counter, amount: Amount) -> dict[str, Number]:
+    measures = [*counter.measures]
     if not isinstance(amount, Mapping) and len(measures) == 1:
         amount = {measures[0]: amount}
     if not isinstance(amount, Mapping) or not amount or not set(amount) <= set(measures):
-        allowed = f"a mapping of measures to numbers, of {aggregate.name!r}: {', '.join(measures)}"
+        allowed = f"a mapping of measures to numbers, of {counter.name!r}: {', '.join(measures)}"
         raise InvalidArgumentError("amount", amount, allowed)
     return {name: require_storable("amount", converted("amount", number)) for name, number in amount.items()}

@@ -16,6 +16,7 @@ from dynamodb_counters import (
     Attr,
     Average,
     Count,
+    Counter,
     Event,
     Histogram,
     Items,
@@ -194,6 +195,13 @@ def test_declarations_over_a_changed_root_are_advised_to_wait_for_it() -> None:
 
     for name in ("added", "same"):
         assert advice(found, name) == ("waits for a backfill of views", "counters backfill views")
+
+
+def test_no_backfill_is_advised_for_a_counter() -> None:
+    stock = Counter("stock", by="sku")
+    changed = replace(stock, measures={"left": Count()})
+    found = [advice(merged((stock,), ()), "stock"), advice(merged((changed,), (stock,)), "stock")]
+    assert [(each.title, each.next) for each in found] == [("new", ""), ("changed, in place", "")]
 
 
 def test_every_kind_of_change_has_a_title() -> None:

@@ -18,6 +18,7 @@ from moto import mock_aws
 from rich.text import Text
 
 from dynamodb_counters import Aggregate, Attr, Count
+from dynamodb_counters._backfill.estimate import Estimate
 from dynamodb_counters._backfill.feeds import Feeds, feeds_of
 from dynamodb_counters._backfill.verification import Difference
 from dynamodb_counters._declarations.codec import encode
@@ -67,7 +68,7 @@ CASES = {
     "thresholds": Case(("busy",)),
     "dev": Case(("--app", "none", "--port", "0", "--verbose")),
     "diff": Case(("--declarations", encode((*DECLARED, replace(ODD, where=Attr("device").ne(TEXT)))))),
-    "backfill": Case(("--dry-run",), prints=False),
+    "backfill": Case(("--dry-run",)),
     "verify": Case(("pages",)),
     "repair": Case(("pages", "--yes")),
     "drop": Case(("--dry-run",), prints=False),
@@ -160,7 +161,13 @@ def _emulator(blog: Blog, monkeypatch: pytest.MonkeyPatch) -> None:
 def _verification(monkeypatch: pytest.MonkeyPatch) -> None:
     """For `counters verify` and `repair`: one that is over, and has found the group drifted."""
     drift = Difference("pages", {"url": TEXT}, {"views": 1}, "drift", TEXT)
-    over = SimpleNamespace(differences=[drift], compared=1, groups=lambda *_: 1, repair=lambda **_: (1, 0))
+    over = SimpleNamespace(
+        differences=[drift],
+        compared=1,
+        groups=lambda *_: 1,
+        repair=lambda **_: (1, 0),
+        estimate=lambda: ([TEXT], Estimate(items=1)),
+    )
     monkeypatch.setattr(verifying, "runner_of", lambda *_, **__: over)
     monkeypatch.setattr(verifying, "work_off", lambda *_: Worked(TEXT, was_complete=False))
 

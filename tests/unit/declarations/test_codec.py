@@ -22,6 +22,7 @@ from dynamodb_counters import (
     Attribute,
     Condition,
     Count,
+    Counter,
     Distinct,
     Event,
     InvalidArgumentError,
@@ -84,6 +85,14 @@ _RETAINED = st.builds(
     measures=st.just({"n": Count()}),
     retention=_DURATIONS,
 )
+_COUNTERS = st.builds(
+    Counter,
+    name=_NAMES,
+    by=_FIELDS.map(lambda names: (*names, "at:day")),
+    measures=st.dictionaries(st.sampled_from(["n", "a1"]), st.just(Count()), min_size=1),
+    write_shards=st.integers(1, 3),
+    retention=st.none() | _DURATIONS,
+)
 _WINDOWS = st.builds(
     Window,
     name=_NAMES,
@@ -104,7 +113,7 @@ def _exactly(value: Any) -> str:
     return repr(value)
 
 
-@given(st.lists(st.one_of(_AGGREGATES, _RETAINED, _WINDOWS), max_size=4).map(tuple))
+@given(st.lists(st.one_of(_AGGREGATES, _COUNTERS, _RETAINED, _WINDOWS), max_size=4).map(tuple))
 def test_declarations_come_back_as_they_were(declarations: tuple[Declaration, ...]) -> None:
     text = encode(declarations)
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Count, Distinct, Event, InvalidArgumentError, Items, Quota, Window
+from dynamodb_counters import Aggregate, Count, Counter, Distinct, Event, InvalidArgumentError, Items, Quota, Window
+from dynamodb_counters._declarations import Direct
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._declarations.consistency import Declarable, flatten, require_consistent
 
@@ -38,6 +39,7 @@ _PLAYERS = Aggregate("players", Event("path", key=("player", "path")), by="playe
         (Aggregate("views", _OPEN, by="url", measures=_N), "views#{url}", "views"),
         (Aggregate("bests", _PLAYERS, by="player", measures=_N), "path#{player}", "bests"),
         (Aggregate("all", Items("order", pk="C#{c}"), by="c", measures=_N), "all#{c}", "all"),
+        (Counter("stock", by=("sku", "at:day")), "stock#{sku}", "stock#{at:day}"),
         (Window("hours", _VIEW, by="url", time="time"), "view#{url}", None),
         (Window("hours", _VIEW, by=("url", "clientId"), time="time"), "hours#{url}#{clientId}", None),
         (Window("hours", _VIEW, by=(), time="time"), "hours", None),
@@ -104,11 +106,13 @@ def _declared(draw: st.DrawFn) -> tuple[Declarable, ...]:
         fields = draw(_fields)
         below: list[Event | Aggregate] = [event, *(one for one in found if isinstance(one, Aggregate))]
         source = draw(st.sampled_from(below))
-        kind = draw(st.sampled_from(["aggregate", "window", "distinct"]))
+        kind = draw(st.sampled_from(["aggregate", "window", "distinct", "counter"]))
         if name == event.name:
             continue
         if kind == "window":
             found.append(Window(name, event, by=fields, time="at"))
+        elif kind == "counter":
+            found.append(Counter(name, by=fields, n=Count()))
         elif kind == "distinct":
             found.append(Distinct(name, event, by=fields, member="member"))
         else:
@@ -123,7 +127,7 @@ def test_no_two_declarations_share_an_item_if_fields_make_their_keys(
 ) -> None:
     parts = flatten(declared)
     require_consistent(parts)
-    writers = {part.name: part for one in parts for part in (one, one.source) if not isinstance(part, Items)}
+    writers = {part.name: part for one in parts for part in (one, one.source) if not isinstance(part, Items | Direct)}
     for one, two in combinations(writers.values(), 2):
         keys = [
             tuple(

@@ -21,6 +21,7 @@ from dynamodb_counters import (
     Average,
     Condition,
     Count,
+    Counter,
     Distinct,
     Event,
     Histogram,
@@ -55,6 +56,7 @@ _DECLARED: list[Any] = [
     _VIEWS,
     Window("recent", _VIEW, pk="URL#{url}", time="time", measure=Sum("bytes"), tiers=("hour", "day")),
     Distinct("visitors", _VIEW, pk="URL#{url}", sk="DAY#{time:day}", member="bytes", retention=_WEEK),
+    Counter("stock", by=("sku", "at:day"), left=Count(), ranking=Ranking("left", "SKUS"), retention=_WEEK),
     Quota("calls", limit=5, per="day", by=("customer",)),
 ]
 

@@ -15,6 +15,7 @@ from dynamodb_counters import (
     Aggregate,
     Attr,
     Count,
+    Counter,
     Distinct,
     Event,
     InvalidArgumentError,
@@ -196,6 +197,15 @@ def test_items_with_another_condition_are_other_items_of_the_same_form() -> None
     assert merged((old,), (_views(source=replace(small, name="renamed")),)).effective == (old,)
 
 
+def test_a_counter_goes_on_in_place_with_its_keys_and_stays_one() -> None:
+    counter, moved = Counter("views", by="url"), Counter("views", pk="MOVED#{url}", sk="N")
+    changed = replace(counter, measures={"n": Count()})
+    found = merged((changed,), (counter,))
+    assert (_kinds(found), found.effective) == ({"views": "keep"}, (changed,))
+    for before, after in ((counter, moved), (counter, _views()), (_views(), counter)):
+        assert "a Counter keeps its keys, and stays one" in merged((after,), (before,)).refused["views"]
+
+
 def test_true_is_not_one() -> None:
     found = merged((_views(where=Attr("ok").eq(value=True)),), (_views(where=Attr("ok").eq(1)),))
 
@@ -215,6 +225,10 @@ def _declared(draw: st.DrawFn) -> tuple[Declaration, ...]:
         below = [*found.values(), path]
         source = draw(st.sampled_from(below))
         aggregated = isinstance(source, Aggregate)
+        if draw(st.integers(0, 4)) == 4:
+            measures = draw(st.sampled_from([{"n": Count()}, {"m": Count(), "n": Count()}]))
+            found[name] = Counter(name, pk=draw(st.sampled_from(["P", "Q"])), sk=f"S{name}", measures=measures)
+            continue
         found[name] = Aggregate(
             name,
             source,
@@ -239,6 +253,8 @@ def _opened(folded: tuple[Declaration, ...], declared: tuple[Declaration, ...], 
     found: dict[str, Any] = {}
     for each in declared:
         source = found.get(each.source.name)
+        if isinstance(each, Counter):
+            continue
         found[each.name] = generation(each, number, source)
     try:
         require_consistent((*folded, *found.values()))

@@ -27,6 +27,7 @@ def count(
     if isinstance(source, Aggregate):
         rows = [row for row in _rows(source, count(source, live, expired)) if row]
     else:
+        assert isinstance(source, Event | Items)
         kept = expired if aggregate.on_expiry == "keep" else []
         rows = [row for origin, row in (*live, *kept) if _belongs(source, origin, row)]
     members: dict[tuple[str, ...], list[Row]] = defaultdict(list)

@@ -13,6 +13,7 @@ from dynamodb_counters import Aggregate, Count, Event, Items, Window
 from dynamodb_counters._fold.expiry import expired_until
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
+from dynamodb_counters._items.table_schema import ERASED
 from dynamodb_counters._timeline.tiers import HOUR
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{at}", retention=timedelta(days=35))
@@ -34,9 +35,10 @@ def removed(image: Any, **change: Any) -> dict[str, Any]:
     }
 
 
-def test_groups_that_begin_later_count_nothing_that_has_expired() -> None:
+@pytest.mark.parametrize("changed", [{}, {"ttl": {"N": "1795000002"}, ERASED: {"S": "1"}}], ids=["expired", "erased"])
+def test_groups_that_begin_later_count_nothing_that_has_expired_or_is_erased(changed: dict[str, Any]) -> None:
     day = AT // 86_400 * 86_400
-    assert expired_until(PLAN, changes_of([removed(IMAGE)])) == {
+    assert expired_until(PLAN, changes_of([removed({**IMAGE, **changed})])) == {
         "views": math.inf,
         "days": day + HOUR,
         "hours": AT // HOUR * HOUR + HOUR,

@@ -16,7 +16,7 @@ from cdk_dynamodb_counters import DedupCounterTable
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._control.deployments import deployed_declarations
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Aggregate, Count, Event, Packed, Quota, Sum, Window
+from dynamodb_counters._declarations import Aggregate, Count, Counter, Event, Packed, Quota, Sum, Window
 from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.commands.events import declared_event
@@ -29,6 +29,7 @@ VIEW = Event("view", pk="URL#{url}", sk="T#{time}")
 HIT = Event("hit", pk="HIT#{url}", sk="T#{time}", packed=Packed("time"))
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count(), "bytes": Sum("bytes")})
 ROLLING = Window("rolling", VIEW, pk="URL#{url}", time="time")
+STOCK = Counter("stock", by="sku")
 TIME = "2026-01-01T00:00:00Z"
 VALUES = {"url": "/", "time": TIME, "bytes": 1}
 
@@ -64,7 +65,7 @@ def batch(first: int, *sizes: int | str, shard: str = "shardId-1") -> dict[str, 
 
 def _aggregate(client: Any, *batches: dict[str, Any]) -> None:
     table = Table("counters", client)
-    aggregator = Aggregator(table, (VIEWS, ROLLING), quarantine_retention_seconds=86_400.0, single_shard=False)
+    aggregator = Aggregator(table, (VIEWS, ROLLING, STOCK), quarantine_retention_seconds=86_400.0, single_shard=False)
     for each in batches:
         aggregator.handle(each)
 
@@ -118,11 +119,11 @@ JOBS: dict[str, Callable[..., object]] = {
     "grant_explain": lambda counters, streams: counters.explain(VIEWS, url="/", streams=streams),
     "grant_accept": _accept,
     "grant_record_once": lambda counters: counters.record_once(VIEW, VALUES, [VIEWS, ROLLING]),
-    "grant_increment": lambda counters: counters.increment(VIEWS, {"url": "/"}, amount={"views": 1}),
+    "grant_increment": lambda counters: counters.increment(STOCK, sku="a"),
     "grant_erase": _erase,
     "grant_leases": _lease,
     "grant_retract": lambda counters: counters.retract(VIEW, VALUES),
-    "grant_reset": lambda counters: counters.reset(VIEWS, {"url": "/"}),
+    "grant_reset": lambda counters: [counters.increment(STOCK, sku="a"), counters.reset(STOCK, sku="a")],
     "grant_redrive": _redrive,
     "grant_read": _read,
 }

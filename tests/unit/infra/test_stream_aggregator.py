@@ -12,9 +12,10 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Annotations, Match
 
-from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
-from dynamodb_counters._declarations import Aggregate, Event, Packed, Window
+from cdk_dynamodb_counters import CounterApi, DedupCounterTable, StreamAggregator, WindowedCounter
+from dynamodb_counters._declarations import Aggregate, Counter, Event, Packed, Window
 from dynamodb_counters._declarations.codec import described
+from dynamodb_counters._http.openapi import openapi
 from tests.unit.infra.support import (
     HITS,
     PACKED,
@@ -39,6 +40,16 @@ def test_a_diff_of_the_template_shows_what_is_declared() -> None:
 
     assert function["Metadata"]["Declarations"] == described([VIEWS, SITE, ROLLING, PACKED])
     assert function["Metadata"]["Declarations"]["rolling"]["retention"] == {"class": "timedelta", "s": "90000.0"}
+
+
+def test_a_counter_is_all_that_a_deployment_needs_and_an_api_serves_it(stack: Stack) -> None:
+    stock = Counter("stock", by=("shop", "sku"))
+    table = build(DedupCounterTable, stack)
+    build(StreamAggregator, stack, table=table, aggregates=[stock])
+    build(CounterApi, stack, table=table, shown=[stock])
+    functions = synthesized(stack).find_resources("AWS::Lambda::Function").values()
+    assert {"Declarations": described([stock])} in [one.get("Metadata") for one in functions]
+    assert {"/v1/aggregates/stock", "/v1/aggregates/stock/groups"} < openapi([stock])["paths"].keys()
 
 
 def test_the_order_of_declarations_does_not_show() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Count, Counters, Event, RejectedEventError, Sum
+from dynamodb_counters import Aggregate, Count, Counter, Counters, Event, RejectedEventError, Sum
 from dynamodb_counters._items.conversions import converted, key_text
 from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters.errors import InvalidArgumentError
@@ -116,6 +116,8 @@ def test_a_float_that_is_taken_is_the_number_it_prints_as(number: float) -> None
 _SALE = Event("sale", pk="DAY#{day}", sk="ID#{id}")
 _TOTALS = Aggregate("totals", _SALE, pk="DAY#{day}", sk="TOTAL", measures={"n": Count(), "price": Sum("price")})
 
+_SOLD = Counter("sold", by="day")
+
 
 @pytest.fixture
 def counters() -> Counters:
@@ -134,7 +136,9 @@ def test_every_door_knows_an_event_by_the_same_key(counters: Counters) -> None:
     assert counters.retract(_SALE, {"day": date(2026, 11, 20), "id": _ID})
     assert counters.record_once(_SALE, typed, [_TOTALS]).status == "accepted"
     assert counters.get(_TOTALS, {"day": date(2026, 11, 20)}).measures == {"n": 1, "price": Decimal("9.99")}
-    assert counters.increment(_TOTALS, {"day": date(2026, 11, 20)}, amount={"n": 1})["n"] == 2
+    for day in (date(2026, 11, 20), "2026-11-20"):
+        sold = counters.increment(_SOLD, {"day": day})
+    assert sold == {"sold": 2}
 
 
 def test_a_refused_value_is_named_by_its_attribute(counters: Counters) -> None:

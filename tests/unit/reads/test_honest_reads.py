@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +15,7 @@ from dynamodb_counters import (
     Attr,
     Attribute,
     Count,
+    Counter,
     Counters,
     Distinct,
     Event,
@@ -35,6 +36,7 @@ CALLS = Aggregate("calls", CALL, by="customer")
 DAILY = Aggregate("daily", CALL, by=("customer", "at:day"))
 TYPED = Aggregate("typed", CALL, by=("status", "price", "due", "at:hour"))
 OF_DAILY = Aggregate("of_daily", DAILY, by=("customer", "at:day"), n=Count())
+SEATS = Counter("seats", by=("show", "at:day"))
 SITE = Aggregate("site", CALL, calls=Count())
 RECENT = Window("recent", CALL, by="customer", time="at")
 PAYERS = Distinct("payers", CALL, member="customer")
@@ -86,6 +88,18 @@ def test_a_declaration_is_readable_as_soon_as_it_is_deployed_and_no_longer() -> 
         bench.counters.get(SITE)
 
 
+def test_a_counter_is_whole_as_soon_as_it_is_deployed_and_keeps_its_numbers_whatever_changes() -> None:
+    bench = Workbench([SITE])
+    bench.aggregator.handle({})
+    a_day = {"show": "a", "at:day": "2026-11-20"}
+    for seats in (SEATS, replace(SEATS, measures={**SEATS.measures, "sold": Count()}, retention=timedelta(days=99))):
+        bench.deploy([SITE, seats], as_declared=True)
+        bench.counters.increment(SEATS, a_day, amount={"seats": 2})
+        group = bench.counters.get(seats, a_day)
+        assert (group["seats"], group.complete, group.as_declared) == (2 * len(seats.measures), True, True)
+    assert bench.counters.reset(SEATS, a_day) == {"seats": 4, "sold": 0}
+
+
 def test_a_table_that_no_deployment_counts_is_incomplete() -> None:
     bench = Workbench([SITE, RECENT])
     bench.counters.accept(CALL, CALLED)
@@ -107,6 +121,7 @@ def test_a_table_that_no_deployment_counts_is_incomplete() -> None:
         (DAILY, {**C1, "at:day": "2026-1"}, "invalid at:day='2026-1': expected a UTC day such as '2026-11-20'"),
         (DAILY, {**C1, "at:day": _at(5)}, "invalid at:day='2026-11-20T05:00:00Z': expected a UTC day such as"),
         (OF_DAILY, {**C1, "at:day": "20261120"}, "invalid at:day='20261120': expected a UTC day such as '2026-11-20'"),
+        (SEATS, {"show": "a", "at:day": "2026-1"}, "invalid at:day='2026-1': expected a UTC day such as '2026-11-20'"),
         (TYPED, {"at:hour": "2026-11-20"}, "invalid at:hour='2026-11-20': expected a UTC hour such as '2026-11-20T00'"),
         (TYPED, {"status": "5.1"}, "invalid status='5.1': expected a whole number"),
         (TYPED, {"status": "ok"}, "invalid status='ok': expected a whole number"),
@@ -115,8 +130,9 @@ def test_a_table_that_no_deployment_counts_is_incomplete() -> None:
     ],
 )
 def test_a_text_that_no_group_has_is_refused(aggregate: Aggregate, values: dict[str, Any], refused: str) -> None:
-    with counters_in_memory([DAILY, TYPED, OF_DAILY]) as counters:
-        for call in (counters.get, counters.increment):
+    with counters_in_memory([DAILY, TYPED, OF_DAILY, SEATS]) as counters:
+        calls: list[Callable[..., object]] = [counters.get]
+        for call in calls + ([counters.increment, counters.reset] if aggregate is SEATS else []):
             with pytest.raises(InvalidArgumentError) as found:
                 call(aggregate, values)
             assert str(found.value).startswith(refused)
@@ -127,8 +143,9 @@ def test_values_of_the_right_types_are_taken_in_every_form() -> None:
         for at in ("2026-11-20", date(2026, 11, 20)):
             assert counters.get(DAILY, {**C1, "at:day": at})["daily"] == 0
         # A group may be older than the limit that its status is below.
-        typed = {"status": 5.0, "price": Decimal("1.50"), "due": date(2026, 11, 20), "at:hour": "2026-11-20T00"}
-        counters.increment(TYPED, typed)
+        counters.accept(replace(CALL, attributes=None), {**CALLED, "status": 5, "price": Decimal("1.50")})
+        typed = {"status": 5.0, "price": Decimal("1.50"), "due": date(2026, 11, 20), "at:hour": "2026-11-20T05"}
+        assert counters.get(TYPED, typed)["typed"] == 1
         for status, price, due in (("5", "1.5", "20261120"), ("5.0", "1.50", "2026-W47-5")):
             assert counters.get(TYPED, {**typed, "status": status, "price": price, "due": due})["typed"] == 1
 

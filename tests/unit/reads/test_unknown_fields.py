@@ -12,6 +12,7 @@ import pytest
 from dynamodb_counters import (
     Aggregate,
     Count,
+    Counter,
     Counters,
     Distinct,
     Event,
@@ -25,6 +26,7 @@ from tests.unit.writes.clients import ScriptedClient
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="N", measures={"n": Count()})
+_STOCK = Counter("stock", pk="URL#{url}", sk="STOCK")
 _SHARDED = Aggregate("sharded", _VIEW, pk="S#{url}", sk="N", measures={"n": Count()}, write_shards=2)
 _BY_ID = Aggregate("by_id", _VIEW, pk="URL#{url}", sk="BY#{id}", measures={"n": Count()})
 _VISITORS = Distinct("visitors", _VIEW, member="id", pk="URL#{url}", sk="D")
@@ -56,8 +58,8 @@ _READS: dict[str, tuple[Callable[[Counters, Any], Any], str]] = {
         lambda counters, values: counters.window(_RECENT, values).series(_NOON - _HOUR, _NOON, step=_HOUR),
         "of 'recent': 'url'",
     ),
-    "increment": (lambda counters, values: counters.increment(_VIEWS, values), "of 'views': 'url'"),
-    "reset": (lambda counters, values: counters.reset(_VIEWS, values), "of 'views': 'url'"),
+    "increment": (lambda counters, values: counters.increment(_STOCK, values), "of 'stock': 'url'"),
+    "reset": (lambda counters, values: counters.reset(_STOCK, values), "of 'stock': 'url'"),
 }
 
 

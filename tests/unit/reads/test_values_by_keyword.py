@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Distinct, Event, Histogram, InvalidArgumentError, Quota, Ranking, Window
+from dynamodb_counters import (
+    Aggregate,
+    Count,
+    Counter,
+    Distinct,
+    Event,
+    Histogram,
+    InvalidArgumentError,
+    Quota,
+    Ranking,
+    Window,
+)
 from simulation.counters_in_memory import counters_in_memory
 
 _VIEW = Event("view", pk="URL#{url}", sk="V#{at}#{id}")
@@ -19,8 +30,9 @@ _TOP = Aggregate(
 _IDS = Distinct("ids", _VIEW, member="id", pk="IDS#{url}", sk="D")
 _RECENT = Window("recent", _VIEW, pk="URL#{url}", time="at")
 _CALLS = Quota("calls", limit=5, per="day", by=("url",))
-_NAMES = Aggregate("names", _VIEW, pk="P#{self}#{values}#{aggregate}", sk="N", measures={"n": Count()})
-_OPTION = Aggregate("option", _VIEW, pk="P#{consistent}#{tags[]}", sk="N", measures={"n": Count()})
+_STOCK = Counter("stock", by="url", n=Count())
+_NAMES = Counter("names", by=("self", "values", "counter"))
+_OPTION = Counter("option", by=("consistent", "at.x"))
 
 _READS: dict[str, Callable[..., Any]] = {
     "get": lambda counters, *values, **fields: counters.get(_VIEWS, *values, **fields),
@@ -32,10 +44,10 @@ _READS: dict[str, Callable[..., Any]] = {
     "around": lambda counters, *values, **fields: counters.around(_TOP, *values, **fields),
     "window": lambda counters, *values, **fields: counters.window(_RECENT, *values, **fields).last(days=1),
     "events": lambda counters, *values, **fields: list(counters.events(_VIEW, *values, **fields)),
-    "reset": lambda counters, *values, **fields: counters.reset(_VIEWS, *values, **fields),
 }
 _WRITES: dict[str, Callable[..., Any]] = {
-    "increment": lambda counters, *values, **fields: counters.increment(_VIEWS, *values, **fields),
+    "increment": lambda counters, *values, **fields: counters.increment(_STOCK, *values, **fields),
+    "reset": lambda counters, *values, **fields: counters.reset(_STOCK, *values, **fields),
     "leases": lambda counters, *values, **fields: counters.leases(_CALLS, *values, **fields).take(),
 }
 
@@ -55,10 +67,10 @@ def test_keyword_arguments_and_a_mapping_read_the_same_group(name: str) -> None:
 
 
 def test_keyword_arguments_and_a_mapping_write_to_the_same_group() -> None:
-    with counters_in_memory([_VIEWS]) as counters:
-        assert counters.increment(_VIEWS, url="/", amount=3) == {"n": 3}
-        assert counters.increment(_VIEWS, {"url": "/"}, amount={"n": 2}) == {"n": 5}
-        assert counters.reset(_VIEWS, url="/") == {"n": 5}
+    with counters_in_memory([_STOCK]) as counters:
+        assert counters.increment(_STOCK, url="/", amount=3) == {"n": 3}
+        assert counters.increment(_STOCK, {"url": "/"}, amount={"n": 2}) == {"n": 5}
+        assert [counters.reset(_STOCK, {"url": "/"}), counters.reset(_STOCK, url="/")] == [{"n": 5}, {"n": 0}]
         assert counters.leases(_CALLS, url="/").take(5)
         assert not counters.leases(_CALLS, {"url": "/"}).take()
 
@@ -74,8 +86,8 @@ def test_keyword_arguments_and_a_mapping_at_once_are_refused(call: Callable[...,
 
 def test_fields_may_have_the_names_of_arguments() -> None:
     with counters_in_memory([_NAMES, _OPTION]) as counters:
-        counters.increment(_NAMES, self="a", values="b", aggregate="c")
-        counters.increment(_OPTION, {"consistent": "x", "tags[]": "red"}, amount=4)
+        counters.increment(_NAMES, self="a", values="b", counter="c")
+        counters.increment(_OPTION, {"consistent": "x", "at.x": "red"}, amount=4)
 
-        assert counters.get(_NAMES, self="a", values="b", aggregate="c")["n"] == 1
-        assert counters.get(_OPTION, {"consistent": "x", "tags[]": "red"}, consistent=True)["n"] == 4
+        assert counters.get(_NAMES, self="a", values="b", counter="c")["names"] == 1
+        assert counters.get(_OPTION, {"consistent": "x", "at.x": "red"}, consistent=True)["option"] == 4

@@ -11,14 +11,17 @@ import pytest
 from dynamodb_counters import (
     Aggregate,
     Count,
+    Counter,
     Counters,
     Distinct,
     Event,
     InvalidArgumentError,
     Items,
+    UncountedError,
     UnknownMeasureError,
     Window,
 )
+from simulation.workbench import Workbench
 from tests.unit.fold.world import World
 
 VIEW = Event("view", pk="PAGE#{page}", sk="VIEW#{user}")
@@ -87,9 +90,25 @@ def test_values_that_are_no_aggregate_are_refused_with_the_right_call(call: str,
     with pytest.raises(InvalidArgumentError) as refused:
         OF_AGGREGATES[call](_counters(), declared)
 
+    if call in ("increment", "reset"):
+        assert refused.value.expected.startswith("a Counter: what the stream counts")
+        return
     assert refused.value.argument in ("aggregate", "aggregates")
     shown = repr(declared) if isinstance(declared, str) else declared.name
     assert refused.value.expected == TO_CALL[shown]
+
+
+@pytest.mark.parametrize("call", ["increment", "reset"])
+def test_what_the_stream_counts_is_not_changed_by_a_call(call: str) -> None:
+    bench = Workbench([VIEWS])
+    bench.aggregator.handle({})
+    expected = "^invalid counter='views': expected a Counter: what the stream counts is changed by its items alone"
+    with pytest.raises(InvalidArgumentError, match=f"{expected}$"):
+        OF_AGGREGATES[call](bench.counters, VIEWS)
+    with pytest.raises(InvalidArgumentError, match=f"{expected}, and so the deployment counts it$"):
+        OF_AGGREGATES[call](bench.counters, Counter("views", by="page"))
+    with pytest.raises(UncountedError, match="'stock'"):
+        OF_AGGREGATES[call](bench.counters, Counter("stock", by="page"))
 
 
 @pytest.mark.parametrize("call", OF_WINDOWS)

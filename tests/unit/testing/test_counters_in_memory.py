@@ -14,7 +14,19 @@ from unittest.mock import patch
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Items, Ranking, Sum, TableKeys, Threshold
+from dynamodb_counters import (
+    Aggregate,
+    Attr,
+    Count,
+    Counter,
+    Distinct,
+    Event,
+    Items,
+    Ranking,
+    Sum,
+    TableKeys,
+    Threshold,
+)
 from dynamodb_counters._declarations.measures import Measure
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters.errors import InvalidArgumentError
@@ -106,6 +118,19 @@ def test_crossings_are_returned_once_and_in_order(source: Items, make: Callable[
     assert [(one["level"], one["direction"]) for one in found] == [(5, "up"), (10, "up"), (10, "down"), (5, "down")]
     assert {(one["threshold"], one["group"]["team"]) for one in found} == {("goal", "red")}
     assert [(one["old"], one["new"]) for one in found] == [(4, 12), (4, 12), (12, 0), (12, 0)]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_what_is_over_a_counter_counts_its_groups(make: Callable[..., Any]) -> None:
+    stock = Counter("stock", by=("shop", "sku"), left=Count())
+    shops = Aggregate("shops", stock, by="shop", left=Sum("left"), kinds=Count())
+    with make([stock, shops, Threshold("low", stock, at=[2], direction="down")]) as counters:
+        for sku, amount in (("x", 3), ("y", 5), ("x", -2), ("y", -5)):
+            counters.increment(stock, shop="a", sku=sku, amount=amount)
+        assert counters.get(shops, shop="a").measures == {"left": 1, "kinds": 1}
+        counters.reset(stock, shop="a", sku="x")
+        assert counters.get(shops, shop="a").measures == {"left": 0, "kinds": 0}
+        assert {(one["group"]["sku"], one["level"]) for one in counters.crossings()} == {("x", 2), ("y", 2)}
 
 
 def test_the_client_serves_code_that_takes_one() -> None:
@@ -271,8 +296,9 @@ def test_the_plugin_loads_nothing_heavy() -> None:
 
 
 def test_an_increment_takes_the_floats_that_accept_takes() -> None:
-    with counters_in_memory([TAKEN]) as counters:
-        assert counters.increment(TAKEN, shop="a", amount=0.1) == {"taken": Decimal("0.1")}
-        assert counters.increment(TAKEN, shop="a", amount={"taken": 0.5}) == {"taken": Decimal("0.6")}
+    taken = Counter("taken", by="shop")
+    with counters_in_memory([taken]) as counters:
+        assert counters.increment(taken, shop="a", amount=0.1) == {"taken": Decimal("0.1")}
+        assert counters.increment(taken, shop="a", amount={"taken": 0.5}) == {"taken": Decimal("0.6")}
         with pytest.raises(InvalidArgumentError, match="at most 15 digits"):
-            counters.increment(TAKEN, shop="a", amount=0.1 + 0.2)
+            counters.increment(taken, shop="a", amount=0.1 + 0.2)

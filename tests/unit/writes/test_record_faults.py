@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
 
-from dynamodb_counters import Aggregate, Count, Event, InvalidArgumentError, Sum, Window
+from dynamodb_counters import Aggregate, Count, Counter, Event, InvalidArgumentError, Sum, Window
 from dynamodb_counters._writes.increments import increment
 from dynamodb_counters._writes.record_once import MAX_COUNTED, record_once
 from tests.unit.writes.clients import ScriptedClient, cancelled, failure, scripted_table
@@ -18,6 +19,8 @@ _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}", retention=timedelta(days=7))
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "bytes": Sum("bytes")})
 _SITE = Aggregate("site", _VIEW, pk="SITE", sk="SITE", measures={"n": Count()})
 _RECENT = Window("recent", _VIEW, pk="URL#{url}", time="at")
+_PAGES = Counter("pages", by="url", n=Count(), bytes=Count())
+_TOTAL = Counter("total")
 _VALUES = {"url": "/", "id": "1", "bytes": 7, "at": 1_790_000_000}
 
 
@@ -132,22 +135,24 @@ def test_more_declarations_than_a_transaction_holds_are_refused() -> None:
     ],
 )
 def test_increment_refuses_what_it_cannot_add(amount: Any) -> None:
-    assert _refused(_VIEWS, {"url": "/"}, amount).argument == "amount"
+    assert _refused(_PAGES, {"url": "/"}, amount).argument == "amount"
 
 
 @pytest.mark.parametrize("amount", [0.1 + 0.2, "1", None, True, 10**38 + 1, Decimal("Infinity")])
 def test_increment_refuses_a_number_dynamodb_cannot_hold(amount: Any) -> None:
-    refused = _refused(_SITE, {}, amount)
+    refused = _refused(_TOTAL, {}, amount)
 
     assert (refused.argument, refused.value) == ("amount", amount)
 
 
 @pytest.mark.parametrize(("values", "argument"), [({}, "url"), ({"uri": "/"}, "values"), ({"url": 0.1 + 0.2}, "url")])
 def test_increment_refuses_a_group_that_is_none(values: Any, argument: str) -> None:
-    assert _refused(_VIEWS, values, {"n": 1}).argument == argument
+    assert _refused(_PAGES, values, {"n": 1}).argument == argument
 
 
-def _refused(aggregate: Aggregate, values: Any, amount: Any) -> InvalidArgumentError:
+def _refused(counter: Counter, values: Any, amount: Any) -> InvalidArgumentError:
+    client: Any = ScriptedClient()
+    client.meta = Mock()
     with pytest.raises(InvalidArgumentError) as refused:
-        increment(scripted_table(ScriptedClient()), aggregate, values, amount)
+        increment(scripted_table(client), counter, values, amount)
     return refused.value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,16 +14,14 @@ from rich.console import Group, RenderableType
 from rich.filesize import decimal
 from rich.text import Text
 
-from dynamodb_counters._backfill.backfill import Backfill, Dropping, opening, wanted
+from dynamodb_counters._backfill.backfill import Backfill, Dropping
 from dynamodb_counters._backfill.feeds import ServiceTime
 from dynamodb_counters._backfill.runner import COMPLETE, Runner
 from dynamodb_counters._backfill.verification import EXPIRED, Verification
-from dynamodb_counters._control.control import read_control, read_declarations
+from dynamodb_counters._control.control import read_control
 from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._control.run_items import generation_of
 from dynamodb_counters._declarations import Aggregate, Declaration, Event
-from dynamodb_counters._declarations.groups import base_name
-from dynamodb_counters._items.bookkeeping import READ_UNIT_BYTES
 from dynamodb_counters.cli.output import (
     BAD,
     GOOD,
@@ -61,9 +60,7 @@ with_manner: Final = options(
 )
 """The options of a run: how it works, as `runner_of` takes it."""
 
-_UNITS_PER_ITEM: Final = 0.03
-"""Write units of the pages that a scan writes."""
-
+_NOTHING: Final = "Nothing to backfill: all count all there is, as declared."
 _MOST_ROWS: Final = 100
 _verifying: Final = options(
     click.argument("names", nargs=-1, metavar="[NAME]…"),
@@ -128,13 +125,14 @@ def backfill(session: Session, names: tuple[str, ...], *, run: str, dry_run: boo
             raise click.UsageError("--run goes on with what the run began with: no names, no --dry-run")
         require_kind(run, "backfill")
         return _work(session, (), run=run, **manner)
-    planned = _planned(session, names)
-    listed, size = ", ".join(planned["names"]), f"{number(planned['items'])} items, {decimal(planned['bytes'])}"
+    planned, found = runner_of(session, Backfill, names=names, **manner).estimate()
+    listed, size = ", ".join(planned), f"{number(found.items)} items, {decimal(found.bytes)}"
+    about = f"about {number(math.ceil(found.units))} units, by a sample of {counted(found.sampled, 'item')}"
     if dry_run or not listed:
-        would = f"would backfill {listed}: {size}; about {number(planned['units'])} units"
-        session.emit(planned, would if listed else "Nothing to backfill: all count all there is, as declared.")
+        would = f"would backfill {listed}: {size}; {about}" if listed else _NOTHING
+        session.emit({"names": planned, **found.document()}, would)
         return DONE
-    if not session.confirm(f"Backfill {listed}: scan {size}?", yes=yes):
+    if not session.confirm(f"Backfill {listed}: {size}; {about}?", yes=yes):
         return FOUND
     return _work(session, names, run=run, **manner)
 
@@ -175,26 +173,6 @@ def _told(worked: Worked, filled: list[str], whole: dict[str, float], work: Back
     lines[0] += f"; {number(worked.items)} items scanned, {number(round(worked.units))} units"
     lines += [f"{name}: whole back to {moment_text(at)}; earlier events may have expired" for name, at in whole.items()]
     return [*lines, *entries, "Readers use these counts within a minute."]
-
-
-def _planned(session: Session, names: Collection[str]) -> dict[str, Any]:
-    seen = read_control(session.table)
-    if seen.history is None:
-        raise BackfillError("nothing counts this table yet: deploy the aggregator, and wait for its first batch")
-    declared = last_declarations(session.table, BackfillError)
-    folded = read_declarations(session.table, seen.history.at(session.clock()).deployment) or ()
-    chosen = wanted(names, seen, declared, folded)
-    opened = opening(chosen, declared, folded, seen, 1).generations if chosen else ()
-    return {"names": [base_name(declaration.name) for declaration in opened], **scanned(session)}
-
-
-def scanned(session: Session) -> dict[str, int]:
-    """Items and bytes that a run scans, and about how many units."""
-    names = filter(None, (session.table.name, read_control(session.table).source))
-    tables: list[Any] = [session.table.client.describe_table(TableName=name)["Table"] for name in names]
-    items, size = (sum(table.get(each, 0) for table in tables) for each in ("ItemCount", "TableSizeBytes"))
-    # The scan is strongly consistent.
-    return {"items": items, "bytes": size, "units": round(size / READ_UNIT_BYTES + items * _UNITS_PER_ITEM)}
 
 
 def _kept(declaration: Declaration) -> list[timedelta]:

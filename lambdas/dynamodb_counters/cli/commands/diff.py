@@ -18,7 +18,7 @@ from dynamodb_counters._control.control import Control, Status, past_of, read_co
 from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import decode, described, without_attributes
-from dynamodb_counters._declarations.groups import base_name, left_behind
+from dynamodb_counters._declarations.groups import base_name
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters.cli.output import BAD, GOOD, HEADING, QUIET, json_lines
 from dynamodb_counters.cli.session import DONE, FOUND, Session, UnknownDeclarationsError, shared
@@ -86,9 +86,8 @@ def _names(found: Merged, seen: Control) -> Iterator[dict[str, Any]]:
     for name, change in found.changes.items():
         old, new = change.before, change.after
         entry = _entry(name, advice(found, name, first=seen.history is None), old, new)
-        lost = left_behind(new, old) if change.kind == "waits" and old is not None and new is not None else []
         whole = seen.statuses.get(name, Status()).whole
-        yield {**entry, "kind": change.kind, "left": [*lost], "whole": whole}
+        yield {**entry, "kind": change.kind, "whole": whole}
 
 
 def _entry(name: str, said: Advice, old: Declaration | Event | None, new: Declaration | Event | None) -> dict[str, Any]:
@@ -101,8 +100,6 @@ def _shown(entry: Mapping[str, Any]) -> Iterator[Text]:
     yield Text.assemble((entry["name"], HEADING), f": {entry['title']}")
     if entry["next"]:
         yield Text(f"  next: {entry['next']}")
-    if left := entry.get("left"):
-        yield Text(f"  left behind: the tally of {', '.join(left)}")
     before, after = (json_lines(entry[side]) for side in ("before", "after"))
     for line in unified_diff(before, after, "table", "deployment", lineterm=""):
         yield Text(line, {"+": GOOD, "-": BAD, "@": QUIET}.get(line[0], ""))

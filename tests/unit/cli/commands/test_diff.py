@@ -103,14 +103,6 @@ def test_the_generation_that_readers_use_is_what_is_compared_with(store: Store) 
     assert _diff(store, "--declarations", encode((SHOPS,))).code == 1
 
 
-def test_a_tally_that_has_no_place_is_named(store: Store) -> None:
-    store.deploy(SHOPS)
-
-    done = _diff(store, "--declarations", encode((replace(SHOPS, sk="SALES#{seller}"),)))
-
-    assert "left behind: the tally of sales, taken" in [line.strip() for line in done.out.splitlines()]
-
-
 def test_a_table_that_nothing_counts_yet(store: Store) -> None:
     done = _diff(store, "--declarations", encode((SHOPS,)))
 

@@ -33,7 +33,6 @@ def counters(monkeypatch: pytest.MonkeyPatch) -> Iterator[CountersInMemory]:
         for number in range(3):
             counters.accept(CALL, {"customer": "a", "id": f"c{number}", "at": NOW.isoformat(), "cost": number})
         counters.accept(PING, {"at": NOW.isoformat(), "id": "p"})
-        counters.increment(USAGE, {"customer": "a", "at:month": "2026-11"}, amount={"calls": 2, "cost": 0})
 
         def feeds(*_: Any) -> Feeds:
             found: Feeds = counters._feeds(None)
@@ -49,14 +48,14 @@ def ask(counters: CountersInMemory, *arguments: str, **more: Any) -> Done:
     return run(*arguments, "--table", counters.table_name, **known, **more)
 
 
-def test_a_group_is_explained_by_its_events_and_its_tally(counters: CountersInMemory) -> None:
+def test_a_group_is_explained_by_its_events(counters: CountersInMemory) -> None:
     done = ask(counters, "explain", "usage", *NOVEMBER, "--json")
     assert (done.code, done.err) == (0, "Queries: 1, at a read unit per 4 KB\n")
-    assert done.document["adds"] == {"calls": "5", "cost": "3"}
-    assert [line["kind"] for line in done.document["lines"]] == ["counted"] * 3 + ["tally"]
+    assert done.document["adds"] == {"calls": "3", "cost": "3"}
+    assert [line["kind"] for line in done.document["lines"]] == ["counted"] * 3
     assert done.document["key"]["values"] == {"customer": "a", "at:month": "2026-11"}
     shown = ask(counters, "explain", "usage", *NOVEMBER, "--limit", "1").out
-    assert "calls=5 cost=3: 3 counted, 1 tally" in shown
+    assert "calls=3 cost=3: 3 counted" in shown
     assert "c0" in shown
     assert "c1" not in shown
 
