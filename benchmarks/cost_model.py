@@ -84,7 +84,7 @@ _IDLE_POLLS: Final = 21_600 / DAY
 """Five pollers that wait 20 seconds each ask an idle queue, too."""
 
 # Always on, by construct.
-ALARMS: Final = {"StreamAggregator": 5, "EventIngest": 3}
+ALARMS: Final = {"StreamAggregator": 6, "EventIngest": 3}
 _METRICS: Final = {"StreamAggregator": 4, "EventIngest": 1}
 """Metrics that have a value whenever events come: `Records`, `ItemsUpdated`, `WriteUnits` and the mapping's
 `InvokedEventCount`; `EventsAccepted`. `PolledEventCount` has one in each hour."""

@@ -19,7 +19,8 @@ from benchmarks.designs.known import idempotent_counter
 from benchmarks.designs.ours import SHARD
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._commit.checkpoints import checkpoint_key
-from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
+from dynamodb_counters._control.registry import Registry, entries_of
+from dynamodb_counters._declarations import Aggregate, Count, Declaration, Event, Sum
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
@@ -119,15 +120,21 @@ def _of(number: int, event: Any, hot: Any, client: Any) -> dict[str, Callable[[]
 
 def _handler(declared: tuple[Aggregate, ...], client: Any) -> Callable[[Any], object]:
     """A handler that reads the shard's checkpoint again for each batch: else it would drop one that it had before."""
-    aggregator = Aggregator(Table("counters", client, clock=lambda: CREATED), declared, quarantine_retention_seconds=1)
-    # It reads the history of deployments once a minute, which is no cost of a batch.
-    aggregator._deployments._read_at = CREATED
+    aggregator = warm_aggregator(Table("counters", client, clock=lambda: CREATED), declared)
 
     def handle(event: Any) -> object:
         aggregator._checkpoints._read.clear()
         return aggregator.handle(event)
 
     return handle
+
+
+def warm_aggregator(table: Table, declared: tuple[Declaration, ...]) -> Aggregator:
+    """An aggregator that knows its registry: it reads it once a minute, which is no cost of a batch."""
+    aggregator = Aggregator(table, declared, quarantine_retention_seconds=1)
+    aggregator._names.registry = Registry(entries={each.name: each for each in entries_of(declared)})
+    aggregator._names._read_at = CREATED
+    return aggregator
 
 
 def of_few_groups(event: Any) -> Any:

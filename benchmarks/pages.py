@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from benchmarks import workloads
 from benchmarks.best_times import microseconds
-from benchmarks.cpu import CREATED, botocore_without_network
+from benchmarks.cpu import CREATED, botocore_without_network, warm_aggregator
 from benchmarks.databases import TABLE, MemoryDatabase, per_event, since, units
 from benchmarks.designs.known import Naive
 from benchmarks.designs.ours import (
@@ -25,7 +25,6 @@ from benchmarks.designs.ours import (
 from benchmarks.queue_and_stream import Stream, chunks, deliver
 from demo.blog.traffic import View
 from dynamodb_counters import Counters, Distinct
-from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._fold.item_layout import group_items
 from dynamodb_counters._items.table_schema import PAGE_PREFIX, SK
 from simulation.delivery.stream_api import lambda_record
@@ -139,10 +138,8 @@ def _batches(design: type[PackedEvents], views: Sequence[View], client: Any) -> 
         counting.accept(part)
     records = database.stream(TABLE).read(*_whole(database)).records[before:]
     given = [lambda_record(record, "") for record in records if "_chunk" in record["dynamodb"].get("NewImage", {})]
-    remembered = counting.table.remembered
-    table = replace(counting.table, client=client, clock=lambda: CREATED, remembered=remembered)
-    aggregator = Aggregator(table, counting.declarations, quarantine_retention_seconds=1)
-    aggregator._deployments._read_at = CREATED
+    table = replace(counting.table, client=client, clock=lambda: CREATED, remembered=counting.table.remembered)
+    aggregator = warm_aggregator(table, counting.declarations)
 
     def run() -> None:
         # As if the process had not counted them yet: it reads the checkpoint again.

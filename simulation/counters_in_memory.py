@@ -102,9 +102,12 @@ class Counting:
         self._memory, self._declarations, self._clock = memory, declarations, clock
         self._random, self._faults = rng, faults
         self._streams = [table.stream for table in memory.tables.values()]
-        self._source_table = table_of(self._streams[-1].arn) if len(self._streams) > 1 else None
+        self._source_table: str | None = None
         self._counted: dict[tuple[str, str], str | None] = {}
         self._name, *_ = memory.tables
+        # Without a source table, whose items may be older, all names are complete.
+        self._cold_start().handle({})
+        self._source_table = table_of(self._streams[-1].arn) if len(self._streams) > 1 else None
         self._aggregator = self._cold_start()
         self._aggregator.handle({})
 

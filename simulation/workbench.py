@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from dynamodb_counters._assumptions import FRESH, LONGEST_INVOCATION, SKEW
 from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Aggregate, Counter, Declaration
+from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters._table import Table
@@ -30,16 +29,12 @@ class Workbench:
         self._declarations = tuple(declarations)
         self.aggregator = self.process()
 
-    def deploy(self, declarations: Sequence[Declaration], *, as_declared: bool = False) -> None:
-        """Deploy what holds at once where it changes, unless it is taken as declared; wait until it holds."""
-        self.declare(declarations if as_declared else [*map(kept, declarations)])
-        self.clock.advance(LONGEST_INVOCATION + FRESH + SKEW + 1)
-
-    def declare(self, declarations: Sequence[Declaration]) -> None:
-        """Deploy what holds from a time on that is to come."""
+    def deploy(self, declarations: Sequence[Declaration]) -> None:
+        """Deploy declarations, and wait until every process knows of new names."""
         self._declarations = tuple(declarations)
         self.aggregator = self.process()
         self.aggregator.handle({})
+        self.clock.advance(LONGEST_INVOCATION + FRESH + SKEW + 1)
 
     def process(self, client: Any = None, skew: float = 0.0) -> Aggregator:
         """An aggregator with nothing read yet, perhaps with a client of its own and a clock that is wrong."""
@@ -74,11 +69,3 @@ class Workbench:
             before = now
             for shard in self.shards():
                 self.deliver(self.records(shard), shard)
-
-
-def kept(declaration: Declaration) -> Declaration:
-    """A declaration whose change needs no backfill."""
-    if isinstance(declaration, Aggregate) and isinstance(declaration.source, Aggregate):
-        source: Any = kept(declaration.source)
-        declaration = replace(declaration, source=source)
-    return declaration if isinstance(declaration, Counter) else replace(declaration, on_change="keep")

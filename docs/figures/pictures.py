@@ -59,47 +59,48 @@ def _item(top: int, views: int, watermark: int) -> str:
 
 
 def change() -> str:
-    """A changed declaration, from its deployment to the end of the old items."""
+    """A changed definition under a name of its own, from its deployment to the end of the old one."""
     rows = (
-        ("In use", "The old definition counts."),
-        ("Deployed: the change waits", "Counted and read as before."),
-        ("counters backfill", f"{RUN_OPEN_AFTER // MINUTE} minutes later, both count."),
-        ("Switch: one write", "Readers follow within a minute."),
-        (f"{(FRESH + SETTLED_AFTER) // MINUTE} minutes later", "The old one counts no more."),
-        ("counters drop", "Two days later, or any time after."),
+        ("In use", "views counts and is read."),
+        ("views_v2 is deployed", "It waits; views counts on."),
+        ("counters backfill views_v2", f"{RUN_OPEN_AFTER // MINUTE} minutes later, both count."),
+        ("Complete", "Readers may use either."),
+        ("views is undeclared", "It counts on all the same."),
+        ("counters drop views", f"{(2 * CLOCKS + FRESH + SETTLED_AFTER) // MINUTE} minutes later, its items go."),
     )
     bars = (
-        (272, 0, 4, "table", "counts"),
-        (272, 4, 5, "none", "stays"),
-        (350, 2.4, 3, "side", "fills"),
+        (272, 0, 6, "table", "counts"),
+        (350, 1, 2, "none", "waits"),
+        (350, 2, 3, "side", "fills"),
         (350, 3, 6, "good", "counts"),
-        (428, 0, 3, "table", "old"),
-        (428, 3, 6, "good", "new"),
+        (428, 0, 4, "table", "views"),
+        (428, 4, 6, "good", "_v2"),
     )
-    shapes = [text(at, 28, name, "b", anchor="middle") for at, name in ((303, "old"), (381, "new"), (459, "read"))]
+    heads = ((303, "views"), (381, "views_v2"), (459, "read"))
+    shapes = [text(at, 28, name, "b", anchor="middle") for at, name in heads]
     for top, (what, so) in zip(count(44, 66), rows, strict=False):
         shapes += [rule(LEFT, top, RIGHT, top), text(LEFT, top + 26, what, "b"), text(LEFT, top + 48, so, "faint")]
     shapes += [box(at, 44 + 66 * start, 62, 66 * (end - start), *looks) for at, start, end, *looks in bars]
     label = (
-        "A timeline: the old definition counts and is read while the changed one waits. "
-        "From a backfill on both count, until one write switches readers to the new one. "
-        "The old items stay until they are dropped."
+        "A timeline: views counts and is read throughout. "
+        "views_v2 is deployed, waits, is filled by a backfill, and is read once it is complete. "
+        "Then views is dropped."
     )
     return picture(label, 444, shapes)
 
 
 def backfill() -> str:
     """The steps of a backfill, and meanwhile the stream, the log and the readers."""
-    opened, since, scan, drain, add, switch = marks = (LEFT, 100, 180, 274, 364, 446)
-    names = ("open", "S", f"S + {CLOCKS // MINUTE} min", "scanned", "drained", "switch")
+    opened, since, scan, drain, add, complete = marks = (LEFT, 100, 180, 274, 364, 446)
+    names = ("open", "S", f"S + {CLOCKS // MINUTE} min", "scanned", "drained", "done")
     rows = (
         ("Open, wait: every process learns of S.", (opened, scan, "plain")),
         ("Stream: records from S on are counted.", (since, RIGHT, "good")),
         ("Log: what each item that changes had contributed.", (since, add, "side")),
         ("Scan: what each item contributes.", (scan, drain, "table")),
         ("Drain: every shard logs something newer than the scan.", (drain, add, "side")),
-        ("Add once per group: by the log, else by the scan.", (add, switch, "good")),
-        ("Switch: one write, and readers use the new counts.", (opened, switch, "plain"), (switch, RIGHT, "good")),
+        ("Add once per group: by the log, else by the scan.", (add, complete, "good")),
+        ("Complete: one write, and readers know.", (opened, complete, "plain"), (complete, RIGHT, "good")),
     )
     shapes = [text(LEFT, 28, names[0], "b")]
     shapes += [text(at, 28, name, "b", anchor="middle") for at, name in zip(marks[1:], names[1:], strict=True)]
@@ -109,7 +110,7 @@ def backfill() -> str:
     label = (
         "A timeline: from the moment S on, the stream counts records and logs what changed items had contributed. "
         "A scan reads what each item contributes. "
-        "Each group gets its baseline once, and one write switches readers."
+        "Each group gets its baseline once, and one write lets readers know."
     )
     return picture(label, 466, shapes)
 

@@ -2,15 +2,17 @@
 (***************************************************************************)
 (* Counting what a table holds already, beside the stream that goes on.    *)
 (*                                                                         *)
-(* A run counts a new generation of a declaration.  From its cut on, of    *)
-(* each shard, the aggregator counts records as ever.  A scan reads every  *)
-(* item while writers go on; the log tells what the items that changed     *)
-(* after the cut had contributed before.  Together they are the baseline:  *)
-(* what all items contributed at the cut.                                  *)
+(* A run fills a name that has no items.  From its cut on, of each shard,  *)
+(* the aggregator counts records as ever.  A scan reads every item while   *)
+(* writers go on; the log tells what the items that changed after the cut  *)
+(* had contributed before.  Together they are the baseline: what all items *)
+(* contributed at the cut.                                                 *)
 (*                                                                         *)
-(* That a record is never counted twice is the matter of Counters.tla.     *)
-(* Here a generation has one group, and a set of records counted in it.    *)
-(* An item's image is what it contributes; 0 stands for no item.           *)
+(* That a record is never counted twice is the matter of Counters.tla; how *)
+(* the name came to have no items, and that a run which is over adds       *)
+(* nothing to the next one, of Registry.tla.  Here a name has one group,   *)
+(* and a set of records counted in it.  An item's image is what it         *)
+(* contributes; 0 stands for no item.                                      *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
@@ -25,21 +27,20 @@ CONSTANTS
   Runners,       \* Processes that run the same backfill.
   Features,      \* What takes part: a subset of AllFeatures.
   Without,       \* Guards that are removed: a subset of AllGuards.
-  Fresh,         \* A process relies so long on what it has read of the runs; a reader, of the generations.
+  Fresh,         \* A process relies so long on what it has read of the registry.
   Clocks,        \* The largest difference of two clocks.
   Landing,       \* A run that was opened later than this is void.
   Margin,        \* From the opening to S: at least Landing + Fresh + Clocks.
   Settled,       \* From S until the shards are compared and the scan begins: at least Clocks.
-  Group          \* Shard of the generation's own item, or None.
+  Group          \* Shard of the name's own item, or None.
 
-AllFeatures == {"checkpoints", "beats", "quiet end", "read only", "split", "gaps", "drop", "late opening", "old"}
+AllFeatures == {"checkpoints", "beats", "quiet end", "read only", "split", "gaps", "late opening", "anew"}
 
 AllGuards == {
-  "cut stored", "cut", "near", "own items",
+  "cut stored", "cut", "near", "own items", "own items since",
   "logged before checkpoint", "logged before ack", "from cut", "last in name", "first in name", "first image", "lineage",
   "same shards", "sealed", "drained", "every shard", "closed shards", "gaps", "gaps summed",
-  "baseline once", "complete as held", "opened in time", "void while open",
-  "readers first", "zombies over"}
+  "baseline once", "opened in time"}
 
 ASSUME Features \subseteq AllFeatures /\ Without \subseteq AllGuards
 
@@ -51,27 +52,26 @@ VARIABLES
   acked,      \* Of each shard: where the event source mapping stands.
   checkpoint, \* Of each shard.
   process,
-  counted,    \* Records <<shard, n>> that the new generation has counted.
-  old,        \* Records that the generation has counted which readers used before.
-  base,       \* The baseline in the generation's item, or None.
+  counted,    \* Records <<shard, n>> that the name has counted.
+  base,       \* The baseline in the name's item, or None.
   cut,        \* Of each shard: the first record that the run counts, or None.
   log,        \* Pages.
   pages,      \* Of each key: what the scan has read, or None.
-  run,        \* The run's item, and what the history tells of it.
+  run,        \* The run's item, and what the registry has of it.
   runner,
   given,      \* Records <<shard, n>> that Lambda has given up on.
   gap         \* Shards with a later book.
 
 source == <<image, stream, closed>>
 mapping == <<acked, given>>
-items == <<counted, old, base>>
+items == <<counted, base>>
 books == <<checkpoint, cut, log, gap>>
 vars == <<now, source, mapping, process, items, books, pages, run, runner>>
 
 Has(guard) == guard \notin Without
 With(feature) == feature \in Features
 
-(* Keys of items that are not the source's: the generation's own item, and a heartbeat. *)
+(* Keys of items that are not the source's: the name's own item, and a heartbeat. *)
 Own == -1
 Heartbeat == 0
 
@@ -123,7 +123,7 @@ Elapse ==
   /\ UNCHANGED <<source, mapping, process, items, books, pages, run, runner>>
 
 -----------------------------------------------------------------------------
-(* The generations. *)
+(* The name. *)
 
 Delta(r) == stream[r[1]][r[2]].new - stream[r[1]][r[2]].old
 OfSource(r) == stream[r[1]][r[2]].key # Own
@@ -131,10 +131,10 @@ Deltas(records) == Sum([r \in records |-> Delta(r)])
 Counted == Deltas({r \in counted : OfSource(r)})
 Value == (IF base = None THEN 0 ELSE base) + Counted
 
-(* What an aggregate over the generation's item has counted: it begins with the generation, with nothing. *)
+(* What an aggregate over the name's item has counted: it is filled by the same run, and begins with nothing. *)
 Over == Deltas({r \in counted : ~OfSource(r)})
 
-(* The generation's item is changed; that has a record, too. *)
+(* The name's item is changed; that has a record, too. *)
 Changed(before, after, created) ==
   stream' = IF Group = None \/ before = after THEN stream
             ELSE Appended(Group, Record(Own, before, after, created))
@@ -150,7 +150,9 @@ Batch(r) == (r.from + 1)..r.last
 MayKnow == run.openedAt # None
 MayNotKnow == IF run.openedAt = None THEN TRUE ELSE now <= run.openedAt + Fresh
 
-IsPast(s, n) == stream[s][n].created >= run.since \/ (Has("own items") /\ stream[s][n].key = Own)
+(* A write of the name's item is past the cut, whatever its time, but for those before the item was deleted. *)
+IsOwnPast(x) == x.key = Own /\ x.new # 0 /\ (Has("own items since") => x.created >= run.since - 2 * Clocks)
+IsPast(s, n) == stream[s][n].created >= run.since \/ (Has("own items") /\ IsOwnPast(stream[s][n]))
 NoCut == 1000
 
 (* Whoever folds records near S learns of the cut of their shard, or says what it is: put if absent. *)
@@ -181,8 +183,7 @@ Deliver(p, s, begin, last, knows) ==
 
 (* The records that the run counts. *)
 Belongs(r, n) ==
-  /\ IF Has("cut") THEN n >= r.cut ELSE IF r.knows THEN stream[r.shard][n].created >= run.since ELSE FALSE
-  /\ IF run.gone = None THEN TRUE ELSE stream[r.shard][n].created < run.gone
+  IF Has("cut") THEN n >= r.cut ELSE IF r.knows THEN stream[r.shard][n].created >= run.since ELSE FALSE
 
 Told(r) == {n \in Batch(r) : IF Has("from cut") THEN Belongs(r, n) ELSE r.knows}
 (* Of each item the first record in the page. *)
@@ -213,13 +214,10 @@ InOrder == Has("logged before checkpoint") /\ Has("logged before ack")
 Fold(p, created) ==
   LET r == process[p]
       of == {<<r.shard, n>> : n \in {m \in Batch(r) : Belongs(r, m) /\ stream[r.shard][m].key # Heartbeat}}
-      source_of == {x \in of \ counted : OfSource(x)}
-      before == {n \in Batch(r) : stream[r.shard][n].key \in Keys
-                    /\ IF run.oldUntil = None THEN TRUE ELSE stream[r.shard][n].created < run.oldUntil} IN
+      source_of == {x \in of \ counted : OfSource(x)} IN
   /\ r.phase = "begun" /\ "folded" \notin r.done
   /\ InOrder => IsLogged(r)
   /\ counted' = counted \cup of
-  /\ old' = IF With("old") THEN old \cup {<<r.shard, n>> : n \in before} ELSE old
   /\ IF Group = None \/ source_of = {} THEN stream' = stream /\ created = now
      ELSE Changed(Value, Value + Deltas(source_of), created)
   /\ process' = [process EXCEPT ![p].done = @ \cup {"folded"}]
@@ -257,8 +255,8 @@ GiveUp(s) ==
 -----------------------------------------------------------------------------
 (* The run, and those who run it: each step may be the last of its runner; another one goes on, or is there already. *)
 
-NoRun == [phase |-> "none", since |-> None, asked |-> None, openedAt |-> None, open |-> FALSE, gone |-> None,
-          shards |-> {}, ended |-> None, reads |-> 0, switched |-> None, oldUntil |-> None, deleted |-> FALSE]
+NoRun == [phase |-> "none", since |-> None, asked |-> None, openedAt |-> None, open |-> FALSE, shards |-> {},
+          ended |-> None, complete |-> FALSE]
 Away == [phase |-> "away", held |-> None, at |-> 1]
 
 Ask(r) ==
@@ -281,11 +279,10 @@ Enter(r, next, ended) ==
   /\ run' = [run EXCEPT !.phase = next, !.ended = ended]
   /\ runner' = [runner EXCEPT ![r] = [Away EXCEPT !.phase = next]]
 
-(* The generation ends; readers keep what they use. *)
+(* The name goes stale, unless it is complete. *)
 Void(r) ==
   /\ runner' = [runner EXCEPT ![r] = Away]
-  /\ run' = IF Has("void while open") /\ ~run.open THEN run
-            ELSE [run EXCEPT !.phase = "void", !.open = FALSE, !.gone = IF @ = None THEN now ELSE @]
+  /\ run' = IF ~run.open THEN run ELSE [run EXCEPT !.phase = "void", !.open = FALSE]
 
 Steps(r, phase) == runner[r].phase = phase
 OnlyRun == UNCHANGED <<now, source, mapping, process, items, books, pages>>
@@ -379,15 +376,13 @@ Add(r, created) ==
   /\ IF base' = base \/ Group = None THEN stream' = stream /\ created = now
      ELSE Changed(Value, Value + held, created)
   /\ runner' = [runner EXCEPT ![r] = [Away EXCEPT !.phase = "completing"]]
-  /\ UNCHANGED <<now, image, closed, mapping, process, counted, old, books, pages, run>>
+  /\ UNCHANGED <<now, image, closed, mapping, process, counted, books, pages, run>>
 
-(* One write: the run is over, and readers use the generation, if it is still counted. *)
+(* One write: the run is over, and readers say that the name is complete, if it is still filled. *)
 Complete(r) ==
   /\ Steps(r, "completing")
-  /\ IF run.open \/ (~Has("complete as held") /\ run.phase # "complete")
-     THEN /\ run' = [run EXCEPT
-               !.phase = "complete", !.open = FALSE, !.reads = 1, !.switched = now,
-               !.oldUntil = IF Has("readers first") THEN now + Fresh + Clocks + 1 ELSE now]
+  /\ IF run.open
+     THEN /\ run' = [run EXCEPT !.phase = "complete", !.open = FALSE, !.complete = TRUE]
           /\ runner' = [runner EXCEPT ![r] = Away]
      ELSE Void(r)
   /\ OnlyRun
@@ -401,31 +396,18 @@ Resume(r) ==
           /\ UNCHANGED run
   /\ OnlyRun
 
-(* A deployment that does not declare the generation takes over. *)
-Drop ==
-  /\ With("drop") /\ run.open
-  /\ run' = [run EXCEPT !.open = FALSE, !.gone = now]
-  /\ UNCHANGED <<now, source, mapping, process, items, books, pages, runner>>
-
-(* The generation that readers used before is deleted: no shard has records of its time, and nobody folds any. *)
-Delete ==
-  /\ With("old") /\ run.reads = 1 /\ ~run.deleted /\ now >= run.oldUntil + Clocks
-  /\ \A s \in Shards : \A n \in 1..Len(stream[s]) : stream[s][n].created < run.oldUntil => n <= checkpoint[s]
-  /\ Has("zombies over") => \A p \in Processes : ~Running(p)
-  /\ run' = [run EXCEPT !.deleted = TRUE]
-  /\ old' = {}
-  /\ UNCHANGED <<now, source, mapping, process, counted, base, books, pages, runner>>
-
 -----------------------------------------------------------------------------
 Init ==
   /\ now = 0
   /\ image = [k \in Keys |-> 0]
-  /\ stream = [s \in Shards |-> <<>>]
+  \* The name's item had been written before it was deleted, long ago.
+  /\ stream = [s \in Shards |-> IF With("anew") /\ s = Group
+                               THEN <<Record(Own, 0, 1, -1), Record(Own, 1, 0, 0)>> ELSE <<>>]
   /\ closed = {}
   /\ acked = [s \in Shards |-> 0] /\ given = {}
   /\ checkpoint = [s \in Shards |-> 0]
   /\ process = [p \in Processes |-> Idle]
-  /\ counted = {} /\ old = {} /\ base = None
+  /\ counted = {} /\ base = None
   /\ cut = [s \in Shards |-> None]
   /\ log = {} /\ gap = {}
   /\ pages = [k \in Keys |-> None]
@@ -433,7 +415,7 @@ Init ==
   /\ runner = [r \in Runners |-> Away]
 
 Next ==
-  \/ Elapse \/ Opens \/ Drop \/ Delete
+  \/ Elapse \/ Opens
   \/ \E k \in Keys, created \in Stamps : Write(k, created)
   \/ \E s \in Shards : Split(s) \/ GiveUp(s)
   \/ \E p \in Processes :
@@ -455,18 +437,17 @@ Spec == Init /\ [][Next]_vars
 (***************************************************************************)
 
 Whole == Sum([k \in Keys |-> ImageOf(k)])
-AtFirst == Sum([k \in Keys |-> Images[k][1]])
 
 Quiescent ==
   /\ \A p \in Processes : ~Running(p)
   /\ \A s \in Shards : acked[s] = Len(stream[s])
-  /\ given \subseteq old \cup counted \cup {r \in given : cut[r[1]] = None \/ r[2] < cut[r[1]]}
+  /\ given \subseteq counted \cup {r \in given : cut[r[1]] = None \/ r[2] < cut[r[1]]}
 
-(* Once readers use the generation, it counts what the table holds whenever everything is acknowledged. *)
-Exact == run.reads = 1 /\ Quiescent => Value = Whole
+(* Once the name is complete, it counts what the table holds whenever everything is acknowledged. *)
+Exact == run.complete /\ Quiescent => Value = Whole
 
 (* An aggregate over it counts what it counts, at any time. *)
-OverExact == Group # None /\ run.gone = None /\ Quiescent => Over = Value
+OverExact == Group # None /\ Quiescent => Over = Value
 
 (* Across shards, too: of an item, all changes count from some change on. *)
 Later(x, y) == Depth(y[1]) > Depth(x[1]) \/ (y[1] = x[1] /\ y[2] > x[2])
@@ -474,13 +455,6 @@ Onwards ==
   With("split") /\ run.phase \in {"scanning", "draining", "adding", "complete"} =>
     \A x \in counted : \A s \in Shards : \A n \in 1..acked[s] :
       OfSource(x) /\ stream[s][n].key = stream[x[1]][x[2]].key /\ Later(x, <<s, n>>) => <<s, n>> \in counted
-
-(* As long as a reader may use the generation before it, that counts, too. *)
-MayReadOld == IF run.reads = 0 THEN TRUE ELSE now <= run.switched + Fresh
-OldExact == With("old") /\ MayReadOld /\ Quiescent => AtFirst + Deltas(old) = Whole
-
-(* What is deleted stays deleted. *)
-NoGhosts == run.deleted => old = {}
 
 TypeOK ==
   /\ base # None => base \in Int

@@ -21,16 +21,12 @@ Side(created) ==
   IF run.since = None THEN Ago(created, -2 * Clocks - 1)
   ELSE <<IF created >= run.since THEN 0 ELSE IF created >= run.since - 2 * Clocks THEN 1 ELSE 2,
          run.ended # None /\ created > run.ended + Clocks,
-         run.ended = None /\ With("quiet end") /\ created > now,
-         run.gone # None /\ created >= run.gone,
-         run.oldUntil # None /\ created >= run.oldUntil>>
+         run.ended = None /\ With("quiet end") /\ created > now>>
 
 SeenRecord(x) == <<x.key, x.old, x.new, Side(x.created)>>
 SeenRun ==
   [run EXCEPT !.since = Ago(@, -Settled - Clocks), !.asked = IF run.openedAt # None /\ run.phase # "opening" THEN 0 ELSE Ago(@, -Landing - 1),
-              !.openedAt = Ago(@, -Fresh - 1), !.ended = IF With("quiet end") \/ With("read only") THEN Ago(@, -2 * Clocks - 1) ELSE 0,
-              !.gone = Ago(@, -Clocks - 1), !.switched = Ago(@, -Fresh - 1),
-              !.oldUntil = Ago(@, -2 * Clocks - 1)]
+              !.openedAt = Ago(@, -Fresh - 1), !.ended = IF With("quiet end") \/ With("read only") THEN Ago(@, -2 * Clocks - 1) ELSE 0]
 Times(all, x) == Cardinality({r \in DOMAIN all : all[r] = x})
 Bag(all) == [x \in {all[r] : r \in DOMAIN all} |-> Times(all, x)]
 
@@ -44,5 +40,5 @@ SeenLog ==
 
 View ==
   <<[s \in Shards |-> [n \in 1..Len(stream[s]) |-> SeenRecord(stream[s][n])]], image, closed, acked, given, checkpoint,
-    Bag(process), counted, old, base, cut, SeenLog, gap, pages, SeenRun, Bag(runner)>>
+    Bag(process), counted, base, cut, SeenLog, gap, pages, SeenRun, Bag(runner)>>
 =============================================================================

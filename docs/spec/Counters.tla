@@ -8,11 +8,9 @@
 (* A watermark at or below a settled checkpoint guards nothing and may be  *)
 (* pruned.                                                                 *)
 (*                                                                         *)
-(* Every deployment has declarations: they say in which items a record     *)
-(* counts.  The table holds a history: from when which deployment is in    *)
-(* force.  A record is folded by the deployment in force at its birth,     *)
-(* whoever delivers it.  Declarations that cannot fold it find it in       *)
-(* quarantine; the others count it.                                        *)
+(* A record counts in items, each of a name.  Names that cannot fold it    *)
+(* find it in quarantine; the others count it.  That every process folds   *)
+(* the same names by the same definitions is the matter of Registry.tla.   *)
 (*                                                                         *)
 (* Sequence numbers count from 1 in each shard; 0 stands for none.         *)
 (***************************************************************************)
@@ -21,38 +19,33 @@ EXTENDS Integers, Sequences, FiniteSets
 CONSTANTS
   None,            \* Stands for what is not there.
   Items, Shards, Processes,
-  Declaration,     \* Of each item.
+  NameOf,          \* Of each item.
   Streams,         \* Of each shard: its records when the behavior begins.
   Later,           \* Of each shard: records that are written at some later time.
   Parents,         \* Of each shard: its parent, or None.
-  Deployments,     \* 1 is the first.
   Features,        \* What takes part: a subset of AllFeatures.
   Without,         \* Guards that are removed: a subset of AllGuards.
   Timeout,         \* The longest that an invocation runs.
   Landing,         \* The longest that a request is under way.
-  Fresh,           \* A process relies so long on what it has read of a checkpoint, or of the history.
-  Notice,          \* A deployment comes into force so long after the deadline of the invocation that says so.
+  Fresh,           \* A process relies so long on what it has read of a checkpoint.
   Settling,        \* A checkpoint has settled so long after its stamp.
   Margin,          \* Of a lost checkpoint: records younger than this had not settled.
   Alive, Outlived, \* A shard silent for so long says that it wakes up; is taken for gone.
   Guarantee,       \* Records that are older are not folded.
   Clock            \* Of each process: how far its clock is ahead.
 
-AllFeatures == {"checkpoints", "copies", "marks", "windows", "pruning", "quarantine", "loss", "silence",
-                "history"}
+AllFeatures == {"checkpoints", "copies", "marks", "windows", "pruning", "quarantine", "loss", "silence", "parts"}
 
 AllGuards == {
   "condition", "first", "last", "refold", "from watermark", "all written", "per shard",
   "read", "all committed", "forward", "deadline", "standing", "settled", "pruned as seen",
   "loss noticed", "moves only", "wakes", "outlived read last", "guarantee",
-  "notice", "by birth", "history as seen", "history fresh", "part by part",
-  "quarantined first", "redriven once", "only those waiting"}
+  "part by part", "quarantined first", "redriven once", "only those waiting"}
 
 ASSUME Features \subseteq AllFeatures /\ Without \subseteq AllGuards
 
 VARIABLES
   now,
-  deployed,     \* The deployment that new processes run.
   stream,       \* Of each shard: its records so far.
   acked,        \* Of each shard: where the event source mapping stands.
   process,      \* Execution environments, each with at most one invocation.
@@ -62,13 +55,12 @@ VARIABLES
   recounted,    \* <<item, event>>: applied again.
   control,      \* Of each shard: the item with its checkpoint, or None.
   witness,      \* Of each shard: whether its checkpoint has ever moved.
-  history,      \* Which deployment is in force from when on, oldest first.
   quarantine,   \* Entries, each of one record.
   pruner        \* A request to prune that is under way, and what its process remembers.
 
 table == <<watermark, touched, counted, recounted>>
-books == <<control, witness, history, quarantine>>
-vars == <<now, deployed, stream, acked, process, watermark, touched, counted, recounted, books, pruner>>
+books == <<control, witness, quarantine>>
+vars == <<now, stream, acked, process, watermark, touched, counted, recounted, books, pruner>>
 
 Has(guard) == guard \notin Without
 With(feature) == feature \in Features
@@ -127,30 +119,15 @@ Created(s, time, stamp) ==
 
 -----------------------------------------------------------------------------
 (***************************************************************************)
-(* The history of deployments, and what each of them makes of a record `x`: *)
-(* the items in which it counts, and the declarations that cannot fold it. *)
+(* The items in which a record `x` counts, and the names that cannot fold it. *)
 (***************************************************************************)
 
-Last(h) == h[Len(h)]
-InForce(h, time) == h[Max({1} \cup {k \in 1..Len(h) : h[k].from <= time})].deployment
-
-(* A redriven record counts only in the declarations that it waited for; `only` is None for all of them. *)
-Meant(x, d, only) == {i \in x.items[d] : only = None \/ Declaration[i] \in only}
-CannotFold(x, d, only) ==
-  {Declaration[i] : i \in Meant(x, d, only) \ x.folds[d]}
-    \cup (IF only = None THEN {} ELSE only \ {Declaration[i] : i \in x.items[d]})
-CountsIn(x, d, only) ==
-  IF only = None /\ x.folds[d] = x.items[d] THEN x.items[d]
-  ELSE LET cannot == CannotFold(x, d, only) IN {i \in Meant(x, d, only) : Declaration[i] \notin cannot}
-
-(* The deployment in force when a record was born. *)
-Era(x) == IF With("history") THEN InForce(history, x.born) ELSE deployed
-
-(* The history after a takeover by a process that has read `h`. *)
-TakenOver(h, d, deadline, time) ==
-  LET notice == IF Has("notice") THEN deadline + Notice ELSE time
-  IN IF h = <<>> THEN <<[from |-> 0, deployment |-> d]>>
-     ELSE Append(h, [from |-> Max({Last(h).from, notice}), deployment |-> d])
+(* A redriven record counts only in the names that it waited for; `only` is None for all of them. *)
+Meant(x, only) == {i \in x.items : only = None \/ NameOf[i] \in only}
+CannotFold(x, only) == {NameOf[i] : i \in Meant(x, only) \ x.folds}
+CountsIn(x, only) ==
+  IF only = None /\ x.folds = x.items THEN x.items
+  ELSE LET cannot == CannotFold(x, only) IN {i \in Meant(x, only) : NameOf[i] \notin cannot}
 
 -----------------------------------------------------------------------------
 (***************************************************************************)
@@ -158,15 +135,12 @@ TakenOver(h, d, deadline, time) ==
 (***************************************************************************)
 
 Cold == [phase |-> "cold", shard |-> None, begin |-> 0, last |-> 0, end |-> 0, deadline |-> 0,
-         after |-> [i \in Items |-> 0], skipped |-> {},
-         known |-> None, of |-> None, readAt |-> 0, deployment |-> 0, history |-> None, historyAt |-> 0]
+         after |-> [i \in Items |-> 0], skipped |-> {}, known |-> None, of |-> None, readAt |-> 0]
 
 Running(p) == process[p].phase \notin {"cold", "idle"}
 
 (* What remains of a process between invocations. *)
-Rested(r) == [Cold EXCEPT
-  !.phase = "idle", !.deployment = r.deployment, !.history = r.history, !.historyAt = r.historyAt,
-  !.known = r.known, !.of = r.of, !.readAt = r.readAt]
+Rested(r) == [Cold EXCEPT !.phase = "idle", !.known = r.known, !.of = r.of, !.readAt = r.readAt]
 
 Sends(p) == Running(p) /\ now <= process[p].deadline
 Lands(p) == Running(p) /\ now <= process[p].deadline + Landing
@@ -175,20 +149,12 @@ TimeAt(p) == now + Clock[p]
 (* The stamp of what an invocation writes: its deadline, by which the write has landed. *)
 Stamp(p) == (IF Has("deadline") THEN process[p].deadline ELSE process[p].deadline - Timeout) + Clock[p]
 
-(* The deployment by which an invocation folds a record. *)
-By(r, n) ==
-  IF With("history") /\ Has("by birth") THEN InForce(r.history, stream[r.shard][n].born) ELSE r.deployment
-
-(* A batch is folded in parts of one deployment each: the end of the part that begins after `begin`. *)
-PartEnd(r, begin) ==
-  Max({begin} \cup {n \in (begin + 1)..r.end : \A m \in (begin + 1)..n : By(r, m) = By(r, begin + 1)})
-
 Only(x) == IF Has("only those waiting") THEN x.only ELSE None
 
 (* Records that an item still lacks, as far as the invocation knows. *)
 ImageLines(r, i, after) ==
   {n \in (after + 1)..r.last :
-    n \notin r.skipped /\ i \in CountsIn(stream[r.shard][n], By(r, n), Only(stream[r.shard][n]))}
+    n \notin r.skipped /\ i \in CountsIn(stream[r.shard][n], Only(stream[r.shard][n]))}
 Delta(r, i) == ImageLines(r, i, r.after[i])
 Lacking(r) == {i \in Items : Delta(r, i) # {}}
 
@@ -222,9 +188,9 @@ Answered(r, i, delta, mark) ==
   LET through == IF Accepts(mark, delta) \/ mark >= Max(delta) \/ ~Has("refold") THEN r.last ELSE mark
   IN [r EXCEPT !.after[i] = IF through > @ THEN through ELSE @]
 
-(* The phase that folds, and the one before it, once an invocation knows its checkpoint. *)
+(* The phase in which an invocation folds, and the one before: it knows that it folds what comes after `begin`. *)
 Folding == IF With("quarantine") THEN "setting aside" ELSE "committing"
-Prepared == IF With("history") THEN "consulting" ELSE Folding
+Prepared(r, begin) == IF With("parts") /\ begin < r.end THEN "dividing" ELSE Folding
 
 (* The invocation once it knows the checkpoint `c`, read at `time`. *)
 Informed(r, c, time) ==
@@ -233,13 +199,12 @@ Informed(r, c, time) ==
   IN [known EXCEPT
        !.after = [i \in Items |-> from],
        !.begin = from,
-       !.phase = IF With("silence") /\ Has("wakes") /\ time > c.seen + Alive THEN "waking" ELSE Prepared]
+       !.phase = IF With("silence") /\ Has("wakes") /\ time > c.seen + Alive THEN "waking" ELSE Prepared(r, from)]
 
 -----------------------------------------------------------------------------
 (* Nothing is counted, and nothing runs. *)
 Empty ==
   /\ now = 0
-  /\ deployed = Min(Deployments)
   /\ acked = [s \in Shards |-> 0]
   /\ process = [p \in Processes |-> Cold]
   /\ watermark = [i \in Items |-> [s \in Shards |-> 0]]
@@ -247,7 +212,6 @@ Empty ==
   /\ counted = {} /\ recounted = {}
   /\ control = [s \in Shards |-> None]
   /\ witness = [s \in Shards |-> FALSE]
-  /\ history = <<>>
   /\ quarantine = {}
   /\ pruner = [copy |-> None, shard |-> None, target |-> None]
 
@@ -258,18 +222,13 @@ Elapse(time) ==
   /\ now' = time
   /\ process' = [p \in Processes |->
        IF Running(p) /\ time > process[p].deadline + Landing THEN Cold ELSE process[p]]
-  /\ UNCHANGED <<deployed, stream, acked, table, books, pruner>>
+  /\ UNCHANGED <<stream, acked, table, books, pruner>>
 
 Write(s) ==
   LET written == Len(stream[s]) - Len(Streams[s]) IN
   /\ written < Len(Later[s])
   /\ stream' = [stream EXCEPT ![s] = @ \o <<[Later[s][written + 1] EXCEPT !.born = now]>>]
-  /\ UNCHANGED <<now, deployed, acked, process, table, books, pruner>>
-
-Deploy ==
-  /\ deployed < Max(Deployments)
-  /\ deployed' = deployed + 1
-  /\ UNCHANGED <<now, stream, acked, process, table, books, pruner>>
+  /\ UNCHANGED <<now, acked, process, table, books, pruner>>
 
 (* The mapping delivers the records after `begin`, up to `last`: new ones, a retry, a part of a batch, or a replay,   *)
 (* even while another invocation runs on.  No records (begin = last) is the end of a tumbling window, which knows     *)
@@ -283,12 +242,11 @@ Deliver(p, s, begin, last, memory, deadline) ==
                              !.deadline = deadline,
                              !.after = [i \in Items |-> begin], !.skipped = {}]
      IN process' = [process EXCEPT ![p] =
-          [r EXCEPT !.phase = IF With("checkpoints") THEN "starting" ELSE Prepared]]
-  /\ UNCHANGED <<now, deployed, stream, acked, table, books, pruner>>
+          [r EXCEPT !.phase = IF With("checkpoints") THEN "starting" ELSE Prepared(r, begin)]]
+  /\ UNCHANGED <<now, stream, acked, table, books, pruner>>
 
 (* What a process remembers: nothing, if it is a new one. *)
-Warm(p, d) == process[p].phase = "idle" /\ process[p].deployment = d
-Memory(p, d) == IF Warm(p, d) THEN process[p] ELSE [Cold EXCEPT !.deployment = d]
+Memory(p) == IF process[p].phase = "idle" THEN process[p] ELSE Cold
 
 -----------------------------------------------------------------------------
 (* Checkpoint: read, created, announced, moved. *)
@@ -296,7 +254,7 @@ Memory(p, d) == IF Warm(p, d) THEN process[p] ELSE [Cold EXCEPT !.deployment = d
 (* Where nothing that is read for it can change in between, a checkpoint is created in one step. *)
 InSteps == With("loss")
 
-Unchanged == UNCHANGED <<now, deployed, stream, acked, pruner>>
+Unchanged == UNCHANGED <<now, stream, acked, pruner>>
 
 (* The process has a copy that is fresh enough, or nothing to fold. *)
 UseCopy(p) ==
@@ -330,7 +288,7 @@ CreateCheckpoint(p) ==
   /\ r.phase = "creating" \/ (~InSteps /\ r.phase = "starting" /\ control[s] = None)
   /\ control' = [control EXCEPT ![s] = c]
   /\ process' = [process EXCEPT ![p] = Informed(r, c, now)]
-  /\ Unchanged /\ UNCHANGED <<table, witness, history, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<table, witness, quarantine>>
 
 (* The shard was silent: before anything else is written, pruners must be able to see that it is not any more. *)
 WakeUp(p) ==
@@ -338,7 +296,7 @@ WakeUp(p) ==
   /\ Lands(p) /\ r.phase = "waking" /\ control[r.shard] # None
   /\ control' = [control EXCEPT ![r.shard].seen = Stamp(p)]
   /\ process' = [process EXCEPT ![p] = Informed(r, [r.known EXCEPT !.seen = Stamp(p)], r.readAt)]
-  /\ Unchanged /\ UNCHANGED <<table, witness, history, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<table, witness, quarantine>>
 
 (* After the last item, if ever: an old checkpoint is only cautious. *)
 MayMove(r) ==
@@ -356,63 +314,37 @@ MoveCheckpoint(p) ==
   /\ Lands(p) /\ r.phase = "committing" /\ MayMove(r) /\ MoveHolds(control[r.shard], r.last)
   /\ MoveLands(r.shard, r.known, r.last, Stamp(p), TimeAt(p))
   /\ process' = [process EXCEPT ![p].known = Moved(@, @, r.last, Stamp(p), TimeAt(p))]
-  /\ Unchanged /\ UNCHANGED <<table, history, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<table, quarantine>>
 
 Lose(s) ==
   /\ With("loss") /\ control[s] # None
   /\ control' = [control EXCEPT ![s] = None]
-  /\ Unchanged /\ UNCHANGED <<process, table, witness, history, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<process, table, witness, quarantine>>
 
 -----------------------------------------------------------------------------
-(* The history: read, appended to; then the batch is folded, part by part. *)
-
-Consults(p) == Sends(p) /\ process[p].phase = "consulting"
-
-ReadHistory(p) ==
-  /\ Consults(p) /\ history # <<>>
-  /\ process' = [process EXCEPT ![p].history = history, ![p].historyAt = now]
-  /\ Unchanged /\ UNCHANGED <<table, books>>
-
-(* Any process may append its deployment if it is not the last one, at any time, on condition that nobody else has. *)
-TakeOver(p) ==
+(* A batch is folded part by part: so much at a time, and apart what different names count. *)
+BeginPart(p, last) ==
   LET r == process[p]
-      known == IF r.history = None THEN <<>> ELSE r.history
-      taken == TakenOver(known, r.deployment, r.deadline + Clock[p], TimeAt(p)) IN
-  /\ Lands(p) /\ r.phase = "consulting"
-  /\ known # <<>> => Last(known).deployment # r.deployment
-  /\ history = known \/ ~Has("history as seen")
-  /\ history' = taken
-  /\ process' = [process EXCEPT ![p].history = taken, ![p].historyAt = now]
-  /\ Unchanged /\ UNCHANGED <<table, control, witness, quarantine>>
-
-(* From here on, this copy counts: whatever is appended meanwhile concerns no record of the batch. *)
-UseHistory(p) ==
-  LET r == process[p] IN
-  /\ Consults(p) /\ r.history # None
-  /\ Has("history fresh") => now <= r.historyAt + Fresh
-  /\ process' = [process EXCEPT ![p].phase = Folding, ![p].last = PartEnd(r, r.begin)]
-  /\ Unchanged /\ UNCHANGED <<table, books>>
-
-NextPart(p) ==
-  LET r == process[p] IN
-  /\ Sends(p) /\ r.phase = "committing" /\ r.last < r.end
-  /\ Has("part by part") => Lacking(r) = {}
+      from == IF r.phase = "dividing" THEN r.begin ELSE r.last IN
+  /\ With("parts") /\ Sends(p) /\ r.phase \in {"dividing", "committing"}
+  /\ r.phase = "committing" /\ Has("part by part") => Lacking(r) = {}
+  /\ from < last /\ last <= r.end
   /\ process' = [process EXCEPT ![p] =
-       [r EXCEPT !.phase = Folding, !.begin = r.last, !.last = PartEnd(r, r.last), !.after = [i \in Items |-> r.last]]]
+       [r EXCEPT !.phase = Folding, !.begin = from, !.last = last, !.after = [i \in Items |-> from]]]
   /\ Unchanged /\ UNCHANGED <<table, books>>
 
 -----------------------------------------------------------------------------
 (* Quarantine. *)
 
 Entry(s, n, waiting, state) ==
-  [shard |-> s, sequence |-> n, event |-> stream[s][n].event, declarations |-> waiting, state |-> state]
+  [shard |-> s, sequence |-> n, event |-> stream[s][n].event, names |-> waiting, state |-> state]
 Held(s) == {e.sequence : e \in {x \in quarantine : x.shard = s}}
 
-(* What must be in quarantine before the part is committed: doubtful records, and those that some declaration cannot fold. *)
+(* What must be in quarantine before the part is committed: doubtful records, and those that some name cannot fold. *)
 Aside(r, time) ==
   {Entry(r.shard, n, None, "doubtful") : n \in Doubtful(r, time) \cap 1..r.last} \cup
-  {Entry(r.shard, n, CannotFold(stream[r.shard][n], By(r, n), Only(stream[r.shard][n])), "waiting") :
-     n \in {m \in (r.begin + 1)..r.last : CannotFold(stream[r.shard][m], By(r, m), Only(stream[r.shard][m])) # {}}
+  {Entry(r.shard, n, CannotFold(stream[r.shard][n], Only(stream[r.shard][n])), "waiting") :
+     n \in {m \in (r.begin + 1)..r.last : CannotFold(stream[r.shard][m], Only(stream[r.shard][m])) # {}}
            \ Doubtful(r, time)}
 
 (* An entry that is there stays as it is. *)
@@ -423,24 +355,24 @@ Keep(p) ==
   /\ Lands(p) /\ r.phase = "setting aside"
   /\ IF Has("quarantined first") THEN Put(Aside(r, TimeAt(p))) ELSE UNCHANGED quarantine
   /\ process' = [process EXCEPT ![p].phase = "committing", ![p].skipped = Doubtful(r, TimeAt(p))]
-  /\ Unchanged /\ UNCHANGED <<table, control, witness, history>>
+  /\ Unchanged /\ UNCHANGED <<table, control, witness>>
 
 (* Without the guard "quarantined first": last of all. *)
 KeepLast(p) ==
   LET r == process[p] IN
   /\ ~Has("quarantined first") /\ Lands(p) /\ r.phase = "committing" /\ Lacking(r) = {}
   /\ Put(Aside(r, TimeAt(p))) /\ quarantine' # quarantine
-  /\ Unchanged /\ UNCHANGED <<process, table, control, witness, history>>
+  /\ Unchanged /\ UNCHANGED <<process, table, control, witness>>
 
-(* A redrive is a change of the entry, so that its event comes back as a new record. *)
-Redrive(e, s) ==
+(* A redrive is a change of the entry, so that its event comes back as a new record; perhaps all can fold it now. *)
+Redrive(e, s, folds) ==
   /\ e \in quarantine
   /\ e.state = "waiting" \/ (e.state = "redriven" /\ ~Has("redriven once"))
   /\ \A d \in Shards : Parents[d] # s
   /\ quarantine' = (quarantine \ {e}) \cup {[e EXCEPT !.state = "redriven"]}
   /\ stream' = [stream EXCEPT ![s] = @ \o
-       <<[stream[e.shard][e.sequence] EXCEPT !.born = now, !.only = e.declarations]>>]
-  /\ UNCHANGED <<now, deployed, acked, process, table, control, witness, history, pruner>>
+       <<[stream[e.shard][e.sequence] EXCEPT !.born = now, !.only = e.names, !.folds = folds]>>]
+  /\ UNCHANGED <<now, acked, process, table, control, witness, pruner>>
 
 -----------------------------------------------------------------------------
 (* Commit. *)
@@ -482,19 +414,19 @@ Finish(p) ==
   /\ ~Has("quarantined first") => \A e \in Aside(r, TimeAt(p)) : e.sequence \in Held(r.shard)
   /\ acked' = IF r.end > acked[r.shard] THEN [acked EXCEPT ![r.shard] = r.end] ELSE acked
   /\ process' = [process EXCEPT ![p] = Rested(r)]
-  /\ UNCHANGED <<now, deployed, stream, table, books, pruner>>
+  /\ UNCHANGED <<now, stream, table, books, pruner>>
 
 (* It fails, and the mapping will try again. *)
 Fail(p) ==
   /\ Running(p)
   /\ process' = [process EXCEPT ![p] = Rested(process[p])]
-  /\ UNCHANGED <<now, deployed, stream, acked, table, books, pruner>>
+  /\ UNCHANGED <<now, stream, acked, table, books, pruner>>
 
 (* The process dies, or an idle one is retired. *)
 Crash(p) ==
   /\ process[p].phase # "cold"
   /\ process' = [process EXCEPT ![p] = Cold]
-  /\ UNCHANGED <<now, deployed, stream, acked, table, books, pruner>>
+  /\ UNCHANGED <<now, stream, acked, table, books, pruner>>
 
 -----------------------------------------------------------------------------
 (* Pruning: any process, any time; the item first, then the checkpoint, then the removal. *)
@@ -509,7 +441,7 @@ InTwoSteps == With("silence") \/ ~Has("pruned as seen")
 LookUp(s) ==
   /\ With("silence") /\ ~Has("outlived read last") /\ control[s] # None /\ pruner.target = None
   /\ pruner' = [pruner EXCEPT !.shard = s, !.copy = Prunable(control[s], now)]
-  /\ UNCHANGED <<now, deployed, stream, acked, process, table, books>>
+  /\ UNCHANGED <<now, stream, acked, process, table, books>>
 
 MayPrune(i, s, value) ==
   /\ value # 0
@@ -521,7 +453,7 @@ SeeStale(i, s) ==
   /\ With("pruning") /\ InTwoSteps /\ pruner.target = None
   /\ MayPrune(i, s, watermark[i][s])
   /\ pruner' = [pruner EXCEPT !.target = [item |-> i, shard |-> s, value |-> watermark[i][s]]]
-  /\ UNCHANGED <<now, deployed, stream, acked, process, table, books>>
+  /\ UNCHANGED <<now, stream, acked, process, table, books>>
 
 (* Only the watermark that was seen is removed. *)
 PruneLands(target) ==
@@ -533,31 +465,30 @@ PruneLands(target) ==
 PruneAtOnce(i, s) ==
   /\ With("pruning") /\ ~InTwoSteps /\ MayPrune(i, s, watermark[i][s])
   /\ PruneLands([item |-> i, shard |-> s, value |-> watermark[i][s]])
-  /\ UNCHANGED <<now, deployed, stream, acked, process, touched, counted, recounted,
+  /\ UNCHANGED <<now, stream, acked, process, touched, counted, recounted,
                  books, pruner>>
 
 Prune ==
   /\ pruner.target # None
   /\ PruneLands(pruner.target)
   /\ pruner' = [pruner EXCEPT !.target = None]
-  /\ UNCHANGED <<now, deployed, stream, acked, process, touched, counted, recounted,
+  /\ UNCHANGED <<now, stream, acked, process, touched, counted, recounted,
                  books>>
 
 -----------------------------------------------------------------------------
 Next ==
   \/ Elapse(now + 1)
-  \/ Deploy
   \/ Prune
-  \/ \E e \in quarantine, s \in Shards : Redrive(e, s)
+  \/ \E e \in quarantine, s \in Shards :
+       LET x == stream[e.shard][e.sequence] IN \E folds \in {x.folds, x.items} : Redrive(e, s, folds)
   \/ \E s \in Shards : Write(s) \/ Lose(s) \/ LookUp(s)
   \/ \E s \in Shards, i \in Items : SeeStale(i, s) \/ PruneAtOnce(i, s)
   \/ \E p \in Processes :
-       \/ \E s \in Shards, d \in Deployments :
-            \E begin \in 0..acked[s] : \E last \in begin..Len(stream[s]) :
-              /\ d <= deployed  \* Those of earlier deployments may start at any time.
-              /\ Deliver(p, s, begin, last, Memory(p, d), now + Timeout)
+       \/ \E s \in Shards : \E begin \in 0..acked[s] : \E last \in begin..Len(stream[s]) :
+            Deliver(p, s, begin, last, Memory(p), now + Timeout)
+       \/ \E last \in 1..process[p].end : BeginPart(p, last)
        \/ UseCopy(p) \/ ReadCheckpoint(p) \/ FindNoCheckpoint(p) \/ CreateCheckpoint(p) \/ WakeUp(p)
-       \/ ReadHistory(p) \/ TakeOver(p) \/ UseHistory(p) \/ NextPart(p) \/ Keep(p) \/ KeepLast(p)
+       \/ Keep(p) \/ KeepLast(p)
        \/ \E i \in Items : Commit(p, i, TRUE) \/ Commit(p, i, FALSE) \/ Refold(p, i)
        \/ MoveCheckpoint(p) \/ Finish(p) \/ Fail(p) \/ Crash(p)
 
@@ -577,24 +508,23 @@ Quiescent ==
 
 InDoubt == {e.event : e \in {x \in quarantine : x.state = "doubtful"}}
 
-(* For record `n` of shard `s`, declarations `ds` have an entry in quarantine. *)
-Waits(s, n, ds) == \A d \in ds : \E e \in quarantine :
-  e.shard = s /\ e.sequence = n /\ e.declarations # None /\ d \in e.declarations
+(* For record `n` of shard `s`, some names have an entry in quarantine. *)
+Waits(s, n, names) == \A name \in names : \E e \in quarantine :
+  e.shard = s /\ e.sequence = n /\ e.names # None /\ name \in e.names
 
 Settles(s, n) ==
   LET x == stream[s][n] IN
-  /\ \A i \in CountsIn(x, Era(x), x.only) : <<i, x.event>> \in counted
-  /\ Waits(s, n, CannotFold(x, Era(x), x.only))
+  /\ \A i \in CountsIn(x, x.only) : <<i, x.event>> \in counted
+  /\ Waits(s, n, CannotFold(x, x.only))
 
-(* Whenever nothing runs and everything is acknowledged, every record counts where the deployment of its time says, *)
-(* or is in quarantine for the declarations that cannot fold it.                                                     *)
+(* Whenever nothing runs and everything is acknowledged, every record counts, or waits for names that cannot fold it. *)
 Exact ==
   Quiescent => \A s \in Shards : \A n \in 1..Len(stream[s]) : stream[s][n].event \in InDoubt \/ Settles(s, n)
 
-(* Nothing else is counted: so nothing counts that waits, and nothing twice, in items of two deployments. *)
+(* Nothing else is counted: so nothing counts that waits. *)
 Justified ==
   \A c \in counted : \E s \in Shards : \E n \in 1..Len(stream[s]) :
-    LET x == stream[s][n] IN x.event = c[2] /\ c[1] \in CountsIn(x, Era(x), x.only)
+    LET x == stream[s][n] IN x.event = c[2] /\ c[1] \in CountsIn(x, x.only)
 
 (* A checkpoint tells the truth: what it covers is applied, or quarantined. *)
 Covered(s, through) == \A n \in 1..through : stream[s][n].event \in InDoubt \/ Settles(s, n)
@@ -608,5 +538,5 @@ TypeOK ==
        /\ control[s].shard = s  \* Otherwise, nobody reads it: its digest may be another shard's.
        /\ control[s].settled <= Len(stream[s]) /\ control[s].mark <= Len(stream[s])
   /\ \A p \in Processes : process[p].phase \in
-       {"cold", "idle", "starting", "creating", "waking", "consulting", "setting aside", "committing"}
+       {"cold", "idle", "starting", "creating", "waking", "dividing", "setting aside", "committing"}
 =============================================================================

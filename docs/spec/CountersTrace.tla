@@ -24,7 +24,7 @@ OneForAll == [i \in Items |-> 1]
 
 Log == Traces[trace].log
 
-(* Of each record, by deployment: the items in which it counts, and the images that quarantine must have. *)
+(* Of each record: the items in which it counts by the registry, and the images that quarantine must have. *)
 Records(rows) == [n \in 1..Len(rows) |->
   [event |-> rows[n].event, items |-> rows[n].items, folds |-> rows[n].items, aside |-> rows[n].aside,
    only |-> None, born |-> rows[n].born]]
@@ -35,22 +35,19 @@ TraceInit ==
   /\ stream = [s \in Shards |-> IF s <= Len(Traces[trace].streams) THEN Records(Traces[trace].streams[s]) ELSE <<>>]
   /\ Empty
 
-Stays == UNCHANGED <<now, deployed, stream, acked, history, pruner, remembered>>
+Stays == UNCHANGED <<now, stream, acked, pruner, remembered>>
 TableOnly == Stays /\ UNCHANGED process
 ProcessOnly == Stays /\ UNCHANGED <<table, control, witness, quarantine>>
 
 InTime(e) == now <= e.deadline + Landing
 
 (* Time passes; what dies of it, the log tells. *)
-Passes(e) == now' = e.now /\ UNCHANGED <<deployed, stream, acked, process, table, books, pruner, remembered>>
+Passes(e) == now' = e.now /\ UNCHANGED <<stream, acked, process, table, books, pruner, remembered>>
 
 Begins(e) ==
   LET warm == IF e.cold THEN None ELSE remembered[e.process][e.shard]
-      fresh == IF e.cold THEN [Cold EXCEPT !.deployment = e.deployment]
-               ELSE [Cold EXCEPT !.deployment = e.deployment, !.history = process[e.process].history,
-                                 !.historyAt = process[e.process].historyAt]
-      memory == IF warm = None THEN fresh
-                ELSE [fresh EXCEPT !.known = warm.known, !.of = e.shard, !.readAt = warm.readAt] IN
+      memory == IF warm = None THEN Cold
+                ELSE [Cold EXCEPT !.known = warm.known, !.of = e.shard, !.readAt = warm.readAt] IN
   /\ Deliver(e.process, e.shard, e.begin, e.last, memory, e.deadline)
   /\ remembered' = IF e.cold THEN [remembered EXCEPT ![e.process] = [s \in Shards |-> None]] ELSE remembered
 
@@ -59,7 +56,7 @@ Copies(e) == UseCopy(e.process) /\ UNCHANGED remembered
 Reads(e) ==
   IF e.found = None
   THEN control[e.shard] = None /\ UNCHANGED <<vars, remembered>>
-  ELSE /\ e.found = control[e.shard] /\ process[e.process].phase \in {"starting", "consulting"}
+  ELSE /\ e.found = control[e.shard] /\ process[e.process].phase \in {"starting", "dividing"}
        /\ process' = [process EXCEPT ![e.process] = Informed(@, e.found, now)]
        /\ ProcessOnly
 
@@ -74,71 +71,31 @@ CreateHeard(e) ==
   /\ process' = [process EXCEPT ![e.process] = Informed(@, e.created, now)]
   /\ ProcessOnly
 
-(* The history is read, or the copy of it is fresh enough. *)
-Refreshes(e) ==
-  /\ process[e.process].phase = "consulting"
-  /\ process' = [process EXCEPT ![e.process].history = IF now > process[e.process].historyAt + Fresh THEN None ELSE @]
-  /\ ProcessOnly
-
-HistoryRead(e) ==
-  /\ process[e.process].phase = "consulting" /\ e.found = history
-  /\ process' = [process EXCEPT ![e.process].history = IF history = <<>> THEN None ELSE history,
-                                ![e.process].historyAt = now]
-  /\ ProcessOnly
-
-(* The history `seen`, perhaps without its oldest entries and those never in force, and one more; *)
-(* stamps are in whole seconds of any clock.                                                       *)
-Appends(e) ==
-  LET n == Len(e.taken)
-      Before(era) == era.from < e.taken[n].from IN
-  /\ e.taken[n].deployment = e.deployment
-  /\ IF e.seen = <<>> THEN n = 1 /\ e.taken[1].from = 0
-     ELSE /\ \E k \in 1..Len(e.seen) :
-               /\ SubSeq(e.taken, 1, n - 1) = SelectSeq(SubSeq(e.seen, k, Len(e.seen)), Before)
-               /\ k > 1 => e.seen[k].from <= now - Guarantee
-          /\ Last(e.seen).deployment # e.deployment
-          /\ \/ e.taken[n].from = Last(e.seen).from
-             \/ /\ e.taken[n].from > Last(e.seen).from
-                /\ e.taken[n].from >= e.deadline + Notice - Tolerance /\ e.taken[n].from <= e.deadline + Notice + Tolerance
-
-(* Refused as well if only the bookkeeping beside the history has changed. *)
-TakeoverLanded(e) ==
-  /\ InTime(e) /\ Appends(e)
-  /\ e.accepted => history = e.seen
-  /\ history' = IF e.accepted THEN e.taken ELSE history
-  /\ UNCHANGED <<now, deployed, stream, acked, pruner, remembered,
-                 process, table, control, witness, quarantine>>
-
-TakeoverHeard(e) ==
-  /\ process' = [process EXCEPT ![e.process].history = e.taken, ![e.process].historyAt = now]
-  /\ ProcessOnly
-
 (* Which records of the batch are too old to be folded: at least those that must be. *)
 SetsAside(e) ==
   LET r == process[e.process] IN
-  /\ r.phase \in {"consulting", "committing"}
+  /\ r.phase \in {"dividing", "committing"}
   /\ e.before >= e.clock - Guarantee
   /\ r.known.lostBefore # None => e.before >= r.known.lostBefore
   /\ process' = [process EXCEPT ![e.process].skipped =
        {n \in (r.begin + 1)..r.end : stream[r.shard][n].born < e.before}]
   /\ ProcessOnly
 
-Counting(r, n) == CountsIn(stream[r.shard][n], By(r, n), None)
+Counting(r, n) == CountsIn(stream[r.shard][n], None)
 Images(s, n) == {x.image : x \in {y \in quarantine : y.shard = s /\ y.sequence = n}}
 (* Whatever of a record is not counted is in quarantine. *)
 Kept(r, n) ==
   IF n \in r.skipped THEN Counting(r, n) # {} => Images(r.shard, n) # {}
-  ELSE stream[r.shard][n].aside[By(r, n)] \subseteq Images(r.shard, n)
+  ELSE stream[r.shard][n].aside \subseteq Images(r.shard, n)
 
-Reached(r) == IF r.phase = "consulting" THEN r.begin ELSE r.last
+Reached(r) == IF r.phase = "dividing" THEN r.begin ELSE r.last
 
-(* The next part: its records are of one deployment, and what it cannot fold is in quarantine. *)
+(* The next part: what of it cannot be folded is in quarantine. *)
 Parts(e) ==
   LET r == process[e.process]
       part == (Reached(r) + 1)..e.last IN
-  /\ r.phase = "consulting" \/ (r.phase = "committing" /\ Lacking(r) = {})
+  /\ r.phase = "dividing" \/ (r.phase = "committing" /\ Lacking(r) = {})
   /\ part # {} /\ e.last <= r.end
-  /\ Cardinality({By(r, n) : n \in {m \in part : m \notin r.skipped /\ Counting(r, m) # {}}}) <= 1
   /\ (\A n \in part : Kept(r, n)) = TRUE
   /\ process' = [process EXCEPT ![e.process] =
        [r EXCEPT !.phase = "committing", !.last = e.last, !.after = [i \in Items |-> Reached(r)]]]
@@ -164,7 +121,7 @@ UpdateSent(e) ==
   /\ e.first = Min(delta) /\ e.last = Max(delta)
   /\ UNCHANGED <<vars, remembered>>
 
-Of(x) == CountsIn(x, Era(x), None)
+Of(x) == CountsIn(x, None)
 Added(e) == {n \in e.first..e.last : n \notin e.skipped /\ e.item \in Of(stream[e.shard][n])}
 
 UpdateLanded(e) ==
@@ -256,11 +213,11 @@ Remembers(p) ==
 (* What remains of the batch counts nowhere, or waits. *)
 Finishes(e) ==
   LET r == process[e.process] IN
-  /\ Running(e.process) /\ r.phase \in {"consulting", "committing"} /\ Lacking(r) = {}
+  /\ Running(e.process) /\ r.phase \in {"dividing", "committing"} /\ Lacking(r) = {}
   /\ TRUE = \A n \in (Reached(r) + 1)..r.end : (n \notin r.skipped => Counting(r, n) = {}) /\ Kept(r, n)
   /\ acked' = [acked EXCEPT ![r.shard] = IF r.end > @ THEN r.end ELSE @]
   /\ process' = [process EXCEPT ![e.process] = Rested(r)]
-  /\ UNCHANGED <<now, deployed, stream, table, books, pruner>>
+  /\ UNCHANGED <<now, stream, table, books, pruner>>
 
 Ends(e) ==
   CASE e.how = "finished" -> Finishes(e) /\ Remembers(e.process)
@@ -274,10 +231,6 @@ Does(e) ==
     [] e.op = "read" -> Reads(e)
     [] e.op = "create landed" -> CreateLands(e)
     [] e.op = "create heard" -> CreateHeard(e)
-    [] e.op = "refresh" -> Refreshes(e)
-    [] e.op = "history" -> HistoryRead(e)
-    [] e.op = "takeover landed" -> TakeoverLanded(e)
-    [] e.op = "takeover heard" -> TakeoverHeard(e)
     [] e.op = "set aside" -> SetsAside(e)
     [] e.op = "part" -> Parts(e)
     [] e.op = "skip" -> Skips(e)

@@ -14,6 +14,9 @@
 (*                                       |                                 *)
 (*                                       +--> removed, if it was dropped   *)
 (*                                                                         *)
+(* A name that waits since it was registered is fresh: nothing was ever    *)
+(* counted under it, so it is filled, or removed, at once.                 *)
+(*                                                                         *)
 (* Everyone relies on an entry for Fresh after it was read.  So whoever    *)
 (* takes something away waits until nobody relies on having it.            *)
 (*                                                                         *)
@@ -122,7 +125,8 @@ Contributes(d, n) == Contribution(d, stream[n].new) # 0 \/ Contribution(d, strea
 (* The registry. *)
 
 Entry(definition, state, since) ==
-  [definition |-> definition, state |-> state, since |-> since, at |-> now, dropped |-> FALSE]
+  [definition |-> definition, state |-> state, since |-> since, at |-> now, dropped |-> FALSE,
+   fresh |-> state = "waiting"]
 
 (* Copies that a process, a reader or a runner may rely on.  A Query reads no two names at the same time. *)
 Copies(name) ==
@@ -268,7 +272,7 @@ Goes(r, phase) == runner' = [runner EXCEPT ![r].phase = phase]
 (* Everything that was counted, once nobody can fold the name any more.  A slower runner's deletions land before S. *)
 Delete(r, name) ==
   \E e \in CopiesEver(name, "deleted in time") :
-    /\ At(r, "away") /\ IsState(e, {"waiting"}) /\ (With("backfill") \/ e.dropped)
+    /\ At(r, "away") /\ IsState(e, {"waiting"}) /\ ~e.fresh /\ (With("backfill") \/ e.dropped)
     /\ now > e.at + (IF Has("nobody begins") THEN Fresh ELSE 0) + (IF Has("nobody folds") THEN Timeout ELSE 0)
     /\ item' = [item EXCEPT ![name] = Empty]
     /\ log' = IF Has("log deleted") THEN [log EXCEPT ![name] = {}] ELSE log
@@ -276,20 +280,21 @@ Delete(r, name) ==
     /\ UNCHANGED <<now, source, entries, process>>
 
 (* On condition that the entry has waited all the while. *)
-IsEmptied(r, name) ==
-  /\ At(r, "emptied") /\ runner[r].name = name
-  /\ Has("opened as emptied") => registry[name] = runner[r].entry
+IsEmptied(r, name, guard) ==
+  IF registry[name].fresh \/ ~Has(guard) THEN At(r, "away")
+  ELSE /\ At(r, "emptied") /\ runner[r].name = name
+       /\ Has("opened as emptied") => registry[name] = runner[r].entry
 
 Open(r, name) ==
   /\ With("backfill") /\ IsState(registry[name], {"waiting"}) /\ ~registry[name].dropped
-  /\ IF Has("emptied") THEN IsEmptied(r, name) ELSE At(r, "away")
-  /\ Enter(name, [registry[name] EXCEPT !.state = "filling", !.at = now, !.since = now + Margin])
+  /\ IsEmptied(r, name, "emptied")
+  /\ Enter(name, [registry[name] EXCEPT !.state = "filling", !.at = now, !.since = now + Margin, !.fresh = FALSE])
   /\ runner' = [runner EXCEPT ![r] = Away]
   /\ OnlyRegistry
 
 Remove(r, name) ==
   /\ IsState(registry[name], {"waiting"}) /\ registry[name].dropped
-  /\ IF Has("removed last") THEN IsEmptied(r, name) ELSE At(r, "away")
+  /\ IsEmptied(r, name, "removed last")
   /\ Put(name, None)
   /\ first' = [first EXCEPT ![name] = None]
   /\ runner' = [runner EXCEPT ![r] = Away]

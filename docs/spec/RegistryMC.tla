@@ -30,8 +30,8 @@ SeenSince(since) ==
 
 SeenEntry(e) ==
   IF e = None THEN None
-  ELSE <<e.definition, e.state, e.dropped, SeenSince(e.since),
-         IF e.state \in {"waiting", "stale"} THEN Ago(e.at, Fresh + Timeout + 1) ELSE 0>>
+  ELSE <<e.definition, e.state, e.dropped, e.fresh, SeenSince(e.since),
+         IF e.state \in {"waiting", "stale"} /\ ~e.fresh THEN Ago(e.at, Fresh + Timeout + 1) ELSE 0>>
 
 IsKept(x) == now <= x.until + Fresh \/ {"fresh registry", "deleted in time", "stale as read"} \cap Without # {}
 
@@ -40,7 +40,13 @@ SeenCopy(name, e) ==
   <<SeenEntry(e), IF e = None \/ item[name].base = None THEN FALSE ELSE item[name].base = e.since,
     {r \in Runners : runner[r].name = name /\ runner[r].entry = e}>>
 
-SeenPast(name) == {<<SeenCopy(name, x.entry), Ago(x.until, Fresh + 1)>> : x \in {y \in past[name] : IsKept(y)}}
+(* Copies that say that nothing is counted are alike: the last one counts. *)
+IsNothing(e) == IF e = None THEN TRUE ELSE e.fresh
+SeenPast(name) ==
+  LET kept == {x \in past[name] : IsKept(x)}
+      nothing == {x.until : x \in {y \in kept : IsNothing(y.entry)}} IN
+  <<{<<SeenCopy(name, x.entry), Ago(x.until, Fresh + 1)>> : x \in {y \in kept : ~IsNothing(y.entry)}},
+    IF nothing = {} \/ IsNothing(registry[name]) THEN 0 ELSE <<Ago(Max(nothing), Fresh + 1)>>>>
 
 SeenItem(name) == <<item[name].value, item[name].mark, item[name].base = None, item[name].parts>>
 

@@ -92,6 +92,8 @@ def build_role(
     grant_stream(role, table)
     if source_table is not None:
         grant_stream(role, source_table)
+        arn = _arn_of(source_table)
+        role.add_to_policy(iam.PolicyStatement(actions=["dynamodb:DescribeTable"], resources=[arn]))
         if source_table.encryption_key is not None:
             source_table.encryption_key.grant_decrypt(role)
     grant(table, role, "BatchGetItem", "DescribeTable", "GetItem", "PutItem", "Query", "UpdateItem")
@@ -161,16 +163,16 @@ def build_rules(scope: Observed) -> lambda_.Alias | None:
     """Build the rules that invoke the function next to its stream; return what watches, None as no emulator has any."""
     if is_emulated(scope):
         return None
-    _build_takeover(scope)
+    _build_registration(scope)
     return _build_watch(scope)
 
 
-def _build_takeover(scope: Observed) -> events.Rule:
-    """Build the rule that lets a deployment take over once it is complete, and not at its first batch."""
+def _build_registration(scope: Observed) -> events.Rule:
+    """Build the rule that registers new names once a deployment is complete, and not at its first batch."""
     return events.Rule(
         scope,
         "Deployed",
-        description="Puts the declarations in force that a deployment of this stack has brought",
+        description="Registers the names that a deployment of this stack has brought",
         event_pattern=completion_of(Stack.of(scope)),
         targets=[targets.LambdaFunction(scope.function)],
     )
@@ -272,6 +274,15 @@ def alarm_specs(
             metrics.metric_uncounted(),
             "Records wait for repair, in quarantine or in the on-failure bucket, and counts lack them. The log of the "
             "function says where.",
+        ),
+    )
+    specs += (
+        AlarmSpec(
+            "DefinitionAlarm",
+            metrics.metric("DefinitionChanged", statistic="Maximum"),
+            1,
+            "Code declares a name otherwise than the table counts it, or one that contradicts what is counted: it is "
+            "not counted so. Give it another name. The log of the function names it.",
         ),
     )
     if watch is not None:

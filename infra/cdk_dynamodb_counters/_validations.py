@@ -14,6 +14,7 @@ from constructs import Construct
 from cdk_dynamodb_counters._registry import Registration
 from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
 from cdk_dynamodb_counters._table_schemas import table_schema
+from dynamodb_counters._assumptions import MOST_NAMES
 from dynamodb_counters._declarations import Aggregate, Event, Items, flatten, require_consistent
 from dynamodb_counters._declarations.composites import read_by
 from dynamodb_counters._declarations.sources import OURS
@@ -41,6 +42,8 @@ def incomplete_declarations(registration: Registration) -> str | None:
         require_consistent(registration.declarations, registration.events)
     except InvalidArgumentError as error:
         return str(error)
+    if (names := len(registration.declarations) + len(registration.thresholds)) > MOST_NAMES:
+        return f"invalid number of names, {names}: expected at most {MOST_NAMES} aggregates, windows and thresholds"
     if registration.declarations:
         return None
     return "nothing is counted: pass aggregates=, call add_aggregate() or add a WindowedCounter for the table"

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._writes.outcomes import Outcome as Outcome
     from dynamodb_counters._writes.outcomes import Outcomes as Outcomes
     from dynamodb_counters._writes.outcomes import OutcomeStatus as OutcomeStatus
+    from dynamodb_counters.errors import ChangedError as ChangedError
     from dynamodb_counters.errors import CountersError as CountersError
     from dynamodb_counters.errors import EraseError as EraseError
     from dynamodb_counters.errors import IncompleteError as IncompleteError
@@ -79,8 +80,8 @@ _NAMES = {
     "_reads.window_reader": "WindowReader",
     "_quarantine.quarantine": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes OutcomeStatus",
-    "errors": "CountersError EraseError IncompleteError InvalidArgumentError RejectedEventError UnavailableError "
-    "UncountedError UnknownMeasureError",
+    "errors": "ChangedError CountersError EraseError IncompleteError InvalidArgumentError RejectedEventError "
+    "UnavailableError UncountedError UnknownMeasureError",
     "_writes.leases": "Leases",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -49,7 +49,7 @@ KEPT_LONGER: Final = DAY
 # Freshness
 
 FRESH: Final = MINUTE
-"""A process relies so long on what it has read of a checkpoint, the control item or statuses.
+"""A process relies so long on what it has read of a checkpoint, or of the registry.
 `Fresh` of the specification."""
 
 SETTLED_AFTER: Final = LONGEST_INVOCATION + FRESH + SKEW
@@ -66,7 +66,7 @@ ONE_CLOCK: Final = 1.0
 """In the emulator of `counters dev`, in place of `CLOCKS`: all processes have one clock, which counts whole seconds."""
 
 KNOWN_AT_ONCE: Final = 2 * ONE_CLOCK
-"""There, in place of `RUN_OPEN_AFTER`: every process that counts reads the control item before each batch."""
+"""There, in place of `RUN_OPEN_AFTER`: every process that counts reads the registry before each batch."""
 
 # How long what is known of a shard is kept
 
@@ -98,11 +98,12 @@ LINEAGE_KEPT: Final = 20 * HOUR
 
 # Limits
 
+MOST_NAMES: Final = 90
+"""Names, thresholds included, that are registered in one transaction, which holds 100 items.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html"""
+
 MOST_BOOKS: Final = 20
 """Books of a shard: an update compares the watermarks of all of them. A further one goes to quarantine."""
-
-MOST_ERAS: Final = 100
-"""Deployments within two days that the history names. A further one does not take over."""
 
 # Requests
 

@@ -57,7 +57,7 @@ def evaluate(
     >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
     >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", views=Count())
     >>> evaluate([views], [(view, {"url": "/", "time": "1"}), (view, {"url": "/", "time": "2"})])["views"]
-    [Group(values={'url': '/'}, measures={'views': 2}, complete=True, as_declared=True)]
+    [Group(values={'url': '/'}, measures={'views': 2}, complete=True)]
     """
     plan = Plan(flatten(declared))
     results: dict[str, list[Group]] = {}

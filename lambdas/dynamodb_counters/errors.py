@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import is_dataclass
 from reprlib import Repr
 from typing import Final
@@ -70,20 +69,42 @@ class UncountedError(InvalidArgumentError):
     ----------
     name : str
         Name of the declaration.
-    counted : sequence of str
-        The names that the deployment counts.
 
     Examples
     --------
-    >>> raise UncountedError("view", ["views"])
+    >>> raise UncountedError("view")
     Traceback (most recent call last):
     ...
-    dynamodb_counters.errors.UncountedError: invalid declaration='view': expected one that the table's deployment counts: 'views'
+    dynamodb_counters.errors.UncountedError: invalid declaration='view': expected one that the table's aggregator counts
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__("declaration", name, "one that the table's aggregator counts")
+
+
+class ChangedError(InvalidArgumentError):
+    """A declaration was read, or added to, that the table counts by another definition: a name keeps its definition.
+
+    Parameters
+    ----------
+    name : str
+        Name of the declaration.
+
+    Examples
+    --------
+    >>> raise ChangedError("views")
+    Traceback (most recent call last):
+    ...
+    dynamodb_counters.errors.ChangedError: invalid declaration='views': expected the definition that the table counts by, which a name keeps: declare the new one as 'views_v2', deploy, and run `counters backfill views_v2`
     """  # noqa: E501
 
-    def __init__(self, name: str, counted: Iterable[str]) -> None:
-        names = ", ".join(map(repr, sorted(counted)))
-        super().__init__("declaration", name, f"one that the table's deployment counts: {names}")
+    def __init__(self, name: str) -> None:
+        base, _, version = name.rpartition("_v")
+        new = f"{base}_v{int(version) + 1}" if base and version.isdecimal() else f"{name}_v2"
+        self.cure = f"declare the new one as {new!r}, deploy, and run `counters backfill {new}`"
+        super().__init__(
+            "declaration", name, f"the definition that the table counts by, which a name keeps: {self.cure}"
+        )
 
 
 class RejectedEventError(InvalidArgumentError):

@@ -12,7 +12,7 @@ TRANSACTIONS_ARE_REFUSED: Final = Rule(
     "Transaction operations are not supported and return an error (in our words).",
     "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/V2globaltables_HowItWorks.html",
     switch="simulation.aws.strong_consistency.StronglyConsistent(consistency)",
-    guard="a table that refuses transactions is taken over",
+    guard="a table that refuses transactions is counted",
 )
 
 

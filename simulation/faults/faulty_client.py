@@ -16,7 +16,7 @@ from simulation.memory.client_errors import failure
 from simulation.memory.memory_client import paginator
 
 _ENDPOINT: Final = "http://harness"
-TAKEOVER: Final = " of a takeover"
+REGISTRATION: Final = " of a registration"
 _THROTTLED: Final = ("ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded")
 
 
@@ -75,8 +75,7 @@ class FaultyClient:
         operation = name.title().replace("_", "")
 
         def sent(**request: Any) -> Any:
-            item = request.get("Key") or request.get("Item") or {}
-            about = operation + TAKEOVER if item.get("sk", {}).get("S", "").startswith("DEPLOYMENT") else operation
+            about = operation + REGISTRATION if _registers(request) else operation
             answer = self._call(operation, about, lambda: call(**request))
             self.heard(request, answer)
             return answer
@@ -133,14 +132,14 @@ class FaultyClient:
 class FaultPlan:
     """Draws a fault for a share of all calls, until its budget is used up, so that a schedule comes to an end.
 
-    `takeovers` is the share of a takeover's calls; nine in ten of the next `crowded` calls are refused.
+    `registrations` is the share of writes of the registry; nine in ten of the next `crowded` calls are refused.
     """
 
     rng: random.Random
     rate: float
     budget: int
     injected: Counter[str] = field(default_factory=Counter)
-    takeovers: float = 0.0
+    registrations: float = 0.0
     crowded: int = 0
 
     def draw(self, about: str = "") -> Fault:
@@ -150,11 +149,11 @@ class FaultPlan:
                 refused = self.rng.choice((Fault.THROTTLED, Fault.CONFLICT))
                 self.injected[f"{refused.value}, as nine in ten calls"] += 1
                 return refused
-        takeover = about.endswith(TAKEOVER)
-        if not self._happens(max(self.rate, self.takeovers) if takeover else self.rate):
+        registers = about.endswith(REGISTRATION)
+        if not self._happens(max(self.rate, self.registrations) if registers else self.rate):
             return Fault.NONE
         fault = self.rng.choice(FAULTS)
-        self._count(fault.value + TAKEOVER if takeover else fault.value)
+        self._count(fault.value + REGISTRATION if registers else fault.value)
         return fault
 
     def strikes(self, name: str, probability: float = 1) -> bool:
@@ -169,6 +168,12 @@ class FaultPlan:
     def _count(self, name: str) -> None:
         self.budget -= 1
         self.injected[name] += 1
+
+
+def _registers(request: dict[str, Any]) -> bool:
+    """Whether a request writes items of the registry."""
+    items = [write["Put"]["Item"] for write in request.get("TransactItems", ()) if "Put" in write]
+    return any(item["sk"]["S"].startswith("DECLARED") for item in items if "sk" in item)
 
 
 def _conflict(operation: str, **told: Any) -> ClientError:

@@ -18,6 +18,7 @@ from simulation.mutations.erase import ERASE
 from simulation.mutations.explain import EXPLAIN
 from simulation.mutations.fold import FOLD
 from simulation.mutations.handlers import HANDLERS
+from simulation.mutations.registry import REGISTRY
 from simulation.mutations.writes import WRITES
 
 _RUNTIME: Final = Path("lambdas/dynamodb_counters")
@@ -64,5 +65,7 @@ def _read(text: str) -> Iterator[Mutation]:
 
 
 MUTATIONS: Final = tuple(
-    mutation for text in (BACKFILL, ERASE, EXPLAIN, FOLD, HANDLERS, COMMIT, WRITES) for mutation in _read(text)
+    mutation
+    for text in (BACKFILL, ERASE, EXPLAIN, FOLD, HANDLERS, COMMIT, REGISTRY, WRITES)
+    for mutation in _read(text)
 )

@@ -25,7 +25,7 @@ ERASE: Final = r"""
 + done = self._update(item, None) is None
 ? test_erase_waiting.py::test_an_entry_that_is_erased_with_its_event_leaves_nothing_to_be_taken_back
 * entries of a backfill are erased while it goes on
-- state == PROVISIONAL and bool(read_control(self._table).runs)
+- state == PROVISIONAL and bool(read_registry(self._table).runs)
 + False
 ? test_erase_waiting.py::test_an_entry_of_a_backfill_that_goes_on_stays_until_that_is_over
 """

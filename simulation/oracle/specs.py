@@ -112,7 +112,7 @@ def tag_keys(values: Values, most: int) -> list[Key]:
 
 BOOKS: Final = Distinct("books", TRADE, pk="REGION#{region}", sk="BOOKS", member="book")
 
-_SPECS: Final = (
+SPECS: Final = (
     Spec(
         Aggregate(
             "by_desk",
@@ -205,9 +205,6 @@ _SPECS: Final = (
 )
 
 
-SPECS: Final = tuple(replace(spec, declaration=replace(spec.declaration, on_change="keep")) for spec in _SPECS)
-
-
 def packed(specs: Sequence[Spec], layout: Packed) -> list[Spec]:
     """The same counts of trades that are packed."""
     trade = replace(TRADE, sk="TRADE#{id}#{at}", packed=layout)
@@ -225,18 +222,13 @@ class Declares(Protocol):
 
 
 def declarations(specs: Sequence[Declares]) -> tuple[Declaration, ...]:
-    """Declarations of specs, and of what looks at their groups; a change of a spec holds at once."""
-    declared: list[Declaration] = [
-        replace(spec.declaration, on_change="keep")
-        if isinstance(spec, Spec) and spec.declaration.on_change != "keep"
-        else spec.declaration
-        for spec in specs
-    ]
+    """Declarations of specs, and of what looks at their groups."""
+    declared: list[Declaration] = [spec.declaration for spec in specs]
     for source in (part for part in tuple(declared) if isinstance(part, Aggregate)):
         if source.name == "by_desk":
             declared += _of_desks(source)
         elif source.name == BOOKS._members.name:
-            declared.append(replace(BOOKS.total, source=source, on_change="keep"))
+            declared.append(replace(BOOKS.total, source=source))
     return tuple(declared)
 
 
@@ -250,14 +242,6 @@ def _of_desks(by_desk: Aggregate) -> tuple[Aggregate, Aggregate]:
         "capped": Sum("trades", cap=3),
     }
     return (
-        Aggregate(
-            "crowded",
-            by_desk,
-            pk="CROWDED",
-            sk=region,
-            measures=totals,
-            where=Attr("trades").ge(2),
-            on_change=by_desk.on_change,
-        ),
-        Aggregate("sizes", by_desk, pk="SIZES", sk=region, measures=by_trades, on_change=by_desk.on_change),
+        Aggregate("crowded", by_desk, pk="CROWDED", sk=region, measures=totals, where=Attr("trades").ge(2)),
+        Aggregate("sizes", by_desk, pk="SIZES", sk=region, measures=by_trades),
     )

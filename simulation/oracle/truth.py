@@ -1,4 +1,4 @@
-"""Counts by brute force: each record is added by the declarations in force when it was created."""
+"""Counts by brute force: each record is added by the specs of the names that count."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from boto3.dynamodb.types import TypeDeserializer
 from dynamodb_counters._declarations import Window
 from simulation.memory.memory_stream import Record
 from simulation.oracle.chunks import CHUNK_TYPE, ROW_SIGNS, rows_of
-from simulation.oracle.eras import Eras
 from simulation.oracle.specs import (
     AT_LEAST,
     EXACTLY,
@@ -50,27 +49,18 @@ _TTL_MATTERS: Final = 5 * 365 * 86_400
 _PLAIN: Final = TypeDeserializer()
 
 
-@dataclass(frozen=True)
-class _Held:
-    """An image of an event, and the declarations that are to count it."""
-
-    values: Values
-    sign: int
-    names: frozenset[str]
-
-
 @dataclass
 class Truth:
     """Results of the records of a table's stream.
 
-    `waiting` is what must be in quarantine, by declarations; `unclear` are the groups that images may or may not have
-    been counted in, with what they would add; the declarations that count `vague` ones are unknown.
+    `waiting` is what must be in quarantine, by declarations, and `images` what each entry holds; `unclear` are the
+    groups that images may or may not have been counted in, with what they would add.
     """
 
     counts: Counts = field(default_factory=dict)
     waiting: Waiting = field(default_factory=dict)
+    images: dict[Entry, str] = field(default_factory=dict)
     unclear: list[tuple[tuple[str, str, str], Parts]] = field(default_factory=list)
-    vague: set[Entry] = field(default_factory=set)
 
     def wanted(self, now: float) -> Counts:
         return comparable(self.counts, now)
@@ -78,28 +68,33 @@ class Truth:
 
 def truth(
     records: Iterable[tuple[str, Record]],
-    eras: Eras,
+    specs: Sequence[Spec],
     doubtful: Collection[Entry] = (),
     unreadable: Collection[Entry] = (),
 ) -> Truth:
     """Add up a stream; images in quarantine as `doubtful` may have been counted, `unreadable` entries can never be."""
-    found, held = Truth(), dict[Entry, _Held]()
+    found = Truth()
     redrives: list[tuple[str, Record]] = []
     for shard, record in records:
         images = record["dynamodb"]
-        specs = eras.specs_at(images["ApproximateCreationDateTime"])
         kind = (images.get("NewImage") or images.get("OldImage") or {}).get("_type", {}).get("S", "")
         if kind == "quarantine":
             redrives += [(shard, record)] if _is_redrive(images) else []
         elif kind in (TRADE.name, CHUNK_TYPE):
             for image in _SIGNS.keys() & images.keys():
-                _add_image(found, held, specs, record, (shard, _padded(record), image), doubtful=doubtful)
+                _add_image(found, specs, record, (shard, _padded(record), image), doubtful=doubtful)
         elif kind in ("by_desk", "books-members"):
             _add_derived(found, specs, (shard, record), doubtful)
-    while ready := [(shard, record) for shard, record in redrives if _redriven(record) in held]:
-        # A redriven image may be in quarantine again, and redriven once more.
+    while ready := [(shard, record) for shard, record in redrives if _redriven(record) in found.waiting]:
+        # A redriven image is in quarantine again, and may be redriven once more.
         for shard, record in ready:
-            _add_redriven(found, held, eras, (shard, record), doubtful=doubtful, unreadable=unreadable)
+            redriven = _redriven(record)
+            names, image = found.waiting.pop(redriven), found.images[redriven]
+            if redriven in unreadable:
+                # The redrive itself is in quarantine until the entry is mended.
+                names, image = frozenset(), "NewImage"
+            again = shard, _padded(record), image
+            found.waiting[again], found.images[again] = names, image
         redrives = [redrive for redrive in redrives if redrive not in ready]
     return found
 
@@ -175,35 +170,22 @@ _RETAINED: Final = {s.name for s in SPECS if isinstance(s.declaration, Window) a
 
 
 def _add_image(
-    found: Truth,
-    held: dict[Entry, _Held],
-    specs: Sequence[Spec] | None,
-    record: Record,
-    entry: Entry,
-    *,
-    doubtful: Collection[Entry],
+    found: Truth, specs: Sequence[Spec], record: Record, entry: Entry, *, doubtful: Collection[Entry]
 ) -> None:
-    wanted = SPECS if specs is None else specs
+    wanted = specs
     if entry[-1] == "OldImage" and is_expiry(record):
         wanted = [spec for spec in wanted if spec.declaration.on_expiry == "subtract"]
     for event, values, sign in _events_of(record["dynamodb"][entry[-1]], entry):
         counts: Counts = {}
         names = frozenset(spec.name for spec in wanted if not _add_parts(counts, spec, values, sign))
-        _note(found, counts, is_clear=specs is not None and entry not in doubtful)
-        if specs is None:
-            found.vague.add(event)
-        elif names:
-            held[event] = _Held(values, sign, names)
+        if entry in doubtful:
+            found.unclear += counts.items()
+        else:
+            for key, parts in counts.items():
+                _add(found.counts, key, parts)
+        if names:
             found.waiting[event] = names
-
-
-def _note(found: Truth, counts: Counts, *, is_clear: bool) -> None:
-    """Add counts; or note them as unclear, where the declarations that counted them, if any, are unknown."""
-    if is_clear:
-        for key, parts in counts.items():
-            _add(found.counts, key, parts)
-    else:
-        found.unclear += list(counts.items())
+            found.images[event] = "NewImage" if sign > 0 else "OldImage"
 
 
 def _events_of(image: Mapping[str, Any], entry: Entry) -> list[tuple[Entry, Values, int]]:
@@ -218,40 +200,8 @@ def _events_of(image: Mapping[str, Any], entry: Entry) -> list[tuple[Entry, Valu
     ]
 
 
-def _add_redriven(
-    found: Truth,
-    held: dict[Entry, _Held],
-    eras: Eras,
-    redrive: tuple[str, Record],
-    *,
-    doubtful: Collection[Entry],
-    unreadable: Collection[Entry],
-) -> None:
-    shard, record = redrive
-    redriven = _redriven(record)
-    what = held[redriven]
-    found.waiting.pop(redriven)
-    if redriven in unreadable:
-        # The redrive itself is in quarantine until the entry is mended.
-        found.waiting[shard, _padded(record), "NewImage"] = frozenset()
-        return
-    specs = eras.specs_at(record["dynamodb"]["ApproximateCreationDateTime"]) or ()
-    by_name = {spec.name: spec for spec in specs}
-    counts: Counts = {}
-    left: set[str] = set()
-    for name in what.names:
-        spec = by_name.get(name)
-        if spec is None or not _add_parts(counts, spec, what.values, what.sign):
-            left.add(name)
-    entry = shard, _padded(record), "NewImage" if what.sign > 0 else "OldImage"
-    _note(found, counts, is_clear=entry not in doubtful)
-    if left:
-        held[entry] = _Held(what.values, what.sign, frozenset(left))
-        found.waiting[entry] = frozenset(left)
-
-
 def _add_derived(
-    found: Truth, specs: Sequence[Spec] | None, delivered: tuple[str, Record], doubtful: Collection[Entry]
+    found: Truth, specs: Sequence[Spec], delivered: tuple[str, Record], doubtful: Collection[Entry]
 ) -> None:
     """Add what looks at the groups of another aggregate: it sees their keys and numbers only."""
     shard, record = delivered
@@ -260,11 +210,11 @@ def _add_derived(
         if item is None:
             continue
         name = item["_type"]["S"]
-        if specs is not None and not any(spec.name == name for spec in specs):
+        if not any(spec.name == name for spec in specs):
             continue
         numbers = {attribute: Decimal(value["N"]) for attribute, value in item.items() if "N" in value}
         for key, parts in _derived(name, item["pk"]["S"], numbers):
-            if specs is None or (shard, _padded(record), image) in doubtful:
+            if (shard, _padded(record), image) in doubtful:
                 found.unclear.append((key, _signed(parts, sign)))
             else:
                 _add(found.counts, key, _signed(parts, sign))
@@ -289,6 +239,11 @@ def _with_derived(counts: Counts) -> Counts:
             for key, parts in _derived(name, region, numbers):
                 _add(derived, key, parts)
     return counts | derived
+
+
+def is_waiting(item: Mapping[str, Any]) -> bool:
+    """Whether an item is an entry of the quarantine that waits."""
+    return (item.get("_type"), item.get("state")) == ({"S": "quarantine"}, {"S": "waiting"})
 
 
 def is_image(sort_key: str) -> bool:

@@ -1,17 +1,17 @@
-"""Readers against the truth: what they read of each group that is said to be complete, and what waits."""
+"""Readers against the truth: what they read of each name, what they are refused, and what waits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from dynamodb_counters._control.control import Status, read_control, read_declarations
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, TimeWeighted, Window
-from dynamodb_counters._table import Table
+from dynamodb_counters.errors import ChangedError, InvalidArgumentError, UncountedError
 from simulation.pairs.cuts import Image
+from simulation.pairs.declared import NAMES, with_below
 from simulation.pairs.held import held_groups
 from simulation.pairs.subjects import Group, Parts, signature
 from simulation.pairs.truth import Groups, Truth, nonzero
@@ -26,82 +26,94 @@ def audit(
     truth: Truth,
     is_unknown: Callable[[Declaration, Group], bool] = lambda _declaration, _group: False,
 ) -> list[str]:
-    """Differences of complete reads from the truth; with `whole`, everything must be complete, as declared."""
+    """Differences of reads from the truth; with `whole`, what is declared must be complete if it can be counted."""
     wrong = list(truth.wrong)
     counters = Counters(backend.name, client=backend.client, clock=backend.clock)
-    table = Table(backend.name, backend.client, clock=backend.clock)
-    control = read_control(table)
-    assert control.history is not None
-    folded = {each.name: each for each in read_declarations(table, control.history.last.deployment) or ()}
-    in_force = {each.name: each for each in read_declarations(table, control.declared) or ()}
     for own in declared:
-        # A process of the deployment before may have taken over again.
-        declaration = in_force.get(own.name)
-        if whole and (declaration is None or signature(declaration) != signature(own)):
-            wrong.append(f"{own.name}: not what the last deployment declares")
-        if declaration is None:
+        wrong += _refusals(counters, own, truth, whole=whole)
+    for name, entry in sorted(truth.entries.items()):
+        declaration, is_complete = truth.registered[name], entry.state == "complete"
+        want = truth.of(declaration) if is_complete else {}
+        have = _read(backend, counters, declaration, want, is_complete=is_complete)
+        if not is_complete:
+            wrong += [f"{name}: never counted, but it has {have}"] if entry.is_fresh and have else []
             continue
-        status = control.statuses.get(declaration.name, Status())
-        name = f"{declaration.name}~{status.reads}" if status.reads else declaration.name
-        if name not in folded:
-            wrong.append(f"{declaration.name}: readers use {name}, which nothing counts")
-            continue
-        current = folded[name]
-        if whole and not status.whole:
-            wrong.append(f"{declaration.name}: not complete after its backfill")
-        if whole and signature(current) != signature(declaration):
-            wrong.append(f"{current.name}: read as it was declared before")
-        if not status.whole:
-            continue
-        want = truth.of(current)
-        have = _read(backend, counters, declaration, current, want)
         wrong += [
-            f"{current.name} {group}: expected {_text(want.get(group))}, read {_text(have.get(group))}"
+            f"{name} {group}: expected {_text(want.get(group))}, read {_text(have.get(group))}"
             for group in sorted({*want, *have})
-            if want.get(group, {}) != have.get(group, {}) and not is_unknown(current, group)
+            if want.get(group, {}) != have.get(group, {}) and not is_unknown(declaration, group)
         ]
-        wanted, found = truth.must_wait(current), truth.orders_waiting(current.name)
-        wrong += [f"{current.name}: expected to wait {wanted}, found {found}"] if wanted != found else []
-    return wrong
+        wanted, found = truth.must_wait(declaration), truth.orders_waiting(name)
+        wrong += [f"{name}: expected to wait {wanted}, found {found}"] if wanted != found else []
+    return wrong + [
+        f"{name}: not registered, but it has items" for name in truth.types() & NAMES - truth.entries.keys()
+    ]
+
+
+def _refusals(counters: Counters, own: Declaration, truth: Truth, *, whole: bool) -> Iterator[str]:
+    """What is wrong with how a declaration is registered, or with what its readers are told."""
+    registered, name = truth.registered, own.name
+    changed = [each for each in with_below(own) if each.name in registered and not _is_same(each, registered)]
+    if name in registered:
+        if whole and not changed and truth.entries[name].state != "complete":
+            yield f"{name}: not complete after its backfill"
+    elif whole and not changed:
+        yield f"{name}: not registered, although nothing contradicts it"
+    expected = UncountedError if name not in registered else ChangedError if own in changed else None
+    for group in [*truth.of(own)][:1]:
+        refusal = None
+        try:
+            _read_group(counters, own, group)
+        except InvalidArgumentError as error:
+            refusal = type(error)
+        if refusal is not expected:
+            yield f"{name}: its readers met {refusal}, expected {expected}"
+
+
+def _is_same(own: Declaration, registered: Mapping[str, Declaration]) -> bool:
+    return signature(own) == signature(registered[own.name])
 
 
 def _read(
-    backend: Backend, counters: Counters, declared: Declaration, current: Declaration, wanted: Iterable[Group]
+    backend: Backend, counters: Counters, declaration: Declaration, wanted: Iterable[Group], *, is_complete: bool
 ) -> Groups:
     """Groups as readers see them: all that are wanted, or are there."""
     known = {*wanted}
     held: dict[Group, Parts] = {}
     for item in backend.items():
-        if item.get("_type", {}).get("S") != current.name:
+        if item.get("_type", {}).get("S") != declaration.name:
             continue
-        for one in held_groups(current, item) if isinstance(current, Aggregate) else ():
+        for one in held_groups(declaration, item) if isinstance(declaration, Aggregate) else ():
             assert not one.declaration.pages or one.group not in held, f"{one.place} lies in two pages"
             known.add(one.group)
             held.setdefault(one.group, {})["_score"] = Decimal(item.get("_score", {"N": "0"})["N"])
-        if isinstance(current, Window):
-            known.add(_hour_of(current, item))
+        if isinstance(declaration, Window):
+            known.add(_hour_of(declaration, item))
     found: Groups = {}
     for group in known:
-        values = dict(zip(current.fields, group, strict=False))
-        if isinstance(current, Window):
-            assert isinstance(declared, Window)
-            start = datetime.fromtimestamp(int(group[-1]), UTC)
-            count = counters.window(declared, values).between(start, start + timedelta(hours=1), consistent=True)
-            assert count.complete
-            parts = {"total": Decimal(count.count)}
-            if isinstance(declared.measure, TimeWeighted):
-                level = counters.window(declared, values).integral(start, start + timedelta(hours=1), consistent=True)
-                held_for = level.opening * 3600 + (level.closing - level.opening) * 3600 - level.value
-                parts["total.t"] = Decimal(held_for)
-        else:
-            assert isinstance(declared, Aggregate)
-            read = counters.get(declared, values, consistent=True)
-            assert read.complete
-            parts = _attributes(read.measures)
-            parts |= _apart(current, held.get(group, {}), parts)
+        complete, parts = _read_group(counters, declaration, group)
+        assert complete == is_complete, f"{declaration.name} is said to be complete={complete}"
+        if isinstance(declaration, Aggregate):
+            parts |= _apart(declaration, held.get(group, {}), parts)
         if kept := nonzero(parts):
             found[group] = kept
     return found
+
+
+def _read_group(counters: Counters, declaration: Declaration, group: Group) -> tuple[bool, Parts]:
+    values = dict(zip(declaration.fields, group, strict=False))
+    if isinstance(declaration, Aggregate):
+        read = counters.get(declaration, values, consistent=True)
+        return read.complete, _attributes(read.measures)
+    start = datetime.fromtimestamp(int(group[-1]), UTC)
+    count = counters.window(declaration, values).between(start, start + timedelta(hours=1), consistent=True)
+    parts = {"total": Decimal(count.count)}
+    if isinstance(declaration.measure, TimeWeighted):
+        level = counters.window(declaration, values).integral(start, start + timedelta(hours=1), consistent=True)
+        assert level.complete == count.complete
+        held_for = level.opening * 3600 + (level.closing - level.opening) * 3600 - level.value
+        parts["total.t"] = Decimal(held_for)
+    return count.complete, parts
 
 
 def _apart(aggregate: Aggregate, held: Parts, parts: Parts) -> Parts:

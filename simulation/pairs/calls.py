@@ -9,8 +9,9 @@ from typing import Any, Final, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._backfill import runner
+from dynamodb_counters._backfill.backfill import Dropping
 from dynamodb_counters._backfill.feeds import Feeds
+from dynamodb_counters._backfill.runner import Progress
 from dynamodb_counters._streams import Shard
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes import update_conditions
@@ -34,7 +35,6 @@ class Caller(Process):
     def __init__(self, backend: Backend, rng: random.Random) -> None:
         super().__init__(backend.client, backend.name, backend.clock, rng)
         self.purpose = Purpose()
-        self.deployment = ""
         self.crashed = False
         self.ended: Callable[[Any], None] = lambda _: None
         self.wakes_at = 0.0
@@ -91,7 +91,7 @@ class BackendStream:
 
 
 class Runner(Caller):
-    """A process with a backfill or verification; killed at any step, left behind, doubled, resumed."""
+    """A process with a backfill, verification or drop; killed at any step, left behind, doubled, resumed."""
 
     def __init__(
         self,
@@ -100,26 +100,31 @@ class Runner(Caller):
         *,
         names: Collection[str] = (),
         run: str = "",
-        kind: Callable[..., runner.Runner],
+        kind: Callable[..., Any],
     ) -> None:
         super().__init__(backend, rng)
-        self.kind = kind
+        self.kind, self.names = kind, names
         self.run, self.phase = run, ""
         clock = backend.clock
         self._make = partial(
             kind,
             table=self.table,
-            feeds=Feeds(cast("Any", BackendStream(backend))),
             now=lambda: float(int(clock())),
             names=names,
-            run=run,
             segments=rng.randint(1, 4),
             units_per_second=rng.choice((None, None, 5.0, 50.0)),
-            page_items=rng.choice((1, 2, 5)),
         )
+        if kind is not Dropping:
+            feeds = Feeds(cast("Any", BackendStream(backend)))
+            self._make = partial(self._make, feeds=feeds, run=run, page_items=rng.choice((1, 2, 5)))
         self.work: Any = None
         """None before the first step: as it is made, it may read."""
         self.actor = self.call = Actor(self._run)
+
+    @property
+    def is_emptying(self) -> bool:
+        """Whether it brings names to where they can be filled, or removed."""
+        return bool(self.phase) and not self.run
 
     @property
     def error(self) -> BaseException | None:
@@ -133,5 +138,6 @@ class Runner(Caller):
     def _run(self) -> None:
         self.work = self._make()
         for progress in self.work.steps():
-            self.run, self.phase = progress.run, progress.phase
+            told = progress if isinstance(progress, Progress) else Progress(progress[0], "")
+            self.run, self.phase = told.run, told.phase
             self.actor.pause(_STEP)

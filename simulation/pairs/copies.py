@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._control.control import read_control
+from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Window
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
 from dynamodb_counters._table import Table
@@ -98,28 +98,28 @@ class Restoring:
         # A repair finds what was spoiled.
         copied.ledger.spoiled.clear()
         restored = self._deployed(copied)
-        if not any(each.whole for each in read_control(restored.table).statuses.values()):
+        if not any(entry.is_complete for entry in read_registry(restored.table).names.values()):
             return []
         work = restored.repair()
         engine.note(features.RESTORED)
         backend: Any = _CopiedTable(copied)
         truth = _CopyTruth(backend, copied.ledger)
-        unknown = {declaration: truth.gone(declaration) for declaration in truth.folded.values()}
+        unknown = {name: truth.gone(declaration) for name, declaration in truth.registered.items()}
         wrong: list[str] = []
         for each in work.differences:
-            declaration = truth.folded[each.ref[0]]
+            declaration = truth.registered[each.ref[0]]
             if each.verdict == "unknown" and declaration.on_expiry == "subtract":
                 wrong.append(f"{each.ref} is unknown, which nothing explains")
             if each.verdict != "drift":
-                unknown[declaration].add(truth.group_of(declaration, dict(each.group)))
+                unknown[declaration.name].add(truth.group_of(declaration, dict(each.group)))
 
         def is_unknown(declaration: Declaration, group: Group) -> bool:
             # Aggregates over others are as exact as these.
             source = declaration.source
-            is_over = isinstance(source, Aggregate) and bool(unknown[source] or is_unknown(source, ()))
+            is_over = isinstance(source, Aggregate) and bool(unknown[source.name] or is_unknown(source, ()))
             # A window's groups are hours here, and a verification's are all its buckets.
             timeless = group[:-1] if isinstance(declaration, Window) else group
-            return is_over or not unknown[declaration].isdisjoint((group, timeless))
+            return is_over or not unknown[declaration.name].isdisjoint((group, timeless))
 
         found = audit(backend, copied.declared, whole=False, truth=truth, is_unknown=is_unknown)
         return [f"restored: {text}" for text in wrong + found]
@@ -131,9 +131,8 @@ class Restoring:
         restored.write()
         restored.deliver(3)
         engine.clock.advance(_SETTLED)
-        for run in read_control(restored.table).runs if draw() < 0.5 else ():
-            if run.kind == "backfill":
-                restored.run(Backfill, run.id)
+        for run in read_registry(restored.table).backfills if draw() < 0.5 else ():
+            restored.run(Backfill, run.id)
         if draw() < 0.5:
             restored.deliver_all()
             restored.run(Backfill)

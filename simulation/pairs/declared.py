@@ -1,4 +1,4 @@
-"""Declarations of the table: the families of backfill schedules, with what makes every event countable, and names.
+"""Declarations of the table: families of definitions under one name, of which the table keeps the first, and names.
 
 An event may have a text in place of a number: a comparison with it is false, and nothing can add it.
 """
@@ -6,18 +6,17 @@ An event may have a text in place of a number: a comparison with it is false, an
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from dynamodb_counters._declarations import Aggregate, Count, Counter, Declaration, Event, Sum
+from dynamodb_counters._declarations import Aggregate, Count, Counter, Declaration, Event, Sum, Threshold
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._items.conditions import Attr
 from dynamodb_counters._items.derived_fields import parts_of
 from simulation.pairs import features
 from simulation.pairs.measured import MEASURED
-from simulation.pairs.measured import MENDED as MEASURED_MENDED
 from simulation.pairs.seldom import Forced
 from simulation.pairs.subjects import FAMILIES as OTHERS
 from simulation.pairs.subjects import ONE, Counted, Family, Subject, Values, signature
@@ -27,7 +26,7 @@ POISON: Final = "heavy"
 _LIGHT: Final = 1000
 
 
-def _with_mended(family: Family, attribute: str) -> Family:
+def _with_light(family: Family, attribute: str) -> Family:
     """A family with one more variant, which leaves out what cannot be added."""
     [first] = family[0]
     assert isinstance(first.declaration, Aggregate)
@@ -59,7 +58,7 @@ def _with_pages(family: Family, *variants: int) -> Family:
     return (*family, *(_paged(family[variant]) for variant in variants))
 
 
-_KEPT: Final = _with_pages(_with_mended(OTHERS["kept"], "weight"), 0, 2)
+_KEPT: Final = _with_pages(_with_light(OTHERS["kept"], "weight"), 0, 2)
 _TAPS: Final = _with_pages(OTHERS["taps"], 0, 1)
 _ORDERS: Final = _with_pages(OTHERS["orders"], 0, 1, 3)
 
@@ -69,29 +68,15 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "tags": (*OTHERS["tags"], _paged(OTHERS["tags"][0], pk="TAGS", sk="TAG#{tags[]}")),
     "per_client": _with_pages(OTHERS["per_client"], 0, 2),
     "kept": _KEPT,
-    "visitors": _varied(_KEPT, name="visitors"),
+    "visitors": _varied(_KEPT, name="visitors", pk="VISITORS"),
     "soon": _varied(OTHERS["pace"], name="soon", pk="SOON#{page}", future_tolerance=timedelta(minutes=5)),
-    "live": _with_pages(_with_mended(OTHERS["live"], "weight"), 0, 2),
+    "live": _with_pages(_with_light(OTHERS["live"], "weight"), 0, 2),
     "taps": _TAPS,
-    "presses": _varied(_TAPS, name="presses"),
-    "purchases": _varied(_ORDERS, name="purchases"),
+    "presses": _varied(_TAPS, name="presses", pk="PRESSES"),
+    "purchases": _varied(_ORDERS, name="purchases", pk="PURCHASES"),
     "held": _with_pages(OTHERS["held"], 0, 1),
     **{name: family for name, (_, family) in MEASURED.items()},
 }
-
-MENDED: Final[Mapping[str, Sequence[int]]] = {
-    "kept": (2, 4),
-    "visitors": (2, 4),
-    "live": (2, 4),
-    "soon": (0,),
-    "taps": (1, 3),
-    "presses": (1, 3),
-    "held": (1, 3),
-    "pace": (0,),
-    "tapped": (0,),
-    **MEASURED_MENDED,
-}
-"""Variants that can count every event; of families that are not here, all can."""
 
 _ALWAYS: Final = {
     "visit": ("page", "id", "client", "weight", "at"),
@@ -126,14 +111,41 @@ _SUBJECTS: Final = {
 }
 
 
+_THRESHOLDS: Final[Mapping[str, Sequence[Threshold]]] = {
+    subject.declaration.name: found
+    for subject in _SUBJECTS.values()
+    if (found := getattr(armed(subject.declaration), "_thresholds", ()))
+}
+
+
+NAMES: Final = frozenset(subject.declaration.name for subject in _SUBJECTS.values())
+
+
 def subject_of(declaration: Declaration) -> Subject:
     return _SUBJECTS[signature(declaration)]
+
+
+def thresholds_of(name: str) -> Sequence[Threshold]:
+    """The thresholds of a name, which are those of all its definitions."""
+    return _THRESHOLDS.get(name, ())
+
+
+def with_below(declaration: Declaration) -> Iterator[Declaration]:
+    """A declaration, and those of the groups that it looks at."""
+    yield declaration
+    if isinstance(declaration.source, Aggregate):
+        yield from with_below(declaration.source)
 
 
 def root_source(declaration: Declaration) -> str:
     """The name of the event that a declaration counts, or whose counts it counts."""
     source: Any = declaration.source
     return root_source(source) if isinstance(source, Aggregate) else str(source.name)
+
+
+def is_deriving(declaration: Declaration) -> bool:
+    """Whether a declaration groups by derived fields or defaults."""
+    return any(parts_of(name)[1:] != ("", None) for name in declaration.fields)
 
 
 class Deployments:
@@ -174,7 +186,8 @@ class Deployments:
     def change_attributes(self) -> frozenset[str]:
         """Declare others, or none, for the next deployment; return the names that it concerns."""
         before, self._attributes = self._attributes, self._random.choice((0, 1, 2))
-        return self.over("visit") | self.over("tap") if before != self._attributes else frozenset()
+        is_changed = before != self._attributes
+        return frozenset(each.name for each in self.declared if is_changed and root_source(each) in _ALWAYS)
 
     def _attributed(self, declaration: Declaration) -> Declaration:
         source: Any = declaration.source
@@ -194,26 +207,16 @@ class Deployments:
     def declared(self) -> list[Declaration]:
         return [subject.declaration for subject in self.subjects]
 
-    def over(self, source: str) -> frozenset[str]:
-        """The names of what counts a source, directly or not."""
-        return frozenset(each.name for each in self.declared if root_source(each) == source)
-
-    def deriving(self) -> frozenset[str]:
-        """The names of what groups by derived fields or defaults."""
-        return frozenset(
-            each.name for each in self.declared if any(parts_of(name)[1:] != ("", None) for name in each.fields)
-        )
-
     def change(self, *, renames: bool = True) -> tuple[str, frozenset[str]]:
-        """Deploy something else; return the feature, and the names that it concerns."""
+        """Deploy something else; return what is meant by it, and the names that it concerns."""
         draw, now = self._random, dict(self.made[-1])
-        missing = [name for name in self._among if name not in now and _OTHER_NAME.get(name) not in now]
+        missing = [name for name in self._among if name not in now]
         kinds = [features.REDEFINED] * 3 + [features.ADDED] * 2 + [features.REMOVED, features.RENAMED, features.RENAMED]
         kind = self.first.pop(0) if self.first else draw.choice([*kinds, _RETURNED])
         among = self._forced.among
-        renamable = sorted(name for name in now if name in _OTHER_NAME and renames)
-        if kind == _RETURNED and (others := [each for each in self.made[:-1] if self._is_like(each)]):
-            kind, before, now = features.REDEFINED, now, dict(draw.choice(others))
+        renamable = sorted(name for name in now if _OTHER_NAME.get(name, name) not in now and renames)
+        if kind == _RETURNED and (others := [each for each in self.made[:-1] if each != now]):
+            before, now = now, dict(draw.choice(others))
             names = {name for name in {**before, **now} if before.get(name) != now.get(name)}
         elif kind == features.ADDED and missing:
             names = {draw.choice(among(missing))}
@@ -233,23 +236,3 @@ class Deployments:
         return kind, frozenset(
             subject.declaration.name for name, variant in concerned for subject in FAMILIES[name][variant]
         )
-
-    def others(self, draw: random.Random) -> list[Declaration]:
-        """Other declarations, of variants that can count every event; perhaps one more, or one less."""
-        now = self.made[-1]
-        wanted = [name for name in now if draw.random() < 0.9]
-        missing = [name for name in self._among if name not in now and _OTHER_NAME.get(name) not in now]
-        wanted += draw.sample(missing, 1) if missing and draw.random() < 0.3 else []
-        drawn = {name: draw.choice(MENDED.get(name, range(len(FAMILIES[name])))) for name in wanted}
-        return [subject.declaration for name, variant in drawn.items() for subject in FAMILIES[name][variant]]
-
-    def _is_like(self, deployed: Mapping[str, int]) -> bool:
-        """Whether a deployment before differs from the last one, but has no other name for what counts the same."""
-        now = self.made[-1]
-        return deployed != now and not any(_OTHER_NAME.get(name) in deployed for name in now)
-
-    def mend(self) -> None:
-        """Deploy what can count every event."""
-        now = self.made[-1]
-        mended = {n: v if v in MENDED.get(n, (v,)) else self._random.choice(MENDED[n]) for n, v in now.items()}
-        self.made.append(mended)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from dynamodb_counters._control.control import read_control, read_declarations
+from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.composites import MEMBERS
 from dynamodb_counters._table import Table
@@ -17,7 +17,7 @@ from simulation.faults.faulty_client import FaultPlan
 from simulation.memory_table import MemoryTable
 from simulation.pairs import features
 from simulation.pairs.calls import Caller, Runner, Work
-from simulation.pairs.declared import Deployments
+from simulation.pairs.declared import Deployments, is_deriving, root_source
 from simulation.pairs.ledger import HeardClient, Ledger, Purpose
 from simulation.pairs.measured import MEASURED
 from simulation.pairs.seldom import Forced
@@ -33,6 +33,9 @@ _PROCESSES: Final = 4
 NEAR: Final = "shard split near a cut"
 _NEAR: Final = 150.0
 """Seconds within which a shard is split near a cut."""
+
+_EMPTYING: Final = 90.0
+"""Names rest for half an hour before their items are deleted: so much of it passes at a time."""
 
 Act = tuple[int, Callable[[], Any]]
 
@@ -69,9 +72,7 @@ class Engine:
         self._numbers = 0
         self.backend.client = HeardClient(self.backend.client, self.backend.name, self.ledger, lambda: self._purpose)
         self.clock = self.backend.clock
-        self.faults = FaultPlan(
-            rng, rng.choice((0.0, 0.01, 0.05, 0.2)), rng.randint(0, 60), takeovers=rng.choice((0.0, 0.2))
-        )
+        self.faults = FaultPlan(rng, rng.choice((0.0, 0.01, 0.05, 0.2)), rng.randint(0, 60))
         if "faults" in self.without:
             self.faults.budget = 0
         self.deployments = Deployments(rng, self.forced, self.without)
@@ -83,7 +84,6 @@ class Engine:
         self.runner_moved: Callable[[Runner], None] = lambda _: None
         """A run has come to another phase."""
         self._processes = [Caller(self.backend, rng) for _ in range(_PROCESSES)]
-        self._known: tuple[str, dict[str, Declaration]] = "", {}
         self._queue: list[tuple[Work, Purpose, Callable[[Any], None]]] = []
         self.operations = self.most_operations = rng.randint(25, 60)
         self.happened: defaultdict[str, set[str]] = defaultdict(set)
@@ -100,9 +100,9 @@ class Engine:
 
     def note(self, feature: str, names: Collection[str] = features.EVERYTHING) -> None:
         """A feature has really happened, to these declarations."""
-        self.happened[feature] |= {name.partition("~")[0] for name in names}
+        self.happened[feature] |= {*names}
         if feature in (features.PLAIN, features.PACKED, features.FOREIGN):
-            self.happened[features.DERIVED] |= self.deployments.deriving() & {*names}
+            self.happened[features.DERIVED] |= {each.name for each in self._counted() if is_deriving(each)} & {*names}
             for name in names:
                 if measured := MEASURED.get(name.removesuffix(MEMBERS)):
                     self.happened[measured[0]].add(name)
@@ -113,14 +113,16 @@ class Engine:
         table.__dict__["sleep"] = self.clock.advance
         return table
 
-    def taken_over(self) -> dict[str, Declaration]:
-        """Declarations of the aggregator that took over last."""
-        table = self.table()
-        declared = read_control(table).declared
-        if declared != self._known[0]:
-            known = read_declarations(table, declared) or ()
-            self._known = declared, {each.name: each for each in known}
-        return self._known[1]
+    def registered(self) -> Mapping[str, Declaration]:
+        """What the table counts, by name; nothing before its first batch."""
+        return {each.name: each for each in read_registry(self.table()).declarations}
+
+    def over(self, source: str) -> frozenset[str]:
+        """The names of what counts a source, directly or not."""
+        return frozenset(each.name for each in self._counted() if root_source(each) == source)
+
+    def _counted(self) -> Collection[Declaration]:
+        return self.registered().values() or self.deployments.declared
 
     def noting(
         self, feature: str, names: Collection[str], happened: Callable[[Any], bool] = bool
@@ -218,25 +220,14 @@ class Engine:
         idle = [process for process in self._processes if process.call is None]
         if idle:
             work, purpose, ended = self._queue.pop(self.rng.randrange(min(3, len(self._queue))))
-            process = self.rng.choice(idle)
-            self.taken_over()
-            if process.deployment != self._known[0]:
-                # A process of an earlier deployment ends with all that it remembers.
-                process = self._replace(process)
-                process.deployment = self._known[0]
-            process.begin(work, purpose, ended)
-
-    def _replace(self, process: Caller) -> Caller:
-        """A process like one that has ended."""
-        new = self._processes[self._processes.index(process)] = Caller(self.backend, self.rng)
-        return new
+            self.rng.choice(idle).begin(work, purpose, ended)
 
     def _step_process(self, process: Caller) -> None:
         self._purpose = process.purpose
         ended = process.step(None if self.calm else self.faults)
         self._purpose = Purpose()
         if ended and process.crashed:
-            self._replace(process)
+            self._processes[self._processes.index(process)] = Caller(self.backend, self.rng)
 
     def _step_runner(self, runner: Runner) -> None:
         before = runner.phase
@@ -265,13 +256,16 @@ class Engine:
     def _is_near_cut(self, least: float, most: float) -> bool:
         """Whether the cut of an open run lies so many seconds ahead."""
         now = self.clock()
-        return any(least < run.since - now < most for run in read_control(self.table()).runs)
+        return any(least < run.since - now < most for run in read_registry(self.table()).runs)
 
     def _pass_time(self) -> None:
         """Advance to the next wake-up, or a little; slowly, with acts, where a cut lies."""
         if self.backend.lag:
             time.sleep(self.backend.lag)
         now = self.clock()
+        if self.runners and all(runner.is_emptying for runner in self.runners) and self.rng.random() < 0.5:
+            self.clock.advance(self.rng.uniform(1, _EMPTYING))
+            return
         is_waiting = not self.calm and any(runner.phase == "waiting" for runner in self.runners)
         if is_waiting and self._is_near_cut(-3, 6):
             if self.operations > 0:

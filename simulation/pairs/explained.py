@@ -35,7 +35,7 @@ SHOWN: Final = "difference explained"
 
 
 class Explaining:
-    """Explains groups that readers use, of declarations that are whole."""
+    """Explains groups of names that are complete."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -55,9 +55,9 @@ class Explaining:
         """With nothing in the way: every group, and all groups of every partition, one after the other."""
         truth = Truth(self._engine.backend, self._engine.ledger)
         wanted = self._wanted(truth)
-        wanted |= {(name, self._begin(truth.folded[name], group)) for name, group in wanted}
+        wanted |= {(name, self._begin(truth.registered[name], group)) for name, group in wanted}
         for name, group in sorted(wanted, key=repr):
-            made = self._made(self._engine.table(), truth.folded[name], group)
+            made = self._made(self._engine.table(), truth.registered[name], group)
             before = self._moment()
             self._judge(made, made.explained(), group, before)
 
@@ -66,13 +66,13 @@ class Explaining:
         return group if isinstance(declaration, Window) else group[: len(declaration._pk_template.fields)]
 
     def _wanted(self, truth: Truth) -> set[tuple[str, Group]]:
-        names = [name for name in truth.read_names() if truth.statuses[name.partition("~")[0]].whole]
-        names = [name for name in names if not isinstance(truth.folded[name].source, Direct)]
-        return {(name, group) for name in names for group in truth.of(truth.folded[name])}
+        declared = [truth.registered[name] for name in truth.complete()]
+        among = [each for each in declared if not isinstance(each.source, Direct)]
+        return {(each.name, group) for each in among for group in truth.of(each)}
 
     def _explain(self, name: str, group: Group) -> None:
         engine, before = self._engine, self._moment()
-        declaration = Truth(engine.backend, engine.ledger).folded[name]
+        declaration = engine.registered()[name]
 
         def work(table: Table) -> tuple[Explainer, Explanation]:
             made = self._made(table, declaration, group)
@@ -107,7 +107,8 @@ class Explaining:
             engine.reached[UNSURE] += 1
             return
         truth = Truth(engine.backend, engine.ledger)
-        if before != self._moment() or before[1] or lost or declaration.name not in truth.folded:
+        is_same = declaration.name in truth.complete() and truth.run_of(declaration.name) == made.entry.run
+        if before != self._moment() or before[1] or lost or not is_same:
             return
         want = self._expected(truth, made, group)
         if found.difference != want:
@@ -123,7 +124,7 @@ class Explaining:
         """The part of groups that no item shows at their positions: it was spoiled, or has expired, or was erased."""
         declaration = made.asked.declaration
         parts: defaultdict[str, Decimal] = defaultdict(Decimal)
-        for (name, one), spoiled in self._engine.ledger.spoiled.items():
+        for (name, one), spoiled in truth.spoiled.items():
             for measure, number in spoiled.items() if name == declaration.name and one[: len(group)] == group else ():
                 parts[measure] += number
         parts.pop(SCORE, None)

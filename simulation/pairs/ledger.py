@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 Key: TypeAlias = tuple[str, str]
 Image: TypeAlias = Mapping[str, Any]
 Numbers: TypeAlias = dict[str, Decimal]
+Place: TypeAlias = tuple[str, tuple[str, ...]]
+"""A name and one of its groups."""
 
 
 @dataclass(frozen=True)
@@ -24,14 +26,14 @@ class Purpose:
 class Ledger:
     """Direct changes of a table.
 
-    `direct` has by counter and item what increments added and resets took, each call once however often it lands.
-    `spoiled` is what was added to the items of a generation by no event, and no repair has taken back; of the groups in
-    `lost`, items were deleted.
+    `direct` has by counter and item what increments added and resets took, each call once however often it lands, until
+    the item is deleted. `spoiled` is what was added to a group by no event, and no repair has taken back, by the run
+    that had filled its name; of the groups in `lost`, items were deleted.
     """
 
     direct: dict[tuple[str, Key], Numbers] = field(default_factory=dict)
-    spoiled: dict[tuple[str, tuple[str, ...]], Numbers] = field(default_factory=dict)
-    lost: set[tuple[str, tuple[str, ...]]] = field(default_factory=set)
+    spoiled: dict[tuple[Place, str], Numbers] = field(default_factory=dict)
+    lost: set[Place] = field(default_factory=set)
     _once: set[tuple[int, Key]] = field(default_factory=set)
 
     def hear(self, purpose: Purpose, key: Key, before: Image, after: Image) -> None:
@@ -44,16 +46,22 @@ class Ledger:
         for name, number in added.items():
             held[name] = held.get(name, Decimal(0)) + number
 
-    def spoil(self, place: tuple[str, tuple[str, ...]], numbers: Numbers) -> None:
-        """Add to a group of a generation what no source shows, or take it back as a repair does."""
-        held = self.spoiled.setdefault(place, {})
+    def forget(self, key: Key) -> None:
+        """An item was deleted."""
+        for place in [place for place in self.direct if place[1] == key]:
+            del self.direct[place]
+
+    def spoil(self, place: Place, run: str, numbers: Numbers) -> None:
+        """Add to a group what no source shows, or take it back as a repair does."""
+        held = self.spoiled.setdefault((place, run), {})
         for name, number in numbers.items():
             held[name] = held.get(name, Decimal(0)) + number
 
     def repair_lost(self) -> None:
         """Two repairs have made groups right whose items were deleted."""
-        for place in self.lost:
-            self.spoiled.pop(place, None)
+        for place, run in [*self.spoiled]:
+            if place in self.lost:
+                del self.spoiled[place, run]
         self.lost.clear()
 
 
@@ -66,11 +74,18 @@ class HeardClient:
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._client, name)
+        if name == "delete_item":
+            return lambda **request: self._delete(call, request)
         if name != "update_item":
             return call
         # The purpose of now: the request may land when another actor is at work.
         purpose = self._purpose()
         return lambda **request: self._update(call, purpose, request)
+
+    def _delete(self, call: Callable[..., Any], request: dict[str, Any]) -> Any:
+        answer = call(**request)
+        self._ledger.forget(_key_of(request))
+        return answer
 
     def _update(self, call: Callable[..., Any], purpose: Purpose, request: dict[str, Any]) -> Any:
         if not purpose.base:
@@ -81,13 +96,16 @@ class HeardClient:
         finally:
             # A client that has sent it again, as an answer was lost, is refused what has landed.
             if (after := self._read(request["Key"])) != before:
-                key = request["Key"]["pk"]["S"], request["Key"]["sk"]["S"]
-                self._ledger.hear(purpose, key, before, after)
+                self._ledger.hear(purpose, _key_of(request), before, after)
 
     def _read(self, key: Mapping[str, Any]) -> Image:
         found = self._client.get_item(TableName=self._name, Key=key, ConsistentRead=True)
         item: Image = found.get("Item", {})
         return item
+
+
+def _key_of(request: Mapping[str, Any]) -> Key:
+    return request["Key"]["pk"]["S"], request["Key"]["sk"]["S"]
 
 
 def _counts(name: str) -> bool:

@@ -189,11 +189,3 @@ MEASURED: Final[Mapping[str, tuple[str, Family]]] = {
 
 def is_measured(declaration: Declaration) -> bool:
     return declaration.name.removesuffix(MEMBERS) in MEASURED
-
-
-MENDED: Final[Mapping[str, tuple[int, ...]]] = {
-    **dict.fromkeys(("spread", "weights", "forces"), (2, 3)),
-    **dict.fromkeys(("users", "people"), (0, 1)),
-    **dict.fromkeys(("level", "pull", "edge", "heaviest", "top"), (1,)),
-}
-"""Variants that can count every event."""

@@ -1,4 +1,4 @@
-"""The operators: increments, resets, erasures, redrives, discards, dropping; and processes that share a quota."""
+"""The operators: increments, resets, erasures, redrives, discards; and processes that share a quota."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, Final, Literal
 
-from dynamodb_counters._backfill.backfill import Dropping
 from dynamodb_counters._declarations import Event, Quota
 from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._erase.eraser import Eraser
@@ -81,7 +80,7 @@ class Erasing:
             lambda table: Eraser(table, event, values).erase(counts, uncounted),
             self._engine.noting(
                 features.ERASED_KEPT if counts == "keep" else features.ERASED_BACK,
-                self._engine.deployments.over(event.name),
+                self._engine.over(event.name),
                 lambda erased: bool(erased.events or erased.packed),
             ),
         )
@@ -132,30 +131,6 @@ def _is_discarded(table: Table, entry: Quarantined) -> bool:
         return Discards(table).discard(entry)
     except InvalidArgumentError:
         return False
-
-
-class Housekeeper:
-    """Drops names that nothing counts or reads any more."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def acts(self) -> Iterable[Act]:
-        return [(1, self.drop)]
-
-    def drop(self) -> None:
-        engine = self._engine
-        known = {name for made in engine.deployments.made for name in made}
-        gone = sorted(known - engine.deployments.made[-1].keys())
-        names = engine.rng.sample(gone, 1) if gone and engine.rng.random() < 0.5 else []
-
-        def work(table: Table) -> set[str]:
-            dropping = Dropping(table=table, now=table.clock, names=names, segments=2)
-            for _ in dropping.steps():
-                pass
-            return set(dropping.dropped)
-
-        engine.call(work, lambda dropped: engine.note(features.DROPPED, dropped))
 
 
 class GivingUp:

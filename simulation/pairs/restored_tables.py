@@ -12,7 +12,7 @@ from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.runner import Runner as Work
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._control.control import read_control
+from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
@@ -105,9 +105,11 @@ class Restored:
         return runner
 
     def repair(self) -> Verification:
-        """Run `counters repair`; before that `counters backfill`, if not everything is whole."""
-        if not all(status.whole for status in read_control(self.table).statuses.values()):
+        """Run `counters repair`; before that `counters backfill`, if not everything is complete."""
+        if not all(entry.is_complete for entry in read_registry(self.table).names.values()):
             self.backend.clock.advance(_SETTLED)
+            for run in read_registry(self.table).backfills:
+                self.run(Backfill, run.id)
             self.run(Backfill)
         runner = self.run(Verification)
         assert runner.error is None, runner.error

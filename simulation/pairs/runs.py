@@ -1,4 +1,4 @@
-"""Deployments, backfills, verifications and repairs, by runners that are killed, doubled and resumed."""
+"""Deployments, backfills, drops, verifications and repairs, by runners that are killed, doubled and resumed."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ from typing import Any, Final, Protocol
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._assumptions import FRESH
-from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._backfill.runner import Runner as Work
+from dynamodb_counters._backfill.backfill import Backfill, Dropping
+from dynamodb_counters._backfill.emptying import DELETING
 from dynamodb_counters._backfill.verification import COUNTED_MEANWHILE, GONE_MEANWHILE, Difference, Verification
-from dynamodb_counters._control.control import read_control
-from dynamodb_counters._declarations import Aggregate, Direct
+from dynamodb_counters._control.registry import read_registry
+from dynamodb_counters._declarations import Aggregate, Declaration, Direct
 from dynamodb_counters._items.table_schema import SCORE, VERSION
 from dynamodb_counters.errors import BackfillError, CommitError
 from simulation.faults.actors import Crashed
 from simulation.pairs import features
 from simulation.pairs.calls import Runner
+from simulation.pairs.declared import with_below
 from simulation.pairs.engine import Act, Engine
 from simulation.pairs.held import HeldGroup, held_groups, is_page
-from simulation.pairs.subjects import Parts
+from simulation.pairs.ledger import Place
+from simulation.pairs.subjects import Parts, signature
 from simulation.pairs.truth import Truth, nonzero, ranked
-
-Place = tuple[str, tuple[str, ...]]
 
 _MOST_CHANGES: Final = 3
 _MOST_RUNS: Final = 3
+_MOST_DROPS: Final = 2
+_MOST_AT_A_TIME: Final = 3
 _MOST_VERIFICATIONS: Final = 2
 _MOST_RUNNERS: Final = 4
 _TRIES: Final = 3
@@ -40,8 +42,10 @@ BLOCKED: Final = "group that takes no deltas for a while"
 LEFT: Final = "runner left behind goes on"
 RESUMED: Final = "run resumed by its name"
 
+EMPTIED: Final = "items deleted, to be filled anew"
+
 SETTLED: Final = 30 * 60.0
-"""After so long, what Lambda gave up on is in the way of no run, and generations that were replaced are gone."""
+"""After so long, what Lambda gave up on is in the way of no run."""
 
 
 class Touching(Protocol):
@@ -54,89 +58,144 @@ class Touching(Protocol):
 
 
 class Changes:
-    """Deploys something else, and backfills what waits for it."""
+    """Deploys something else, backfills what waits for it or counts already, and drops names."""
 
-    def __init__(self, engine: Engine, writers: Touching, least: int = 0) -> None:
+    def __init__(self, engine: Engine, writers: Touching) -> None:
         self._engine = engine
         self._writers = writers
-        self._changes = len(engine.deployments.first) or engine.rng.randint(least, _MOST_CHANGES)
-        self._runs = engine.rng.randint(least, _MOST_RUNS)
+        self._changes = len(engine.deployments.first) or engine.rng.randint(0, _MOST_CHANGES)
+        self._runs = engine.rng.randint(0, _MOST_RUNS)
+        self._drops = engine.rng.randint(0, _MOST_DROPS)
         self._left_behind: list[Runner] = []
         engine.trouble += [self._kill, self._kill, self._double, self._resume]
-        if not engine.forced.features and (least or engine.rng.random() < 0.5):
+        if not engine.forced.features and engine.rng.random() < 0.5:
             engine.is_patient, engine.runs_left = True, lambda: self._runs
             engine.trouble += [self._redeclare_in_time, self._backfill_in_time, self._backfill_in_time]
 
     def acts(self) -> Iterable[Act]:
+        if not self._engine.registered():
+            return
         # Before its first batch, a table does not show by which definition a transaction has counted.
-        is_free = not self._engine.is_patient
-        if self._changes and is_free and self._engine.taken_over():
+        is_free, has_time = not self._engine.is_patient, len(self._engine.runners) < _MOST_AT_A_TIME
+        if self._changes and is_free:
             yield 20 if self._engine.deployments.first else 2, self._redeclare
-        if self._runs and is_free and len(self._engine.runners) < 3:
+        if self._runs and is_free and has_time:
             yield 6 if self._is_wanting() else 1, self._backfill
+        if self._drops and has_time:
+            yield 1, self._drop
 
     def _redeclare_in_time(self) -> None:
-        if self._changes and self._engine.rng.random() < 0.5 and self._engine.taken_over():
+        if self._changes and self._engine.rng.random() < 0.5 and self._engine.registered():
             self._redeclare()
 
     def _backfill_in_time(self) -> None:
-        if self._runs and len(self._engine.runners) < 3 and (self._is_wanting() or not self._changes):
+        has_time = len(self._engine.runners) < _MOST_AT_A_TIME
+        if self._runs and has_time and (self._is_wanting() or (not self._changes and self._engine.registered())):
             self._backfill()
 
     def _is_wanting(self) -> bool:
         """Whether something waits for a backfill."""
-        statuses = read_control(self._engine.table()).statuses
-        return not all(status.whole for status in statuses.values())
+        entries = read_registry(self._engine.table()).names.values()
+        return any(entry.state in ("waiting", "stale") and not entry.dropped for entry in entries)
 
     def _redeclare(self) -> None:
         engine = self._engine
         self._changes -= 1
-        engine.note(*engine.deployments.change(renames="rename" not in engine.without))
+        registered = engine.registered()
+        kind, names = engine.deployments.change(renames="rename" not in engine.without)
+        declared = {each.name: each for each in engine.deployments.declared if each.name in names}
+        new = {each for each in declared if not _contradicting(declared[each], registered)} - registered.keys()
+        changed = {each for each in declared.keys() & registered if _contradicting(declared[each], registered)}
+        engine.note(features.REDEFINED, changed)
+        if kind == features.RENAMED and new:
+            engine.note(kind, names)
+        else:
+            engine.note(features.ADDED, new)
+            engine.note(features.REMOVED, (names & registered.keys()) - declared.keys())
         self.deploy(stragglers=engine.rng.random() < 0.15)
 
     def write(self) -> None:
         self._writers.write()
 
     def deploy(self, *, stragglers: bool = False) -> None:
-        """Deploy what is declared; it takes over with the next batch."""
+        """Deploy what is declared; the next batch registers what is new."""
         if names := self._engine.deployments.change_attributes():
             self._engine.note(features.ATTRIBUTES, names)
         self._engine.function.deploy(self._engine.deployments.deployed, stragglers=stragglers)
         self._writers.touch()
 
-    def backfill_all(self) -> bool:
-        """Deploy, and backfill everything that is not whole, with nothing in the way."""
+    def make_whole(self) -> bool:
+        """Deploy, end what is under way, and backfill everything that is not complete, with nothing in the way."""
         engine = self._engine
         self.deploy()
-        engine.clock.advance(FRESH + 1)
         for _ in range(_MOST_TRIES):
-            self._writers.touch()
-            engine.go()
-            runner = self.start(Backfill)
-            engine.go()
-            if runner.error is None or "nothing to backfill" in str(runner.error):
-                engine.clock.advance(FRESH + 1)
+            self._settle()
+            entries = read_registry(engine.table()).names.values()
+            if all(entry.is_complete for entry in entries):
                 return True
-            engine.clock.advance(SETTLED)
-        engine.wrong.append(f"the last backfill, with nothing in its way, ended with {runner.error!r}")
+            if dropped := [entry.name for entry in entries if entry.dropped]:
+                self.start(Dropping, dropped)
+                engine.go()
+                self._settle()
+            for run in read_registry(engine.table()).backfills:
+                self.start(Backfill, run=run.id)
+                engine.go()
+            if self._is_wanting():
+                self.start(Backfill)
+                engine.go()
+        left = [entry for entry in entries if not entry.is_complete]
+        engine.wrong.append(f"with nothing in the way of backfills, there is left {left}, after {self._last.error!r}")
         return False
+
+    def _settle(self) -> None:
+        """Let every process know of the registry as it is, and count what was written."""
+        self._engine.clock.advance(FRESH + 1)
+        self._writers.touch()
+        self._engine.go()
 
     def _backfill(self) -> None:
         self._runs -= 1
-        names = [each.name for each in self._engine.deployments.declared if not isinstance(each.source, Direct)]
-        some = self._engine.rng.sample(names, self._engine.rng.randint(1, len(names)))
-        self.start(Backfill, self._engine.rng.choice(((), (), some)))
+        draw = self._engine.rng
+        names = sorted(name for name, each in self._engine.registered().items() if not isinstance(each.source, Direct))
+        some = draw.sample(names, draw.randint(1, min(3, len(names))))
+        self.start(Backfill, draw.choice(((), (), some)) if self._is_wanting() else some)
 
-    def start(self, kind: Callable[..., Work], names: Iterable[str] = (), run: str = "") -> Runner:
-        """Have another process begin a run, or go on with one."""
-        runner = Runner(self._engine.backend, self._engine.rng, names=tuple(names), run=run, kind=kind)
-        self._engine.runners.append(runner)
-        return runner
+    def _drop(self) -> None:
+        """Drop a name, mostly with all that counts it; perhaps one that is declared, and so comes back."""
+        engine, draw = self._engine, self._engine.rng
+        self._drops -= 1
+        registered = engine.registered()
+        declared = {each.name for each in engine.deployments.declared}
+        gone = sorted(registered.keys() - declared)
+        name = draw.choice(gone if gone and draw.random() < 0.5 else sorted(registered))
+        if engine.forced.names and draw.random() < 0.5:
+            name = engine.forced.among(sorted(registered))[0]
+        self.start(Dropping, _over(name, registered) if draw.random() < 0.9 else [name])
+
+    def drop_undeclared(self) -> None:
+        """Drop all that nothing declares, with nothing in the way."""
+        engine = self._engine
+        registered, declared = engine.registered(), {each.name for each in engine.deployments.declared}
+        if gone := [name for name in sorted(registered) if declared.isdisjoint(_over(name, registered))]:
+            runner = self.start(Dropping, gone)
+            engine.go()
+            if runner.error is not None or engine.registered().keys() & {*gone}:
+                engine.wrong.append(f"the last drop, of {gone}, ended with {runner.error!r}")
+
+    def start(self, kind: Callable[..., Any], names: Iterable[str] = (), run: str = "") -> Runner:
+        """Have another process begin a run or a drop, or go on with a run."""
+        self._last = Runner(self._engine.backend, self._engine.rng, names=tuple(names), run=run, kind=kind)
+        self._engine.runners.append(self._last)
+        return self._last
+
+    def _again(self, runner: Runner) -> None:
+        """Have another process do the same."""
+        self.start(runner.kind, () if runner.run else runner.names, runner.run)
 
     def _go_on(self, runner: Runner) -> None:
-        """Have another process go on with the run of one that is gone, or is there still."""
-        if runner.run and self._engine.rng.random() < 0.8:
-            self.start(runner.kind, run=runner.run)
+        """Have another process go on with what one does that is gone, or is there still."""
+        if runner.phase and self._engine.rng.random() < 0.8:
+            self._again(runner)
 
     def _kill(self) -> None:
         """A process dies, or seems dead and goes on later; usually another one goes on with its run."""
@@ -149,6 +208,7 @@ class Changes:
             engine.runners.append(self._left_behind.pop())
 
     def _leave(self, runner: Runner, alive: float) -> None:
+        self._engine.reached[f"runner killed while {runner.phase}"] += runner.is_emptying
         self._engine.runners.remove(runner)
         if self._engine.rng.random() < alive:
             self._left_behind.append(runner)
@@ -156,23 +216,23 @@ class Changes:
 
     def moved(self, runner: Runner) -> None:
         """Where a run comes to another phase, another process may begin; perhaps the one before is left behind."""
-        if runner.run and self._engine.rng.random() < 0.15:
-            self.start(runner.kind, run=runner.run)
+        self._engine.reached[EMPTIED] += (runner.kind, runner.phase) == (Backfill, DELETING)
+        if runner.phase and len(self._engine.runners) < _MOST_RUNNERS and self._engine.rng.random() < 0.15:
+            self._engine.reached[f"runner doubled while {runner.phase}"] += runner.is_emptying
+            self._again(runner)
             if self._engine.rng.random() < 0.5:
                 self._engine.runners.remove(runner)
                 self._left_behind.append(runner)
 
     def _double(self) -> None:
-        known = [runner for runner in self._engine.runners if runner.run]
+        known = [runner for runner in self._engine.runners if runner.phase]
         if known and len(self._engine.runners) < _MOST_RUNNERS and self._engine.faults.strikes("run doubled"):
             self._go_on(self._engine.rng.choice(known))
 
     def _resume(self) -> None:
         """Go on with a run that is open, also one whose process died before it showed its name."""
-        if not self._engine.taken_over():
-            return
         known = {runner.run for runner in self._engine.runners}
-        runs = read_control(self._engine.table()).runs
+        runs = read_registry(self._engine.table()).runs
         if orphans := [run for run in runs if run.id not in known]:
             run = self._engine.rng.choice(orphans)
             self._engine.reached[RESUMED] += 1
@@ -182,14 +242,28 @@ class Changes:
         engine, error = self._engine, runner.error
         if error is None:
             truth = Truth(engine.backend, engine.ledger)
-            if runner.run and truth.phase(runner.run) != "complete":
+            if runner.kind is Dropping:
+                engine.note(features.DROPPED, runner.names)
+            elif truth.phase(runner.run) != "complete":
                 engine.wrong.append(f"run {runner.run}: said to be complete, but is not")
-            if isinstance(runner.work, Backfill):
+            elif runner.kind is Backfill:
                 engine.note(features.BACKFILLED, truth.names_of(runner.run))
         elif isinstance(error, ClientError | BotoCoreError | CommitError | Crashed):
             self._go_on(runner)
         elif not isinstance(error, BackfillError):
             engine.wrong.append(f"run {runner.run}: {type(error).__name__}: {error}")
+
+
+def _contradicting(declared: Declaration, registered: Mapping[str, Declaration]) -> bool:
+    """Whether a name is counted by another definition, or something that it looks at."""
+    return any(
+        each.name in registered and signature(each) != signature(registered[each.name]) for each in with_below(declared)
+    )
+
+
+def _over(name: str, registered: Mapping[str, Declaration]) -> list[str]:
+    """A name, and those of all that counts it."""
+    return [other for other in sorted(registered) if name in {each.name for each in with_below(registered[other])}]
 
 
 class Verifying:
@@ -251,11 +325,11 @@ class Verifying:
             for one in together:
                 engine.ledger.lost.add(one.place)
                 gone = {name: -Decimal(item[held]["N"]) for name, held in one.names.items() if held in item}
-                engine.ledger.spoil(one.place, gone)
+                engine.ledger.spoil(one.place, truth.run_of(declaration.name), gone)
             return
         changed = self._change(declaration)
         self._update(chosen, "ADD", {name: {"N": str(number)} for name, number in changed.items()})
-        engine.ledger.spoil(chosen.place, changed)
+        engine.ledger.spoil(chosen.place, truth.run_of(declaration.name), changed)
 
     def _may_go(self, item: Mapping[str, Any]) -> bool:
         """Whether no page has split off from an item."""
@@ -269,7 +343,7 @@ class Verifying:
         """Have deltas of a group wait that no aggregate counts: for a while, its item can take none."""
         engine, draw = self._engine, self._engine.rng
         truth = Truth(engine.backend, engine.ledger)
-        looked_at = {each.source.name for each in truth.folded.values()}
+        looked_at = {each.source.name for each in truth.registered.values()}
         held = [one for one in self._held(truth) if one.declaration.name not in looked_at and one.measures]
         if not held:
             return
@@ -288,12 +362,12 @@ class Verifying:
 
     def _held(self, truth: Truth) -> list[HeldGroup]:
         """The groups that readers use, as items hold them, in a fixed order."""
-        held: list[HeldGroup] = []
+        held, complete = list[HeldGroup](), truth.complete()
         for item in sorted(self._engine.backend.items(), key=lambda item: (item["pk"]["S"], item["sk"]["S"])):
-            declaration = truth.folded.get(item.get("_type", {}).get("S", ""))
+            declaration = truth.registered.get(item.get("_type", {}).get("S", ""))
             if not isinstance(declaration, Aggregate) or isinstance(declaration.source, Direct):
                 continue
-            if declaration.name in truth.read_names():
+            if declaration.name in complete:
                 held += [one for one in held_groups(declaration, dict(item)) if one.is_counted]
         return held
 
@@ -331,16 +405,19 @@ class Verifying:
             # Another process has ended its run, or there is no group.
             return
         truth = Truth(engine.backend, engine.ledger)
-        # A backfill that another process has ended may have replaced a generation meanwhile.
-        verified = [name for name in truth.names_of(runner.run) if name in truth.folded]
+        # Some may have been emptied meanwhile.
+        opened, complete = truth.opened_at(runner.run), truth.complete()
+        verified = [
+            name for name in truth.names_of(runner.run) if name in complete and truth.entries[name].at <= opened
+        ]
         engine.note(features.VERIFIED, verified)
         engine.reached["groups verified: compared"] += work.compared
-        differences = [each for each in work.differences if each.ref[0] in truth.folded]
+        differences = [each for each in work.differences if each.ref[0] in verified]
         judged = {(each.ref, each.verdict, each.reason) for each in differences}
         engine.reached.update(f"groups verified: {verdict} {reason}".strip() for _, verdict, reason in judged)
         told: defaultdict[Place, list[Difference]] = defaultdict(list)
         for each in differences:
-            told[each.ref[0], truth.group_of(truth.folded[each.ref[0]], dict(each.group))].append(each)
+            told[each.ref[0], truth.group_of(truth.registered[each.ref[0]], dict(each.group))].append(each)
         # A run that shards split in waiting begins again, and may so begin after records were lost.
         if not engine.deliveries.lost_at(work._begun.run.since):
             engine.wrong += [f"verification: {text}" for text in self._wrong(truth, told, verified, runner.run)]
@@ -352,13 +429,14 @@ class Verifying:
         if done:
             engine.note(features.REPAIRED, {each.ref[0] for each in differences if each.verdict == "drift"})
         for place, some in told.items():
-            for each in some if isinstance(truth.folded[place[0]], Aggregate) else ():
-                engine.ledger.spoil(place, _missing(each) if each.verdict == "drift" else {})
+            for each in some if isinstance(truth.registered[place[0]], Aggregate) else ():
+                missing = _missing(each) if each.verdict == "drift" else {}
+                engine.ledger.spoil(place, truth.run_of(place[0]), missing)
 
     def _wrong(
         self, truth: Truth, told: Mapping[Place, list[Difference]], verified: list[str], run: str
     ) -> Iterator[str]:
-        spoiled = [place for place, parts in self._engine.ledger.spoiled.items() if nonzero(parts)]
+        spoiled = [place for place, parts in truth.spoiled.items() if nonzero(parts)]
         for place in sorted({*told, *(place for place in spoiled if place[0] in verified)}):
             lacks = truth.lack(*place, run)
             waits = truth.waits(place[0]) or place in self._engine.ledger.lost
@@ -367,7 +445,7 @@ class Verifying:
                 # A score that differs from its measure is certain, although the measure is not.
                 missing = {name: scores if name == SCORE else number for name, number in _missing(each).items()}
                 # A window's slots are no groups of the truth: nothing is ever wrong with them but age.
-                is_certain = each.verdict == "drift" or isinstance(truth.folded[place[0]], Aggregate)
+                is_certain = each.verdict == "drift" or isinstance(truth.registered[place[0]], Aggregate)
                 # A transaction that counts during the comparison is in the number or not.
                 is_certain &= each.reason not in (COUNTED_MEANWHILE, GONE_MEANWHILE)
                 is_wrong = any(lacks.get(name, 0) != number for name, number in missing.items())

@@ -1,4 +1,4 @@
-"""A schedule of pairs: turmoil, then calm, in which everything is mended, counted, verified, repaired and dropped."""
+"""A schedule of pairs: turmoil, then calm, in which everything is counted, verified, repaired and dropped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simulation.pairs.copies import Restoring
 from simulation.pairs.engine import NEAR, Engine
 from simulation.pairs.explained import Explaining
 from simulation.pairs.held import is_page
-from simulation.pairs.operators import Direct, Erasing, GivingUp, Housekeeper, Quarantine, Sharing
+from simulation.pairs.operators import Direct, Erasing, GivingUp, Quarantine, Sharing
 from simulation.pairs.runs import SETTLED, Changes, Verifying
 from simulation.pairs.truth import Truth
 from simulation.pairs.writers import Writers
@@ -26,7 +26,6 @@ from simulation.schedules.housekeeping import housekeeping, narrow_pages, seeded
 
 _GIVES_UP: Final = 0.1
 _BLOCKS: Final = 0.3
-_KEPT_SECONDS: Final = 50 * 3600.0
 _CHUNKS_KEPT_SECONDS: Final = 27 * 3600.0
 
 
@@ -61,13 +60,11 @@ class PairSchedule:
         self._quarantine = Quarantine(engine)
         self._changes = Changes(engine, self._writers)
         self._verifying = Verifying(engine, self._changes)
-        self._housekeeper = Housekeeper(engine)
         self._sharing = Sharing(engine)
         engine.actors = [self._writers, Direct(engine), Erasing(engine), self._quarantine, self._changes]
         self._restoring = Restoring(engine, self._writers)
         self._explaining = Explaining(engine)
-        engine.actors += [self._verifying, self._housekeeper, self._sharing, self._restoring]
-        engine.actors += [self._explaining]
+        engine.actors += [self._verifying, self._sharing, self._restoring, self._explaining]
         engine.runner_ended, engine.runner_moved = self._runner_ended, self._changes.moved
         if engine.rng.random() < _GIVES_UP and "give_up" not in without:
             engine.trouble.append(self._give_up)
@@ -103,9 +100,10 @@ class PairSchedule:
         engine.wrong += self._restoring.wrong()
         engine.calm_down()
         self._note_quarantined()
-        engine.deployments.mend()
-        if not self._make_whole():
+        if not self._changes.make_whole():
             return
+        if self._quarantine.redrive_all():
+            engine.go()
         self._audit("made whole", whole=True)
         if "block" not in engine.without and engine.rng.random() < _BLOCKS:
             self._verifying.block()
@@ -121,11 +119,8 @@ class PairSchedule:
             engine.go()
         self._audit("repaired", whole=True)
         self._explaining.explain_all()
-        # A generation that a newer one has replaced is kept for two days.
-        engine.clock.advance(_KEPT_SECONDS)
+        self._changes.drop_undeclared()
         self._writers.touch()
-        engine.go()
-        self._housekeeper.drop()
         engine.go()
         self._audit("dropped", whole=True)
         engine.wrong += [*self._sharing.wrong(), *crossed.wrong(self._truth())]
@@ -133,22 +128,13 @@ class PairSchedule:
             engine.wrong.append(f"{lost} records that Lambda gave up on were not counted from the bucket")
 
     def _rest(self, seconds: float) -> None:
-        """Let time pass in which nothing happens, in the midst of turmoil: until eras begin, or chunks expire."""
+        """Let time pass in which nothing happens, in the midst of turmoil: until chunks expire."""
         engine = self._engine
         left = engine.operations // 2
         engine.operations -= left
         engine.go()
         engine.clock.advance(seconds)
         engine.operations = left
-
-    def _make_whole(self) -> bool:
-        """Have everything counted, with nothing in the way."""
-        engine = self._engine
-        if not self._changes.backfill_all():
-            return False
-        if self._quarantine.redrive_all():
-            engine.go()
-        return True
 
     def _audit(self, when: str, *, whole: bool) -> None:
         engine = self._engine

@@ -89,8 +89,8 @@ class Forced:
         return [name for name in names if name in self.names] or names
 
     def concerns(self, names: Iterable[str]) -> bool:
-        """Whether one of these, of any generation, is such a name."""
-        return any(name.partition("~")[0] in self.names for name in names)
+        """Whether one of these is such a name."""
+        return any(name in self.names for name in names)
 
 
 def forcing(pair: Pair, count: int) -> list[int]:

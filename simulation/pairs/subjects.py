@@ -297,13 +297,11 @@ FAMILIES: Final[Mapping[str, Family]] = {
 
 
 def signature(declaration: Declaration) -> tuple[Any, ...]:
-    """Contents of a declaration, whatever its generation: by this, the statement about it is found."""
-    source = declaration.source
-    name, _, generation = declaration.name.partition("~")
-    seen = signature(source) if isinstance(source, Aggregate) else source.name.partition("~")[0]
+    """What a declaration counts: by this, the statement about it is found."""
+    source, name = declaration.source, declaration.name
+    seen = signature(source) if isinstance(source, Aggregate) else source.name
     if isinstance(declaration, Window):
         return name, seen, declaration.pk, declaration.time, repr(declaration.measure), repr(declaration.where)
-    sk = declaration.sk.removesuffix(f"##~{generation}")
     measures = sorted((key, repr(measure)) for key, measure in declaration.measures.items())
-    counted = declaration.pk, sk, repr(measures), repr(declaration.where), declaration.on_expiry
+    counted = declaration.pk, declaration.sk, repr(measures), repr(declaration.where), declaration.on_expiry
     return name, seen, *counted, declaration.pages

@@ -1,40 +1,38 @@
 """Groups as they must be, and verdicts that verifications may give: from items, stream and ledger alone.
 
-A group is the sum of what its items show now, and of what has expired, or was erased with its count kept, and stays
-counted since its generation was opened; less what waits in quarantine. A counter's is what calls have added and taken.
+A group is the sum of what its items show now by the definition that is registered, and of what has expired, or was
+erased with its count kept, and stays counted since the name's cut; less what waits in quarantine for the name. A
+counter's is what calls have added and taken.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from dynamodb_counters._control.control import Status, read_control
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Items
-from dynamodb_counters._declarations.groups import base_name, generation_number
 from dynamodb_counters._items.bookkeeping import is_discarded, stored_marks
 from dynamodb_counters._items.table_schema import SCORE
 from dynamodb_counters._quarantine.quarantine import read_quarantine_item, unpack
-from dynamodb_counters._table import Table
 from simulation.clock import EPOCH
-from simulation.memory.memory_stream import Record
 from simulation.oracle.chunks import ROW_SIGNS, rows_of
-from simulation.oracle.eras import HISTORY_KEY, decoded, entries_of
 from simulation.oracle.specs import UNCOUNTABLE
 from simulation.oracle.truth import is_expiry
-from simulation.pairs.cuts import Cuts, Image
+from simulation.pairs.cuts import Cuts, Image, Position
 from simulation.pairs.declared import subject_of
-from simulation.pairs.ledger import Ledger
+from simulation.pairs.ledger import Ledger, Numbers, Place
 from simulation.pairs.subjects import ORDER, Group, Parts, Values
 from simulation.schedules.backend import Backend
 
 Groups = dict[Group, Parts]
 
 _SIGNS: Final = {"NewImage": 1, "OldImage": -1}
+_SCANNED: Final = "run~"
+"""Comes before a run's id in the place of a shard, where its scan has met an image."""
 
 Shown = list[tuple[Values, int]]
 """Events of an image, each with its sign."""
@@ -44,7 +42,8 @@ Shown = list[tuple[Values, int]]
 class _Entry:
     """An image in quarantine, and the declarations that have not counted it; all of them if there are no names.
 
-    An image that `has_gone` has expired, or was erased with its counts kept.
+    An image that `has_gone` has expired, or was erased with its counts kept; the record that was put aside lies at
+    `position`.
     """
 
     names: frozenset[str]
@@ -52,46 +51,62 @@ class _Entry:
     sign: int
     state: str
     has_gone: bool
+    position: Position
 
 
 class Truth(Cuts):
-    """The truth of one table as it stands now, by generations."""
+    """The truth of one table as it stands now, by names."""
 
     def __init__(self, backend: Backend, ledger: Ledger) -> None:
         super().__init__(backend)
         self._ledger = ledger
-        self._by_digest = dict(self._read_deployments())
-        self._eras = self._read_eras()
+        self.registered: Mapping[str, Declaration] = {name: each.declaration for name, each in self.entries.items()}
+        self.spoiled: Mapping[Place, Numbers] = {
+            place: numbers for (place, run), numbers in ledger.spoiled.items() if run == self.run_of(place[0])
+        }
+        """What was added to groups since their names were filled."""
         self._entries = list(self._read_entries())
         self._gone = list(self._read_gone())
-        table = Table(backend.name, backend.client, clock=backend.clock)
-        control = read_control(table)
-        self.statuses: Mapping[str, Status] = control.statuses
-        history = control.history
-        folded = self._by_digest.get(history.last.deployment, {}) if history else {}
-        self.folded: Mapping[str, Declaration] = folded
 
-    def read_names(self) -> set[str]:
-        """The generations that readers use."""
-        return {name for name in self.folded if generation_number(name) == self._reads(base_name(name))}
+    def run_of(self, name: str) -> str:
+        """The run that has filled a name; "" if it counts from the founding on."""
+        return self.entries[name].run if name in self.entries else "?"
 
     def names_of(self, run: str) -> list[str]:
-        """The generations that a run is about."""
-        return [str(name) for name in unpack({"S": f'{{"names": {self._run_items[run]["names"]["S"]}}}'})["names"]]
+        """The names that a run is about."""
+        filled = [name for name, entry in self.entries.items() if entry.run == run]
+        return filled or [str(each) for each in unpack({"S": f'{{"_": {self._run_items[run]["names"]["S"]}}}'})["_"]]
+
+    def opened_at(self, run: str) -> float:
+        return float(self._run_items[run]["since"]["N"])
 
     def waits(self, name: str, *, ever: bool = False, deltas: bool = True) -> bool:
-        """Whether entries of the quarantine wait for a generation, or have ever done so."""
-        entries = [entry for entry in self._entries if (ever or entry.state == "waiting") and (deltas or entry.sign)]
-        return any(name in entry.names or not entry.names for entry in entries)
+        """Whether entries of the quarantine would add to a name; or were for it, if `ever`."""
+        for entry in self._entries:
+            if entry.sign == 0 and (not deltas or not (entry.names & {name})):
+                continue
+            if ever and (name in entry.names or not entry.names):
+                return True
+            if self._awaits(entry, name) and (not entry.sign or _added(self.registered[name], entry.image)):
+                return True
+        return False
+
+    def _awaits(self, entry: _Entry, name: str) -> bool:
+        """Whether an entry waits for a name, which has not met what it holds in its backfill."""
+        if entry.state != "waiting" or (entry.names and name not in entry.names):
+            return False
+        if entry.position.shard.startswith(_SCANNED):
+            return entry.position.shard == _SCANNED + self.run_of(name)
+        return self.counts(name, entry.position)
 
     def lack(self, name: str, group: Group, run: str) -> Parts:
         """Parts of a group's source that it lacks: what was spoiled, or had expired or been erased at a run's cut.
 
         What goes later is no concern of the run: its log says that the group counts it.
         """
-        declaration = self.folded[name]
+        declaration = self.registered[name]
         groups: defaultdict[Group, Parts] = defaultdict(dict)
-        _add_all(groups, [(group, self._ledger.spoiled.get((name, group), {}))], -1)
+        _add_all(groups, [(group, self.spoiled.get((name, group), {}))], -1)
         if not isinstance(declaration.source, Aggregate):
             for image, sign in self._kept(declaration, run):
                 added = _added(declaration, image)
@@ -110,21 +125,21 @@ class Truth(Cuts):
         """Orders whose images wait: one of before a correction cancels what it corrects."""
         found: Counter[str] = Counter()
         for entry in self._entries:
-            is_order = "customer" in entry.image and "_type" not in entry.image
-            if is_order and entry.state == "waiting" and (name in entry.names or not entry.names):
+            if "customer" in entry.image and "_type" not in entry.image and self._awaits(entry, name):
                 found[entry.image["pk"]["S"]] += entry.sign
         return Counter({key: count for key, count in found.items() if count})
 
     def may_have_expired(self, name: str) -> bool:
         """Whether an event may be gone that still counts: not before its retention is over, unless one was erased."""
-        declaration = self.folded[name]
-        source = declaration.source
+        declaration = self.registered[name]
+        # A definition says nothing of how long events stay.
+        source = subject_of(declaration).declaration.source
         if declaration.on_expiry != "keep" or isinstance(source, Aggregate | Direct):
             return False
         if any(_events_of(image, declaration) for image, _ in self._kept(declaration)):
             return True
         if isinstance(source, Items):
-            seen = [*self._items, *(record["dynamodb"].get("OldImage") or {} for _, record in self._history)]
+            seen = [*self._items, *(record["dynamodb"].get("OldImage") or {} for _, record in self.history)]
             return any("ttl" in item for item in seen if "_type" not in item)
         # The table may be older than the first record that the stream still has.
         return source.retention is not None and EPOCH + source.retention.total_seconds() <= self._backend.clock()
@@ -142,22 +157,9 @@ class Truth(Cuts):
             self._add_groups(groups, declaration, declaration.source, self.of(declaration.source))
         else:
             self._add_events(groups, declaration)
-        for (name, group), parts in self._ledger.spoiled.items():
+        for (name, group), parts in self.spoiled.items():
             counts = {each: number for each, number in parts.items() if each != SCORE}
             _add_all(groups, [(group, counts)] if name == declaration.name else [], 1)
-        return {group: kept for group, parts in groups.items() if (kept := nonzero(parts))}
-
-    def filled(self, declaration: Declaration, read: Mapping[str, Declaration], changed: Collection[str]) -> Groups:
-        """The groups as a backfill would fill them now; groups of what is not `changed` are counted as they are."""
-        groups: defaultdict[Group, Parts] = defaultdict(dict)
-        source: Any = declaration.source
-        if isinstance(source, Aggregate):
-            name = base_name(source.name)
-            below = self.filled(source, read, changed) if name in changed else self.of(read[name])
-            self._add_groups(groups, declaration, source, below)
-        else:
-            for item in self._items:
-                _add_all(groups, _added(declaration, item), 1)
         return {group: kept for group, parts in groups.items() if (kept := nonzero(parts))}
 
     def _add_groups(
@@ -181,23 +183,22 @@ class Truth(Cuts):
         for entry in self._entries:
             # A discarded image has left its item, too, or its item says so.
             keeps = entry.has_gone and declaration.on_expiry != "subtract"
-            if (declaration.name in entry.names or not entry.names) and entry.state == "waiting" and not keeps:
+            if not keeps and self._awaits(entry, declaration.name):
                 _add_all(groups, _added(declaration, entry.image), -entry.sign)
 
     def _kept(self, declaration: Declaration, run: str = "") -> Iterator[tuple[Image, int]]:
-        """Images that have gone since a generation was opened, and that it keeps counted; up to a run's cut."""
+        """Images that have gone since a name's cut, and that it keeps counted; up to another run's cut."""
         if declaration.on_expiry != "keep":
             return
-        until = float(self._run_items[run]["since"]["N"]) if run else math.inf
-        for shard, record, images in self._gone:
-            if self._since(declaration.name, shard, record) and not (run and self._past(run, until, shard, record)):
+        until = self.opened_at(run) if run else math.inf
+        for position, images in self._gone:
+            if self.counts(declaration.name, position) and not (run and self._past(run, until, position)):
                 yield from images
 
     def expired_before(self, declaration: Declaration, applied: Callable[[str], str]) -> Iterator[tuple[Group, Parts]]:
         """Contributions, still counted, of what had gone at a position: the last record of each shard."""
-        for shard, record, images in self._gone if declaration.on_expiry == "keep" else ():
-            is_before = record["dynamodb"]["SequenceNumber"].zfill(40) <= applied(shard)
-            if is_before and self._since(declaration.name, shard, record):
+        for position, images in self._gone if declaration.on_expiry == "keep" else ():
+            if position.sequence <= applied(position.shard) and self.counts(declaration.name, position):
                 for image, sign in images:
                     for group, parts in _added(declaration, image):
                         yield group, {name: sign * part for name, part in parts.items()}
@@ -210,43 +211,19 @@ class Truth(Cuts):
 
     # The table
 
-    def judged(self) -> Iterator[tuple[Record, Mapping[str, Declaration]]]:
-        """Each record, with the declarations of its time; that of a run begins at the run's cut."""
-        for shard, record in self._history:
-            created = float(record["dynamodb"]["ApproximateCreationDateTime"])
-            past = [
-                folded
-                for since, folded, run in self._eras
-                if (self._past(run, since, shard, record) if run else since <= created)
-            ]
-            yield record, past[-1] if past else {}
-
     def items_of(self, kind: str) -> list[Image]:
         return [item for item in self._items if item.get("_type") == {"S": kind}]
 
-    def _reads(self, base: str) -> int:
-        return self.statuses.get(base, Status()).reads
-
-    def _read_deployments(self) -> Iterator[tuple[str, dict[str, Declaration]]]:
-        for item in self._items:
-            if item["pk"] == HISTORY_KEY["pk"] and item["sk"]["S"].startswith("DEPLOYMENT#"):
-                declared = decoded(item["declarations"]["S"])
-                yield item["sk"]["S"].removeprefix("DEPLOYMENT#"), {each.name: each for each in declared}
-
-    def _read_eras(self) -> list[tuple[int, dict[str, Declaration], str]]:
-        """All eras there were: one that is in force is never changed, and at the end of the list it goes with time."""
-        versions = [
-            entries_of(record["dynamodb"].get("NewImage") or {})
-            for _, record in self._history
-            if record["dynamodb"]["Keys"] == HISTORY_KEY
-        ]
-        entries: list[tuple[int, str]] = []
-        for version in reversed(versions):
-            entries = [*(entry for entry in version if not entries or entry[0] < entries[0][0]), *entries]
-        parts = [(since, *digest.partition(":")) for since, digest in entries]
-        return [(since, self._by_digest.get(digest, {}), run) for since, digest, _, run in parts]
+    def types(self) -> set[str]:
+        """The types of all items."""
+        return {item["_type"]["S"] for item in self._items if "_type" in item}
 
     def _read_entries(self) -> Iterator[_Entry]:
+        redrives = {
+            (position.shard, position.sequence): record["dynamodb"]["NewImage"]
+            for position, record in self.history
+            if (record["dynamodb"].get("NewImage") or {}).get("_type") == {"S": "quarantine"}
+        }
         for item in self._items:
             if item.get("_type") != {"S": "quarantine"} or "state" not in item:
                 # Without a state, its event was erased.
@@ -255,24 +232,37 @@ class Truth(Cuts):
             content: Any = entry.content
             while (content.get("dynamodb", {}).get("NewImage") or {}).get("_type") == {"S": "quarantine"}:
                 # Redriven, and in quarantine again.
-                content = unpack(content["dynamodb"]["NewImage"]["record"])
+                again = content["dynamodb"]["NewImage"]
+                content = unpack(again["record"] if "record" in again else again["sum"])
+            created = content.get("created") or content.get("dynamodb", {}).get("ApproximateCreationDateTime")
+            place = _place(item)
+            while place in redrives:
+                place = _place(redrives[place])
+            position = Position(*place, float(created or 0))
             if "numbers" in content:
                 # A delta that its item could not take.
-                yield _Entry(frozenset(entry.names), {}, 0, item["state"]["S"], has_gone=False)
+                yield _Entry(frozenset({content["name"]}), {}, 0, item["state"]["S"], has_gone=False, position=position)
             for name, sign in _SIGNS.items():
                 if image := content.get("dynamodb", {}).get(name):
                     has_gone = sign < 0 and ("_erased" in image or is_expiry(content))
-                    yield _Entry(frozenset(entry.names), image, sign, item["state"]["S"], has_gone)
+                    names, state = frozenset(entry.names), item["state"]["S"]
+                    yield _Entry(names, image, sign, state, has_gone=has_gone, position=position)
 
-    def _read_gone(self) -> Iterator[tuple[str, Record, Shown]]:
+    def _read_gone(self) -> Iterator[tuple[Position, Shown]]:
         """Expiries, and erasures that keep counts: images, each with a sign."""
-        for shard, record in self._history:
+        for position, record in self.history:
             change = record["dynamodb"]
             new, old = change.get("NewImage") or {}, change.get("OldImage") or {}
             if is_expiry(record):
-                yield shard, record, [(old, 1)]
+                yield position, [(old, 1)]
             elif "_chunk" in new and "_chunk" in old and (lost := _lost(old, new)):
-                yield shard, record, lost
+                yield position, lost
+
+
+def _place(item: Image) -> tuple[str, str]:
+    """The shard, and the padded sequence number, of the record that an entry of the quarantine is of."""
+    shard, sequence = item["sk"]["S"].split("#")[:2]
+    return shard, sequence.zfill(40)
 
 
 def _lost(old: Image, new: Image) -> list[tuple[Image, int]]:

@@ -13,11 +13,13 @@ from simulation.pairs import features
 from simulation.pairs.declared import POISON
 from simulation.pairs.engine import Act, Engine
 from simulation.pairs.orders import Orders
-from simulation.pairs.subjects import ORDER, TAP, VISIT
+from simulation.pairs.subjects import ORDER, TAP, VISIT, signature
 
 _PAGES: Final = "ab"
 _CLIENTS: Final = "uvw"
 _DEVICES: Final = "kl"
+_KNOWS: Final = 0.9
+"""Share of writers that count in nothing that is registered otherwise, which is refused."""
 
 
 class Writers:
@@ -63,10 +65,10 @@ class Writers:
         self._call(lambda table: accept(table, VISIT, values).status == "accepted", features.PLAIN, VISIT.name)
 
     def _call(self, work: Any, feature: str, source: str) -> None:
-        self._engine.call(work, self._engine.noting(feature, self._engine.deployments.over(source)))
+        self._engine.call(work, self._engine.noting(feature, self._engine.over(source)))
 
     def _order(self) -> None:
-        before, names = self._order_items(), self._engine.deployments.over(ORDER.name)
+        before, names = self._order_items(), self._engine.over(ORDER.name)
         self._orders.change()
         after = self._order_items()
         self._engine.note(features.FOREIGN, names)
@@ -106,7 +108,7 @@ class Writers:
             weight = {"S": POISON} if values["weight"] == POISON else {"N": str(values["weight"])}
             new = {"client": {"S": values["client"]}, "weight": weight, "at": {"N": str(values["at"])}}
             client.put_item(TableName=name, Item={**found, **new})
-            self._engine.note(features.CORRECTED, self._engine.deployments.over(VISIT.name))
+            self._engine.note(features.CORRECTED, self._engine.over(VISIT.name))
 
     def _retract(self) -> None:
         draw = self._random
@@ -118,11 +120,14 @@ class Writers:
             self._call(lambda table: retract(table, VISIT, values), features.RETRACTED, VISIT.name)
 
     def _record_once(self) -> None:
+        registered = self._engine.registered()
         declared = [
             each
             for each in self._engine.deployments.declared
             if each.source == VISIT and not (isinstance(each, Aggregate) and each.pages)
         ]
+        if self._random.random() < _KNOWS:
+            declared = [each for each in declared if signature(registered.get(each.name, each)) == signature(each)]
         values = self._some_visit()
 
         def work(table: Table) -> bool:
@@ -137,4 +142,4 @@ class Writers:
             source = sources.get(item.get("_type", {}).get("S", ""))
             name = source.name if source else ORDER.name if "customer" in item else ""
             if name:
-                self._engine.note(features.EXPIRED, self._engine.deployments.over(name))
+                self._engine.note(features.EXPIRED, self._engine.over(name))

@@ -82,7 +82,7 @@ class Apart:
         self._shape = shape
         self._random = rng
         self.name, self.client, self.clock = counts.name, counts.client, counts.clock
-        self.dates_writes, self.lag = counts.dates_writes, counts.lag
+        self.lag = counts.lag
         self.source_table: str | None = self._source.stream.arn.partition("/stream/")[0]
         self.stream: Source = _Both(counts.stream, self._source.stream, self._source.name)
 

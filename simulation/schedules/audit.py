@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from dynamodb_counters._timeline.tiers import DAY
 from simulation.aws.sigv4 import LATEST
 from simulation.memory.memory_stream import Record
-from simulation.oracle.eras import Eras
-from simulation.oracle.specs import Spec
-from simulation.oracle.truth import Counts, Entry, Truth, actual, differences, entry_of, is_expiry, truth
-from simulation.oracle.variants import FEES
+from simulation.oracle.registrations import Registrations
+from simulation.oracle.specs import Spec, Values
+from simulation.oracle.truth import (
+    Counts,
+    Entry,
+    Truth,
+    Waiting,
+    actual,
+    differences,
+    entry_of,
+    expected_of_rows,
+    is_expiry,
+    is_waiting,
+    truth,
+)
 from simulation.schedules import coverage
 from simulation.schedules.backend import Backend
 
@@ -22,7 +33,7 @@ _LEAST_SECONDS: Final = 2 * DAY - LATEST
 
 
 class Audit:
-    """Compares a table with its stream: counts, quarantine and deployments.
+    """Compares a table with its stream: counts, quarantine and registry.
 
     `deployed` is every deployment there was; the bookkeeping of `spoiled` groups and entries was edited by hand.
     """
@@ -42,11 +53,11 @@ class Audit:
         gone = [record["dynamodb"]["OldImage"] for _, record in records if _is_expiry_of_entry(record)]
         self._expired = {entry_of(image["sk"]["S"]) for image in gone}
         self._short_lived = _short_lived([record for _, record in records])
-        self._items = [item for item in backend.items() if item.get("state", {}).get("S") == "waiting"]
+        self._items = [item for item in backend.items() if is_waiting(item)]
         doubtful = frozenset(entry_of(item["sk"]["S"]) for item in (*self._items, *gone) if _is_doubtful(item))
-        self.eras = Eras(records, deployed, dated=backend.dates_writes)
-        self._truth: Truth = truth(records, self.eras, doubtful, unreadable)
-        self.reached = Counter({coverage.DOUBTFUL: len(doubtful), coverage.ERAS: len(self.eras) - 1})
+        self._names = Registrations(records, deployed)
+        self._truth: Truth = truth(records, self._names.specs, doubtful, unreadable)
+        self.reached = Counter({coverage.DOUBTFUL: len(doubtful), coverage.LATER: len(self._names.later)})
         self.reached[coverage.PARTLY] = sum(bool(item.get("names")) for item in self._items)
 
     @property
@@ -55,32 +66,20 @@ class Audit:
         return len(self._truth.waiting.keys() - self._expired)
 
     def wrong(self) -> list[str]:
-        have = {key: numbers for key, numbers in self._actual().items() if key not in self._spoiled}
-        want = {key: numbers for key, numbers in self._wanted().items() if key not in self._spoiled}
-        unclear = self._truth.unclear
-        return [*self.eras.wrong, *differences(want, have, unclear), *self._wrong_quarantine(), *self._short_lived]
+        want, have = (self._certain(counts) for counts in (self._truth.wanted(self._backend.clock()), self._actual()))
+        wrong_counts = differences(want, have, self._truth.unclear)
+        return [*self._names.wrong, *wrong_counts, *self._wrong_quarantine(), *self._short_lived]
 
-    def wrong_beside(self, want: Counts) -> list[str]:
-        """Where the counts differ from others, which know no fees."""
-        have = {
-            key: {name: number for name, number in numbers.items() if name != FEES}
-            for key, numbers in self._actual().items()
-        }
-        return differences(want, {key: numbers for key, numbers in have.items() if numbers})
-
-    def wrong_copies(self, copies: Sequence[tuple[float, Sequence[tuple[int, str]]]]) -> list[str]:
-        """Invocations that had records of an era that they could not know of."""
-        return [
-            f"deployments: a record of {created} was folded by a process that knew {known[-1]} as the last"
-            for created, known in copies
-            if created >= self.eras.after(known)
-        ]
-
-    def _wanted(self) -> Counts:
-        return self._truth.wanted(self._backend.clock())
+    def wrong_beside(self, rows: Iterable[tuple[Values, int, bool]]) -> list[str]:
+        """Where the counts differ from those of the events there are."""
+        return differences(expected_of_rows(self._names.specs, rows, self._backend.clock()), self._actual())
 
     def _actual(self) -> Counts:
         return actual(self._backend.items(), self._backend.clock())
+
+    def _certain(self, counts: Counts) -> Counts:
+        unreadable, spoiled = self._names.unreadable, self._spoiled
+        return {key: each for key, each in counts.items() if key not in spoiled and key[0] not in unreadable}
 
     def _wrong_quarantine(self) -> list[str]:
         have = {
@@ -88,21 +87,25 @@ class Audit:
             for item in self._items
             if not _is_doubtful(item) and "sum" not in item
         }
-        want = self._truth.waiting
+        have, want = (self._of_certain(waiting) for waiting in (have, self._truth.waiting))
         return [
             f"quarantine, {entry}: expected {_text(want.get(entry))}, found {_text(have.get(entry))}"
             for entry in sorted({*want, *have})
-            if want.get(entry) != have.get(entry)
-            and entry not in {*self._unreadable, *self._truth.vague, *(self._expired - have.keys())}
+            if want.get(entry) != have.get(entry) and entry not in {*self._unreadable, *(self._expired - have.keys())}
         ]
+
+    def _of_certain(self, waiting: Waiting) -> Waiting:
+        """Without names that may have gone stale."""
+        stale = self._names.unreadable
+        return {entry: names - stale for entry, names in waiting.items() if not names or names - stale}
 
 
 def _is_expiry_of_entry(record: Record) -> bool:
     if not is_expiry(record):
         return False
     image = record["dynamodb"]["OldImage"]
-    # An item of a source table may say "waiting", too; its key is no entry's.
-    return image.get("state", {}).get("S") == "waiting" and any(entry_of(image["sk"]["S"]))
+    # An item of a source table may look like one; its key is no entry's.
+    return is_waiting(image) and any(entry_of(image["sk"]["S"]))
 
 
 def _short_lived(records: Sequence[Record]) -> list[str]:

@@ -27,8 +27,6 @@ class Backend(Protocol):
     name: str
     client: Any
     clock: VirtualClock
-    dates_writes: bool
-    """Whether records bear the time of their write, not that of the first look at them."""
     lag: float
     """Seconds that the engine is given where a schedule has nothing to do but to wait for it."""
     source_table: str | None
@@ -70,7 +68,6 @@ MakeBackend: TypeAlias = Callable[[random.Random], Backend]
 
 
 class MemoryBackend(MeteredTable):
-    dates_writes = True
     lag = 0.0
     source_table: str | None = None
 
@@ -124,7 +121,6 @@ class LocalBackend:
     a deletion by `expire` is known by the image it deleted.
     """
 
-    dates_writes = False
     lag = 0.005
     source_table: str | None = None
 

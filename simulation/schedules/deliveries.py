@@ -13,7 +13,7 @@ from simulation.faults.faulty_client import FaultPlan
 from simulation.schedules import coverage
 from simulation.schedules.backend import Backend
 from simulation.schedules.bucket import Bucket
-from simulation.schedules.function import Function, waits_for_another
+from simulation.schedules.function import Function, wait_of
 from simulation.schedules.sandbox import Invocation
 
 HOUR: Final = 3600.0
@@ -97,7 +97,7 @@ class Deliveries:
         """Settle or fail what an invocation was about."""
         delivery = invocation.delivery
         self.failed = repr(invocation.error) if invocation.error is not None else self.failed
-        if waits_for_another(invocation.error):
+        if wait_of(invocation.error):
             self._backend.clock.advance(_BACKOFF)
         if delivery.given_up:
             if invocation.error is None and not self._faults.strikes("object not deleted", 0.03):

@@ -6,20 +6,15 @@ import random
 from collections.abc import Callable, Sequence
 
 from simulation.oracle.specs import Spec
-from simulation.oracle.variants import folds_less, refiltered, repaired
+from simulation.oracle.variants import folds_less, refiltered
 
 
 class Deployments:
-    """Every deployment of a schedule, in order, of specs `among` those there are.
+    """Every deployment of a schedule, in order, of specs `among` those there are."""
 
-    `whole` says that none may leave out what another counts.
-    """
-
-    def __init__(self, rng: random.Random, specs: Sequence[Spec], among: Sequence[Spec], *, whole: bool) -> None:
+    def __init__(self, rng: random.Random, specs: Sequence[Spec], among: Sequence[Spec]) -> None:
         self._random = rng
         self._among = among
-        self._whole = whole
-        self.base = list(specs)
         self.made: list[Sequence[Spec]] = [specs]
 
     @property
@@ -27,7 +22,7 @@ class Deployments:
         return self.made[-1]
 
     def reorder(self) -> Sequence[Spec]:
-        """Declare the same in another order: the same deployment."""
+        """Declare the same in another order."""
         return self._deploy(self._random.sample(self.current, len(self.current)))
 
     def change(self) -> Sequence[Spec]:
@@ -35,18 +30,11 @@ class Deployments:
         draw = self._random
         if len(self.made) > 1 and draw.random() < 0.4:
             return self._deploy(draw.choice(self.made[:-1]))
-        changes: list[Callable[[list[Spec]], None]] = [self._fold_less, self._fold_less, self._repair]
-        changes += [] if self._whole else [self._refilter, self._add, self._remove]
+        changes: Sequence[Callable[[list[Spec]], None]] = (self._fold_less, self._refilter, self._add, self._remove)
         specs = list(self.current)
         for change in draw.sample(changes, draw.choice((1, 1, 2))):
             change(specs)
         return self._deploy(specs)
-
-    def last(self) -> Sequence[Spec]:
-        """Specs to deploy at last, so that every image can be counted by every name it waits for."""
-        names = dict.fromkeys(spec.name for specs in self.made for spec in specs)
-        originals = [next(spec for spec in self._among if spec.name == name) for name in names]
-        return self._deploy([repaired(spec) for spec in originals])
 
     def _deploy(self, specs: Sequence[Spec]) -> Sequence[Spec]:
         self.made.append(specs)
@@ -61,9 +49,6 @@ class Deployments:
 
     def _refilter(self, specs: list[Spec]) -> None:
         self._replace(specs, refiltered)
-
-    def _repair(self, specs: list[Spec]) -> None:
-        specs[:] = [repaired(spec) for spec in specs]
 
     def _add(self, specs: list[Spec]) -> None:
         known = {spec.name for spec in specs}

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from dynamodb_counters.errors import CheckpointError
 from simulation.delivery.event_source_mapping import Delivery
 from simulation.faults.actors import Crashed
 from simulation.faults.faulty_client import Fault, FaultPlan
@@ -17,10 +18,6 @@ from simulation.schedules.sandbox import LONGEST_INVOCATION, Invocation, Sandbox
 
 LONGEST_BACKOFF: Final = 2.0
 """An invocation that meets no fault pauses no longer before it tries again."""
-
-_MOST_STRAGGLERS: Final = 40
-"""Invocations by the deployments before: each may take over, and be taken over from, and a table that has had 100 eras
-in two days refuses more, by design."""
 
 _IN_TIME: Final = 60.0
 """With less time left, an invocation may well give up."""
@@ -39,12 +36,9 @@ class Function:
         self._warm: list[Sandbox] = []
         self._stragglers: list[Sandbox] = []
         self._has_stragglers = False
-        self._straggles = _MOST_STRAGGLERS
         self._doomed: set[Invocation] = set()
         self.running: list[Invocation] = []
         self.reached: Counter[str] = Counter()
-        self.copies: list[tuple[float, list[tuple[int, str]]]] = []
-        """When the last record of each invocation was created, and the deployments that it knew."""
         self.standstills: list[str] = []
         """Invocations that failed, or waited for long, without a fault."""
         self.paused = 0.0
@@ -69,9 +63,8 @@ class Function:
         if not self._warm or self._random.random() < 0.2:
             self._warm.append(Sandbox(self._backend, self._declarations, self._deployment, self._random))
         warm = self._warm
-        if self._stragglers and self._straggles and self._random.random() < 0.3:
+        if self._stragglers and self._random.random() < 0.3:
             warm = self._stragglers
-            self._straggles -= 1
             self.reached[coverage.STRAGGLER] += 1
         sandbox = warm.pop(self._random.randrange(len(warm)))
         invocation = sandbox.invocation = Invocation(sandbox, delivery, self._backend.clock.now + self._timeout)
@@ -117,17 +110,13 @@ class Function:
                 invocation.retried |= int(delivery.records[-1]["dynamodb"]["SequenceNumber"]) <= int(last)
 
     def _look_at(self, invocation: Invocation) -> None:
-        """Note what an invocation that has ended knew, and whether it failed or waited for nothing."""
-        sandbox, records = invocation.sandbox, invocation.delivery.records
-        if records and invocation.folded:
-            created = records[-1]["dynamodb"]["ApproximateCreationDateTime"]
-            self.copies.append((created, sandbox.history))
+        """Note whether an invocation that has ended failed or waited for nothing."""
         if invocation.disturbed or isinstance(invocation.error, Crashed):
             return
         self.paused = max(self.paused, invocation.paused)
         in_time = self._backend.clock.now < invocation.deadline - _IN_TIME
-        if waits_for_another(invocation.error):
-            self.reached[coverage.BOOK_WAITS] += 1
+        if reason := wait_of(invocation.error):
+            self.reached[reason] += 1
             return
         if invocation.paused > LONGEST_BACKOFF or (invocation.error is not None and in_time):
             error = f"{type(invocation.error).__name__}: {invocation.error}"
@@ -154,5 +143,9 @@ class Function:
         invocation.step(fault)
 
 
-def waits_for_another(error: BaseException | None) -> bool:
-    return isinstance(error, TimeoutError) and "may still count" in str(error)
+def wait_of(error: BaseException | None) -> str:
+    """What an invocation must wait for that has failed, by its name in `coverage`; "" for nothing."""
+    if isinstance(error, TimeoutError) and "may still count" in str(error):
+        return coverage.BOOK_WAITS
+    is_unreadable = isinstance(error, CheckpointError) and "this version cannot read" in str(error)
+    return coverage.UNREADABLE if is_unreadable else ""

@@ -11,18 +11,16 @@ from typing import Any, Final
 from unittest.mock import patch
 from uuid import UUID
 
-from dynamodb_counters._backfill import backfill, runner, verification
+from dynamodb_counters._backfill import runner
 from dynamodb_counters._commit import checkpoints, commit
 from dynamodb_counters._commit.commit import PageSplits
-from dynamodb_counters._control import control, run_items
-from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._control import run_items
 from dynamodb_counters._erase import eraser
 from dynamodb_counters._fold import updates
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import Page, texts_of
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._writes import chunk_writes, packed_accept, update_conditions
-from simulation.oracle.eras import decoded
 
 _EAGER: Final = (
     (commit, "PRUNED_AT", 1),
@@ -43,11 +41,10 @@ def housekeeping(*, eager: bool) -> Iterator[None]:
 
 @contextmanager
 def seeded(rng: random.Random, *, small: bool) -> Iterator[None]:
-    """Have the seed decide ids, and texts of declarations handled once; if small, logs and baselines come in parts."""
+    """Have the seed decide ids; if small, logs and baselines come in parts."""
     ids: list[tuple[ModuleType, str, Any]]
-    ids = [(module, "secrets", _Ids(rng)) for module in (backfill, runner, verification)]
+    ids = [(module, "secrets", _Ids(rng)) for module in (run_items, runner)]
     ids += [(one, "uuid4", lambda: UUID(int=rng.getrandbits(128))) for one in (eraser, chunk_writes, update_conditions)]
-    ids += [(control, "decode", decoded), (control, "_text", _Texts())]
     with _changed([*ids, *(_SMALL if small else ())]):
         yield
 
@@ -77,21 +74,6 @@ def _changed(changes: Iterable[tuple[object, str, Any]]) -> ExitStack:
     for module, name, value in changes:
         stack.enter_context(patch.object(module, name, value))
     return stack
-
-
-class _Texts:
-    """Texts of declarations, each written once: they never change."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, ...], tuple[object, str]] = {}
-        self._text = control._text
-
-    def __call__(self, declarations: tuple[Declaration, ...]) -> str:
-        known = tuple(map(id, declarations))
-        if known not in self._known:
-            # Kept, so that no other declaration gets the id of one.
-            self._known[known] = declarations, self._text(declarations)
-        return self._known[known][1]
 
 
 @dataclass

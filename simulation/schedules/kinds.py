@@ -11,18 +11,16 @@ class Kind:
     """The kinds of trouble that a schedule has.
 
     `hours`: it takes hours and days, the others take minutes. `eager`: housekeeping happens whenever it may.
-    `redeclared`: deployments declare something else; `whole` if all they count stays comparable with the events there
-    are. `poison`: the share of events that some declarations cannot count. `crowded`: nine in ten calls are refused for
-    a while. `spoiled`: the bookkeeping is edited by hand. `ancient`: records are delivered when they are older than
-    anything is guaranteed. `packed`: events are packed, by several writers that have faults as well. `gives_up`: shards
-    fail for so long that Lambda gives up on records, which are redriven from the bucket. `apart`: other code keeps the
-    events in a table of its own.
+    `redeclared`: deployments declare something else. `poison`: the share of events that some declarations cannot count.
+    `crowded`: nine in ten calls are refused for a while. `spoiled`: the bookkeeping is edited by hand. `ancient`:
+    records are delivered when they are older than anything is guaranteed. `packed`: events are packed, by several
+    writers that have faults as well. `gives_up`: shards fail for so long that Lambda gives up on records, which are
+    redriven from the bucket. `apart`: other code keeps the events in a table of its own.
     """
 
     hours: bool = False
     eager: bool = False
     redeclared: bool = False
-    whole: bool = True
     poison: float = 0.0
     crowded: bool = False
     spoiled: bool = False
@@ -42,7 +40,6 @@ class Kind:
             hours=hours,
             eager=rng.random() < 0.5,
             redeclared=redeclared,
-            whole=rng.random() < 0.5,
             poison=rng.choice((0.0, 0.0, 0.0, 0.15, 0.3)),
             crowded=rng.random() < 0.1,
             spoiled=spoiled,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Hashable
-from contextlib import suppress
+from collections.abc import Callable
 from typing import Any, Final
 
 from dynamodb_counters._commit.batch import Aggregator, Report
-from dynamodb_counters._control import control, deployments
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._table import Table
 from simulation.aws.sigv4 import SKEW_SECONDS, landing
@@ -16,49 +14,12 @@ from simulation.delivery.event_source_mapping import Delivery
 from simulation.faults.actors import Actor, Crashed
 from simulation.faults.disorder import in_disorder
 from simulation.faults.faulty_client import Fault, FaultyClient
-from simulation.oracle.eras import HISTORY_KEY, entries_of
 from simulation.schedules.backend import Backend
 
 LONGEST_INVOCATION: Final = 900.0
 """Lambda's longest timeout: nothing runs beyond it, whatever the mapping has given up on."""
 
-_REMEMBERED: Final = 100
-
 QUARANTINE_SECONDS: Final = 14 * 86_400.0
-
-
-def _once(make: Callable[..., Any], identity: Callable[..., Hashable]) -> Callable[..., Any]:
-    """Remember what was made, by the identity of its arguments."""
-    made: dict[Hashable, tuple[Any, Any]] = {}
-
-    def made_before(*arguments: Any, **options: Hashable) -> Any:
-        key = identity(*arguments), *options.values()
-        if key not in made:
-            if len(made) > _REMEMBERED:
-                made.clear()
-            # With its arguments, so that no other object takes their identity.
-            made[key] = arguments, make(*arguments, **options)
-        return made[key][1]
-
-    return made_before
-
-
-# Results of a cold start follow from the declarations alone, and take longer than a short invocation.
-_IDENTITIES: Final[dict[str, Callable[..., Hashable]]] = {
-    "Plan": id,
-    "deployment_id": id,
-    "merged": lambda declared, effective, reads, past: (
-        *map(id, (declared, effective, *past.deployments)),
-        past.numbered,
-        repr(sorted(reads.items())),
-    ),
-    "deployment_item": id,
-    "decoded": repr,
-    "read_deployment": repr,
-}
-for _module in (control, deployments):
-    for _name in _IDENTITIES.keys() & vars(_module).keys():
-        vars(_module)[_name] = _once(vars(_module)[_name], _IDENTITIES[_name])
 
 
 class Invocation(Actor):
@@ -66,7 +27,7 @@ class Invocation(Actor):
 
     `timed_out` once the mapping has given up on it although it runs on, `asleep` while it makes no step, `retried` once
     its records are acknowledged to another, `outlived` once it has made a step after that, `disturbed` once it has met
-    a fault, `folded` once it has updated an aggregate; `paused` is how long it has waited on its own accord.
+    a fault; `paused` is how long it has waited on its own accord.
     """
 
     def __init__(self, sandbox: Sandbox, delivery: Delivery, deadline: float) -> None:
@@ -74,7 +35,7 @@ class Invocation(Actor):
         self.sandbox = sandbox
         self.delivery = delivery
         self.deadline = deadline
-        self.timed_out = self.asleep = self.retried = self.outlived = self.disturbed = self.folded = False
+        self.timed_out = self.asleep = self.retried = self.outlived = self.disturbed = False
         self.paused = 0.0
 
     def die(self) -> None:
@@ -101,7 +62,7 @@ class Sandbox:
         self._skew = skew = rng.choice(
             (0.0, rng.uniform(-SKEW_SECONDS, SKEW_SECONDS), rng.choice((-SKEW_SECONDS, SKEW_SECONDS)))
         )
-        client: Any = FaultyClient(backend.client, self._pause, rng, self._postpone, self._pass_time, self._hear)
+        client: Any = FaultyClient(backend.client, self._pause, rng, self._postpone, self._pass_time)
         table = Table(backend.name, client, clock=lambda: clock.now + skew, sleep=self._sleep, jitter=rng.random)
         table.__dict__["side_by_side"] = in_disorder(rng)
         self._aggregator = Aggregator(
@@ -110,8 +71,6 @@ class Sandbox:
         self.deployment = deployment
         self.report = Report()
         self.invocation: Invocation | None = None
-        self.history: list[tuple[int, str]] = []
-        """Entries read from the history of deployments."""
 
     def handle(self, delivery: Delivery, deadline: float) -> dict[str, Any]:
         self._deadline = deadline
@@ -129,14 +88,6 @@ class Sandbox:
         due = landing(self._random, min(self._clock.now, self._deadline), self._skew)
         if due >= self._clock.now:
             self._clock.call_at(due, send)
-
-    def _hear(self, request: dict[str, Any], answer: Any) -> None:
-        assert self.invocation is not None
-        if "UpdateExpression" in request and not request["Key"]["pk"]["S"].startswith("CHECKPOINT#"):
-            self.invocation.folded = True
-        if request.get("Key") == HISTORY_KEY:
-            with suppress(LookupError, ValueError):
-                self.history = entries_of(answer.get("Item") or {})
 
     def _sleep(self, seconds: float) -> None:
         assert self.invocation is not None

@@ -9,14 +9,15 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Final
 
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Event, Packed
 from dynamodb_counters._declarations.sources import MIN_CHUNK_BYTES
 from dynamodb_counters._quarantine.quarantine import Quarantined
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
 from dynamodb_counters._table import Table
 from simulation.faults.faulty_client import FaultPlan
-from simulation.oracle.specs import SPECS, Spec, packed, sourced
-from simulation.oracle.truth import Counts, expected_of_rows, is_image
+from simulation.oracle.specs import SPECS, Spec, declarations, packed, sourced
+from simulation.oracle.truth import is_image
 from simulation.schedules import coverage
 from simulation.schedules.apart import SHAPES, Apart, OtherWriters
 from simulation.schedules.audit import Audit
@@ -28,6 +29,7 @@ from simulation.schedules.housekeeping import housekeeping
 from simulation.schedules.kinds import Kind
 from simulation.schedules.outcome import Outcome, WrongCountError
 from simulation.schedules.packed_writers import PackedWriters
+from simulation.schedules.sandbox import QUARANTINE_SECONDS
 from simulation.schedules.spoiling import Spoiler
 from simulation.schedules.writers import Writers
 
@@ -43,9 +45,6 @@ _ANCIENT_SECONDS: Final = 60 * HOUR
 _CHUNKS_EXPIRE_AFTER: Final = 1.9 * HOUR
 """Bucket, retention and the margin of eager housekeeping; windows still count them."""
 
-_IN_FORCE_SECONDS: Final = 0.6 * HOUR
-"""A deployment that has taken over is in force by then."""
-
 
 class Schedule:
     """A run of the whole system, step by step decided by a seed: of minutes, or of hours and days."""
@@ -60,7 +59,7 @@ class Schedule:
         if kind.apart:
             self._backend = apart = Apart(self._backend, shape := rng.choice(SHAPES), rng)
             among = sourced(SPECS, shape.source())
-        self._deployments = Deployments(rng, rng.sample(among, rng.randint(2, 4)), among, whole=kind.whole)
+        self._deployments = Deployments(rng, rng.sample(among, rng.randint(2, 4)), among)
         # Entries of the quarantine live for two weeks.
         keeps_entries = kind.poison or kind.redeclared or kind.spoiled or kind.ancient
         self._pauses = 0 if keeps_entries or not kind.hours or kind.gives_up else 2
@@ -69,27 +68,34 @@ class Schedule:
             rng,
             rng.choice((0.0, 0.02, 0.1, 0.3)),
             rng.randint(0, 50 if kind.hours or kind.packed else 25),
-            takeovers=rng.choice((0.0, 0.3)),
+            registrations=rng.choice((0.0, 0.3)),
         )
         self._writers = Writers(self._backend, rng, operations, kind.poison, books)
         if kind.apart:
             self._writers = OtherWriters(apart, rng, operations, kind.poison, books)
         if isinstance(event := among[0].declaration.source, Event) and event.packed is not None:
             self._writers = PackedWriters(self._backend, rng, self._faults, event, operations, kind.poison, books)
-        self._spoiler = Spoiler(self._backend, rng, deployments=not kind.redeclared)
+        if kind.apart or kind.hours:
+            self._register()
+        self._spoiler = Spoiler(self._backend, rng)
         self._forgets = not kind.ancient and not kind.gives_up and rng.random() < 0.5
         settings = drawn(rng, MAX_AGE if self._forgets or kind.gives_up else math.inf)
         self._function = Function(self._backend, rng, self._faults, self._deployments.current)
         self._deliveries = Deliveries(self._backend, rng, self._faults, self._function, settings)
-        self._repairs = False
         self._reached: Counter[str] = self._function.reached
+
+    def _register(self) -> None:
+        """Register names as complete, as they are when the stream is young; a source table, too, is empty by now."""
+        table = Table(self._backend.name, self._backend.client, clock=self._backend.clock)
+        declared = declarations(self._deployments.current)
+        Aggregator(table, declared, quarantine_retention_seconds=QUARANTINE_SECONDS).handle({})
 
     def run(self) -> Outcome:
         with housekeeping(eager=self._kind.eager):
             return self._run()
 
     def _run(self) -> Outcome:
-        """Run until all is delivered and nothing runs any more; then redrive what waits, repaired, and go on."""
+        """Run until all is delivered and nothing runs any more; then redrive what waits, and go on."""
         for left in range(self._pauses, 0, -1):
             self._drain(self._writers.left * left // (left + 1))
             self._let_pass(self._random.choice((2.1, 8)) * 24 * HOUR)
@@ -98,12 +104,13 @@ class Schedule:
         if self._kind.packed and self._kind.eager:
             self._let_expire()
         audit = self._audit()
-        wrong = self._writers.wrong() + audit.wrong() + audit.wrong_copies(self._function.copies)
+        wrong = self._writers.wrong() + audit.wrong()
         self._reached += audit.reached + self._writers.reached
         if audit.waiting:
-            wrong += self._repair()
-        elif not (self._kind.redeclared or self._kind.spoiled or self._kind.ancient):
-            wrong += audit.wrong_beside(self._expected())
+            audit = self._redrive()
+            wrong += audit.wrong()
+        if not (self._kind.spoiled or self._kind.ancient):
+            wrong += audit.wrong_beside(self._writers.rows())
         if lost := self._deliveries.lost():
             wrong.append(f"{lost} records expired before they were counted")
         self._reached[coverage.FLOOD] += self._writers.flooded
@@ -130,32 +137,17 @@ class Schedule:
     def _audit(self) -> Audit:
         return Audit(self._backend, self._deployments.made, self._spoiler.groups, self._spoiler.entries)
 
-    def _expected(self) -> Counts:
-        """Counts of the events there are."""
-        return expected_of_rows(self._deployments.current, self._writers.rows(), self._backend.clock())
-
-    def _repair(self) -> list[str]:
-        """Redrive until nothing waits, by deployments that can count everything; return what is wrong then."""
-        self._repairs = True
-        redriven_only = self._kind.spoiled or self._kind.ancient
-        self._function.deploy(self._deployments.current if redriven_only else self._deployments.last())
-        # Once so that it takes over, once when it is in force, and once for what it has redriven itself.
-        for _ in range(1 if redriven_only else 3):
-            if waiting := self._quarantined():
-                table = Table(self._backend.name, self._backend.client, clock=self._backend.clock)
-                for record in self._random.choices(waiting, k=2 * len(waiting)) + waiting:
-                    redrive(table, record)
-                self._drain()
-                self._backend.clock.advance(_IN_FORCE_SECONDS)
+    def _redrive(self) -> Audit:
+        """Redrive what waits, which waits again: a name keeps the definition that cannot count it."""
+        for _ in range(1 if self._kind.spoiled or self._kind.ancient else 2):
+            waiting = self._quarantined()
+            table = Table(self._backend.name, self._backend.client, clock=self._backend.clock)
+            for record in self._random.choices(waiting, k=2 * len(waiting)) + waiting if waiting else ():
+                redrive(table, record)
+            self._drain()
         audit = self._audit()
-        wrong = audit.wrong() + audit.wrong_copies(self._function.copies)
         self._reached[coverage.AGAIN] += audit.waiting
-        if not redriven_only:
-            if left := audit.waiting:
-                wrong.append(f"quarantine: {left} images cannot be counted after the repair either")
-            if not self._kind.redeclared or self._kind.whole:
-                wrong += audit.wrong_beside(self._expected())
-        return wrong
+        return audit
 
     def _drain(self, still_to_write: int = 0) -> None:
         draw = self._random.random
@@ -203,7 +195,7 @@ class Schedule:
 
     def _redeclare(self) -> None:
         """Deploy something else; invocations of the one before run on, and some of its processes are invoked again."""
-        if self._random.random() < 0.5 and len(self._deployments.made) < _MOST_DEPLOYMENTS and not self._repairs:
+        if self._random.random() < 0.5 and len(self._deployments.made) < _MOST_DEPLOYMENTS:
             self._reached[coverage.REDECLARED] += 1
             self._function.deploy(self._deployments.change(), stragglers=self._random.random() < 0.5)
             self._deliveries.abandon(0.3)

@@ -10,8 +10,8 @@ from unittest.mock import patch
 from dynamodb_counters._commit import batch
 from dynamodb_counters._commit.checkpoints import Checkpoint, Checkpoints
 from dynamodb_counters._commit.commit import Committer
-from dynamodb_counters._control import deployments
-from dynamodb_counters._control.deployments import Deployments
+from dynamodb_counters._control.counted_names import CountedNames
+from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.updates import Update
 
 _commit = Committer.commit
@@ -33,9 +33,11 @@ BROKEN: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
         Checkpoint, "settled_through", lambda self, _: self.applied_through
     ),
     "stamps are the clock's, not the deadline": lambda: patch.object(Checkpoints, "advance", _stamped_by_clock),
-    "a deployment is in force at once": lambda: patch.multiple(deployments, FRESH=-900, SKEW=0),
-    "a record is folded by the deployment that delivers it": lambda: patch.object(
-        Deployments, "plan_of", lambda self, _: self._own_plan
+    "names that wait are folded": lambda: patch.object(
+        CountedNames, "_plan", lambda self, _: Plan(self.registry.declarations)
+    ),
+    "a record is folded by the code that delivers it": lambda: patch.object(
+        CountedNames, "_plan", lambda self, _: Plan(self._own)
     ),
     "checkpoints are not heeded": lambda: patch.object(batch, "uncounted", lambda changes, _: changes),
 }

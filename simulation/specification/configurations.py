@@ -15,19 +15,16 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "None": "= None",
     "Items": "= {1}",
     "Shards": "= {1}",
-    "Declaration": "<- OneEach",
+    "NameOf": "<- OneEach",
     "Processes": "= {1, 2}",
     "Streams": "<- Two",
     "Later": "<- NoRecords",
     "Parents": "<- NoParents",
-    "Deployments": "= {1}",
     "Features": "= {}",
     "Without": "= {}",
     "Timeout": "= 0",
     "Landing": "= 0",
     "Fresh": "= 0",
-    "Notice": "= 0",
-    "Eras": "= 3",
     "Settling": "= 0",
     "Margin": "= 0",
     "Alive": "= 0",
@@ -49,21 +46,6 @@ Configuration: Final = partial(explorations.Configuration, COUNTING)
 _CROSSED: Final = {"Items": "= {1, 2}", "Shards": "= {1, 2}", "Streams": "<- Crossed"}
 _SETTLING: Final = {"Timeout": "= 1", "Settling": "= 1"}
 _LOSS: Final = {"Features": '= {"checkpoints", "pruning", "quarantine", "loss"}', "Margin": "= 1"}
-_HISTORY: Final = {
-    "Features": '= {"history"}',
-    "Items": "= {1, 2}",
-    "Notice": "= 1",
-    "Deployments": "= {1, 2}",
-}
-_NOTICE: Final = {
-    **_HISTORY,
-    "Declaration": "<- OneForAll",
-    "Streams": "<- OneElsewhere",
-    "Later": "<- LaterRekeyed",
-    "Notice": "= 2",
-    "Eras": "= 2",
-}
-
 CONFIGURATIONS: Final = (
     Configuration("core", "the watermark alone; two shards, two items, two records each", _CROSSED, states=9_831),
     Configuration(
@@ -144,49 +126,24 @@ CONFIGURATIONS: Final = (
         },
     ),
     Configuration(
-        "deployments",
-        "two deployments that alternate, of which the second counts elsewhere; a record written meanwhile",
-        {**_HISTORY, "Declaration": "<- OneForAll", "Streams": "<- OneRekeyed", "Later": "<- LaterRekeyed"},
+        "parts",
+        "batches that are folded in parts, with checkpoints",
+        {"Features": '= {"checkpoints", "parts"}'},
+        states=1_359,
     ),
     Configuration(
-        "notice",
-        "requests that land after their invocation's deadline; one record that counts, written meanwhile",
-        {**_NOTICE, "Landing": "= 1"},
+        "quarantine",
+        "a record that a name cannot fold: it waits, and is redriven once",
+        {"Items": "= {1, 2}", "Streams": "<- OneFoldedLess", "Features": '= {"quarantine"}'},
     ),
     Configuration(
-        "copied history",
-        "processes that use a history that they have read before; one record that counts, written meanwhile",
-        {**_NOTICE, "Fresh": "= 1"},
-    ),
-    Configuration(
-        "folds less",
-        "the second deployment declares what cannot fold the record: that waits, and is redriven once",
-        {**_HISTORY, "Features": '= {"history", "quarantine"}', "Streams": "<- OneFoldedLess"},
-    ),
-    Configuration(
-        "folds more",
-        "the second deployment folds the record where the first could not; redriven once",
-        {**_HISTORY, "Features": '= {"history", "quarantine"}', "Streams": "<- OneFoldedMore"},
-    ),
-    Configuration(
-        "folds more, with checkpoints",
+        "quarantine, with checkpoints",
         "the same with checkpoints; one process",
         {
-            **_HISTORY,
+            "Items": "= {1, 2}",
             "Processes": "= {1}",
-            "Features": '= {"checkpoints", "history", "quarantine"}',
-            "Streams": "<- OneFoldedMore",
-        },
-        states=6_356,
-    ),
-    Configuration(
-        "shards",
-        "deployments over two shards, the second of which is new",
-        {
-            **_HISTORY,
-            "Declaration": "<- OneForAll",
-            "Shards": "= {1, 2}",
-            "Streams": "<- RekeyedApart",
+            "Streams": "<- OneFoldedLess",
+            "Features": '= {"checkpoints", "quarantine"}',
         },
     ),
 )
@@ -215,23 +172,10 @@ REMOVALS: Final = (
     Removal("a shard that wakes up does not say so", "silence", "wakes"),
     Removal("a silent shard is remembered as gone", "silence", "outlived read last"),
     Removal("records older than the guarantee are folded", "silence", "guarantee"),
-    Removal("a deployment is in force at once", "deployments", "notice"),
-    Removal("a record is folded by the deployment that delivers it", "deployments", "by birth", quick=True),
-    Removal("a takeover overwrites a history that it has not read", "deployments", "history as seen", quick=True),
-    Removal("a copy of the history is used for longer", "deployments", "history fresh"),
-    Removal("a part begins before the one before it is committed", "deployments", "part by part"),
-    Removal("notice without the time that requests take", "notice", constants={"Notice": "= 1"}),
+    Removal("a part begins before the one before it is committed", "parts", "part by part"),
     Removal(
-        "notice without the time that a process reuses what it read", "copied history", constants={"Notice": "= 1"}
+        "the checkpoint moves before quarantine has the record", "quarantine, with checkpoints", "quarantined first"
     ),
-    Removal(
-        "the checkpoint moves before quarantine has the record", "folds more, with checkpoints", "quarantined first"
-    ),
-    Removal(
-        "a redrive can be repeated",
-        "folds more",
-        "redriven once",
-        constants={"Processes": "= {1}", "Eras": "= 2"},
-    ),
-    Removal("a redrive counts in all declarations", "folds more", "only those waiting"),
+    Removal("a redrive can be repeated", "quarantine", "redriven once"),
+    Removal("a redrive counts in all names", "quarantine", "only those waiting"),
 )

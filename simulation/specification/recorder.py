@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,8 +15,7 @@ from botocore.exceptions import ClientError
 from dynamodb_counters._commit import batch
 from dynamodb_counters._commit.batch import set_aside
 from dynamodb_counters._commit.commit import Committer, ItemDelta, Part, place_of
-from dynamodb_counters._control.control import HISTORY, deployment_id, history_key
-from dynamodb_counters._control.deployments import Deployments
+from dynamodb_counters._control.registry import Entry
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.records import NEW, OLD, padded
@@ -24,7 +23,6 @@ from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.bookkeeping import sequence_of, shard_digest
 from dynamodb_counters._items.table_schema import (
     CHECKPOINT_PREFIX,
-    CROSSING_PREFIX,
     QUARANTINE_PREFIX,
     WATERMARK_PREFIX,
 )
@@ -32,7 +30,7 @@ from simulation.aws.sigv4 import LATEST
 from simulation.clock import EPOCH
 from simulation.faults.actors import Crashed
 from simulation.memory.memory_client import paginator
-from simulation.notices import NotifierMapping
+from simulation.oracle.registrations import is_entry
 from simulation.schedules.backend import MemoryBackend
 from simulation.schedules.sandbox import Sandbox
 
@@ -42,22 +40,23 @@ ItemKey = tuple[str, str]
 BOOK: Final = "book"
 """A write about the end of a book, which the specification does not know."""
 
+REGISTRATION: Final = "registration"
+"""A write to the registry, of which the specification knows what it makes records count in."""
+
 _GUARDED: Final = re.compile(r"(#\w+) < (:\w+)")
 _SET: Final = re.compile(r"(#\w+) = (:\w+)")
 
 
 @dataclass
 class Recording:
-    """The events of one schedule, in order; records that were delivered, by shard and sequence number; deployments.
+    """The events of one schedule, in order; records that were delivered, by shard and sequence number; the registry.
 
-    `written` is a list that grows by each record of the stream, if the schedule has one: an event says how many came
-    before it.
+    `entries` are what the names were registered with.
     """
 
-    written: Sequence[Any] = ()
     events: list[Event] = field(default_factory=list)
     records: dict[str, dict[str, Any]] = field(default_factory=dict)
-    deployments: dict[str, tuple[Declaration, ...]] = field(default_factory=dict)
+    entries: dict[str, Entry] = field(default_factory=dict)
     sandboxes: int = 0
     sending: _Request | None = None
     active: _Recorded | None = None
@@ -67,10 +66,7 @@ class Recording:
         return self.active
 
     def log(self, op: str, sandbox: _Recorded, **more: Any) -> None:
-        self.note(op, now=sandbox.clock() - EPOCH, process=sandbox.number, **more)
-
-    def note(self, op: str, **more: Any) -> None:
-        self.events.append({"op": op, "written": len(self.written), **more})
+        self.events.append({"op": op, "now": sandbox.clock() - EPOCH, "process": sandbox.number, **more})
 
 
 @dataclass(eq=False)
@@ -80,7 +76,6 @@ class _Recorded:
     number: int
     clock: Callable[[], float]
     own_clock: Callable[[], float]
-    deployment: str
     requests: int = 0
     deadline: float = 0.0
     shard: str = ""
@@ -127,7 +122,10 @@ class _Landing:
         return land
 
     def _log(self, request: _Request | None, *, accepted: bool) -> None:
-        if request is not None and request.kind not in ("read", "history"):
+        if request is not None and request.kind == REGISTRATION:
+            for entry in request.about["entries"] if accepted else ():
+                self._recording.entries.setdefault(entry.name, entry)
+        elif request is not None and request.kind != "read":
             about = {**request.about, "deadline": request.deadline, "accepted": accepted}
             self._recording.log(f"{request.kind} landed", request.sandbox, **about)
 
@@ -148,7 +146,7 @@ class _Calling:
             sandbox.requests += 1
             request = recording.sending = _classified(name, arguments, sandbox)
             send = getattr(self._client, name)
-            if request is not None and request.kind in ("update", "move", "put"):
+            if request is not None and request.kind in ("update", "move"):
                 recording.log(f"{request.kind} sent", sandbox, **request.about)
             if request is not None and request.kind == "read":
                 recording.log("read sent", sandbox)
@@ -173,21 +171,18 @@ class _Calling:
         log, about = self._recording.log, {**request.about, "accepted": accepted}
         if request.kind == "read":
             log("read", self._sandbox, **request.about, found=None if item is None else _checkpoint(item))
-        elif request.kind == "history":
-            log("history", self._sandbox, **request.about, found=(item or {}).get(HISTORY, {}).get("S", ""))
         elif request.kind == "update":
             name = request.about["watermark"]
             log("update heard", self._sandbox, **about, mark=sequence_of(item[name]) if item else None)
-        elif request.kind in ("move", "put") or (request.kind in ("create", "takeover") and accepted):
+        elif request.kind == "move" or (request.kind == "create" and accepted):
             log(f"{request.kind} heard", self._sandbox, **about)
 
 
 @contextmanager
-def recorded(written: Sequence[Any] = ()) -> Iterator[Recording]:
-    """Record every sandbox made in this block, and every batch of the notifier."""
-    recording = Recording(written)
+def recorded() -> Iterator[Recording]:
+    """Record every sandbox made in this block."""
+    recording = Recording()
     make, handle, expire_items = Sandbox.__init__, Sandbox.handle, MemoryBackend.expire
-    notify = NotifierMapping.notify
     known: dict[Sandbox, _Recorded] = {}
 
     def made(
@@ -197,9 +192,7 @@ def recorded(written: Sequence[Any] = ()) -> Iterator[Recording]:
         aggregator: Any = self._aggregator
         table = aggregator._client._table
         recording.sandboxes += 1
-        deployment = deployment_id(declarations)
-        recording.deployments[deployment] = declarations
-        sandbox = known[self] = _Recorded(recording.sandboxes, backend.clock, table.clock, deployment)
+        sandbox = known[self] = _Recorded(recording.sandboxes, backend.clock, table.clock)
         faulty = table.client
         faulty.client = _Landing(recording, faulty.client)
         vars(table)["client"] = _Calling(recording, sandbox, faulty)
@@ -229,15 +222,7 @@ def recorded(written: Sequence[Any] = ()) -> Iterator[Recording]:
             recording.log("expiry landed", recording.active, keys=keys)
         return items
 
-    def notified(self: NotifierMapping, records: Any, *, is_heard: bool) -> Any:
-        before = len(self.bus.taken)
-        answer = notify(self, records, is_heard=is_heard)
-        taken = self.bus.taken[before:]
-        recording.note("notified", records=records, taken=taken, failed=answer, is_heard=is_heard)
-        return answer
-
     with (
-        patch.object(NotifierMapping, "notify", notified),
         patch.object(MemoryBackend, "expire", expire),
         patch.object(Sandbox, "__init__", made),
         patch.object(Sandbox, "handle", handled),
@@ -248,13 +233,7 @@ def recorded(written: Sequence[Any] = ()) -> Iterator[Recording]:
 
 def _watched(recording: Recording) -> ExitStack:
     """Record what handlers do without a request."""
-    judge: Callable[..., Any] = vars(batch)["crossings"]
-    refresh, commit, skip, give_up = (
-        Deployments.refresh,
-        Committer.commit,
-        Committer._after_progress,
-        Committer._quarantine_each,
-    )
+    commit, skip, give_up = Committer.commit, Committer._after_progress, Committer._quarantine_each
 
     def aside(plan: Any, changes: Any, created_before: float) -> Any:
         sandbox = recording.sandbox()
@@ -263,15 +242,6 @@ def _watched(recording: Recording) -> ExitStack:
             "set aside", sandbox, before=sandbox.created_before, clock=sandbox.own_clock() - EPOCH, shard=sandbox.shard
         )
         return set_aside(plan, changes, created_before)
-
-    def judged(plan: Any, changes: Any, skipped: Any) -> Any:
-        sandbox = recording.sandbox()
-        recording.log("judged", sandbox, shard=sandbox.shard, first=changes[0].sequence, last=changes[-1].sequence)
-        return judge(plan, changes, skipped)
-
-    def refreshed(self: Deployments, deadline: float) -> Any:
-        recording.log("refresh", recording.sandbox(), shard=recording.sandbox().shard)
-        return refresh(self, deadline)
 
     def committed(self: Committer, deltas: Any, part: Part) -> Any:
         recording.log("part", recording.sandbox(), shard=part.watermark.shard, last=part.changes[-1].sequence)
@@ -293,8 +263,6 @@ def _watched(recording: Recording) -> ExitStack:
 
     patches = ExitStack()
     patches.enter_context(patch.object(batch, "set_aside", aside))
-    patches.enter_context(patch.object(batch, "crossings", judged))
-    patches.enter_context(patch.object(Deployments, "refresh", refreshed))
     patches.enter_context(patch.object(Committer, "commit", committed))
     patches.enter_context(patch.object(Committer, "_after_progress", skipped))
     patches.enter_context(patch.object(Committer, "_quarantine_each", gave_up))
@@ -314,7 +282,6 @@ def _begin(recording: Recording, sandbox: _Recorded, delivery: Any) -> None:
         first=sequences[0] if sequences else None,
         last=sequences[-1] if sequences else end,
         deadline=sandbox.deadline,
-        deployment=sandbox.deployment,
     )
 
 
@@ -329,22 +296,19 @@ def _classified(name: str, arguments: Mapping[str, Any], sandbox: _Recorded) -> 
 
     if name == "transact_write_items":
         first = arguments["TransactItems"][0]
-        is_update = "Update" in first
-        about = _update(first["Update"], sandbox) if is_update else _takeover(first["Put"], sandbox)
-        return request("update" if is_update else "takeover", **about)
+        if "Update" in first:
+            return request("update", **_update(first["Update"], sandbox))
+        items = [write["Put"]["Item"] for write in arguments["TransactItems"] if "Put" in write]
+        return request(REGISTRATION, entries=[Entry.of(item) for item in items if is_entry(item)])
     key = arguments.get("Key") or arguments.get("Item") or {}
     pk, sk = key.get("pk", {}).get("S", ""), key.get("sk", {}).get("S", "")
-    if name == "get_item" and key == history_key():
-        return request("history")
     if pk.startswith(QUARANTINE_PREFIX):
         return _of_quarantine(name, sk, sandbox, request)
     if pk.startswith(CHECKPOINT_PREFIX):
         # Pruners read other shards' checkpoints, at any time.
         own = pk == CHECKPOINT_PREFIX + shard_digest(sandbox.shard) and sk == "CHECKPOINT"
         return _of_checkpoint(name, arguments, sandbox, request) if own else None
-    if name == "update_item":
-        return _of_group(arguments, sandbox, request)
-    return request("put", item=key) if pk.startswith(CROSSING_PREFIX) else None
+    return _of_group(arguments, sandbox, request) if name == "update_item" else None
 
 
 def _of_group(arguments: Mapping[str, Any], sandbox: _Recorded, request: Callable[..., _Request]) -> _Request:
@@ -402,13 +366,6 @@ def _update(arguments: Mapping[str, Any], sandbox: _Recorded) -> dict[str, Any]:
         "last": sequence_of(values[last]),
         "created_before": sandbox.created_before,
     }
-
-
-def _takeover(put: Mapping[str, Any], sandbox: _Recorded) -> dict[str, Any]:
-    placeholders = {name: place for place, name in put.get("ExpressionAttributeNames", {}).items()}
-    values = put.get("ExpressionAttributeValues", {})
-    seen = values.get(placeholders.get(HISTORY, "").replace("#", ":"), {"S": ""})["S"]
-    return {"seen": seen, "taken": put["Item"][HISTORY]["S"], "deployment": sandbox.deployment}
 
 
 def _checkpoint(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,10 +49,10 @@ REGISTRIES: Final = (
             "Images": "<- Changed",
             "Features": "= {}",
         },
-        states=841,
+        states=723,
     ),
     Configuration(
-        "new name", "a backfill of a new name, again and again; two processes, one change", _PAIR, states=1_498
+        "new name", "a backfill of a new name, again and again; two processes, one change", _PAIR, states=1_532
     ),
     Configuration(
         "new name, changed", "the same with an item that is created and changed", {**_PAIR, "Images": "<- Changed"}
@@ -61,7 +61,7 @@ REGISTRIES: Final = (
         "old copies",
         "everyone relies on what it has read before; invocations that take time; one change",
         {**_PAIR, **_TIMES},
-        states=7_519,
+        states=7_695,
     ),
     Configuration(
         "slow runners",
@@ -72,7 +72,7 @@ REGISTRIES: Final = (
         "drop",
         "two versions that declare the name differently; it is dropped and declared again, again and again",
         {**_TURNS, **_TIMES, "Features": '= {"backfill", "drop"}'},
-        states=15_689,
+        states=19_853,
     ),
     Configuration(
         "stale",

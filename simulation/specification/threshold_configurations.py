@@ -13,11 +13,7 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "None": "= None",
     "Processes": "= {1, 2}",
     "Adds": "<- UpAndDown",
-    "Born": "<- InFirst",
-    "Eras": "<- Plain",
-    "Generations": "= {1}",
-    "Shards": "= {1}",
-    "Home": "<- OneHome",
+    "Plans": "<- Plain",
     "Features": "= {}",
     "Without": "= {}",
 }
@@ -25,7 +21,6 @@ THRESHOLDS: Final = Specification(
     "ThresholdsMC",
     (
         "TypeOK",
-        "Silent",
         "Justified",
         "AtMostOnce",
         "CheckpointCovers",
@@ -38,45 +33,31 @@ THRESHOLDS: Final = Specification(
 )
 Configuration: Final = partial(explorations.Configuration, THRESHOLDS)
 
-_TWO: Final = {
-    "Processes": "= {1}",
-    "Generations": "= {1, 2}",
-    "Shards": "= {1, 2}",
-    "Home": "<- Apart",
-    "Adds": "<- OneEach",
-    "Born": "<- InTurn",
-}
-
 CROSSINGS: Final = (
     Configuration("crossings", "two levels, up and down, at once or one by one; two processes"),
-    Configuration("highest", "the same; of levels crossed at once the last is reported", {"Eras": "<- Highest"}),
+    Configuration("highest", "the same; of levels crossed at once the last is reported", {"Plans": "<- Highest"}),
     Configuration(
         "once",
         "a level that is crossed again is reported once",
-        {"Eras": "<- OnlyOnce", "Adds": "<- Again"},
+        {"Plans": "<- OnlyOnce", "Adds": "<- Again"},
         states=5_977,
     ),
-    Configuration(
-        "new levels", "a deployment that changes levels and directions", {"Eras": "<- NewLevels", "Born": "<- TwoEras"}
-    ),
-    Configuration(
-        "two generations",
-        "a second generation is filled, and reports once the first one ends",
-        {**_TWO, "Eras": "<- Redefined"},
-    ),
-    Configuration(
-        "two generations, once", "the same, each level is reported once", {**_TWO, "Eras": "<- RedefinedOnce"}
-    ),
+    Configuration("later", "a second threshold, which watches later", {"Plans": "<- Later"}),
     Configuration(
         "expired",
         "the item expires, and late records create it again",
-        {"Features": '= {"expiry"}', "Adds": "<- TwoRecords", "Born": "<- InFirst"},
+        {"Features": '= {"expiry"}', "Adds": "<- TwoRecords"},
         states=6_888,
+    ),
+    Configuration(
+        "refilled",
+        "a backfill deletes the item, and adds later what it held",
+        {"Features": '= {"filling"}', "Adds": "<- Rising"},
     ),
     Configuration(
         "notifier",
         "EventBridge refuses events; answers get lost; one process",
-        {"Features": '= {"notifier"}', "Processes": "= {1}", "Adds": "<- TwoRecords", "Born": "<- InFirst"},
+        {"Features": '= {"notifier"}', "Processes": "= {1}", "Adds": "<- TwoRecords"},
     ),
 )
 
@@ -88,10 +69,9 @@ CROSSING_REMOVALS: Final = (
     Removal("a key has no sequence number", "crossings", "sequence"),
     Removal("crossings of a group are put side by side", "crossings", "in order", quick=True),
     Removal("a put has no condition", "once", "condition", quick=True),
-    Removal("a record is judged by the deployment that delivers it", "new levels", "by birth"),
-    Removal("every generation that is folded reports", "two generations", "one generation"),
-    Removal("a key of `once` has the generation", "two generations, once", "once ever"),
+    Removal("a record is judged by the thresholds that are there when it is delivered", "later", "by birth"),
     Removal("an item that expires crosses lines", "expired", "removals cross nothing"),
+    Removal("what a backfill adds of before crosses lines", "refilled", "baselines cross nothing", quick=True),
     Removal("the notifier goes on after a refusal", "notifier", "refused is retried"),
     Removal("each sending has an id of its own", "notifier", "id of the item"),
 )

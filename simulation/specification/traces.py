@@ -7,15 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dynamodb_counters._assumptions import ALIVE, FRESH, GUARANTEE, OUTLIVED, SKEW
+from dynamodb_counters._assumptions import ALIVE, FRESH, GUARANTEE, OUTLIVED
 from dynamodb_counters._commit.batch import intake
+from dynamodb_counters._control.counted_names import plan_of
+from dynamodb_counters._control.registry import Entry, Registry
 from dynamodb_counters._fold.fold import fold
-from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.bookkeeping import Watermark, sequence_of
 from dynamodb_counters._timeline.tiers import HOUR, MINUTE
 from simulation.aws.sigv4 import LATEST
 from simulation.clock import EPOCH
+from simulation.oracle.registrations import is_entry
 from simulation.schedules.sandbox import LONGEST_INVOCATION
 from simulation.schedules.schedule import Schedule
 from simulation.specification.recorder import BOOK, Event, Recording, recorded
@@ -26,7 +28,6 @@ SETTLING: Final = 28 * MINUTE
 """After which a checkpoint may have settled; not what the handler takes for it, which is to be compared."""
 
 _NEARLY_OLD: Final = GUARANTEE - HOUR
-_OF_THRESHOLDS: Final = ("judged", "put sent", "put landed", "put heard")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,6 @@ class Trace:
     shards: int
     items: int
     processes: int
-    deployments: int
     streams: str
     log: list[str]
 
@@ -50,6 +50,9 @@ def trace_of(seed: int) -> Trace:
     schedule = Schedule(seed)
     with recorded() as recording:
         if not (schedule._kind.spoiled or schedule._kind.gives_up):
+            # Some names are registered before the schedule runs.
+            entries = (Entry.of(item) for item in schedule._backend.items() if is_entry(item))
+            recording.entries |= {entry.name: entry for entry in entries}
             schedule.run()
     beyond = any(event["op"].startswith(BOOK) for event in recording.events)
     return _Conversion(Recording() if beyond else recording).trace(seed)
@@ -85,14 +88,12 @@ def _configuration(traces: Sequence[Trace]) -> str:
         "Streams": "<- NoRecords",
         "Later": "<- NoRecords",
         "Parents": "<- NoParents",
-        "Declaration": "<- OneForAll",
-        "Deployments": f"= {_numbers(max(trace.deployments for trace in traces))}",
-        "Features": '= {"checkpoints", "copies", "marks", "windows", "pruning", "history"}',
+        "NameOf": "<- OneForAll",
+        "Features": '= {"checkpoints", "copies", "marks", "windows", "pruning", "parts"}',
         "Without": "= {}",
         "Timeout": f"= {LONGEST_INVOCATION:.0f}",
         "Landing": f"= {LATEST + 1:.0f}",
         "Fresh": f"= {FRESH}",
-        "Notice": f"= {FRESH + SKEW}",
         "Settling": f"= {SETTLING:.0f}",
         "Margin": f"= {LONGEST_INVOCATION:.0f}",
         "Alive": f"= {ALIVE}",
@@ -118,9 +119,8 @@ class _Conversion:
         }
         self._items: dict[tuple[str, str], int] = {}
         self._slots = slots(recording.events)
-        self._deployments = _deployments(recording)
         self._begun: set[int] = set()
-        self._plans: dict[str, Plan] = {}
+        self._plan = plan_of(Registry(entries=recording.entries))
         self._named = {Watermark(shard).name: shard for shard in self._shards}
 
     def trace(self, seed: int) -> Trace:
@@ -131,7 +131,6 @@ class _Conversion:
             max(len(streams), 1),
             max(len(self._items), 1),
             max(self._slots.values(), default=1),
-            max(len(self._deployments), 1),
             _sequence(streams),
             log,
         )
@@ -140,29 +139,17 @@ class _Conversion:
         number, rows = self._shards[shard], []
         for sequence in self._records[shard]:
             record = self._recording.records[shard][sequence]
-            effects = [self._effect(name, shard, record) for name in self._deployments]
-            rows.append(
-                _record(
-                    event=f"<<{number}, {self._numbers[shard][sequence]}>>",
-                    items=_sequence([items for items, _ in effects]),
-                    aside=_sequence([aside for _, aside in effects]),
-                    born=str(_created(record)),
-                )
-            )
+            items, aside = self._effect(shard, record)
+            event = f"<<{number}, {self._numbers[shard][sequence]}>>"
+            rows.append(_record(event=event, items=items, aside=aside, born=str(_created(record))))
         return _sequence(rows)
 
-    def _effect(self, deployment: str, shard: str, record: Any) -> tuple[str, str]:
-        """In which items a deployment counts a record, and which of its images go to quarantine."""
-        folded = fold(self._plan(deployment), intake([record]))
+    def _effect(self, shard: str, record: Any) -> tuple[str, str]:
+        """In which items a record counts, and which of its images go to quarantine."""
+        folded = fold(self._plan, intake([record]))
         keys = (Update(delta.layout, delta.group, {}, shard).key for delta in folded.deltas)
         items = sorted({self._item((key["pk"], key["sk"])) for key in keys})
-        images = sorted({image.image_name for image in folded.unfoldable})
-        return _set(items), _texts(images)
-
-    def _plan(self, deployment: str) -> Plan:
-        if deployment not in self._plans:
-            self._plans[deployment] = Plan(self._recording.deployments[deployment])
-        return self._plans[deployment]
+        return _set(items), _texts(sorted({image.image_name for image in folded.unfoldable}))
 
     def _log(self) -> Iterator[str]:
         now = 0
@@ -183,7 +170,7 @@ class _Conversion:
             for key in event["keys"]:
                 if key in self._items:
                     yield _record(op='"expired"', item=str(self._item(key)))
-        elif op in _OF_THRESHOLDS or op == "read sent" or (op == "set aside" and not self._is_old(event)):
+        elif op == "read sent" or (op == "set aside" and not self._is_old(event)):
             return
         else:
             yield self._step(event, op, process)
@@ -195,20 +182,16 @@ class _Conversion:
             **dict.fromkeys(("deadline", "at", "clock"), lambda seconds: str(math.floor(seconds))),
             **dict.fromkeys(("accepted", "marks"), lambda truth: str(truth).upper()),
             **dict.fromkeys(("found", "created"), lambda fields: self._checkpoint(shard, fields)),
-            **dict.fromkeys(("seen", "taken"), self._history),
             **dict.fromkeys(
                 ("first", "last", "through", "settled", "mark", "sequence"),
                 lambda number: str(self._number(shard, number)),
             ),
-            "deployment": lambda name: str(self._deployments[name]),
             "image": lambda name: f'"{name}"',
             "before": lambda seconds: str(_ceil(seconds)),
             "item": lambda key: str(self._item(key)),
             "removed": self._removed,
             "lost": _optional,
         }
-        if op == "history":
-            return _record(**fields, found=self._history(event["found"]))
         fields |= {name: convert[name](value) for name, value in event.items() if name in convert}
         if "created_before" in event:
             fields["skipped"] = self._created_before(shard, event["created_before"])
@@ -226,7 +209,6 @@ class _Conversion:
             begin=str(begin),
             last=str(last),
             deadline=str(math.floor(event["deadline"])),
-            deployment=str(self._deployments[event["deployment"]]),
             cold=str(event["process"] not in self._begun).upper(),
         )
         self._begun.add(event["process"])
@@ -286,14 +268,6 @@ class _Conversion:
         lost = _optional(fields["lostBefore"])
         return _record(**numbers, **times, lostBefore=lost)
 
-    def _history(self, text: str) -> str:
-        rows = []
-        for era in text.split():
-            valid_from, _, name = era.partition(":")
-            from_ = math.floor(max(0, int(valid_from) - EPOCH))
-            rows.append(f"[from |-> {from_}, deployment |-> {self._deployments[name]}]")
-        return _sequence(rows)
-
     def _removed(self, removed: Mapping[str, Any]) -> str:
         rows = [
             _record(shard=str(self._shards[shard]), value=str(self._number(shard, sequence_of(value))))
@@ -319,14 +293,6 @@ def slots(events: Sequence[Event]) -> dict[int, int]:
         if last[process] == index and event["op"] == "end":
             free.append(found[process])
     return found
-
-
-def _deployments(recording: Recording) -> dict[str, int]:
-    """Numbers for the deployments that ever ran or came into force."""
-    texts = [event["taken"] for event in recording.events if event["op"] == "takeover landed"]
-    in_force = {era.partition(":")[2] for text in texts for era in text.split()}
-    began = {event["deployment"] for event in recording.events if event["op"] == "begin"}
-    return {name: number for number, name in enumerate(sorted(began | in_force), 1)}
 
 
 def _created(record: Any) -> int:

@@ -29,7 +29,7 @@ class Alone:
 
 
 class Emulated(Counters):
-    """Commands against an emulator, whose function reads the control item before each batch."""
+    """Commands against an emulator, whose function reads the registry before each batch."""
 
     def __call__(self, *arguments: str, **outside: Any) -> Any:
         return super().__call__(*arguments, **{"client": Alone(self.bench.table)} | outside)

@@ -1,4 +1,4 @@
-"""Backfills and the quarantine: what a backfill replaces waits for nothing, and what it cannot fold waits as ever."""
+"""Backfills and the quarantine: what a backfill has met waits for nothing, and what it cannot fold waits as ever."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Packed, S
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._quarantine.redrive_entries import settle
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import HOUR
 from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill import NUMBER, ORDER, REVENUE, delete, put, read
+from tests.exactly_once.test_backfill import NUMBER, ORDER, REVENUE, delete, mend, put, read
 from tests.exactly_once.test_run_commands import Counters, lines
 
 PRICED = replace(REVENUE, where=Attr("price").exists())
@@ -44,57 +43,48 @@ def entries(counters: Counters, state: str = "waiting") -> list[list[str]]:
     return sorted(entry["declarations"] for entry in listed)
 
 
-def test_the_recipe_for_a_full_quarantine_ends_with_none_waiting() -> None:
+def test_a_backfill_settles_what_waits_for_records_of_before_its_cut() -> None:
     counters = delivered(REVENUE)
     bench = counters.bench
     assert entries(counters) == [["revenue"], ["revenue"]]
-    bench.deploy([PRICED], as_declared=True)
-    counters.stream.deliver()
-    assert counters("quarantine", "redrive", "--all", "--reason", "missing").code == 0
-    counters.stream.deliver()
-    # By the old definition still.
-    assert entries(counters) == [["revenue"], ["revenue"]]
-
     done = counters("backfill", "revenue", "--yes")
-    assert (done.code, lines(done.out)[1]) == (0, "2 entries of the quarantine settled")
-    assert (entries(counters), entries(counters, "settled")) == ([], [["revenue"], ["revenue"]])
+    # What the scan has met of the same items waits instead.
+    assert (done.code, lines(done.out)[1:3]) == (
+        0,
+        ["2 entries of the quarantine settled", "2 entries of the quarantine wait: they could not be counted"],
+    )
+    mend(bench, PRICED)
+    assert counters("backfill", "revenue", "--yes", "--json").document["settled"] == 2
+    assert (entries(counters), entries(counters, "settled")) == ([], [["revenue"]] * 4)
+    put_without_price(bench, 20)
+    put(bench, 21, 10)
     bench.clock.advance(61)
-    assert read(bench, PRICED, customer="ann") == ({"total": 20}, True)
-
-    # The old definition is folded for some time yet.
-    put_without_price(bench, 20)
-    put(bench, 21, 10)
     counters.stream.deliver()
-    bench.clock.advance(HOUR)
-    put(bench, 22, 10)
-    counters.stream.deliver()
-    assert entries(counters) == []
-    assert read(bench, PRICED, customer="ann") == ({"total": 40}, True)
-    assert counters("verify").code == 0
-    assert counters("quarantine", "list", "--state", "settled", "--json").document["entries"]
-
-
-@pytest.mark.parametrize("knows", [True, False], ids=["that knows", "that does not know yet"])
-def test_an_entry_that_comes_after_a_backfill_waits_for_nothing_it_replaced(*, knows: bool) -> None:
-    counters = delivered(REVENUE)
-    bench = counters.bench
-    bench.deploy([PRICED], as_declared=True)
-    assert counters("backfill", "--yes").code == 0
-    put_without_price(bench, 20)
-    if knows:
-        bench.clock.advance(61)
-    counters.stream.deliver()
-    assert entries(counters) == ([] if knows else [["revenue"]])
-
-    # Nothing folds it any more: no redrive brings it back.
-    bench.clock.advance(HOUR)
-    put(bench, 21, 10)
-    counters.stream.deliver()
-    counters("quarantine", "redrive", "--all")
-    counters.stream.deliver()
-    counters.stream.deliver()
-    assert entries(counters) == []
     assert read(bench, PRICED, customer="ann") == ({"total": 30}, True)
+    assert (entries(counters), counters("verify").code) == ([], 0)
+
+
+def test_what_waits_for_a_name_counts_in_it_once_though_no_run_has_settled_it() -> None:
+    counters = delivered(REVENUE, FEES)
+    bench = counters.bench
+    assert entries(counters) == [["fees", "revenue"]] * 2
+    mend(bench, PRICED, replace(FEES, where=Attr("price").exists()))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("dynamodb_counters._backfill.backfill.settle", lambda *_: 0)
+        assert counters("backfill", "revenue", "--yes").code == 0
+    mend(bench, replace(REVENUE, measures={"total": Count()}), replace(FEES, measures={"orders": Count()}))
+    redrive(counters)
+    assert entries(counters) == []
+    assert read(bench, replace(REVENUE, measures={"total": Count()}), customer="ann") == ({"total": 20}, True)
+    assert read(bench, replace(FEES, measures={"orders": Count()})) == ({"orders": 4}, True)
+
+
+def test_what_waits_for_a_record_of_after_the_cut_waits_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    counters = delivered(REVENUE)
+    at_phase(counters, "scanning", lambda: put_without_price(counters.bench, 20), monkeypatch)
+    done = counters("backfill", "revenue", "--yes", "--json").document
+    assert (done["settled"], done["withheld"]) == (2, 2)
+    assert entries(counters) == [["revenue"]] * 3
 
 
 def test_a_delta_of_what_a_backfill_has_replaced_is_settled() -> None:
@@ -106,11 +96,11 @@ def test_a_delta_of_what_a_backfill_has_replaced_is_settled() -> None:
         counters.stream.deliver()
     assert entries(counters) == [["revenue"]]
     capped = replace(REVENUE, measures={"total": Sum("price", cap=5)})
-    bench.deploy([capped], as_declared=True)
+    mend(bench, capped)
     assert counters("quarantine", "redrive", "--all").code == 0
     counters.stream.deliver()
     assert entries(counters) == [["revenue"]]
-    assert counters("backfill", "--yes", "--json").document["settled"] == 1
+    assert counters("backfill", "revenue", "--yes", "--json").document["settled"] == 1
     assert entries(counters) == []
     bench.clock.advance(61)
     assert read(bench, capped, customer="ann") == ({"total": 10}, True)
@@ -133,16 +123,16 @@ def test_two_backfills_that_settle_at_once_settle_their_own_entries() -> None:
         def update_item(self, **request: Any) -> Any:
             if self.is_first:
                 self.is_first = False
-                settled.append(settle(bench.store, {"revenue", "fees~2"}))
+                settled.append(settle(bench.store, lambda _, name: name == "revenue"))
             return bench.table.update_item(**request)
 
     client: Any = Hasty()
-    settled.append(settle(Table(bench.table.name, client, clock=bench.clock), {"fees", "revenue~1"}))
+    settled.append(settle(Table(bench.table.name, client, clock=bench.clock), lambda _, name: name == "fees"))
     assert sum(settled) == 2
     assert entries(counters) == []
 
 
-def test_entries_are_listed_by_the_name_of_a_composite_and_of_every_generation() -> None:
+def test_entries_are_listed_by_the_name_of_a_composite() -> None:
     buyers = Distinct("buyers", ORDER, pk="BUYERS#{customer}", sk="NUMBER", member="price")
     counters = delivered(*buyers._parts)
     assert len(counters("quarantine", "list", "--declaration", "buyers", "--json").document["entries"]) == 2
@@ -152,14 +142,14 @@ def test_entries_are_listed_by_the_name_of_a_composite_and_of_every_generation()
 
 def test_a_run_that_was_killed_before_it_settled_settles_when_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     counters = delivered(REVENUE)
-    counters.bench.deploy([PRICED], as_declared=True)
+    mend(counters.bench, PRICED)
     with monkeypatch.context() as patched:
 
         def killed(*_: Any) -> int:
             raise KeyboardInterrupt
 
         patched.setattr("dynamodb_counters._backfill.backfill.settle", killed)
-        told = lines(counters("backfill", "--yes").err)[-2]
+        told = lines(counters("backfill", "revenue", "--yes").err)[-2]
     assert entries(counters) == [["revenue"]] * 2
     assert counters("backfill", "--run", told.split()[1], "--json").document["settled"] == 2
     assert entries(counters) == []
@@ -179,7 +169,7 @@ def tagged(most: int) -> Aggregate:
 
 def counts(bench: Workbench) -> list[int]:
     bench.clock.advance(61)
-    return [read(bench, tagged(2), **{"tags[]": tag})[0].get("orders", 0) for tag in "abc"]
+    return [read(bench, tagged(10), **{"tags[]": tag})[0].get("orders", 0) for tag in "abc"]
 
 
 @pytest.fixture
@@ -196,9 +186,7 @@ def over() -> Counters:
 
 
 def raise_limit(counters: Counters) -> None:
-    counters.bench.deploy([NUMBER, tagged(10)], as_declared=True)
-    # Not before the generation that the backfill has replaced ends.
-    counters.bench.clock.advance(HOUR)
+    mend(counters.bench, NUMBER, tagged(10))
     counters.stream.deliver()
 
 
@@ -291,6 +279,6 @@ def test_events_of_a_chunk_that_a_backfill_cannot_fold_wait_one_by_one() -> None
     counters = Counters(bench)
     counters.stream.deliver()
     assert counters("backfill", "--yes", "--json").document["withheld"] == 1
-    assert entries(counters) == [["costs~1"]]
+    assert entries(counters) == [["costs"]]
     bench.clock.advance(61)
     assert read(bench, costs) == ({"cost": 10}, True)

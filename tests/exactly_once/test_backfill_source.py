@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -43,6 +44,7 @@ class Shop:
         # The stream has forgotten them.
         self.stream.trim(self.clock.now - 86_400)
         client: Any = self.client
+        client.describe_table = self._describe
         self.table = Table("counters", client, clock=self.clock, sleep=self.sleep)
         self._aggregator = Aggregator(
             Table("counters", client, clock=self.clock, sleep=self.clock.advance),
@@ -53,6 +55,13 @@ class Shop:
         self._aggregator.handle({})
         self._delivered: dict[str, int] = {}
         self.is_asleep = False
+
+    def _describe(self, **request: Any) -> Any:
+        answer = Metered.describe_table(self.client, **request)
+        if request["TableName"] == ARN:
+            created = datetime.fromtimestamp(self.clock.now - 3 * 86_400, UTC)
+            answer["Table"] |= {"CreationDateTime": created, "LatestStreamLabel": created.strftime("%Y-%m-%dT%H:%M:%S")}
+        return answer
 
     def put(self, number: int, cents: int, customer: str = "ann") -> None:
         key = {"PK": {"S": f"CUSTOMER#{customer}"}, "SK": {"S": f"ORDER#{number}"}}
@@ -98,7 +107,7 @@ def test_items_of_a_source_table_are_counted_while_they_change(shop: Shop) -> No
     for number in range(5):
         shop.delete(number)
     shop.sleep(1)
-    assert shop.read() == ({"orders": -5, "cents": -10}, 0, False)
+    assert shop.read() == ({"orders": 0, "cents": 0}, 0, False)
     for progress in Backfill(**shop.runner(), page_items=4).steps():
         if progress.phase == "scanning":
             shop.delete(5 + progress.done % 5)

@@ -12,7 +12,7 @@ from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined
 from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.exactly_once.test_backfill import Live, spoil
+from tests.exactly_once.test_backfill import Live, mend, spoil
 from tests.exactly_once.test_waiting_entries import AHEAD, PACKED, SALE, SHOPS, TAGS, VIEW, redrive_all, tags
 
 RAISED = replace(TAGS, max_groups=3)
@@ -67,7 +67,7 @@ def test_a_correction_of_a_discarded_item_counts(*, in_place: bool) -> None:
     table.put_item(TableName=table.name, Item=order)
     world.stream.deliver()
     assert world.discard_all() == [True]
-    world.bench.deploy([replace(ORDERS, max_groups=3)])
+    mend(world.bench, raised := replace(ORDERS, max_groups=3))
     if in_place:
         table.update_item(
             TableName=table.name,
@@ -78,19 +78,19 @@ def test_a_correction_of_a_discarded_item_counts(*, in_place: bool) -> None:
     else:
         table.put_item(TableName=table.name, Item={**order, "tags": {"SS": ["a", "b"]}})
     world.stream.deliver()
-    counts = [world.bench.counters.get(ORDERS, {"tags[]": tag}).measures["orders"] for tag in "abc"]
+    counts = [world.bench.counters.get(raised, {"tags[]": tag}).measures["orders"] for tag in "abc"]
     assert counts == [1, 1, 0]
     assert world.is_right()
     table.delete_item(TableName=table.name, Key=key)
     world.stream.deliver()
-    counts = [world.bench.counters.get(ORDERS, {"tags[]": tag}).measures["orders"] for tag in "abc"]
+    counts = [world.bench.counters.get(raised, {"tags[]": tag}).measures["orders"] for tag in "abc"]
     assert counts == [0, 0, 0]
 
 
 def test_entries_that_were_taken_back_already_are_redriven_not_discarded() -> None:
     world = World(TAGS)
     view = world.view(tags=["a", "b", "c"])
-    world.bench.deploy([RAISED])
+    mend(world.bench, RAISED)
     world.retract(view)
     assert tags(world.bench) == [-1, -1, -1]
     with pytest.raises(
@@ -104,7 +104,7 @@ def test_entries_that_were_taken_back_already_are_redriven_not_discarded() -> No
 def test_an_image_that_only_leaves_is_redriven_not_discarded() -> None:
     world = World(RAISED)
     view = world.view(tags=["a", "b", "c"])
-    world.bench.deploy([TAGS])
+    mend(world.bench, TAGS)
     world.retract(view)
     assert world.waiting() == 1
     with pytest.raises(InvalidArgumentError, match="redrive it"):

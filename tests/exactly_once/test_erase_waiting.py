@@ -20,7 +20,7 @@ from dynamodb_counters.errors import EraseError, InvalidArgumentError
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HookedClient, once
 from simulation.oracle.chunks import rows_of
-from tests.exactly_once.test_backfill import backfill
+from tests.exactly_once.test_backfill import backfill, mend
 from tests.exactly_once.test_discards import World as Delivered
 from tests.exactly_once.test_erase import WRITES, dying
 from tests.exactly_once.test_waiting_entries import AHEAD, PACKED, TAGS, VIEW, redrive_all, tags
@@ -231,7 +231,7 @@ def taken_out_of_a_chunk(on_expiry: Any, then: Any, *, keeps_counts: bool) -> De
     world.stream.deliver()
     # The image and its retraction; and both as they are erased, where that counts.
     assert world.waiting() == (1 if keeps_counts else 2) * (2 if on_expiry == "subtract" else 1)
-    world.bench.deploy([replace(declared, on_expiry=then, max_groups=3)])
+    mend(world.bench, replace(declared, on_expiry=then, max_groups=3))
     return world
 
 

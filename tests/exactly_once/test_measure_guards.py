@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import ActiveMembers, Attr, Event, Extremes, Packed, Percentiles
+from dynamodb_counters import ActiveMembers, Event, Packed, Percentiles
 from dynamodb_counters._items.derived_fields import LogBins
 from dynamodb_counters._items.table_schema import PAGE_PREFIX
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from simulation.schedules.housekeeping import narrow_pages
-from tests.exactly_once.test_backfill import Live, fill
 
 DAY = timedelta(days=1)
 VIEW = Event("view", key="id")
@@ -63,19 +62,3 @@ def test_a_unit_whose_page_has_split_is_read_whole() -> None:
     for day, one in enumerate(found):
         assert list(one.bins) == sorted({bins.value_of(bins.name_of(ms)) for ms in values[day::2]})
         assert one.count == 100
-
-
-def test_extremes_are_those_of_the_generation_that_is_read() -> None:
-    call = Event("call", key="id")
-    before = Extremes("slowest", call, attribute="ms", show="id")
-    after = Extremes("slowest", call, attribute="ms", show="id", where=Attr("ms").lt(5))
-    live = Live(*before._parts)
-    for number in range(8):
-        live.bench.counters.accept(call, {"id": f"{number}", "ms": number})
-    live.stream.deliver()
-    live.bench.declare(after._parts)
-    [waiting] = live.bench.counters.largest(after)
-    fill(live.bench, live.stream)
-    both = live.bench.counters.largest(after, count=99), live.bench.counters.smallest(after, count=99)
-    assert (waiting.value, waiting.as_declared) == (7, False)
-    assert [[each.value for each in found] for found in both] == [[4, 3, 2, 1, 0], [0, 1, 2, 3, 4]]

@@ -179,7 +179,7 @@ def test_each_part_of_a_baseline_is_added_once(monkeypatch: pytest.MonkeyPatch, 
     bench = Workbench([Aggregate("all", VIEW, pk="ALL", sk="ALL", measures={"n": Count()})])
     _view(bench, MANY, "first")
     bench.deliver_all()
-    bench.declare([VIEWS])
+    bench.deploy([VIEWS])
     stream = Stream(bench)
     stream.deliver()
     fill(bench, stream)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from copy import copy
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -117,17 +116,6 @@ def test_a_text_that_is_longer_than_a_page_has_one_of_its_own() -> None:
         listed = {(group.values["url"], group.values["client"]) for _, group in counters.scan(views)}
     assert read == [{"n": 1, "size": each["size"]} for each in events]
     assert listed == {(each["url"], each["client"]) for each in events}
-
-
-def test_a_transaction_leaves_to_the_stream_what_readers_still_find_in_pages() -> None:
-    views, sites = (Aggregate(name, VIEW, by="url", pages=name == "views") for name in ("views", "sites"))
-    event = {**_event(random.Random(1), 1), "url": "/"}
-    with counters_in_memory([views, sites], now=START) as counters:
-        counters.accept(VIEW, {**event, "client": "before"})
-        counters.record_once(VIEW, event, [replace(views, pages=False), sites])
-        assert [counters.get(each, url="/")[each.name] for each in (views, sites)] == [2, 2]
-        counters.retract(VIEW, event)
-        assert [counters.get(each, url="/")[each.name] for each in (views, sites)] == [1, 1]
 
 
 def test_a_sum_that_does_not_fit_leaves_the_other_groups_of_its_page_alone() -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from dynamodb_counters import Aggregate, Attr, Count, Sum
+from dynamodb_counters import Aggregate, Count
 from dynamodb_counters._assumptions import SKEW
 from dynamodb_counters._backfill.feeds import Pace, Scan, Source
 from dynamodb_counters._backfill.runner import SCANNING, Lineage
 from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._control.control import read_control, write_control
+from dynamodb_counters._control.registry import read_registry, write_registry
 from dynamodb_counters._control.run_items import Run, RunLogs
 from dynamodb_counters._declarations.groups import group_key
 from dynamodb_counters._fold.item_layout import ItemLayout
@@ -23,7 +22,7 @@ from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import DAY, HOUR
+from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import BackfillError, CommitError
 from simulation.faults.hooked_client import failing
 from simulation.memory.client_errors import failure
@@ -48,12 +47,13 @@ from tests.unit.fold.streams import NOW, record
 
 __all__ = ["bench"]
 
+RUN = Run("b1", "backfill", NOW, ("revenue",))
 PER_CUSTOMER = Aggregate("per-customer", ORDER, pk="CUSTOMER#{customer}", sk="ORDERS", measures={"orders": Count()})
 CUSTOMERS = Aggregate("customers", PER_CUSTOMER, pk="CUSTOMERS", sk="NUMBER", measures={"customers": Count()})
 
 
 def test_a_scan_goes_on_from_another_that_read_the_same_page(bench: Workbench) -> None:
-    run = Run("1r1", "backfill", 0, ("revenue",))
+    run = Run("b1", "backfill", 0, ("revenue",))
     table = bench.store
     scans = [
         Scan(
@@ -91,8 +91,8 @@ def test_a_cut_stays_where_it_is_though_times_of_creation_do_not_grow(bench: Wor
     key = {"pk": {"S": "ORDER#1"}, "sk": {"S": "ORDER"}}
     late = (1, -1, -2)
     first, second, third = changes_of([record(100 + place, key, created=NOW + by) for place, by in enumerate(late)])
-    assert RunLogs(bench.store).cut("1r1", NOW, "shard", [first, second]) == first.sequence
-    assert RunLogs(bench.store).cut("1r1", NOW, "shard", [second, third]) == first.sequence
+    assert RunLogs(bench.store).cut(RUN, "shard", [first, second]) == first.sequence
+    assert RunLogs(bench.store).cut(RUN, "shard", [second, third]) == first.sequence
 
 
 def test_a_record_long_after_the_cut_stays_past_it_though_the_next_one_is_dated_earlier(bench: Workbench) -> None:
@@ -100,10 +100,10 @@ def test_a_record_long_after_the_cut_stays_past_it_though_the_next_one_is_dated_
     key = {"pk": {"S": "ORDER#1"}, "sk": {"S": "ORDER"}}
     first, second = changes_of([record(100 + place, key, created=NOW + SKEW + by) for place, by in enumerate((1, -1))])
     logs = RunLogs(bench.store)
-    assert logs.cut("1r1", NOW, "shard", [first]) == first.sequence
-    assert logs.cut("1r1", NOW, "shard", [second]) == second.sequence
-    assert logs.cut("1r1", NOW, "shard", [first]) == first.sequence
-    assert RunLogs(bench.store).cut("1r1", NOW, "shard", [first, second]) == first.sequence
+    assert logs.cut(RUN, "shard", [first]) == first.sequence
+    assert logs.cut(RUN, "shard", [second]) == second.sequence
+    assert logs.cut(RUN, "shard", [first]) == first.sequence
+    assert RunLogs(bench.store).cut(RUN, "shard", [first, second]) == first.sequence
 
 
 def test_a_run_begins_again_if_a_shard_was_split_near_its_cut(bench: Workbench) -> None:
@@ -134,32 +134,9 @@ def test_a_run_that_is_given_up_leaves_what_another_fills_to_that_one(bench: Wor
         list(first)
 
 
-def test_a_run_whose_cut_lies_ahead_keeps_it_when_another_one_opens(bench: Workbench) -> None:
-    """Else what is folded would begin by times of creation, and what is logged at the cut."""
-    bench.deploy([REVENUE, NUMBER, PER_CUSTOMER])
-    ahead, other = (backfill(bench, Stream(bench), names=[name]) for name in ("orders", "per-customer"))
-    ahead.now = lambda: bench.clock() + 5
-    assert [next(work.steps()).phase for work in (ahead, other)] == ["waiting", "waiting"]
-    seen = read_control(bench.store)
-    assert seen.history is not None
-    cuts = {era.run: era.valid_from for era in seen.history.eras}
-    assert {run.id: run.since for run in seen.runs}.items() <= cuts.items()
-
-
-def test_a_complete_backfill_voids_a_later_one_of_the_same_name(bench: Workbench) -> None:
+def test_a_verification_compares_nothing_that_a_backfill_fills_meanwhile(bench: Workbench) -> None:
+    stream = Stream(bench)
     bench.deploy([REVENUE, NUMBER])
-    stream = Stream(bench)
-    first, second = (backfill(bench, stream, names=["orders"]).steps() for _ in range(2))
-    next(first), next(second)
-    assert [*first][-1].phase == "complete"
-    with pytest.raises(BackfillError, match="is void"):
-        list(second)
-    assert read(bench, NUMBER) == ({"orders": 20}, True)
-
-
-def test_a_verification_compares_no_generation_that_a_backfill_fills_meanwhile(bench: Workbench) -> None:
-    stream = Stream(bench)
-    bench.deploy([replace(REVENUE, where=Attr("price").ge(1))], as_declared=True)
     stream.deliver()
     works = backfill(bench, stream), verification(bench, stream)
     for steps in [work.steps() for work in works]:
@@ -168,23 +145,6 @@ def test_a_verification_compares_no_generation_that_a_backfill_fills_meanwhile(b
         put(bench, 21, 5)
     assert [*steps][-1].phase == "complete"
     assert (works[1].differences, works[1].compared) == ([], 1)
-
-
-def test_an_old_definition_goes_on_over_the_generation_that_it_looks_at() -> None:
-    bench = Workbench([PER_CUSTOMER, CUSTOMERS], shards=3)
-    put(bench, 1, 10)
-    stream = Stream(bench)
-    stream.deliver()
-    stream.deliver()
-    large = replace(PER_CUSTOMER, where=Attr("price").ge(5))
-    by_order = Aggregate(CUSTOMERS.name, ORDER, pk=CUSTOMERS.pk, sk=CUSTOMERS.sk, measures=CUSTOMERS.measures)
-    bench.deploy([large, by_order], as_declared=True)
-    fill(bench, stream, names=["per-customer"])
-    bench.clock.advance(HOUR)
-    put(bench, 2, 10, "eve")
-    stream.deliver()
-    stream.deliver()
-    assert read(bench, CUSTOMERS) == ({"customers": 2}, True)
 
 
 def test_incomplete_groups_are_not_counted_as_if_they_were_whole(bench: Workbench) -> None:
@@ -284,26 +244,6 @@ def test_a_verification_that_another_process_has_ended_reports_nothing(bench: Wo
         list(second)
 
 
-def test_a_run_that_lacks_what_a_deployment_has_declared_again_is_void() -> None:
-    sizes = Aggregate("sizes", PER_CUSTOMER, pk="SIZES", sk="ALL", measures={"orders": Sum("orders")})
-    dear = replace(PER_CUSTOMER, where=Attr("price").gt(5))
-    bench = Workbench([PER_CUSTOMER, sizes], shards=3)
-    stream = Stream(bench)
-    for number, price in enumerate((1, 10, 20)):
-        put(bench, number, price)
-    stream.deliver()
-    bench.deploy([dear], as_declared=True)
-    stream.deliver()
-    steps = backfill(bench, stream).steps()
-    next(steps)
-    bench.deploy([dear, replace(sizes, source=dear)], as_declared=True)
-    with pytest.raises(BackfillError, match="is void"):
-        list(steps)
-    assert read(bench, sizes)[0] == {"orders": 3}
-    fill(bench, stream)
-    assert read(bench, sizes) == ({"orders": 2}, True)
-
-
 def test_a_backfill_waits_until_the_log_is_past_its_scan(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.deploy([REVENUE, NUMBER])
     stream = Stream(bench)
@@ -331,24 +271,12 @@ def test_children_of_a_shard_that_has_acknowledged_a_run_need_not() -> None:
     assert lineage.waiting({"parent": True}) == []
 
 
-def test_a_run_whose_generation_a_deployment_drops_at_the_end_is_void(bench: Workbench) -> None:
-    bench.deploy([REVENUE, NUMBER])
-    stream = Stream(bench)
-    stream.deliver()
-    steps = backfill(bench, stream).steps()
-    next(step for step in steps if step.phase == "adding")
-    bench.deploy([REVENUE])
-    with pytest.raises(BackfillError, match="is void: a deployment has changed or dropped what it fills"):
-        list(steps)
-
-
-def test_the_second_of_two_writes_of_the_control_item_is_refused(bench: Workbench) -> None:
-    seen = read_control(bench.store)
-    assert seen.history is not None
-    run = Run("1r1", "verify", 0, ("revenue",))
-    assert write_control(bench.store, seen, seen.history, runs=[run]) is not None
-    assert write_control(bench.store, seen, seen.history, runs=[]) is None
-    assert read_control(bench.store).runs == (run,)
+def test_the_second_of_two_writes_of_the_registry_is_refused(bench: Workbench) -> None:
+    seen = read_registry(bench.store)
+    run = Run("v1", "verify", 10**10, ("revenue",))
+    assert write_registry(bench.store, seen, (), verifications=[run])
+    assert not write_registry(bench.store, seen, (), verifications=[])
+    assert read_registry(bench.store).runs == (run,)
 
 
 def split_while_groups_are_read(bench: Workbench, stream: Stream, monkeypatch: pytest.MonkeyPatch, times: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._control.control import read_control
+from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._control.run_items import run_key
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
@@ -35,7 +35,7 @@ class Invocations:
 
     @property
     def open_runs(self) -> list[str]:
-        return [run.id for run in read_control(self.table).runs]
+        return [run.id for run in read_registry(self.table).runs]
 
     def _sleep(self, seconds: float) -> None:
         self.bench.clock.advance(seconds)
@@ -64,7 +64,7 @@ def test_a_verification_takes_as_many_invocations_as_it_needs(bench: Workbench) 
 def test_a_verification_that_another_process_is_opening_is_left_alone(bench: Workbench) -> None:
     invoke = Invocations(bench)
     invoke(begins=True)
-    [run] = read_control(invoke.table).runs
+    [run] = read_registry(invoke.table).runs
     # As it is until the process that opens it has entered the first phase.
     item = {**invoke.table.read_item(run_key(run.id)), "phase": {"S": "opening"}}
     bench.table.put_item(TableName=bench.table.name, Item=item)

@@ -16,6 +16,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from dynamodb_counters import Aggregate, Average, Count, Counter, Distinct, Event, Packed, Sum, Threshold
+from dynamodb_counters._control.counted_names import plan_of
+from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import Declarable, flatten
 from dynamodb_counters._declarations.thresholds import watched
 from dynamodb_counters._fold.crossings import crossings
@@ -197,7 +199,7 @@ def test_a_record_that_is_redriven_crosses_no_line_again() -> None:
     _accept(bench, "a")
     bench.deliver(bench.records())
     [record] = [each for each in bench.records() if each["dynamodb"]["NewImage"]["_type"] == {"S": "views"}]
-    plan = bench.aggregator._deployments._own_plan
+    plan = plan_of(read_registry(bench.store))
     again = {**record, "dynamodb": {**record["dynamodb"], "SequenceNumber": "9" * 30}}
     assert len(crossings(plan, [Change(record)], collections.Counter())) == 1
     assert crossings(plan, [Change(again, record)], collections.Counter()) == []
@@ -208,7 +210,7 @@ def test_changes_in_shards_whose_numbers_are_alike_have_crossings_each() -> None
     _accept(bench, "a")
     bench.deliver(bench.records())
     [record] = [each for each in bench.records() if each["dynamodb"]["NewImage"]["_type"] == {"S": "views"}]
-    plan = bench.aggregator._deployments._own_plan
+    plan = plan_of(read_registry(bench.store))
     keys = {
         crossing.item()["sk"]["S"]
         for event in ("1", "2", "1")

@@ -1,4 +1,4 @@
-"""Thresholds over time: what redefinitions, deployments, expiry and repairs mean for crossings."""
+"""Thresholds over time: what backfills, deployments, expiry and repairs mean for crossings."""
 
 from __future__ import annotations
 
@@ -9,27 +9,26 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Event, Threshold
-from dynamodb_counters._assumptions import FRESH, LONGEST_INVOCATION, SETTLED_AFTER, SKEW
-from dynamodb_counters._changes.effective import fingerprint, same_meaning
-from dynamodb_counters._control.deployments import last_declarations
+from dynamodb_counters import Aggregate, Event, Threshold
+from dynamodb_counters._assumptions import RUN_OPEN_AFTER
+from dynamodb_counters._control.counted_names import plan_of
+from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._declarations.codec import decode, encode
+from dynamodb_counters._declarations.definitions import digest, same_definition
 from dynamodb_counters._fold.crossings import crossings
-from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
-from dynamodb_counters.errors import CountersError
 from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill import Stream, fill
+from tests.exactly_once.test_backfill import Stream, backfill, fill
 
 CALL = Event("call", key="id")
 USAGE = Aggregate("usage", CALL, by="customer")
+OTHER = Aggregate("other", CALL, pk="OTHER", sk="ALL")
 PAGED = replace(USAGE, pk="USAGE", sk="{customer}", pages=True)
-_ENDED = LONGEST_INVOCATION + FRESH + SKEW + SETTLED_AFTER
 
 
-def watched(usage: Aggregate, *levels: int, **options: Any) -> Any:
-    return flatten([usage, Threshold("plan", usage, at=levels, direction="both", **options)])
+def watched(usage: Aggregate, *levels: int, name: str = "plan") -> Any:
+    return flatten([usage, Threshold(name, usage, at=levels, direction="both")])
 
 
 class Calls:
@@ -40,103 +39,94 @@ class Calls:
         self.stream = Stream(self.bench)
         self.bench.aggregator.handle({})
 
-    def deploy(self, declared: Any) -> None:
-        self.bench.declare(declared)
-        self.bench.clock.advance(_ENDED)
-
-    def call(self, times: int, customer: str = "acme", kind: str = "paid") -> None:
+    def call(self, times: int, customer: str = "acme") -> None:
         for _ in range(times):
             self.number += 1
-            self.bench.counters.accept(CALL, {"id": str(self.number), "customer": customer, "kind": kind})
+            self.bench.counters.accept(CALL, {"id": str(self.number), "customer": customer})
         self.deliver()
 
     def deliver(self) -> None:
         while any(self.stream.new().values()):
             self.stream.deliver()
 
-    def backfill(self) -> None:
-        fill(self.bench, self.stream)
-        self.bench.clock.advance(_ENDED)
-        self.bench.aggregator = self.bench.process()
+    def fill(self, *names: str) -> None:
+        """Backfill names, until every process knows of it."""
+        fill(self.bench, self.stream, names=names)
+        self.bench.clock.advance(RUN_OPEN_AFTER)
         self.deliver()
 
-    def crossings(self) -> list[tuple[str, str, str]]:
-        """Generation, level and direction of each, in the order of sequence numbers."""
+    def crossings(self) -> list[tuple[str, str]]:
+        """Level and direction of each, in the order of sequence numbers."""
         items = [item for item in self.bench.table.items() if item["_type"]["S"] == "_crossing"]
         items.sort(key=lambda item: item["sequence"]["S"])
-        return [(item["generation"]["N"], item["level"]["S"], item["direction"]["S"]) for item in items]
+        return [(item["level"]["S"], item["direction"]["S"]) for item in items]
 
 
 @pytest.mark.parametrize("usage", [USAGE, PAGED], ids=["items", "pages"])
-def test_a_redefinition_is_silent_until_it_is_read_and_has_crossings_of_its_own(usage: Aggregate) -> None:
-    calls = Calls(watched(usage, 3, 6))
+def test_a_baseline_crosses_no_line(usage: Aggregate) -> None:
+    calls = Calls([OTHER])
     calls.call(4)
-    assert calls.crossings() == [("0", "3", "up")]
-    changed = watched(replace(usage, where=Attr("kind").eq("paid")), 3, 6)
-    calls.deploy(changed)
-    calls.backfill()
-    assert calls.crossings() == [("0", "3", "up")], "crossings of a backfill"
+    calls.bench.deploy([OTHER, *watched(usage, 3, 6)])
+    calls.fill()
+    assert calls.crossings() == []
     calls.call(2)
-    assert calls.crossings() == [("0", "3", "up"), ("1", "6", "up")]
+    assert calls.crossings() == [("6", "up")]
 
 
 @pytest.mark.parametrize("usage", [USAGE, PAGED], ids=["items", "pages"])
-def test_a_crossing_in_two_generations_is_that_of_the_first(usage: Aggregate) -> None:
+def test_a_name_that_is_filled_anew_crosses_no_line_twice(usage: Aggregate) -> None:
     calls = Calls(watched(usage, 3, 6))
     calls.call(4)
-    calls.deploy(watched(replace(usage, where=Attr("kind").eq("paid")), 3, 6))
-    # For half an hour from the switch on, both are folded.
-    fill(calls.bench, calls.stream)
+    calls.fill("usage")
     calls.call(2)
-    assert calls.crossings() == [("0", "3", "up"), ("0", "6", "up")]
+    assert calls.crossings() == [("3", "up"), ("6", "up")]
 
 
 @pytest.mark.parametrize("usage", [USAGE, PAGED], ids=["items", "pages"])
-def test_a_baseline_crosses_no_line_though_nothing_else_counts_the_name(usage: Aggregate) -> None:
+def test_what_a_name_counts_before_its_baseline_is_added_crosses_no_line(usage: Aggregate) -> None:
     calls = Calls(watched(usage, 3, 6))
     calls.call(4)
-    changed = watched(replace(usage, where=Attr("kind").eq("paid")), 3, 6)
-    calls.deploy(changed)
-    calls.backfill()
-    folded = last_declarations(calls.bench.store, CountersError, folded=True)
-    alone = Plan(tuple(each for each in folded if each.name == "usage~1"))
-    assert crossings(alone, changes_of(calls.bench.records()), Counter()) == []
-    calls.call(2)
-    assert [each.level for each in crossings(alone, changes_of(calls.bench.records()), Counter())] == [6]
-
-
-def test_a_threshold_that_counts_once_is_silent_in_the_next_generation() -> None:
-    calls = Calls(watched(USAGE, 3, 6, once=True))
-    calls.call(4)
-    changed = watched(replace(USAGE, where=Attr("kind").ne("free")), 3, 6, once=True)
-    calls.deploy(changed)
-    calls.backfill()
-    for number in range(1, 5):
-        calls.bench.counters.retract(CALL, {"id": str(number)})
+    for step in backfill(calls.bench, calls.stream, names=["usage"]).steps():
+        calls.call(3 if step.phase == "scanning" and calls.number < 7 else 0)
+    calls.bench.clock.advance(RUN_OPEN_AFTER)
+    # As a process does that has read the registry since.
+    calls.bench.deliver_all()
+    assert calls.crossings() == [("3", "up")]
+    calls.bench.counters.retract(CALL, {"id": "7"})
+    calls.bench.counters.retract(CALL, {"id": "6"})
     calls.deliver()
+    assert calls.crossings() == [("3", "up"), ("6", "down")]
+
+
+@pytest.mark.parametrize("usage", [USAGE, PAGED], ids=["items", "pages"])
+def test_a_threshold_watches_from_when_every_process_knows_of_it(usage: Aggregate) -> None:
+    calls = Calls([usage])
     calls.call(4)
-    assert [level for _, level, direction in calls.crossings() if direction == "up"] == ["3"]
+    early = changes_of(calls.bench.records())
+    calls.bench.deploy(watched(usage, 3, 6))
+    plan = plan_of(read_registry(calls.bench.store))
+    # However late, and by whom, they are delivered.
+    assert crossings(plan, early, Counter()) == []
+    calls.call(2)
+    calls.bench.deliver_all()
+    assert calls.crossings() == [("6", "up")]
 
 
-def test_a_record_is_judged_by_the_thresholds_of_its_time() -> None:
+def test_a_threshold_keeps_its_levels() -> None:
     calls = Calls(watched(USAGE, 3))
-    calls.call(2)
-    before = calls.bench.aggregator
-    later = watched(USAGE, 5)
-    calls.deploy(later)
-    old, calls.bench.aggregator = calls.bench.aggregator, before
+    calls.bench.deploy(watched(USAGE, 2))
     calls.call(4)
-    calls.bench.aggregator = old
-    calls.deliver()
-    assert calls.crossings() == [("0", "5", "up")]
+    assert calls.crossings() == [("3", "up")]
+    calls.bench.deploy([*watched(USAGE, 5, name="plan_v2")])
+    calls.call(2)
+    assert calls.crossings() == [("3", "up"), ("5", "up")]
 
 
 def test_levels_change_nothing_about_what_is_counted() -> None:
     [plain], [armed] = flatten([USAGE]), watched(USAGE, 3)
     assert plain == armed
-    assert same_meaning(plain, armed)
-    assert not same_meaning(plain, armed, limits=True)
-    assert fingerprint(plain) == fingerprint(armed)
+    assert same_definition(plain, armed)
+    assert digest(plain) == digest(armed)
     [read] = decode(encode((armed,)))
     assert isinstance(read, Aggregate)
     assert isinstance(armed, Aggregate)
@@ -148,11 +138,11 @@ def test_a_group_that_expires_crosses_nothing() -> None:
     calls = Calls(watched(daily, 2))
     now = calls.bench.clock.now
     for number in range(3):
-        event = {"id": str(number), "customer": "acme", "kind": "paid", "at": int(now)}
+        event = {"id": str(number), "customer": "acme", "at": int(now)}
         calls.bench.counters.accept(CALL, event)
     calls.deliver()
-    assert calls.crossings() == [("0", "2", "up")]
+    assert calls.crossings() == [("2", "up")]
     calls.bench.clock.advance(8 * 86_400)
     assert calls.bench.table.expire(), "the group is still there"
     calls.deliver()
-    assert calls.crossings() == [("0", "2", "up")]
+    assert calls.crossings() == [("2", "up")]

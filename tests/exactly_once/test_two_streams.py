@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,10 +10,11 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Counters, Items, Sum, TableKeys
 from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import DAY
+from dynamodb_counters._timeline.tiers import DAY, HOUR
 from dynamodb_counters.errors import StreamUnknownError
 from simulation.clock import VirtualClock
 from simulation.memory_table import MemoryTable
+from tests.exactly_once.test_backfill import mend
 from tests.unit.fold.streams import record
 
 ORDER = Items("order", pk="ORDER#{order}", keys=TableKeys("id", ttl="expiresAt"))
@@ -29,14 +31,18 @@ class Bench:
         self.clock = VirtualClock()
         self.table = MemoryTable(self.clock)
         client: Any = self.table
-        self.reached = Table("counters", client, clock=self.clock, sleep=self.clock.advance)
-        self.counters = Counters("counters", client=client)
-        self.deploy(ORDERS, SHOPS, source_table=source_table)
+        self.store = Table("counters", client, clock=self.clock, sleep=self.clock.advance)
+        self.counters = Counters("counters", client=client, clock=self.clock)
+        # Complete, as if they had been backfilled.
+        Aggregator(self.store, (ORDERS, SHOPS), quarantine_retention_seconds=90 * DAY).handle({})
+        self.deploy((ORDERS, SHOPS), source_table=source_table)
 
-    def deploy(self, *declared: Aggregate, source_table: str = SOURCE) -> None:
+    def deploy(self, declared: tuple[Aggregate, ...], source_table: str = SOURCE) -> None:
         self.aggregator = Aggregator(
-            self.reached, declared, quarantine_retention_seconds=90 * DAY, source_table=source_table
+            self.store, declared, quarantine_retention_seconds=90 * DAY, source_table=source_table
         )
+        self.aggregator.handle({})
+        self.clock.advance(HOUR)
 
     def order(self, sequence: int, cents: Any = 5, **more: Any) -> dict[str, Any]:
         image = {"id": {"S": f"ORDER#{sequence}"}, "shop": {"S": "a"}, "cents": {"N": str(cents)}, **more}
@@ -96,10 +102,8 @@ def test_entries_wait_no_longer_than_their_items_and_are_redriven_through_our_st
     assert int(item["ttl"]["N"]) == soon
 
     # Counted again by declarations that take it: of both tables, only the redrive is new.
-    mended = Aggregate("orders", ORDER, pk="SHOP#{shop}", sk="ORDERS", measures={"n": Count()}, on_change="keep")
-    bench.deploy(mended)
-    bench.aggregator.handle({})
-    bench.clock.advance(3600)
+    mended = Aggregate("orders", ORDER, pk="SHOP#{shop}", sk="ORDERS", measures={"n": Count()})
+    mend(bench, mended, replace(SHOPS, source=mended))
     assert bench.counters.redrive(entry)
     redriven = bench.own()
     for _ in range(2):
@@ -110,7 +114,7 @@ def test_entries_wait_no_longer_than_their_items_and_are_redriven_through_our_st
 def test_an_entry_whose_stream_is_unknown_blocks_nothing(bench: Bench) -> None:
     bench.deliver(bench.order(1, "NaN"))
     [entry] = bench.counters.quarantined()
-    bench.deploy(ORDERS, SHOPS, source_table=f"{SOURCE}-2")
+    bench.deploy((ORDERS, SHOPS), source_table=f"{SOURCE}-2")
     bench.counters.redrive(entry)
     bench.deliver(*bench.own())
     [again] = bench.counters.quarantined()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Average, Count, Counter, Event, Histogram, Packed, Ranking, Sum, Window
+from dynamodb_counters import Aggregate, Average, Count, Counter, Event, Histogram, Packed, Ranking, Sum, Window
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._commit.batch import ExpiredItems, read_expired
 from dynamodb_counters._declarations import Declaration
@@ -122,15 +122,12 @@ def test_an_erasure_during_a_backfill_keeps_counts_from_its_cut_on(
     packed: Packed | None, phase: str, kept: int
 ) -> None:
     site, event, views, _ = five_views(packed)
-    changed = replace(views, where=Attr("weight").ge(1))
-    site.bench.deploy([changed], as_declared=True)
-    site.stream.deliver()
-    for step in backfill(site.bench, site.stream).steps():
+    for step in backfill(site.bench, site.stream, names=["views"]).steps():
         if step.phase == phase:
             Eraser(site.bench.store, event, {"id": 1}).erase("keep")
     site.bench.clock.advance(61)
     site.stream.deliver()
-    assert site.bench.counters.get(changed, url="/").measures == {"views": kept, "weight": 2 * kept}
+    assert site.bench.counters.get(views, url="/").measures == {"views": kept, "weight": 2 * kept}
     assert site.found() == ([] if kept == 4 else [("unknown", {"views": -1, "weight": -2})])
 
 

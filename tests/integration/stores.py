@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dynamodb_counters import Aggregate, Counters, Window
 from dynamodb_counters._commit.batch import Aggregator, Report
-from dynamodb_counters._control.control import History, history_key, read_history
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.engines import Engine
-from simulation.workbench import kept
 from tests.unit.fold.streams import NOW, Record, record
 from tests.unit.writes.clients import FaultyClient
 
@@ -36,26 +34,19 @@ class Store:
         self.table = Table(name, typed, bulk, self.clock, sleep=self._pass_time, jitter=lambda: 0.5)  # type: ignore[arg-type]
 
     def aggregator(self, *declarations: Aggregate | Window) -> Aggregator:
-        """Build a consumer, as a cold start does; what it declares holds at once where it changes."""
-        return Aggregator(self.table, tuple(map(kept, declarations)), quarantine_retention_seconds=10**9)
+        """Build a consumer, as a cold start does."""
+        return Aggregator(self.table, declarations, quarantine_retention_seconds=10**9)
 
     def deliver(self, records: Iterable[Record], *declarations: Aggregate | Window, shard: str = SHARD) -> Report:
         """Deliver a batch to a new consumer."""
         return self.aggregator(*declarations).handle({"Records": list(records), "shardId": shard})
 
     def deploy(self, *declarations: Aggregate | Window) -> Report:
-        """Take over by an invocation, and let time pass until the declarations hold for what is created now."""
-        report = self.aggregator(*declarations).handle({})
-        self.clock.now = max(self.clock.now, self.history().last.valid_from)
-        return report
-
-    def history(self) -> History:
-        history = read_history(self.item(*(key["S"] for key in history_key().values())))
-        assert history is not None
-        return history
+        """Register the declarations by an invocation."""
+        return self.aggregator(*declarations).handle({})
 
     def items(self) -> list[dict[str, Any]]:
-        """All items but checkpoints and deployments."""
+        """All items but checkpoints and the registry."""
         pages = self.client.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True)
         return [item for page in pages for item in page["Items"] if not item["pk"]["S"].startswith("CHECKPOINT#")]
 

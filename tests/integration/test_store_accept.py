@@ -60,26 +60,26 @@ _HOSTILE = st.one_of(
 @given(st.lists(st.tuples(_HOSTILE, _HOSTILE, _HOSTILE), max_size=30, unique=True))
 def test_hostile_values_are_counted_exactly(store: Store, events: list[tuple[str, str, str]]) -> None:
     run = f"run{next(_RUNS)}"
-    hit = Event("hit", pk=f"{run}#URL#{{url}}", sk="T#{time}#CID#{clientId}")
-    views = Aggregate("views", hit, pk=f"{run}#URL#{{url}}", sk="STATISTICS", measures={"n": Count()})
-    visits = Aggregate("visits", hit, pk=f"{run}#CID#{{clientId}}#T#{{time}}", sk="N", measures={"n": Count()})
-    recent = Window("recent", hit, pk=f"{run}#URL#{{url}}", time="at")
+    hit = Event("hit", pk="RUN#{run}#URL#{url}", sk="T#{time}#CID#{clientId}")
+    views = Aggregate("views", hit, pk="RUN#{run}#URL#{url}", sk="STATISTICS", measures={"n": Count()})
+    visits = Aggregate("visits", hit, pk="RUN#{run}#CID#{clientId}#T#{time}", sk="N", measures={"n": Count()})
+    recent = Window("recent", hit, pk="RUN#{run}#URL#{url}", time="at")
     store.deploy(views, visits, recent)
     now = int(store.clock())
-    sent = [{"url": url, "time": time, "clientId": client, "at": now} for url, time, client in events]
+    sent = [{"run": run, "url": url, "time": time, "clientId": client, "at": now} for url, time, client in events]
 
     assert {outcome.status for outcome in store.counters.accept_many(hit, sent)} <= {"accepted"}
     assert {outcome.status for outcome in store.counters.accept_many(hit, sent)} <= {"duplicate"}
-    records = [entry for entry in store.inserts() if entry["dynamodb"]["NewImage"]["pk"]["S"].startswith(f"{run}#")]
+    records = [entry for entry in store.inserts() if entry["dynamodb"]["NewImage"]["pk"]["S"].startswith(f"RUN#{run}#")]
     report = store.deliver(records, views, visits, recent, shard=f"shardId-{run}")
 
     assert len(records) == len(events)
     assert report.quarantined == 0
-    pairs = [(views, {"url": url}) for url, _, _ in events]
-    pairs += [(visits, {"clientId": client, "time": time}) for _, time, client in events]
+    pairs = [(views, {"run": run, "url": url}) for url, _, _ in events]
+    pairs += [(visits, {"run": run, "clientId": client, "time": time}) for _, time, client in events]
     for (aggregate, group), found in zip(pairs, store.counters.get_many(pairs, consistent=True), strict=True):
         wanted = sum(all(event[name] == value for name, value in group.items()) for event in sent)
         assert (found.values, found.measures) == (group, {"n": wanted}), aggregate.name
     for url in {url for url, _, _ in events}:
-        answer = store.counters.window(recent, url=url).last(hours=1, consistent=True)
+        answer = store.counters.window(recent, run=run, url=url).last(hours=1, consistent=True)
         assert answer.count == sum(event["url"] == url for event in sent)

@@ -55,12 +55,13 @@ class CountedTable:
             keys = filter(None, (beside.partition_key, beside.sort_key))
             self._streams.append(self._memory.create(SOURCE, *keys, ttl=beside.ttl or "").stream)
         client: Any = self._memory
-        self._aggregator = Aggregator(
-            Table(self.name, client, clock=self.clock, sleep=lambda _: None),
-            flatten(declared),
-            quarantine_retention_seconds=90 * 86_400.0,
-            source_table=self._streams[1].arn.partition("/stream/")[0] if beside else None,
-        )
+        table = Table(self.name, client, clock=self.clock, sleep=lambda _: None)
+        how: Any = {"declarations": flatten(declared), "quarantine_retention_seconds": 90 * 86_400.0}
+        if beside:
+            # In place of the page's backfill: registered without a source table, the names are complete.
+            Aggregator(table, **how).handle({})
+            how["source_table"] = self._streams[1].arn.partition("/stream/")[0]
+        self._aggregator = Aggregator(table, **how)
         self._counted: Counter[str] = Counter()
         self._counting = threading.Lock()
 

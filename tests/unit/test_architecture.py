@@ -39,9 +39,11 @@ from dynamodb_counters import (
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.feeds import Feeds
 from dynamodb_counters._commit.batch import Aggregator, Report
+from dynamodb_counters._control.registry import SOURCE, read_registry, write_registry
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._items import table_schema
+from dynamodb_counters._items.bookkeeping import typed_values
 from dynamodb_counters._quarantine.redrive_entries import purge
 from dynamodb_counters._streams import Shard
 from dynamodb_counters._table import Table
@@ -127,7 +129,7 @@ EXAMPLES = {
     "Crossing": "CROSSING#busy#* *#2#up#*",
     "Group": "URL#/ STATISTICS",
     "Group: sum, average, histogram": "SHOP#a STATISTICS",
-    "Group: of the next generation": "CUSTOMER#7 STATISTICS##~1",
+    "Group: filled by a backfill": "CUSTOMER#7 STATISTICS",
     "Group: ranked": "PLAYER#ann STATISTICS",
     "Group: one of its write shards": "SITE#~* STATISTICS",
     "Group: a key too long": "URL#/search* STATISTICS",
@@ -142,9 +144,10 @@ EXAMPLES = {
     "Quarantined delta": f"QUARANTINE#* {SHARD}#*#shops",
     "Checkpoint": "CHECKPOINT#?* CHECKPOINT",
     "Witness": "CHECKPOINT#?* WITNESS",
-    "History": "CHECKPOINT# DEPLOYMENTS",
-    "Deployment": "CHECKPOINT# DEPLOYMENT#*",
-    "Generations": "CHECKPOINT# GENERATIONS",
+    "Registry": "CHECKPOINT# DECLARED",
+    "Name": "CHECKPOINT# DECLARED#views",
+    "Name: filled by a backfill": "CHECKPOINT# DECLARED#customers",
+    "Name: of a threshold": "CHECKPOINT# DECLARED#threshold busy",
     "Run": "CHECKPOINT# RUN#*",
     "Cut": "CHECKPOINT#run~* CUT#*",
     "Log page": "CHECKPOINT#run~*~log~* *",
@@ -346,6 +349,9 @@ class World:
         self.counters.redrive(redriven)
         Discards(self._store.table).discard(discarded)
         purge(self._store.table, discarded)
+        # As a verification does at its end, and an aggregator with a source table.
+        header = typed_values({SOURCE: "arn:aws:dynamodb:us-east-1:123456789012:table/orders"})
+        write_registry(self._store.table, read_registry(self._store.table), (), attributes=header, verifications=())
 
     def expire(self, item: Item) -> None:
         expired = self._record(None, item)
@@ -396,7 +402,7 @@ def written(every_kind: EveryKind) -> dict[str, Item]:
     found = {
         example: [item for key, item in items.items() if fnmatchcase(key, EXAMPLES[example])] for example in EXAMPLES
     }
-    for several in ("Deployment", "Log page", "Heartbeat"):
+    for several in ("Log page", "Heartbeat"):
         found[several] = found[several][:1]
     assert {example: len(items) for example, items in found.items()} == dict.fromkeys(EXAMPLES, 1)
     return {example: item for example, [item] in found.items()}
@@ -438,7 +444,7 @@ def _json(value: Any, indent: int | None = None) -> str:
 
 
 def _cut(name: str, value: dict[str, Any]) -> dict[str, Any]:
-    if name == "declarations":
+    if name == "declared":
         return {"S": f"{value['S'][:160]}…"}
     if name == "rows":
         return {"B": "eJy…"}

@@ -22,7 +22,6 @@ _ROOMS = {
         _assumptions
         _items
         _declarations
-        _changes
         _fold
         _price_file
         _clients
@@ -79,13 +78,12 @@ _LEVELS = {
     package: {room: level for level, line in enumerate(rooms.split("\n")) for room in line.split()}
     for package, rooms in _ROOMS.items()
 }
-_PURE = ("errors", "_timeline", "_assumptions", "_items", "_declarations", "_changes", "_fold")
+_PURE = ("errors", "_timeline", "_assumptions", "_items", "_declarations", "_fold")
 
 _SHARED_WITH_CONSTRUCTS = (
     "errors",
     "_assumptions",
     "_declarations",
-    "_changes.summary",
     "_items.derived_fields",
     "_items.table_schema",
     "_http.json_schema",

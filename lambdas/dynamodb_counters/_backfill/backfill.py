@@ -1,50 +1,55 @@
-"""A backfill: next generations of some declarations, brought to where they would be had they always been counted.
+"""A backfill: names brought to where they would be had they always been counted; and the drop of names.
 
-And the drop of items of generations that no process counts or reads any more.
+emptied    nobody folds the names, and none of their items is left
+opened     they are filled from `since` on, which lies ahead; every process knows of it by then
+scanning   each item contributes what it did at the cut
+draining   the log has what changed meanwhile
+adding     each group gets its baseline, once
+complete   readers say so
 """
 
 from __future__ import annotations
 
 import math
-import secrets
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from dynamodb_counters._assumptions import FRESH, GUARANTEE, SETTLED_AFTER, SKEW
+from dynamodb_counters._assumptions import CLOCKS, FRESH, KNOWN_AT_ONCE, SETTLED_AFTER
+from dynamodb_counters._backfill.emptying import Emptying
 from dynamodb_counters._backfill.estimate import Estimate, estimate
-from dynamodb_counters._backfill.feeds import Pace, paid_write, units_of
-from dynamodb_counters._backfill.runner import COMPLETE, DRAINING, Progress, Runner, State, Totals, baselines, withheld
-from dynamodb_counters._changes.effective import fingerprint, same_meaning
+from dynamodb_counters._backfill.feeds import Pace, is_emulated, paid_write
+from dynamodb_counters._backfill.runner import COMPLETE as ENDED
+from dynamodb_counters._backfill.runner import DRAINING, Progress, Runner, State, Totals, baselines, withheld
 from dynamodb_counters._commit.checkpoints import Checkpoint, Checkpoints
 from dynamodb_counters._commit.commit import Committer, Part, Pruner
-from dynamodb_counters._control.control import (
-    NUMBERED,
-    Control,
-    Era,
-    History,
-    Status,
-    decoded,
-    deployment_id,
-    read_control,
-    read_declarations,
-    stored_deployments,
+from dynamodb_counters._control.counted_names import is_moot, plan_of
+from dynamodb_counters._control.registry import (
+    COMPLETE,
+    FILLING,
+    STALE,
+    WAITING,
+    Entry,
+    Registry,
+    read_registry,
+    scanned_names,
+    threshold_name,
+    write_registry,
 )
-from dynamodb_counters._control.run_items import Run, found_by
-from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, require_consistent
+from dynamodb_counters._control.run_items import Run, found_by, new_run
+from dynamodb_counters._declarations import Direct
 from dynamodb_counters._declarations.composites import with_parts
-from dynamodb_counters._declarations.groups import base_name, generation, generation_number, read_name, with_below
+from dynamodb_counters._declarations.groups import with_below
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.bookkeeping import Watermark
-from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._items.table_schema import BASELINE, PK, SK, TYPE
+from dynamodb_counters._items.table_schema import BASELINE
 from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine
 from dynamodb_counters._quarantine.redrive_entries import confirm, settle
 from dynamodb_counters._table import Table
@@ -52,164 +57,118 @@ from dynamodb_counters._timeline.tiers import MINUTE
 from dynamodb_counters.errors import BackfillError
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """The generations that a run fills, and those it has `scanned`: others look at these alone."""
+def names_to_fill(registry: Registry, names: Collection[str] = ()) -> list[Entry]:
+    """The entries that a backfill fills: those of some names, by default of all that wait; and of what is over them.
 
-    generations: tuple[Declaration, ...]
-    scanned: tuple[str, ...]
-
-
-def wanted(
-    names: Collection[str], seen: Control, declared: Collection[Declaration], folded: Collection[Declaration]
-) -> set[str]:
-    """Names to backfill: those given, or all that do not count everything; and such sources of them."""
-    known = {declaration.name: declaration for declaration in folded}
-    unfinished = {name for name, status in seen.statuses.items() if not status.whole}
-    for declaration in declared:
-        held = known.get(read_name(declaration.name, seen.reads))
-        if held is None or not same_meaning(declaration, held):
-            unfinished.add(declaration.name)
-    # Nothing in the table says what a Counter must hold.
-    left = unfinished & {each.name for each in declared if not isinstance(each.source, Direct)}
-    found = with_parts(names, declared) or left
-    for declaration in declared:
-        if declaration.name in found:
-            found |= {each.name for each in with_below(declaration)} & left
-    return found
-
-
-def opening(
-    names: Collection[str],
-    declared: Iterable[Declaration],
-    folded: Iterable[Declaration],
-    control: Control,
-    number: int,
-) -> Opening:
-    """Open generation `number` of what is declared under some names, and of all that is declared over them."""
-    by_name = {declaration.name: declaration for declaration in declared}
+    What these count is filled, too, where it is not complete.
+    """
+    known = {name: entry for name, entry in registry.names.items() if not entry.dropped}
     for name in names:
-        if name not in by_name:
-            known = ", ".join(sorted(by_name)) or "none"
-            raise BackfillError(f"invalid name={name!r}: expected a declaration of the deployed stack: {known}")
-        if isinstance(by_name[name].source, Direct):
+        if name not in known:
+            there = ", ".join(sorted(known)) or "none"
+            raise BackfillError(f"invalid name={name!r}: expected one that the table counts: {there}")
+    declared = {each.name: each for each in registry.declarations}
+    unread = [name for name, entry in known.items() if name not in declared and entry.state != COMPLETE]
+    if unread:
+        raise BackfillError(f"this version cannot read {', '.join(sorted(unread))}: install the one that runs")
+    for name in names:
+        if isinstance(declared[name].source, Direct):
             raise BackfillError(f"invalid name={name!r}: expected what items are counted in, not a Counter")
-    read = {declaration.name: declaration for declaration in folded}
-    opened = [name for name, declaration in by_name.items() if _is_over(declaration, names, by_name)]
-    built: dict[str, Declaration] = {}
-
-    def build(name: str) -> Declaration:
-        declaration = by_name[name]
-        if name not in built:
-            source = declaration.source
-            if isinstance(source, Aggregate):
-                below = build(source.name) if source.name in opened else read.get(read_name(source.name, control.reads))
-                if not isinstance(below, Aggregate):
-                    raise BackfillError(f"{name!r} counts {source.name!r}, which nothing counts: backfill that, too")
-                source = below
-            built[name] = generation(declaration, number, source)
-        return built[name]
-
-    for name in opened:
-        build(name)
-    filled = {declaration.name for declaration in built.values()}
-    scanned = [declaration.name for declaration in built.values() if declaration.source.name not in filled]
-    return Opening(tuple(built[name] for name in sorted(built)), tuple(sorted(scanned)))
-
-
-def _is_over(declaration: Declaration, names: Collection[str], by_name: dict[str, Declaration]) -> bool:
-    """Whether a declaration is one of some, or looks at one of them."""
-    if declaration.name in names:
-        return True
-    source = declaration.source
-    return isinstance(source, Aggregate) and _is_over(by_name.get(source.name, source), names, by_name)
+    lacking = {
+        name
+        for name, each in declared.items()
+        if name in known and known[name].state in (WAITING, STALE) and not isinstance(each.source, Direct)
+    }
+    found = with_parts(names, declared.values()) or lacking
+    for each in [each for each in declared.values() if each.name in found]:
+        found |= {below.name for below in with_below(each)} & lacking
+    for each in declared.values():
+        if found & {below.name for below in with_below(each)}:
+            found.add(each.name)
+    entries = [known[name] for name in sorted(found & known.keys())]
+    if filling := sorted({entry.run for entry in entries if entry.state == FILLING}):
+        raise BackfillError(f"run {filling[0]} fills {', '.join(names) or 'it'} already: go on with it by --run")
+    return entries
 
 
 @dataclass(slots=True, kw_only=True)
 class Dropping:
-    """Deletes what generations have left that a newer one replaced two days ago, and `names` that were removed."""
+    """Drops names: deletes all their items, and removes them from the registry, once nobody folds them."""
 
     table: Table
     now: Callable[[], float]
-    names: Collection[str] = ()
+    names: Collection[str]
     segments: int = 4
     units_per_second: float | None = None
     dry_run: bool = False
-    scanned: int = 0
+    fresh: float = FRESH + CLOCKS
+    folded: float = SETTLED_AFTER + CLOCKS
     dropped: Counter[str] = field(default_factory=Counter)
-    """Items by name and generation."""
+    """Items by name."""
+    scanned: int = 0
+    settled: int = 0
+    """Entries of the quarantine that wait for nothing any more."""
     pace: Pace = field(init=False)
 
     def __post_init__(self) -> None:
         self.pace = Pace(self.table, self.units_per_second)
 
-    def steps(self) -> Iterator[int]:
-        """Scan the table and delete unused items; yield after each round how many items were scanned."""
-        is_left = self._is_left()
-        starts: dict[int, Any] = dict.fromkeys(range(self.segments))
-        while starts:
-            left: list[Image] = []
-            for segment, answer in zip([*starts], self.table.each(self._scan, [*starts.items()]), strict=True):
-                self.scanned += len(answer["Items"])
-                self.pace.spend(units_of(answer))
-                left += filter(is_left, answer["Items"])
-                starts[segment] = answer.get("LastEvaluatedKey")
-            starts = {segment: start for segment, start in starts.items() if start}
-            self.dropped.update(item[TYPE]["S"] for item in left)
-            if not self.dry_run:
-                self.pace.spend(sum(self.table.each(self._delete, left)))
-            yield self.scanned
+    @classmethod
+    def of_table(cls, table: Table, **options: Any) -> Self:
+        """Make what drops names of a table, which waits no longer than that needs."""
+        if is_emulated(table.client.describe_table(TableName=table.name)):
+            options |= {"fresh": KNOWN_AT_ONCE, "folded": KNOWN_AT_ONCE}
+        return cls(table=table, **options)
 
-    def _is_left(self) -> Callable[[Image], bool]:
-        seen = read_control(self.table)
-        if seen.history is None:
-            raise BackfillError("nothing counts this table yet: there is nothing to drop")
-        # A record that is delivered late is counted by the declarations of its time.
-        eras = seen.history.since(self.now() - GUARANTEE - SKEW).eras
-        used = {read_name(name, seen.reads) for name in seen.reads}
-        for deployment in {era.deployment for era in eras}:
-            declarations = read_declarations(self.table, deployment)
-            if declarations is None:
-                raise BackfillError("this version cannot read the deployed declarations: install the one that runs")
-            used |= {declaration.name for declaration in declarations}
-        stored = [decoded(item) or () for item in stored_deployments(self.table).values()]
-        names = {name for declarations in stored for name in with_parts(self.names, declarations)}
-        past = [each for declarations in stored for each in declarations]
-        known = {base_name(each.name) for each in past}
-        events = {each.source.name for each in past if isinstance(each.source, Event)}
-        live = set(map(base_name, used))
-        for name in sorted(names):
-            if name in live or name in events or name not in known:
-                raise BackfillError(f"invalid name={name!r}: expected one that was removed two days ago, or earlier")
-
-        def is_left(item: Image) -> bool:
-            kind = item.get(TYPE, {}).get("S", "")
-            return kind not in used and kind not in events and base_name(kind) in live | names
-
-        return is_left
-
-    def _scan(self, place: tuple[int, Any]) -> Mapping[str, Any]:
-        segment, start = place
-        request: Any = {"ExclusiveStartKey": start} if start else {}
-        return self.table.client.scan(
-            TableName=self.table.name,
-            Segment=segment,
-            TotalSegments=self.segments,
-            ProjectionExpression="#pk, #sk, #type",
-            ExpressionAttributeNames={"#pk": PK, "#sk": SK, "#type": TYPE},
-            ReturnConsumedCapacity="TOTAL",
-            **request,
+    def steps(self) -> Iterator[tuple[str, float, float]]:
+        """Drop the names; yield after each step the phase, and how much of it is done."""
+        registry = read_registry(self.table)
+        names = self._chosen(registry)
+        if self.dry_run:
+            return
+        alerts = [entry for name in names for entry in registry.thresholds.get(name, ())]
+        alerts += [registry.entries[name] for name in names if registry.entries[name].watches]
+        if alerts:
+            write_registry(
+                self.table, registry, [(entry, None) for entry in {each.name: each for each in alerts}.values()]
+            )
+        counted = [name for name in names if not registry.entries[name].watches]
+        if not counted:
+            return
+        emptying = Emptying(
+            table=self.table,
+            now=self.now,
+            names=counted,
+            segments=self.segments,
+            pace=self.pace,
+            dropped=True,
+            fresh=self.fresh,
+            folded=self.folded,
+            deleted=self.dropped,
         )
+        for step in emptying.steps():
+            self.scanned = emptying.scanned
+            yield step
+        removed = [(entry, None) for entry in emptying.entries.values()]
+        if not write_registry(self.table, read_registry(self.table), removed):
+            raise BackfillError("another process works on the same names: run it again")
+        self.settled = settle(self.table, lambda _, name: name in counted)
 
-    def _delete(self, item: Image) -> float:
-        return paid_write(
-            self.table,
-            "delete_item",
-            Key={PK: item[PK], SK: item[SK]},
-            ConditionExpression="#type = :type",
-            ExpressionAttributeNames={"#type": TYPE},
-            ExpressionAttributeValues={":type": item[TYPE]},
-        )[1]
+    def _chosen(self, registry: Registry) -> list[str]:
+        """The names, with those that a `Distinct` is made of; refuse what something else counts."""
+        if not registry.is_founded:
+            raise BackfillError("nothing counts this table yet: there is nothing to drop")
+        names = {name if name in registry.entries else threshold_name(name) for name in self.names}
+        for name in sorted(names):
+            if name not in registry.entries:
+                there = ", ".join(sorted(registry.names)) or "none"
+                given = name.removeprefix(threshold_name(""))
+                raise BackfillError(f"invalid name={given!r}: expected one that the table counts: {there}")
+        names = with_parts(names, registry.declarations) & registry.entries.keys()
+        for each in registry.declarations:
+            if each.name not in names and each.source.name in names:
+                raise BackfillError(f"{each.name!r} counts {each.source.name!r}: drop it, too")
+        return sorted(names)
 
 
 WITHHOLDING: Final = "withholding"
@@ -226,56 +185,54 @@ _SETTLING: Final = 5 * MINUTE
 
 @dataclass(slots=True, kw_only=True)
 class Backfill(Runner):
-    """Backfills some declarations of a table; by default all that are not whole, or wait for it."""
+    """Backfills some names of a table; by default all that wait for it."""
 
     settled: int = 0
     """Entries of the quarantine that wait for nothing any more."""
     withheld: int = 0
     """Entries of the quarantine that wait for what was filled: it cannot count them."""
+    _emptied: dict[str, Entry] = field(default_factory=dict)
 
     def estimate(self) -> tuple[list[str], Estimate]:
         """The names that a run would fill, and about what it would take."""
-        seen, now = read_control(self.table), self.now()
-        folded, new = self._opening(seen, self._since(now))
-        names = sorted(base_name(each.name) for each in new.generations)
-        if not names:
-            return names, Estimate()
-        run, plan = Run("1r", "backfill", math.ceil(now), new.scanned), Plan(_with(folded, new))
-        scan = self._scanning(run, plan, self.segments)
-        return names, estimate(scan, [each for each in new.generations if each.name in new.scanned])
+        registry, now = self._registry(), math.ceil(self.now())
+        entries = names_to_fill(registry, self.names)
+        filled = {entry.name: entry.entering(FILLING, now) for entry in entries}
+        if not filled:
+            return [], Estimate()
+        run = Run(new_run("backfill"), "backfill", now, scanned_names(entries))
+        plan = plan_of(Registry(registry.header, {**registry.entries, **filled}))
+        declared = [each for each in registry.declarations if each.name in run.names]
+        found = estimate(self._scanning(run, plan, self.segments), declared)
+        return sorted(filled), found
 
-    def _opening(self, seen: Control, since: int) -> tuple[tuple[Declaration, ...], Opening]:
-        """What is folded from a moment on, and what a run opens then."""
-        folded = self._folded(self._known(seen).at(since).deployment)
-        declared = self._folded(seen.declared)
-        names = wanted(self.names, seen, declared, folded)
-        return folded, opening(names, declared, folded, seen, 1 + seen.numbered)
-
-    def _try_to_open(self, seen: Control, opened: float) -> State | None:
-        history = self._known(seen)
-        number, since = 1 + seen.numbered, self._since(opened)
-        folded, new = self._opening(seen, since)
-        if not new.generations:
-            raise BackfillError("nothing to backfill: every declaration counts all there is, as it is declared")
-        run = Run(f"{number}r{secrets.token_hex(8)}", "backfill", since, new.scanned)
-        # Later eras count them, too.
-        later = [era for era in history.eras if era.valid_from > since]
-        sets = [_with(folded, new), *(_with(self._folded(era.deployment), new) for era in later)]
-        eras = [era for era in history.eras if era.valid_from <= since]
-        eras.append(Era(since, deployment_id(sets[0]), run.id))
-        eras += [replace(era, deployment=deployment_id(part)) for era, part in zip(later, sets[1:], strict=True)]
-        state = self._state(run, opened)
-        written = self._write_control(
-            seen,
-            state,
-            History(tuple(eras)),
-            runs=(*seen.runs, run),
-            deployments=sets[-1:],
-            # Before a takeover that is to come, a generation may be alone that readers have never used.
-            passing=sets[:-1],
-            attributes={NUMBERED: {"N": str(number)}},
+    def _prepare(self) -> Iterator[Progress]:
+        entries = names_to_fill(self._registry(), self.names)
+        if not entries:
+            raise BackfillError("nothing to backfill: every name counts all there is")
+        emptying = Emptying(
+            table=self.table,
+            now=self.now,
+            names=[entry.name for entry in entries],
+            segments=self.segments,
+            pace=self._pace,
+            fresh=self.fresh,
+            folded=self.folded,
         )
-        return state if written else None
+        for phase, done, total in emptying.steps():
+            yield Progress(phase, "", int(done), int(total), self._pace.consumed)
+        self._emptied = emptying.entries
+
+    def _try_to_open(self, registry: Registry, opened: float) -> State | None:
+        if any(registry.entries.get(name) != entry for name, entry in self._emptied.items()):
+            raise BackfillError("another process works on the same names: run it again")
+        run = Run(new_run("backfill"), "backfill", self._since(opened), scanned_names(self._emptied.values()))
+        changes = [
+            (entry, entry.entering(FILLING, opened, since=run.since, run=run.id, fresh=False))
+            for entry in self._emptied.values()
+        ]
+        state = self._state(run, opened)
+        return state if write_registry(self.table, registry, changes, also=self._also(state)) else None
 
     def _finish(self, state: State) -> Iterator[Progress]:
         self._enter(state, DRAINING, WITHHOLDING)
@@ -285,9 +242,11 @@ class Backfill(Runner):
         if state.phase == ADDING:
             yield from self._add(state)
         self.withheld = state.withheld
-        if state.phase == COMPLETE:
-            folded = self._folded(self._known(read_control(self.table)).last.deployment)
-            self.settled += settle(self.table, {declaration.name for declaration in folded})
+        if state.phase == ENDED:
+            entries = self._registry().names
+            self.settled += settle(
+                self.table, lambda item, name: name in entries and is_moot(self.table, entries[name], item)
+            )
 
     def _withhold(self, state: State) -> Iterator[Progress]:
         """Let what the baseline lacks wait in quarantine, as if the stream had brought it."""
@@ -305,6 +264,7 @@ class Backfill(Runner):
         for part, parts, sums in baselines(pages, state.parts_done, state.parts):
             # The log that was read for the sums may go on beyond what the shards had acknowledged.
             self._require_no_gap(state)
+            self._require_filling(state)
             paged = [ref for ref in sums if plan.programs[ref[0]].layout.pages]
             if paged:
                 self._pace.spend(self._add_to_pages(plan, state.run.id, {ref: sums[ref] for ref in paged}, part, parts))
@@ -313,6 +273,7 @@ class Backfill(Runner):
             refs = sorted(sums.keys() - set(paged))
             for start in range(0, len(refs), _AT_A_TIME):
                 some = refs[start : start + _AT_A_TIME]
+                self._require_filling(state)
                 self._pace.spend(sum(self.table.each(partial(self._add_to, plan, state.run.id, sums), some)))
                 added += len(some)
                 yield self._progress(state, added, added + (len(refs) - start - len(some)) * (parts - part))
@@ -363,109 +324,43 @@ class Backfill(Runner):
         request["ExpressionAttributeNames"]["#baseline"] = BASELINE
         return paid_write(self.table, "update_item", **request)[1]
 
+    def _filled(self, registry: Registry, state: State) -> list[Entry]:
+        return [entry for entry in registry.names.values() if entry.state == FILLING and entry.run == state.run.id]
+
+    def _require_filling(self, state: State) -> None:
+        """Refuse to add to names that another run may fill soon: it begins later than anyone relies on this."""
+        if state.phase == ADDING and state.run not in self._registry().runs:
+            self._void(state)
+            if state.phase != ENDED:
+                raise BackfillError(self._dropped.format(state.run.id))
+
     def _complete(self, state: State) -> None:
-        """Let readers use the new generations, and end the replaced ones once no process reads these any more."""
+        """Let readers know."""
         for _ in self.table.tries():
-            seen = read_control(self.table)
-            history = self._known(seen)
-            folded = self._folded(history.last.deployment)
-            filled = _filled(state.run, folded)
-            declared = {declaration.name: declaration for declaration in self._folded(seen.declared)}
-            is_whole = _is_declared(filled, declared) and not _is_lacking(filled, declared, folded, seen.reads)
-            if state.run not in seen.runs or not is_whole:
+            registry = self._registry()
+            if state.run not in registry.runs:
                 self._void(state)
-                if state.phase == COMPLETE:
+                if state.phase == ENDED:
                     return
-                raise BackfillError(f"run {state.run.id} is void: a deployment has changed or dropped what it fills")
-            number = generation_number(filled[0].name)
-            told = {base_name(declaration.name): fingerprint(declaration) for declaration in filled}
-            statuses = {name: Status(number, history.last.deployment, definition=each) for name, each in told.items()}
-            stays = {
-                each.name
-                for each in folded
-                if base_name(each.name) not in told or generation_number(each.name) == number
-            }
-            kept = _with_sources(folded, stays)
-            ends = math.ceil(self.now() + FRESH + SETTLED_AFTER)
-            names = {declaration.name for declaration in kept}
-            state.phase = COMPLETE
-            if self._write_control(
-                seen,
-                state,
-                _followed(history, folded, kept, ends),
-                # Others may fill earlier generations of the same names.
-                runs=[run for run in seen.runs if run != state.run and names.issuperset(run.names)],
-                statuses=seen.statuses | statuses,
-                deployments=(kept,),
-            ):
+                raise BackfillError(self._dropped.format(state.run.id))
+            state.phase = ENDED
+            changes = [(entry, entry.entering(COMPLETE, self.now())) for entry in self._filled(registry, state)]
+            if write_registry(self.table, registry, changes, also=self._also(state)):
                 return
             state.phase = ADDING
-        raise BackfillError("the table's deployments change all the time: run it again")
+        raise BackfillError("the table's registry changes all the time: run it again")
 
-    def _close(self, seen: Control, state: State) -> bool:
-        """Give a run up, and end its generations."""
-        history = self._known(seen)
-        folded = self._folded(history.last.deployment)
-        number = generation_number(state.run.names[0])
-        kept = tuple(declaration for declaration in folded if generation_number(declaration.name) != number)
-        history = _followed(history, folded, kept, math.ceil(self.now() + self.open_after))
-        runs = [run for run in seen.runs if run != state.run]
-        return self._write_control(seen, state, history, runs=runs, deployments=(kept,))
+    def _void(self, state: State) -> None:
+        try:
+            super(Backfill, self)._void(state)
+        finally:
+            # Of a run whose other names were dropped or filled anew, the rest goes stale, too.
+            registry = self._registry()
+            changes = [(entry, entry.entering(STALE, self.now())) for entry in self._filled(registry, state)]
+            if changes:
+                write_registry(self.table, registry, changes)
 
-
-def _with(folded: Collection[Declaration], new: Opening) -> tuple[Declaration, ...]:
-    both = tuple(sorted((*folded, *new.generations), key=lambda declaration: declaration.name))
-    require_consistent(both)
-    return both
-
-
-def _with_sources(folded: Collection[Declaration], names: set[str]) -> tuple[Declaration, ...]:
-    for declaration in folded:
-        if declaration.name in names:
-            names.update(each.name for each in with_below(declaration))
-    return tuple(declaration for declaration in folded if declaration.name in names)
-
-
-def _followed(
-    history: History, folded: tuple[Declaration, ...], kept: tuple[Declaration, ...], valid_from: int
-) -> History:
-    """The history with an era of what is kept, if that is less than what is folded."""
-    if kept == folded:
-        return history
-    begins = max(valid_from, history.last.valid_from + 1)
-    return History((*history.eras, Era(begins, deployment_id(kept))))
-
-
-def _filled(run: Run, folded: Collection[Declaration]) -> list[Declaration]:
-    """Generations that a run fills, scanned or over scanned ones; none if a part of them is gone."""
-    names = {declaration.name for declaration in folded}
-    if not names.issuperset(run.names):
-        return []
-    number = generation_number(run.names[0])
-    return [declaration for declaration in folded if generation_number(declaration.name) == number]
-
-
-def _is_lacking(
-    filled: Collection[Declaration],
-    declared: Mapping[str, Declaration],
-    folded: Collection[Declaration],
-    reads: Mapping[str, int],
-) -> bool:
-    """Whether something declared over what is filled still counts another definition of that."""
-    # A deployment may have declared it again since the run began.
-    bases = {base_name(each.name) for each in filled}
-    known = {each.name: each for each in folded}
-    for name, over in declared.items():
-        one: object = over.source
-        two: object = getattr(known.get(read_name(name, reads)), "source", None)
-        while name not in bases and isinstance(one, Aggregate):
-            if one.name in bases and not (isinstance(two, Aggregate) and same_meaning(one, two)):
-                return True
-            one, two = one.source, getattr(two, "source", None)
-    return False
-
-
-def _is_declared(filled: Collection[Declaration], declared: Mapping[str, Declaration]) -> bool:
-    """Whether all of it is what the stack declares still."""
-    found = [(each, declared.get(base_name(each.name))) for each in filled]
-    return bool(found) and all(other is not None and same_meaning(each, other) for each, other in found)
+    def _close(self, registry: Registry, state: State) -> bool:
+        """Give a run up: what it has filled goes stale."""
+        changes = [(entry, entry.entering(STALE, self.now())) for entry in self._filled(registry, state)]
+        return write_registry(self.table, registry, changes, also=self._also(state))

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from dynamodb_counters._assumptions import CLOCKS, ONE_CLOCK, READ_TOGETHER
 from dynamodb_counters._commit.checkpoints import BOOK, Checkpoint, checkpoint_key
-from dynamodb_counters._control.control import history_key, read_control
+from dynamodb_counters._control.registry import header_key, read_registry
 from dynamodb_counters._control.run_items import (
     MOST_BYTES,
     ONLY_SHARD,
@@ -350,16 +350,20 @@ class Feeds(NamedTuple):
         return Source(table, (PK, SK), is_foreign=False), foreign
 
 
+def is_emulated(described: Mapping[str, Any]) -> bool:
+    """Whether DescribeTable's answer is of the emulator in which all processes have one clock."""
+    return EMULATOR_HEADER in described.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+
+
 def feeds_of(table: Table, streams: Any) -> Feeds:
     """Find the streams; `streams` is a client of DynamoDB Streams."""
     described: Any = table.client.describe_table(TableName=table.name)
     stream = described["Table"].get("LatestStreamArn")
     if not stream:
         raise BackfillError(f"the table {table.name!r} has no stream")
-    is_emulated = EMULATOR_HEADER in described.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    arn = read_control(table).source
+    arn = read_registry(table).source
     source = SourceTable.described(table.client, streams, arn) if arn else None
-    return Feeds(StreamReader(streams, stream, table.sleep), source, ONE_CLOCK if is_emulated else CLOCKS)
+    return Feeds(StreamReader(streams, stream, table.sleep), source, ONE_CLOCK if is_emulated(described) else CLOCKS)
 
 
 class ServiceTime:
@@ -381,7 +385,7 @@ class ServiceTime:
         return self._monotonic() + self._ahead
 
     def _date(self) -> float | None:
-        answer = self._table.client.get_item(TableName=self._table.name, Key=history_key())
+        answer = self._table.client.get_item(TableName=self._table.name, Key=header_key())
         header = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
         try:
             return parsedate_to_datetime(header).timestamp() if header else None

@@ -21,9 +21,18 @@ from decimal import localcontext
 from functools import partial
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
-from dynamodb_counters._assumptions import KNOWN_AT_ONCE, LINEAGE_KEPT, ONE_CLOCK, RUN_OPEN_AFTER, SETTLED_AFTER
+from dynamodb_counters._assumptions import (
+    CLOCKS,
+    FRESH,
+    KNOWN_AT_ONCE,
+    LINEAGE_KEPT,
+    ONE_CLOCK,
+    RUN_OPEN_AFTER,
+    SETTLED_AFTER,
+)
 from dynamodb_counters._backfill.feeds import Feeds, Pace, Scan, ServiceTime, books, feeds_of
-from dynamodb_counters._control.control import Control, History, read_control, read_declarations, write_control
+from dynamodb_counters._control.counted_names import plan_of
+from dynamodb_counters._control.registry import Registry, read_registry
 from dynamodb_counters._control.run_items import (
     ONLY_SHARD,
     ROWS,
@@ -40,8 +49,6 @@ from dynamodb_counters._control.run_items import (
     unpack_log,
     unpack_scanned,
 )
-from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._declarations.codec import without_attributes
 from dynamodb_counters._declarations.groups import Key
 from dynamodb_counters._fold.item_layout import GroupRef, ItemLayout
 from dynamodb_counters._fold.plan import Plan
@@ -290,11 +297,15 @@ class Runner(ABC):
     units_per_second: float | None = None
     page_items: int = 2000
     open_after: float = RUN_OPEN_AFTER
+    fresh: float = FRESH + CLOCKS
+    """Seconds after which nobody relies on what an entry of the registry was before."""
+    folded: float = SETTLED_AFTER + CLOCKS
+    """Seconds after which no invocation folds what it found in the registry before."""
     _pace: Pace = field(init=False)
     _by: Plan = field(init=False)
     """The declarations of what is compared."""
 
-    _dropped: ClassVar[str] = "run {} is void: a deployment or another backfill has dropped what it looks at"
+    _dropped: ClassVar[str] = "run {} is void: what it looks at is not counted any more"
 
     def __post_init__(self) -> None:
         self._pace = Pace(self.table, self.units_per_second)
@@ -304,14 +315,16 @@ class Runner(ABC):
         """Make what works on a run with what its table says; `now` is DynamoDB's time if not its own."""
         feeds = feeds_of(table, streams)
         if feeds.clocks == ONE_CLOCK:
-            options["open_after"] = KNOWN_AT_ONCE
+            options |= dict.fromkeys(("open_after", "fresh", "folded"), KNOWN_AT_ONCE)
         return cls(table=table, feeds=feeds, now=now or ServiceTime(table), **options)
 
     def steps(self) -> Iterator[Progress]:
         """Work on the run; yield after each step where it is."""
         state = self._found() if self.run else None
         for _ in range(ROUNDS):
-            state = state or self._opened()
+            if state is None:
+                yield from self._prepare()
+                state = self._opened()
             yield from self._wait(state)
             if state.phase != WAITING or self._same_shards(state):
                 break
@@ -329,8 +342,12 @@ class Runner(ABC):
         yield from self._finish(state)
         yield self._progress(state, 1, 1)
 
+    def _prepare(self) -> Iterator[Progress]:
+        """Bring what the run looks at to where it can begin."""
+        yield from ()
+
     @abstractmethod
-    def _try_to_open(self, seen: Control, opened: float) -> State | None:
+    def _try_to_open(self, registry: Registry, opened: float) -> State | None:
         """Open a run; None if another process has written meanwhile."""
 
     @abstractmethod
@@ -340,15 +357,13 @@ class Runner(ABC):
     def give_up(self) -> None:
         self._void(self._found())
 
-    def _close(self, seen: Control, state: State) -> bool:
+    @abstractmethod
+    def _close(self, registry: Registry, state: State) -> bool:
         """Write a run's last phase, and that it is not open any more; False if another process has written."""
-        runs = [run for run in seen.runs if run != state.run]
-        return self._write_control(seen, state, self._known(seen), runs=runs)
 
-    def _write_control(self, seen: Control, state: State, history: History, **changed: Any) -> bool:
-        """Write the control, and the run's item with it; False if another process has written."""
-        put = {"Put": {"TableName": self.table.name, "Item": self._item(state)}}
-        return write_control(self.table, seen, history, also=[put], **changed) is not None
+    def _also(self, state: State) -> list[Any]:
+        """The run's item, to be written with the registry."""
+        return [{"Put": {"TableName": self.table.name, "Item": self._item(state)}}]
 
     def _progress(self, state: State, done: float, total: float) -> Progress:
         return Progress(state.phase, state.run.id, int(done), int(total), self._pace.consumed)
@@ -361,7 +376,7 @@ class Runner(ABC):
             raise BackfillError(f"invalid run={self.run!r}: expected the id of a run of the last 30 days")
         state = State.of(self.run, item)
         # An opening whose process died landed at an unknown time.
-        if state.has_rested(self.now()) or state.phase == OPENING:
+        if state.has_rested(self.now()) or state.phase in (OPENING, VOID):
             self._void(state)
         if state.phase == VOID:
             raise BackfillError(f"run {self.run} is void: begin another one")
@@ -370,12 +385,12 @@ class Runner(ABC):
     def _opened(self) -> State:
         for _ in self.table.tries():
             opened = self.now()
-            if (state := self._try_to_open(read_control(self.table), opened)) is not None:
+            if (state := self._try_to_open(self._registry(), opened)) is not None:
                 if self.now() <= opened + self.feeds.clocks:
                     self._enter(state, OPENING, WAITING)
                     return state
                 self._void(state)
-        raise BackfillError("the table's deployments change all the time: try again later")
+        raise BackfillError("the table's registry changes all the time: try again later")
 
     def _state(self, run: Run, opened: float) -> State:
         state = State(run, OPENING, self.segments, opened)
@@ -385,16 +400,11 @@ class Runner(ABC):
     def _since(self, opened: float) -> int:
         return math.ceil(opened + self.open_after)
 
-    def _known(self, seen: Control) -> History:
-        if seen.history is None:
-            raise BackfillError("no aggregator has run on the table: deploy one, and wait for a batch")
-        return seen.history
-
-    def _folded(self, deployment: str) -> tuple[Declaration, ...]:
-        found = read_declarations(self.table, deployment)
-        if found is None:
-            raise BackfillError("this version cannot read the deployed declarations: install the one that runs")
-        return without_attributes(found)
+    def _registry(self) -> Registry:
+        registry = read_registry(self.table)
+        if not registry.is_founded:
+            raise BackfillError("nothing counts the table yet: deploy its aggregator, and wait for a batch")
+        return registry
 
     def _wait(self, state: State) -> Iterator[Progress]:
         begun = self.now()
@@ -412,11 +422,12 @@ class Runner(ABC):
     # Scanning and draining
 
     def _plan(self, state: State) -> Plan:
-        folded = self._folded(self._known(read_control(self.table)).last.deployment)
-        if not {declaration.name for declaration in folded}.issuperset(state.run.names):
+        registry = self._registry()
+        plan = plan_of(registry)
+        if state.run not in registry.runs or not plan.programs.keys() >= {*state.run.names}:
             self._void(state)
             raise BackfillError(self._dropped.format(state.run.id))
-        return Plan(folded)
+        return plan
 
     def _scan(self, state: State) -> Iterator[Progress]:
         scan = self._scanning(state.run, self._plan(state), state.segments)
@@ -495,7 +506,7 @@ class Runner(ABC):
             self._pace.spend(1.0)
 
     def _is_logged(self, state: State) -> bool:
-        return state.run in read_control(self.table).runs
+        return state.run in self._registry().runs
 
     def _layout(self, ref: GroupRef) -> ItemLayout:
         return self._by.programs[ref[0]].layout
@@ -559,9 +570,9 @@ class Runner(ABC):
         """End a run that is open; False if it is not any more."""
         state.phase = phase
         for _ in self.table.tries():
-            seen = read_control(self.table)
-            if state.run not in seen.runs:
+            registry = self._registry()
+            if state.run not in registry.runs:
                 return False
-            if self._close(seen, state):
+            if self._close(registry, state):
                 return True
-        raise BackfillError("the table's deployments change all the time: run it again")
+        raise BackfillError("the table's registry changes all the time: run it again")

@@ -12,9 +12,8 @@ of the two is right.
 
 from __future__ import annotations
 
-import secrets
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import localcontext
 from functools import partial
@@ -38,8 +37,9 @@ from dynamodb_counters._backfill.runner import (
 )
 from dynamodb_counters._commit.batch import held_by, read_expired
 from dynamodb_counters._commit.commit import ItemDelta, joined, place_of
-from dynamodb_counters._control.control import Control
-from dynamodb_counters._control.run_items import Run, Sums, sums_of
+from dynamodb_counters._control.counted_names import restrict
+from dynamodb_counters._control.registry import Entry, Registry, write_registry
+from dynamodb_counters._control.run_items import Run, Sums, new_run, sums_of
 from dynamodb_counters._declarations import (
     Aggregate,
     Average,
@@ -51,13 +51,13 @@ from dynamodb_counters._declarations import (
     Window,
 )
 from dynamodb_counters._declarations.composites import with_parts
-from dynamodb_counters._declarations.groups import base_name, identity, read_name, typed_key
+from dynamodb_counters._declarations.groups import identity, typed_key
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.expiry import begin_of
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout, closing_times, late_parts
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import Origins, inserted
+from dynamodb_counters._fold.records import Change, Origins, inserted
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT, Number, parse_number
 from dynamodb_counters._items.derived_fields import tier_of
@@ -176,20 +176,28 @@ class Difference:
     """The mark of the last repair on the item that a repair writes."""
 
 
-def quarantined_groups(table: Table, origins: Origins, plan: Plan, run: Run) -> Counter[GroupRef]:
+def quarantined_groups(
+    table: Table, origins: Origins, plan: Plan, run: Run, entries: Iterable[Entry]
+) -> Counter[GroupRef]:
     """How many entries wait for each group, or did after a run's cut: a redrive decides if the group lacks them."""
     # To be asked after the groups were read: whatever they lack because it is in quarantine is there by then.
     found: Counter[GroupRef] = Counter()
+    counting = [entry for entry in entries if entry.counts]
     for item in stored_entries(table):
         if item.get(STATE, {}).get("S") == WAITING or changed_at(item) >= run.since - SKEW:
-            found.update(ref for ref in awaited(origins, plan, item, run.since) if ref[0] in run.names)
+            waited = awaited(origins, plan, item, run.since, lambda change: restrict(table, change, counting))
+            found.update(ref for ref in waited if ref[0] in run.names)
     return found
 
 
-def awaited(origins: Origins, plan: Plan, entry: Image, at: float) -> Sums:
-    """How much an entry of the quarantine would add, as the scan counts its item."""
+def awaited(
+    origins: Origins, plan: Plan, item: Image, at: float, restrict: Callable[[Change], None] = lambda _: None
+) -> Sums:
+    """How much an entry of the quarantine would add, as the scan counts its item; perhaps not to all names."""
     try:
-        return sums_of(fold(plan, [held_by(entry, inserted({}, at), origins)]))
+        change = held_by(item, inserted({}, at), origins)
+        restrict(change)
+        return sums_of(fold(plan, [change]))
     except UNREADABLE:
         return {}
 
@@ -257,32 +265,34 @@ class Verification(Runner):
     _expired: Mapping[str, float] = field(default_factory=dict)
     _restored: float | None = None
     """By when a restored table has begun: nothing shows whether it had counted what expired before."""
+    _lasting: frozenset[str] = frozenset()
+    """Events that never expire, as far as code declares them: a definition does not say."""
     _begun: State = field(init=False)
 
-    def _try_to_open(self, seen: Control, opened: float) -> State | None:
-        history = self._known(seen)
-        since = self._since(opened)
-        folded = self._folded(history.last.deployment)
-        reads = {base_name(declaration.name): 0 for declaration in folded} | seen.reads
-        statuses = seen.statuses
-        names = []
-        coming = [{each.name for each in self._folded(era.deployment)} for era in history.since(opened).eras]
+    def _try_to_open(self, registry: Registry, opened: float) -> State | None:
+        declared = registry.declarations
         # Nothing in the table says what a Counter must hold.
-        direct = {base_name(each.name) for each in folded if isinstance(each.source, Direct)}
-        for name in sorted(direct.intersection(self.names)):
-            raise BackfillError(f"invalid name={name!r}: expected what items are counted in, not a Counter")
-        for name in sorted((with_parts(self.names, self._folded(seen.declared)) or reads.keys()) - direct):
-            read = read_name(name, reads)
-            if not all(read in held for held in coming):
-                raise BackfillError(f"invalid name={name!r}: expected one of {', '.join(sorted(reads))}")
-            if name not in statuses or statuses[name].whole:
-                names.append(read)
+        direct = {each.name for each in declared if isinstance(each.source, Direct)}
+        names = []
+        for name in sorted(with_parts(self.names, declared) or registry.names.keys() - direct):
+            if name in direct:
+                raise BackfillError(f"invalid name={name!r}: expected what items are counted in, not a Counter")
+            if name not in {each.name for each in declared}:
+                there = ", ".join(sorted(registry.names.keys() - direct))
+                raise BackfillError(f"invalid name={name!r}: expected one of {there}")
+            if registry.entries[name].is_complete:
+                names.append(name)
             elif self.names:
                 raise BackfillError(f"invalid name={name!r}: it does not count everything yet, backfill it")
         if not names:
-            raise BackfillError("nothing to verify: no declaration counts everything yet, backfill them")
-        state = self._state(Run(f"0r{secrets.token_hex(8)}", "verify", since, tuple(names)), opened)
-        return state if self._write_control(seen, state, history, runs=(*seen.runs, state.run)) else None
+            raise BackfillError("nothing to verify: no name counts everything yet, backfill them")
+        run = Run(new_run("verify"), "verify", self._since(opened), tuple(names))
+        state, runs = self._state(run, opened), (*registry.verifications, run)
+        return state if write_registry(self.table, registry, (), verifications=runs, also=self._also(state)) else None
+
+    def _close(self, registry: Registry, state: State) -> bool:
+        runs = [run for run in registry.verifications if run != state.run]
+        return write_registry(self.table, registry, (), verifications=runs, also=self._also(state))
 
     def _finish(self, state: State) -> Iterator[Progress]:
         self._enter(state, DRAINING, COMPARING)
@@ -290,6 +300,8 @@ class Verification(Runner):
             raise BackfillError(_ENDED.format(state.run.id))
         self._begun, self._by, pages = state, self._plan(state), self._pages(state)
         self._expired = read_expired(self.table)
+        events = [each.source for each in self._registry().declared if isinstance(each.source, Event)]
+        self._lasting = frozenset(event.name for event in events if event.retention is None)
         table: Any = self.table.client.describe_table(TableName=self.table.name)["Table"]
         if (copied_at := table.get("RestoreSummary", {}).get("RestoreDateTime")) is not None:
             self._restored = copied_at.timestamp() + COPY_SKEW
@@ -321,7 +333,11 @@ class Verification(Runner):
                 found, unsettled = self._differing(pages, sums, held)
             left = sorted(found.keys() & unsettled.keys()) if again < _AGAIN - 1 else []
             told = sorted(found.keys() - set(left))
-            waits = quarantined_groups(self.table, origins, self._by, self._begun.run) if told else Counter()
+            waits = (
+                quarantined_groups(self.table, origins, self._by, self._begun.run, self._registry().names.values())
+                if told
+                else Counter()
+            )
             for ref in told:
                 layout = self._layout(ref)
                 until, is_gone = self._expired_until(layout.declaration), not held[ref].items
@@ -340,8 +356,8 @@ class Verification(Runner):
     def _expired_until(self, declaration: Declaration) -> float | None:
         """Groups that begin before it may count what has expired; None if none may."""
         source, noted = declaration.source, self._expired.get(declaration.name)
-        is_kept = isinstance(source, Event | Aggregate) and source.retention is None
-        if self._restored is None or is_kept:
+        is_kept = isinstance(source, Aggregate) and source.retention is None
+        if self._restored is None or is_kept or source.name in self._lasting:
             return noted
         return max(self._restored, noted or 0)
 
@@ -427,7 +443,7 @@ class Verification(Runner):
     def _note(self, layout: ItemLayout, ref: GroupRef, held: ReadGroup, judged: Iterable[Judged]) -> None:
         key = identity(typed_key(layout.key(ref[1], "")))
         mark = next((item.get(REPAIRED) for item in held.items if identity(item) == key), None)
-        name, group = base_name(ref[0]), layout.values(ref[1])
+        name, group = ref[0], layout.values(ref[1])
         for verdict, why, numbers in judged:
             self.differences.append(Difference(name, group, numbers, verdict, why, ref, mark))
 

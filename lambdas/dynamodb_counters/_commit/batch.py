@@ -1,7 +1,7 @@
 """One batch of the stream, end to end: drop what is counted, unwrap, fold, quarantine, commit, move the checkpoint.
 
-A batch is cut where another deployment comes into force and where a run begins, for what comes before a run's cut is
-counted before what comes after it is logged. Records of a part that may have been counted already, with nothing left
+A batch is cut where a name or a run begins to count, for what comes before a run's cut is counted before what comes
+after it is logged. Records of a part that may have been counted already, with nothing left
 that says so, go to quarantine; what expires in it is noted, because no item shows it later.
 """
 
@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from typing import Any, Final
 
 from dynamodb_counters._assumptions import GUARANTEE, LONGEST_INVOCATION
 from dynamodb_counters._commit.checkpoints import WORTH_A_WRITE, Book, Books, Checkpoint, Checkpoints, is_sequence
 from dynamodb_counters._commit.commit import Committed, Committer, Part, Pruner
-from dynamodb_counters._control.control import Era, History
-from dynamodb_counters._control.deployments import Deployments
-from dynamodb_counters._control.run_items import NO_CUTS, ONLY_SHARD, Cuts
+from dynamodb_counters._control.counted_names import CountedNames, Portion
+from dynamodb_counters._control.run_items import ONLY_SHARD
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.crossings import Crossing, crossings
 from dynamodb_counters._fold.deltas import Unfoldable
@@ -37,13 +35,14 @@ from dynamodb_counters._quarantine.quarantine import (
     UNREADABLE,
     Quarantine,
     names_of,
+    origin_of,
     redriven_item,
     unpack,
 )
 from dynamodb_counters._table import RetryingClient, Table, ending_at
 from dynamodb_counters.errors import CommitError, ShardUnknownError
 
-_REASON: Final = "the record is older than what is known of its shard and its deployment: it may have been counted"
+_REASON: Final = "the record is older than what is known of its shard: it may have been counted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,34 +58,18 @@ class Classified:
     expired: Mapping[str, float]
     """Declarations that go on counting what expires here, and the time from which their groups count none of it."""
 
+    @classmethod
+    def of(cls, portion: Portion, doubtful_before: float) -> Classified:
+        """Classify changes; those created earlier than `doubtful_before` may have been counted."""
+        plan, changes = portion.plan, portion.changes
+        return cls(plan, changes, *set_aside(plan, changes, doubtful_before), expired_until(plan, changes))
+
 
 def uncounted(changes: Sequence[Change], applied_through: str) -> Sequence[Change]:
     """The changes that a shard's checkpoint does not cover."""
     if applied_through < changes[0].sequence:
         return changes
     return [change for change in changes if applied_through < change.sequence]
-
-
-def classify(
-    changes: Sequence[Change],
-    history: History,
-    plan_of: Callable[[str], Plan | None],
-    plan_in_force: Callable[[], Plan],
-    *,
-    now: float,
-    cuts: Cuts = NO_CUTS,
-    doubtful_before: float = -math.inf,
-) -> list[Classified]:
-    """Classify changes in order; those created earlier than `doubtful_before` may have been counted."""
-    # So may those whose declarations cannot be read; the plan in force then says which would count.
-    classes: list[Classified] = []
-    for deployment, part in _by_deployment(changes, history, cuts, now):
-        plan = plan_of(deployment)
-        before = math.inf if plan is None else doubtful_before
-        plan = plan or plan_in_force()
-        fresh, doubtful = set_aside(plan, part, before)
-        classes.append(Classified(plan, part, fresh, doubtful, expired_until(plan, part)))
-    return classes
 
 
 def set_aside(
@@ -115,21 +98,6 @@ def set_aside(
     return fresh, doubtful
 
 
-def _by_deployment(
-    changes: Sequence[Change], history: History, cuts: Cuts, now: float
-) -> Iterator[tuple[str, Sequence[Change]]]:
-    if len(history.eras) == 1 and not cuts.of_runs:
-        yield history.eras[0].deployment, changes
-        return
-
-    def side(change: Change) -> tuple[Era, int]:
-        past = sum(cut <= change.sequence for cut in cuts.of_runs.values())
-        return history.at(change.created or now, change.sequence, cuts.of_eras), past
-
-    for (era, _), part in groupby(changes, side):
-        yield era.deployment, list(part)
-
-
 _PREFIX: Final = "EXPIRED#"
 _UNTIL: Final = "until"
 """Groups that begin then or later count nothing that has expired; without it, any group may."""
@@ -151,7 +119,7 @@ class ExpiredItems:
 
     def _write(self, name: str, until: float) -> None:
         known = {} if math.isinf(until) else {_UNTIL: round(until)}
-        put: dict[str, Any] = {"Item": bookkeeping_item(bookkeeping_key(_PREFIX + name), known)}
+        put: dict[str, Any] = {"Item": bookkeeping_item(expired_key(name), known)}
         if known:
             put |= {
                 "ConditionExpression": f"attribute_not_exists({PK}) OR #until < :until",
@@ -160,6 +128,10 @@ class ExpiredItems:
             }
         # If it is refused, another process has noted as much.
         self._table.write("put_item", **put)
+
+
+def expired_key(name: str) -> dict[str, Any]:
+    return bookkeeping_key(_PREFIX + name)
 
 
 def read_expired(table: Table) -> dict[str, float]:
@@ -198,7 +170,8 @@ def held_by(item: Image, delivered: Record, origins: Origins) -> Change:
     if DELTA in item:
         content = unpack(item[DELTA])
         numbers = tuple((name, parse_number(text)) for name, text in content["numbers"].items())
-        return Change(delivered, delta=QuarantinedDelta(content["name"], tuple(content["group"]), numbers))
+        delta = QuarantinedDelta(content["name"], tuple(content["group"]), numbers)
+        return Change(delivered, delta=delta, origin=origin_of(item, content.get("created")))
     held = unpack(item[RECORD])
     if not isinstance(held["dynamodb"], dict):
         raise TypeError("expected a stream record")
@@ -206,7 +179,9 @@ def held_by(item: Image, delivered: Record, origins: Origins) -> Change:
     again = None if is_foreign else redriven_item(held["dynamodb"])
     if again is not None:
         return held_by(again, delivered, origins)
-    return Change(delivered, held, names=frozenset(names_of(item)) or None, is_foreign=is_foreign)
+    names = frozenset(names_of(item)) or None
+    origin = origin_of(item, held["dynamodb"].get("ApproximateCreationDateTime"))
+    return Change(delivered, held, names=names, is_foreign=is_foreign, origin=origin)
 
 
 def _redriven(record: Record, change: Change, origins: Origins) -> Change:
@@ -261,8 +236,13 @@ class Report:
     redelivered: int = 0
     """Records at or below the shard's checkpoint."""
     checkpoint_lost: bool = False
-    """The checkpoint, or the history of deployments."""
-    takeover: str = ""
+    """The checkpoint."""
+    changed: tuple[str, ...] = ()
+    """Names that the code declares otherwise than they are registered."""
+    undeclared: tuple[str, ...] = ()
+    """Names that count although the code does not declare them."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Names that cannot be registered, and why."""
     skipped_types: Counter[str] = field(default_factory=Counter)
     """Records of items that are not counted for a type that nothing declares, by type."""
     skipped_thresholds: Counter[str] = field(default_factory=Counter)
@@ -293,7 +273,7 @@ class Aggregator:
 
     `single_shard` says that the stream has one shard, so that events need not name it (local emulators);
     `source_table` is the ARN of the table whose `Items` are counted, if that is another. An operator's tool
-    never `takes_over` the table; it and the emulator's function `always_reads` the control item before a batch.
+    `registers` no name; it and the emulator's function `always_reads` the registry before a batch.
     """
 
     def __init__(
@@ -304,14 +284,14 @@ class Aggregator:
         quarantine_retention_seconds: float,
         single_shard: bool = False,
         source_table: str | None = None,
-        takes_over: bool = True,
+        registers: bool = True,
         always_reads: bool = False,
     ) -> None:
         self._clock = table.clock
         self._client = RetryingClient(table)
         self._table = retrying = table.reached_by(self._client)
-        self._deployments = Deployments(
-            retrying, declarations, source_table or "", takes_over=takes_over, always_reads=always_reads
+        self._names = CountedNames(
+            retrying, declarations, source_table or "", registers=registers, always_reads=always_reads
         )
         self._origins = Origins(table.name, source_table)
         self._checkpoints = Checkpoints(table, retrying)
@@ -334,9 +314,9 @@ class Aggregator:
                 return self._batch(event, deadline, given_up=given_up)
             if "Records" in event:
                 return self._end_of_window(event, deadline)
-            # By hand, or by the deployment: the declarations are put in force before there is a batch.
+            # By hand, or by the deployment: the declarations are registered before there is a batch.
             report = Report()
-            self._refresh(deadline, report)
+            self._refresh(report)
             return report
 
     def _batch(self, event: Mapping[str, Any], deadline: float, *, given_up: bool) -> Report:
@@ -349,28 +329,20 @@ class Aggregator:
                 report.overtaken += len(book.changes)
             report.checkpoint_lost |= book.checkpoint.just_lost
             if fresh:
-                self._refresh(deadline, report)
+                self._refresh(report)
                 self._count(book, fresh, deadline, report, given_up=given_up)
         return report
 
     def _count(self, book: Book, changes: Sequence[Change], deadline: float, report: Report, *, given_up: bool) -> None:
-        deployments, last = self._deployments, changes[-1]
-        cuts = deployments.cuts(book.shard, changes)
-        classes = classify(
-            changes,
-            deployments.history,
-            deployments.plan_of,
-            deployments.plan_in_force,
-            now=self._clock(),
-            cuts=cuts,
-            doubtful_before=self._doubtful_before(book.checkpoint, given_up=given_up),
-        )
+        last = changes[-1]
+        portions, cuts = self._names.portions(book.shard, changes)
+        doubtful_before = self._doubtful_before(book.checkpoint, given_up=given_up)
         watermark = Watermark(book.shard, book.name, book.before)
-        for each in classes:
+        for portion in portions:
+            each = Classified.of(portion, doubtful_before)
             if each.expired:
                 self._expired.note(each.expired)
-            if cuts.of_runs:
-                report.write_units += deployments.log(each.plan, book.shard, each.changes, cuts, self._quarantine)
+            report.write_units += self._names.log(portion, book.shard, cuts, self._quarantine)
             # Before anything moves the checkpoint. None is in doubt: its item is the same in every delivery.
             put_crossings(self._table, crossings(each.plan, each.changes, report.skipped_thresholds))
             self._keep(book.shard, each.doubtful, report)
@@ -405,19 +377,17 @@ class Aggregator:
         if not given_up:
             return max(self._clock() - GUARANTEE, checkpoint.lost_before)
         # Watermarks that a checkpoint does not cover stay for longer than the stream keeps its records.
-        known_since = self._deployments.history.eras[0].valid_from
-        return math.inf if checkpoint.blurred else max(checkpoint.lost_before, known_since)
+        return math.inf if checkpoint.blurred else checkpoint.lost_before
 
-    def _refresh(self, deadline: float, report: Report) -> None:
-        takeover = self._deployments.refresh(deadline)
-        if takeover is not None:
-            report.takeover = takeover.text
-            report.checkpoint_lost |= takeover.history_lost
+    def _refresh(self, report: Report) -> None:
+        names = self._names
+        if names.refresh():
+            report.changed, report.undeclared, report.refused = names.changed, names.undeclared, names.refused
 
     def _keep(self, shard: str, images: Sequence[Unfoldable], report: Report) -> int:
         if not images:
             return 0
-        kept = self._quarantine.keep(shard, self._deployments.awaited(images))
+        kept = self._quarantine.keep(shard, images)
         report.quarantined += kept
         report.touched += kept
         return kept

@@ -283,7 +283,7 @@ _GONE: Final = "the group's retention is over, and what it had counted is gone: 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Consecutive changes of one shard, all of one deployment, and what the invocation knows of the shard."""
+    """Consecutive changes of one shard that the same names count, and what the invocation knows of the shard."""
 
     plan: Plan
     changes: Sequence[Change]
@@ -501,7 +501,10 @@ class Committer:
 
     def _entry(self, delta: Delta, part: Part, reason: str) -> dict[str, Any]:
         numbers = {name: format_number(number) for name, number in delta.measures.items()}
-        content = {"name": delta.layout.name, "group": list(delta.group), "numbers": numbers}
+        content: dict[str, Any] = {"name": delta.layout.name, "group": list(delta.group), "numbers": numbers}
+        if part.changes:
+            # All of a part lie on the same side of every cut.
+            content["created"] = part.changes[-1].created
         shard = part.watermark.shard
         key_digest = hashlib.sha256(repr(delta.layout.key(delta.group, shard)).encode()).hexdigest()[:32]
         entry_id = f"{delta.first}#{key_digest}#{delta.layout.name}"

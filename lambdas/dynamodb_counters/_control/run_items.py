@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import secrets
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -15,12 +17,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._assumptions import SKEW
-from dynamodb_counters._declarations.groups import generation_number
 from dynamodb_counters._fold.deltas import Folded, Unfoldable
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import NEW, OLD, Change, inserted, padded
+from dynamodb_counters._fold.records import NEW, OLD, Change, Origin, inserted, padded
 from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key, put_as_seen, shard_digest
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import Number, base64_text, format_number, parse_number
@@ -58,7 +59,7 @@ Sums: TypeAlias = Mapping[GroupRef, Mapping[str, Number]]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run that is open: `names` are the generations whose contributions it keeps, `since` is where its cut lies."""
+    """A run that is open: `names` are those whose contributions it keeps, `since` is where its cut lies."""
 
     id: str
     kind: Literal["backfill", "verify"]
@@ -94,9 +95,15 @@ def found_by(run: str) -> str:
     return f"run~{run}"
 
 
-def generation_of(run: str) -> int:
-    """The generation that a run fills, read from its id; 0 for a verification."""
-    return int(run.partition("r")[0])
+def new_run(kind: Literal["backfill", "verify"]) -> str:
+    """The id of a run that nobody has begun."""
+    return f"{kind[0]}{secrets.token_hex(8)}"
+
+
+def kind_of(run: str) -> str:
+    """The kind of a run, read from its id; "" of what is none."""
+    found = re.fullmatch(r"([bv])[0-9a-f]{16}", run)
+    return {"b": "backfill", "v": "verify"}[found[1]] if found else ""
 
 
 def runs_text(runs: Iterable[Run]) -> str:
@@ -104,7 +111,7 @@ def runs_text(runs: Iterable[Run]) -> str:
 
 
 def read_runs(item: Mapping[str, Any]) -> tuple[Run, ...]:
-    """The open runs that the history's item holds; none if it is spoiled."""
+    """The open verifications that the registry's header holds; none if it is spoiled."""
     try:
         known = json.loads(item.get(RUNS, {}).get("S", "{}"))
         return tuple(Run(name, kind, int(since), tuple(names)) for name, (kind, since, *names) in known.items())
@@ -215,17 +222,6 @@ NO_CUT: Final = "~"
 """After every sequence number: no record of the shard is past the cut."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cuts:
-    """The first records of one shard that count for runs, by run: for eras that backfills opened, and for open runs."""
-
-    of_eras: Mapping[str, str]
-    of_runs: Mapping[str, str]
-
-
-NO_CUTS: Final = Cuts({}, {})
-
-
 class RunLogs:
     """The logs and cuts of one table's runs, as one process knows them."""
 
@@ -233,31 +229,33 @@ class RunLogs:
         self._table = table
         self._cuts: dict[tuple[str, str], str] = {}
 
-    def cut(self, run: str, since: float, shard: str, changes: Sequence[Change]) -> str:
+    def cut(self, run: Run, shard: str, changes: Sequence[Change]) -> str:
         """The first record of a shard that a run counts from, alike for everyone; `NO_CUT` if it is still to come."""
         # Times of creation are approximate: near the cut, they need not grow from record to record, nor agree between
-        # shards. So a shard in which an item of the run's generations changes is past its cut, too.
+        # shards. So a shard in which an item that the run fills is written is past its cut, too.
         # Where all of a batch came long after, none has written the cut: a later record may be the one that does.
-        late = (change.sequence for change in changes if (change.created or 0.0) >= since + SKEW)
-        return min(next(late, NO_CUT), self._told_cut(run, since, shard, changes))
+        late = (change.sequence for change in changes if (change.created or 0.0) >= run.since + SKEW)
+        return min(next(late, NO_CUT), self._stored_cut(run, shard, changes))
 
-    def _told_cut(self, run: str, since: float, shard: str, changes: Sequence[Change]) -> str:
-        if (run, shard) in self._cuts:
-            return self._cuts[run, shard]
+    def _stored_cut(self, run: Run, shard: str, changes: Sequence[Change]) -> str:
+        if (run.id, shard) in self._cuts:
+            return self._cuts[run.id, shard]
         created = [change.created or 0.0 for change in changes]
-        if max(created) < since - SKEW:
+        if max(created) < run.since - SKEW:
             return NO_CUT
-        number = generation_of(run)
 
         def is_past(change: Change) -> bool:
-            return (change.created or 0.0) >= since or 0 < number == generation_number(_type_of(change))
+            created = change.created or 0.0
+            # Its items of before were deleted long ahead of the cut; they may be deleted up to then.
+            is_filled = run.kind == "backfill" and change.record["dynamodb"].get(NEW) and _type_of(change) in run.names
+            return created >= run.since or (bool(is_filled) and created >= run.since - SKEW)
 
         first = next((change.sequence for change in changes if is_past(change)), None)
-        if first is not None and min(created) >= since + SKEW:
+        if first is not None and min(created) >= run.since + SKEW:
             return first
-        known = self._put_cut(run, shard, first)
+        known = self._put_cut(run.id, shard, first)
         if known is not None:
-            self._cuts[run, shard] = known
+            self._cuts[run.id, shard] = known
         return known or NO_CUT
 
     def _put_cut(self, run: str, shard: str, first: str | None) -> str | None:
@@ -276,8 +274,8 @@ class RunLogs:
         past = [change for change in changes if change.sequence >= cut]
         if past and not plan.programs.keys() >= set(run.names):
             raise CheckpointError(
-                f"the run {run.id} looks at {', '.join(run.names)}, which this version cannot read: install the one "
-                "that was deployed before, or give the run up"
+                f"the run {run.id} looks at {', '.join(run.names)}, which this process does not fold: it reads the "
+                "registry again within a minute"
             )
         # A log of the table's own items would be logged without end; heartbeats ask for it.
         relevant = [change for change in past if _type_of(change) != CHECKPOINT or _is_beat(run.id, change)]
@@ -386,3 +384,13 @@ def _type_of(change: Change) -> str:
 
 def _is_beat(run: str, change: Change) -> bool:
     return not change.is_foreign and is_beat(run, change.record["dynamodb"].get("Keys", {}))
+
+
+def is_past(table: Table, run: str, since: float, origin: Origin) -> bool:
+    """Whether a record lies after a run's cut, or was put aside by the run itself."""
+    if origin.shard.startswith(found_by("")):
+        # What a run has met at its cut waits for what that run has filled alone.
+        return origin.shard == found_by(run)
+    if abs(origin.created - since) < SKEW and (cut := table.read_item(cut_key(run, origin.shard))):
+        return origin.sequence >= str(cut["cut"]["S"])
+    return origin.created >= since

@@ -30,8 +30,6 @@ from dynamodb_counters._timeline.tiers import Tier
 from dynamodb_counters.errors import InvalidArgumentError
 
 OnExpiry: TypeAlias = Literal["keep", "subtract"]
-OnChange: TypeAlias = Literal["backfill", "keep", "fail"]
-ON_CHANGE: Final = ("backfill", "keep", "fail")
 ON_EXPIRY: Final = ("keep", "subtract")
 
 MAX_WRITE_SHARDS: Final = 100
@@ -121,15 +119,11 @@ class Aggregate:
         Whether an item stays counted that is deleted by TTL, or by anyone after its ``ttl``. Default ``"keep"``.
     write_shards : int, optional
         Number of items that share a group's writes, 1 to 100; a read adds them up. Raise it for a group that changes in
-        every batch of a table with many stream shards. Changing it later loses what was counted. Default 1.
+        every batch of a table with many stream shards. Default 1.
     ranking : Ranking, optional
         Ranks the groups by a measure. Default: not ranked.
     max_groups : int, optional
         Most groups, 1 to 10,000, that one item may count in by its lists; one with more is quarantined. Default 1,000.
-    on_change : {"backfill", "keep", "fail"}, optional
-        Answer to a deployment that changes what this counts. ``"backfill"``, the default: the old definition counts on
-        and is read until ``counters backfill`` has counted everything by the new one. ``"keep"``: the new one goes on
-        with the old one's numbers. ``"fail"``: the aggregator refuses the deployment, and counting waits.
     retention : timedelta or None, optional
         How long a group counts after the end of the one minute, hour, day or month in its key. A later change is
         late: dropped, and metered. TTL deletes the group three days after that; reads refuse it then, and lists lack
@@ -165,7 +159,6 @@ class Aggregate:
     write_shards: int = 1
     ranking: Ranking | None = None
     max_groups: int = MAX_GROUPS
-    on_change: OnChange = "backfill"
     # Few have them, so the repr shows them only where they are set.
     retention: timedelta | None = field(default=None, repr=False)
     pages: bool = field(default=False, repr=False)
@@ -193,7 +186,6 @@ class Aggregate:
         write_shards: int = 1,
         ranking: Ranking | None = None,
         max_groups: int = MAX_GROUPS,
-        on_change: OnChange = "backfill",
         retention: timedelta | None = None,
         pages: bool = False,
         _shelved: int = 0,
@@ -201,7 +193,7 @@ class Aggregate:
         _thresholds: tuple[Any, ...] = (),
         **named: Measure,
     ) -> None:
-        require_name(name, generations=True)
+        require_name(name)
         given = locals() | {"measures": given_measures(name, measures, named)}
         for each in fields(self):
             object.__setattr__(self, each.name, given[each.name])
@@ -212,7 +204,6 @@ class Aggregate:
             raise InvalidArgumentError("source", self.source, "an Event, Items or Aggregate")
         require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
         require_choice("on_expiry", self.on_expiry, ON_EXPIRY)
-        require_choice("on_change", self.on_change, ON_CHANGE)
         require_bool("pages", self.pages)
         self._set_keys(by)
         require_key("pk", self.pk)
@@ -387,7 +378,6 @@ class Counter(Aggregate):
     where: None = field(init=False, repr=False, default=None)
     on_expiry: OnExpiry = field(init=False, repr=False, default="keep")
     max_groups: int = field(init=False, repr=False, default=MAX_GROUPS)
-    on_change: OnChange = field(init=False, repr=False, default="keep")
     pages: bool = field(init=False, repr=False, default=False)
     _shelved: int = field(init=False, repr=False, default=0)
     _longest: int = field(init=False, repr=False, default=0)
@@ -408,7 +398,7 @@ class Counter(Aggregate):
         _thresholds: tuple[Any, ...] = (),
         **named: Measure,
     ) -> None:
-        require_name(name, generations=True)
+        require_name(name)
         given = locals() | {"measures": given_measures(name, measures, named), "source": Direct()}
         for each in fields(self):
             object.__setattr__(self, each.name, given.get(each.name, each.default))

@@ -17,7 +17,6 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _INTO: Final = f"{LIST_MARK}."
-_GENERATION: Final = re.compile(r"~[1-9]\d{0,5}\Z", re.ASCII)
 
 
 def is_name(name: object) -> bool:
@@ -25,10 +24,9 @@ def is_name(name: object) -> bool:
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
-def require_name(name: object, *, generations: bool = False) -> None:
-    """Refuse what cannot name a declaration; with `generations`, a name may end like ``~1``."""
-    base = _GENERATION.sub("", name) if generations and isinstance(name, str) else name
-    if not is_name(base) or base == QUARANTINE:
+def require_name(name: object) -> None:
+    """Refuse what cannot name a declaration."""
+    if not is_name(name) or name == QUARANTINE:
         raise InvalidArgumentError(
             "name", name, f"a letter, then up to 63 letters, digits, '-' or '_'; not {QUARANTINE!r}"
         )

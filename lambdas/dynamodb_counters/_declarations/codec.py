@@ -15,7 +15,6 @@ from typing import Any, Final
 from dynamodb_counters._declarations.aggregates import Aggregate, Counter, Ranking
 from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.event_attributes import Attribute
-from dynamodb_counters._declarations.groups import base_name
 from dynamodb_counters._declarations.measures import MEASURES, TimeWeighted
 from dynamodb_counters._declarations.sources import Direct, Event, Items, Packed, TableKeys
 from dynamodb_counters._declarations.thresholds import Threshold
@@ -79,8 +78,8 @@ def described(declarations: Iterable[Declaration | Event | Threshold]) -> dict[s
             if isinstance(counted, Event):
                 found |= described([counted])
             if counted is not None and not isinstance(counted, Items | Direct):
-                plain[part] = base_name(counted.name)
-        found[base_name(each.name)] = plain
+                plain[part] = counted.name
+        found[each.name] = plain
     return dict(sorted(found.items()))
 
 

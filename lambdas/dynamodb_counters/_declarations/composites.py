@@ -8,7 +8,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias
 
-from dynamodb_counters._declarations.aggregates import GAP, MAX_GROUPS, Aggregate, OnChange, OnExpiry
+from dynamodb_counters._declarations.aggregates import GAP, MAX_GROUPS, Aggregate, OnExpiry
 from dynamodb_counters._declarations.checks import require_attribute, require_name, require_precision, require_retention
 from dynamodb_counters._declarations.default_keys import Fields, field_names, fields_instead, named_key
 from dynamodb_counters._declarations.measures import Count, shown
@@ -25,7 +25,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 MEMBERS: Final = "-members"
 """End of the name of the aggregate that counts the members of a `Distinct`."""
 
-_SHARED: Final = ("where", "on_expiry", "max_groups", "on_change", "retention")
+_SHARED: Final = ("where", "on_expiry", "max_groups", "retention")
 """Arguments of a composite that are those of its parts, as far as it has them."""
 
 
@@ -38,7 +38,6 @@ class Composite:
     _: KW_ONLY
     where: Condition | None = None
     on_expiry: OnExpiry = "keep"
-    on_change: OnChange = "backfill"
 
     @property
     def _counted(self) -> Aggregate:
@@ -96,7 +95,7 @@ class Distinct(Composite):
         A letter, then up to 55 letters, digits, ``-`` or ``_``; unique in a table.
     member : str
         Attribute that identifies a member.
-    source, by, pk, sk, where, on_expiry, max_groups, on_change
+    source, by, pk, sk, where, on_expiry, max_groups
         As in `Aggregate`.
     retention : timedelta or None, optional
         How long a group goes on counting after the end of the minute, hour, day or month in its key. Its members are
@@ -165,7 +164,6 @@ class Distinct(Composite):
             sk=self.sk,
             distinct=Count(),
             where=Attr("items").ge(1),
-            on_change=self.on_change,
             pages=pages,
         )
 
@@ -215,7 +213,7 @@ class ActiveMembers(Grouped):
         1 minute, hour or day: spans begin and end on such a unit, in UTC. Default 1 day.
     longest : timedelta, optional
         The longest span that can be asked for, up to 186 units. Default 30 units.
-    by, where, on_expiry, max_groups, on_change
+    by, where, on_expiry, max_groups
         As in `Aggregate`.
 
     Examples
@@ -274,9 +272,7 @@ class ActiveMembers(Grouped):
         """The aggregate that counts a unit's members by their gaps: a page per unit."""
         pk, sk = named_key(self.name, self.fields), named_key(self.name, (self._unit_field, GAP))
         measures = {ACTIVE: Count()}
-        return Aggregate(
-            self.name, self._members, pk=pk, sk=sk, measures=measures, on_change=self.on_change, pages=True, _shelved=1
-        )
+        return Aggregate(self.name, self._members, pk=pk, sk=sk, measures=measures, pages=True, _shelved=1)
 
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
@@ -298,7 +294,7 @@ class Extremes(Grouped):
     show : str or sequence of str, optional
         Fields that are read with a value, such as the URL of the latest view. Values that are equal are in the order of
         these, so they are also what ties break by. Default: none.
-    name, by, where, on_expiry, on_change
+    name, by, where, on_expiry
         As in `Aggregate`.
     retention : timedelta or None, optional
         As in `Aggregate`, of a group with a time in `by`. Default None: for good.
@@ -354,7 +350,7 @@ class Percentiles(Grouped):
         Attribute that holds the event's time, for percentiles over spans of time and series. Default: none.
     precision : timedelta, optional
         With a `time`: 1 minute, hour or day, each with a distribution of its own; a span reads all. Default 1 hour.
-    name, by, where, on_expiry, max_groups, on_change
+    name, by, where, on_expiry, max_groups
         As in `Aggregate`.
     retention : timedelta or None, optional
         As in `Aggregate`; the time in a group's key is that of `time`, if given. Default None: for good.

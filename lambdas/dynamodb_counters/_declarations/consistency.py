@@ -10,7 +10,6 @@ from dynamodb_counters._declarations.aggregates import PARTITION_MARK, Aggregate
 from dynamodb_counters._declarations.checks import require_name
 from dynamodb_counters._declarations.composites import Composite
 from dynamodb_counters._declarations.default_keys import named_key
-from dynamodb_counters._declarations.groups import generation_number
 from dynamodb_counters._declarations.sources import Direct, Event, Items
 from dynamodb_counters._declarations.thresholds import Threshold, armed
 from dynamodb_counters._declarations.windows import Window
@@ -38,7 +37,7 @@ Declarable: TypeAlias = Declaration | Composite | Threshold
 
 
 def flatten(declared: Iterable[Declarable]) -> tuple[Declaration, ...]:
-    """The aggregates and windows that declarations of users consist of, in order; refuses names of generations."""
+    """The aggregates and windows that declarations of users consist of, in order."""
     declared = tuple(declared)
     counted = [each for each in declared if not isinstance(each, Threshold)]
     parts = armed(
@@ -76,15 +75,10 @@ def require_consistent(
     for part, keys in keyed:
         _require_not_reserved(part, keys)
     for (one, keys), (two, others) in combinations(keyed, 2):
-        if _meet(keys, others) and not _is_renamed(one, two, declarations):
+        if _meet(keys, others):
             raise _meeting(one, two)
         _require_ranked_apart(one, two)
     _require_one_table([part for part in named.values() if isinstance(part, Items)])
-
-
-def share_items(one: Declaration | Event, two: Declaration | Event) -> bool:
-    """Whether two could write the same item, or rank groups in the same leaderboard."""
-    return _meet(_keys(one), _keys(two)) or _rank_together(one, two)
 
 
 def _keys(part: Declaration | Event) -> list[_Key]:
@@ -127,14 +121,6 @@ def _meeting(one: Declaration | Event, two: Declaration | Event) -> InvalidArgum
 
 def _meet(some: Iterable[_Key], others: Iterable[_Key]) -> bool:
     return any(pk.overlaps(other) and sk.overlaps(other_sk) for (pk, sk), (other, other_sk) in product(some, others))
-
-
-def _is_renamed(one: Declaration | Event, two: Declaration | Event, declarations: Iterable[Declaration]) -> bool:
-    """Whether these are one event, as different generations of declarations call it."""
-    if not (isinstance(one, Event) and isinstance(two, Event) and (one.pk, one.sk) == (two.pk, two.sk)):
-        return False
-    numbers = [{generation_number(over.name) for over in declarations if over.source == event} for event in (one, two)]
-    return all(numbers) and numbers[0].isdisjoint(numbers[1])
 
 
 def _require_one_table(sources: list[Items]) -> None:

@@ -1,13 +1,9 @@
-"""Groups: their keys, what their items say when read, and the generation of a definition that they are of. Pure.
-
-Generation n of ``views`` is an ordinary declaration, ``views~n``. Its sort keys end in ``##~n``: values in keys are
-never empty, so no value of another declaration renders such a key. A window has its name in its keys already.
-"""
+"""Groups: their keys, and what their items say when read. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from decimal import localcontext
 from typing import Any, TypeAlias, TypeVar
 
@@ -23,23 +19,6 @@ from dynamodb_counters.errors import InvalidArgumentError, UnknownMeasureError
 Declared = TypeVar("Declared", bound=Aggregate | Window)
 
 
-def base_name(name: str) -> str:
-    """The name that users declare: ``views`` of ``views~3``."""
-    return name.partition("~")[0]
-
-
-def generation_number(name: str) -> int:
-    """Which generation has a name: 3 of ``views~3``, 0 of ``views``."""
-    number = name.partition("~")[2]
-    return int(number) if number.isdecimal() else 0
-
-
-def read_name(name: str, reads: Mapping[str, int]) -> str:
-    """The name of the generation that readers use."""
-    number = reads.get(base_name(name), 0)
-    return f"{name}~{number}" if number else name
-
-
 def with_below(declaration: Aggregate | Window) -> Iterator[Aggregate | Window]:
     """A declaration, the aggregate whose groups it counts, and so on down."""
     yield declaration
@@ -51,46 +30,6 @@ def root_of(declaration: Aggregate | Window) -> Event | Items | Direct:
     """The source below all aggregates."""
     source = declaration.source
     return root_of(source) if isinstance(source, Aggregate) else source
-
-
-def is_replaced(name: str, folded: Collection[str]) -> bool:
-    """Whether a later generation has taken a name's place, so that it is not counted or read any more."""
-    # Entries that wait for it in quarantine are settled: the later one has counted it, or keeps an entry of its own.
-    of_same = (each for each in folded if base_name(each) == base_name(name))
-    return name not in folded and any(generation_number(each) > generation_number(name) for each in of_same)
-
-
-def definition(declaration: Declared) -> Declared:
-    """A declaration without its `on_change`, nor that of its sources."""
-    source: Any = declaration.source
-    below: Any = definition(source) if isinstance(source, Aggregate) else source
-    if isinstance(source, Direct) or (declaration.on_change == "backfill" and below is source):
-        return declaration
-    return replace(declaration, source=below, on_change="backfill")
-
-
-def generation(
-    declaration: Declared, number: int, source: Event | Items | Aggregate | Direct | None = None
-) -> Declared:
-    """The declaration of a generation, 0 for the definition itself, over another `source` if given."""
-    defined = definition(declaration)
-    name, before = base_name(defined.name), generation_number(defined.name)
-    if number == before and source is None:
-        return defined
-    changed: dict[str, Any] = {"name": f"{name}~{number}" if number else name}
-    if source is not None and not isinstance(source, Direct):
-        changed["source"] = source
-    if isinstance(defined, Aggregate):
-        changed["sk"] = _marked(defined.sk, before, number)
-        if defined.ranking is not None:
-            leaderboard = _marked(defined.ranking.leaderboard, before, number)
-            changed["ranking"] = replace(defined.ranking, leaderboard=leaderboard)
-    return replace(defined, **changed)
-
-
-def _marked(template: str, before: int, number: int) -> str:
-    plain = template.removesuffix(f"##~{before}") if before else template
-    return f"{plain}##~{number}" if number else plain
 
 
 Key: TypeAlias = dict[str, dict[str, str]]
@@ -112,9 +51,6 @@ class Group:
     complete : bool, optional
         Whether all there is has been counted; False of an aggregate that was added to a table with data, until its
         backfill has ended, and of a table that no deployment counts yet. Default True.
-    as_declared : bool, optional
-        Whether it follows the definition that the reader declares; False of a changed one until its backfill has ended.
-        Default True.
 
     Examples
     --------
@@ -125,7 +61,6 @@ class Group:
     values: Mapping[str, str]
     measures: Mapping[str, Any]
     complete: bool = True
-    as_declared: bool = True
 
     def __getitem__(self, measure: str) -> Any:
         """One of the measures; `UnknownMeasureError`, which is a `KeyError`, names those there are."""
@@ -143,7 +78,7 @@ def group_of(
     aggregate: Aggregate,
     values: Mapping[str, object],
     items: Iterable[Mapping[str, Any]],
-    standing: tuple[bool, bool] = (True, True),
+    complete: bool = True,
 ) -> Group:
     """The group that typed items hold: one, or several of a sharded aggregate; empty ones count 0."""
     held = list(items)
@@ -155,7 +90,7 @@ def group_of(
     return Group(
         {name: key_text(name, values[name]) for name in aggregate.fields},
         Measures({name: measure._read(name, numbers) for name, measure in aggregate.measures.items()}),
-        *standing,
+        complete,
     )
 
 
@@ -170,20 +105,16 @@ def given(values: object, fields: Mapping[str, object]) -> Mapping[str, object]:
     return values
 
 
-def canonical_fields(
-    name: str, among: Iterable[tuple[Aggregate | Window, Iterable[str]]], values: object
-) -> dict[str, str]:
-    """The texts of fields as keys have them; refuse fields that no declaration has, and texts that they never have."""
-    # While readers use an older definition, its fields are allowed with those declared: one read serves both.
+def canonical_fields(declared: Aggregate | Window, fields: Iterable[str], values: object) -> dict[str, str]:
+    """The texts of fields as keys have them; refuse other fields, and texts that they never have."""
     if not isinstance(values, Mapping):
         raise InvalidArgumentError("values", values, "a mapping of fields to values")
-    fields = {field: declared for declared, its in among for field in its}
-    texts = dict[str, str]()
+    known, texts = tuple(fields), dict[str, str]()
     for field, value in values.items():
-        if field not in fields:
-            there = ", ".join(map(repr, fields)) or "none"
-            raise InvalidArgumentError("values", field, f"no fields but those of {name!r}: {there}")
-        texts[field] = _canonical(fields[field], field, key_text(field, value))
+        if field not in known:
+            there = ", ".join(map(repr, known)) or "none"
+            raise InvalidArgumentError("values", field, f"no fields but those of {declared.name!r}: {there}")
+        texts[field] = _canonical(declared, field, key_text(field, value))
     return texts
 
 

@@ -320,7 +320,7 @@ class Items:
     keys: TableKeys | None = None
 
     def __post_init__(self) -> None:
-        require_name(self.name, generations=True)
+        require_name(self.name)
         if self.keys is not None and not isinstance(self.keys, TableKeys):
             raise InvalidArgumentError("keys", self.keys, "a TableKeys, or None for the keys 'pk' and 'sk'")
         require_where(self.where, bookkeeping=self.keys is not None, allowed=(TYPE,))

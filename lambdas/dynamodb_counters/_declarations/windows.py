@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
-from dynamodb_counters._declarations.aggregates import ON_CHANGE, ON_EXPIRY, OnChange, OnExpiry
+from dynamodb_counters._declarations.aggregates import ON_EXPIRY, OnExpiry
 from dynamodb_counters._declarations.checks import (
     require_attribute,
     require_choice,
@@ -64,7 +64,7 @@ class Window:
         How long a bucket is kept after its end. Default None: for good.
     measure : Count, Sum or TimeWeighted, optional
         Number to keep. Default ``Count()``.
-    where, on_expiry, on_change
+    where, on_expiry
         As in `Aggregate`.
     late : {"drop", "quarantine"}, optional
         Treatment of an event whose bucket's retention is over; either way a metric counts it. Default ``"drop"``.
@@ -77,8 +77,7 @@ class Window:
         or the retention if that is shorter; 10 years of a `TimeWeighted`, as all that was before makes its level.
     tiers : tuple of {"minute", "hour", "day", "month"}, optional
         The buckets to keep, finest first. Default: those that have slots of the precision, and each longer kind that
-        is shorter than `longest`. Set it to keep the tiers of a window that has
-        counted when `longest` changes: others wait for a backfill, or, with ``on_change="keep"``, lack what was before.
+        is shorter than `longest`.
 
     Examples
     --------
@@ -102,10 +101,9 @@ class Window:
     precision: timedelta = timedelta(minutes=1)
     longest: timedelta | None = None
     tiers: tuple[str, ...] | None = None
-    on_change: OnChange = "backfill"
 
     def __post_init__(self, by: Fields | None) -> None:
-        require_name(self.name, generations=True)
+        require_name(self.name)
         if not isinstance(self.source, Event | Items):
             raise InvalidArgumentError("source", self.source, "an Event or Items")
         require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
@@ -125,7 +123,6 @@ class Window:
         require_duration("future_tolerance", self.future_tolerance, zero=True)
         require_choice("late", self.late, ("drop", "quarantine"))
         require_choice("on_expiry", self.on_expiry, ON_EXPIRY)
-        require_choice("on_change", self.on_change, ON_CHANGE)
         if self.precision not in _PRECISIONS:
             raise InvalidArgumentError("precision", self.precision, "1 second, 1 minute, 1 hour or 1 day")
         require_duration("longest", self.longest)

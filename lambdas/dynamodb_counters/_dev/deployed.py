@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 
 from dynamodb_counters._assumptions import FRESH, SKEW
 from dynamodb_counters._commit.batch import Aggregator
+from dynamodb_counters._control.registry import WAITING, read_registry
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._dev.emulator import Emulator
@@ -103,7 +104,7 @@ def _api(emulator: Emulator, name: str) -> Api:
     return Api(url, tuple(sorted(route["RouteKey"] for route in routes)))
 
 
-def take_over(function: Function, client: Any) -> str:
+def register(function: Function, client: Any) -> str:
     """Do what the function does on its first invocation, without the delay; return what it says of it, if anything."""
     variables = function.variables
     table = Table(function.table, client, clock=lambda: time.time() - _BEHIND)
@@ -114,11 +115,15 @@ def take_over(function: Function, client: Any) -> str:
         source_table=variables.get("SOURCE_TABLE_ARN"),
         single_shard=True,
     )
-    told = aggregator.handle({}, lambda: _INVOCATION_SECONDS).takeover
-    if told:
-        # The declarations hold then: an era begins with the next whole second.
-        time.sleep(-time.time() % 1)
-    return told
+    report = aggregator.handle({}, lambda: _INVOCATION_SECONDS)
+    waiting = [name for name, entry in read_registry(table).names.items() if entry.state == WAITING]
+    names: dict[str, Iterable[str]] = {
+        "wait for `counters backfill`": waiting,
+        "changed, and counted as before": report.changed,
+        "no longer declared, and counted": report.undeclared,
+        "refused": report.refused,
+    }
+    return "; ".join(f"{told}: {', '.join(some)}" for told, some in names.items() if some)
 
 
 class FunctionLogs:

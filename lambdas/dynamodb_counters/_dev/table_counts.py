@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._declarations.composites import MEMBERS
-from dynamodb_counters._declarations.groups import base_name, values_of
+from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._fold.item_layout import group_items
 from dynamodb_counters._items.conversions import parse_number, whole
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
@@ -79,4 +79,4 @@ class TableCounts:
         return totals
 
     def _declaration(self, item: Mapping[str, Any]) -> Declaration | None:
-        return self._declared.get(base_name(item.get(TYPE, {}).get("S", "")))
+        return self._declared.get(item.get(TYPE, {}).get("S", ""))

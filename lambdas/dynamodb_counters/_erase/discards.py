@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._control.control import read_control
+from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._fold.records import NEW, OLD, Origins
 from dynamodb_counters._items.bookkeeping import image_digest, marks_of, stored_marks, update_as_seen
 from dynamodb_counters._items.conditions import Image
@@ -33,7 +33,7 @@ _Known: TypeAlias = tuple[str, tuple[str, ...], str]
 class Discards:
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._origins = Origins(table.name, read_control(table).source or None)
+        self._origins = Origins(table.name, read_registry(table).source or None)
         self._waiting: dict[_Known, list[Quarantined]] | None = None
         self._done: set[tuple[str, str]] = set()
 

@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Any, Final, Literal, TypeAlias, get_args
 from uuid import uuid4
 
-from dynamodb_counters._control.control import read_control
+from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._control.run_items import KEPT, RUN_SK_PREFIX, page_partitions
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.checks import require_choice
@@ -358,7 +358,7 @@ class QuarantineCopies:
     def _waits(self, item: Mapping[str, Any]) -> bool:
         """Whether something is to become of an entry: one that a backfill has met waits, perhaps, when that ends."""
         state = _state(item)
-        return state == WAITING or (state == PROVISIONAL and bool(read_control(self._table).runs))
+        return state == WAITING or (state == PROVISIONAL and bool(read_registry(self._table).runs))
 
     def _reduced(self, item: Mapping[str, Any]) -> tuple[int, Record | None]:
         try:
@@ -468,7 +468,7 @@ def _sweep_pages(table: Table, *, writes: bool) -> tuple[int, int]:
     """Delete the pages of runs that are over, which name groups; return how many, and of how many runs pages stay."""
     found = staying = 0
     runs = list(table.partition(CHECKPOINT_PREFIX, RUN_SK_PREFIX))
-    is_open = {run.id for run in read_control(table).runs}
+    is_open = {run.id for run in read_registry(table).runs}
     for item in runs:
         run = item[SK]["S"].removeprefix(RUN_SK_PREFIX)
         parts = page_partitions(run, item)

@@ -11,7 +11,6 @@ from typing import Any, Final, TypeAlias
 from dynamodb_counters._backfill.feeds import Source
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Packed, Window
 from dynamodb_counters._declarations.aggregates import WRITE_SHARD_FIELD
-from dynamodb_counters._declarations.groups import base_name
 from dynamodb_counters._fold.expiry import begin_of
 from dynamodb_counters._fold.foreign_items import typed
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, group_items, group_of_item
@@ -40,7 +39,7 @@ _MOST_SURE: Final = 200
 
 @dataclass(frozen=True)
 class Asked:
-    """Groups of a generation whose fields have these texts; of an interval, if there is one."""
+    """Groups of a declaration whose fields have these texts; of an interval, if there is one."""
 
     declaration: Declaration
     texts: Mapping[str, str]
@@ -53,11 +52,11 @@ class Asked:
         declared, spans = self.declaration, list[Span]()
         if isinstance(declared, Window):
             if self.interval is None:
-                allowed = f"a start and an end, as {base_name(declared.name)!r} counts over time"
+                allowed = f"a start and an end, as {declared.name!r} counts over time"
                 raise InvalidArgumentError("start", None, allowed)
             spans = plan_queries(declared._kept_tiers, self.interval)
         if sum(last + 1 - first for first, last in (one.buckets for one in spans)) > _MOST_BUCKETS:
-            allowed = f"a span of at most {_MOST_BUCKETS:,} buckets of {base_name(declared.name)!r}"
+            allowed = f"a span of at most {_MOST_BUCKETS:,} buckets of {declared.name!r}"
             raise InvalidArgumentError("end", None if self.interval is None else utc(self.interval.end), allowed)
         if missing := sorted({*declared._pk_template.fields} & {*declared.fields} - self.texts.keys()):
             raise InvalidArgumentError("values", dict(self.texts), f"values for {', '.join(missing)}")

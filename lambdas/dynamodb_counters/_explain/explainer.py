@@ -17,10 +17,12 @@ from dynamodb_counters._backfill.feeds import Books, Feeds, applied_by, read_aft
 from dynamodb_counters._backfill.verification import counted, judge, with_score
 from dynamodb_counters._commit.batch import read_expired
 from dynamodb_counters._commit.checkpoints import BOOK, LAST_SEQUENCE, Checkpoint
-from dynamodb_counters._control.control import Status, read_control, read_declarations
-from dynamodb_counters._control.run_items import ONLY_SHARD, RUN_SK_PREFIX, cut_key, found_by
+from dynamodb_counters._control.counted_names import is_moot
+from dynamodb_counters._control.registry import Entry, read_registry
+from dynamodb_counters._control.run_items import ONLY_SHARD, cut_key, found_by
 from dynamodb_counters._declarations import Aggregate, Direct, Window
-from dynamodb_counters._declarations.groups import base_name, canonical_fields, generation_number, read_name
+from dynamodb_counters._declarations.definitions import same_definition
+from dynamodb_counters._declarations.groups import canonical_fields
 from dynamodb_counters._explain.asked import Asked, Reach, reach_of
 from dynamodb_counters._explain.lines import Explanation, ImageLines, Line, LineStore, added
 from dynamodb_counters._fold.item_layout import GroupKey, late_parts, require_kept
@@ -30,13 +32,13 @@ from dynamodb_counters._items.bookkeeping import stored_marks
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT, Number
 from dynamodb_counters._items.derived_fields import tier_of
-from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, REPAIRED, SCORE, SK, VERSION
+from dynamodb_counters._items.table_schema import REPAIRED, SCORE, SK, VERSION
 from dynamodb_counters._quarantine.quarantine import RECORD, REDRIVEN, STATE, WAITING, redriven_item
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
 from dynamodb_counters._streams import depth_of
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import Interval, seconds_of, utc
-from dynamodb_counters.errors import InvalidArgumentError, UncountedError
+from dynamodb_counters.errors import ChangedError, InvalidArgumentError, UncountedError
 
 _AGAIN: Final = 5
 _READ: Final = "~"
@@ -65,7 +67,8 @@ class Explainer:
     feeds: Feeds
     asked: Asked
     reach: Reach
-    whole: bool = True
+    entry: Entry
+    """What the registry says of the name."""
     _books: dict[str, Books] = field(init=False)
     _items: dict[GroupKey, list[Image]] = field(init=False)
     _applied: dict[GroupKey, dict[str, str]] = field(init=False)
@@ -73,7 +76,7 @@ class Explainer:
     _of: ImageLines = field(init=False)
     _parents: dict[str, str] = field(init=False)
     _unsure: dict[GroupKey, str] = field(init=False)
-    _cuts: dict[str, tuple[float, str]] = field(init=False)
+    _cuts: dict[str, str] = field(init=False)
     _redriven: set[tuple[str, str]] = field(init=False)
     """Records of which something was redriven, by shard and sequence number."""
 
@@ -92,7 +95,7 @@ class Explainer:
                 rest = self._read_tail()
             if COUNTED_MEANWHILE not in self._unsure.values() or not self._has_moved():
                 break
-        about: dict[str, Any] = {"explains": base_name(self.asked.declaration.name), "values": dict(self.asked.texts)}
+        about: dict[str, Any] = {"explains": self.asked.declaration.name, "values": dict(self.asked.texts)}
         if (interval := self.asked.interval) is not None:
             about["span"] = [utc(one).isoformat() for one in (interval.start, interval.end)]
         with localcontext(EXACT):
@@ -172,6 +175,8 @@ class Explainer:
 
     def _take_entry(self, entry: Image, shard: str = "", sequence: str = "") -> None:
         """Take an entry that waits, or is redriven after a group's position, if it is of a record before that."""
+        if is_moot(self.table, self.entry, entry):
+            return
         of, number, image = [*entry[SK]["S"].split("#"), "", ""][:3]
         is_of_run = RECORD in entry and (of.startswith(found_by("")) or not image.endswith("Image"))
         for (one, group), line in self._of.waiting(entry).items():
@@ -197,17 +202,14 @@ class Explainer:
         return applied
 
     def _is_in_baseline(self, shard: str, record: Record) -> bool:
-        """Whether a record comes before the cut of the run that has filled the generation."""
-        number = generation_number(self.asked.declaration.name)
-        if not number:
+        """Whether a record comes before the cut of the run that has filled the name."""
+        run, since = self.entry.run, self.entry.since
+        if not run:
             return False
         if shard not in self._cuts:
-            found = next(self.table.partition(CHECKPOINT_PREFIX, f"{RUN_SK_PREFIX}{number}r"), None)
-            if found is None:
-                return False  # It is long ago.
-            item = self.table.read_item(cut_key(found[SK]["S"].removeprefix(RUN_SK_PREFIX), shard))
-            self._cuts[shard] = float(found["since"]["N"]), item["cut"]["S"] if item else LAST_SEQUENCE
-        since, cut = self._cuts[shard]
+            item = self.table.read_item(cut_key(run, shard))
+            self._cuts[shard] = item["cut"]["S"] if item else LAST_SEQUENCE
+        cut = self._cuts[shard]
         # Where no cut is written, no record is near it.
         return created_of(record) < since + (SKEW if cut < LAST_SEQUENCE else 0) and sequence_number(record) < cut
 
@@ -221,7 +223,7 @@ class Explainer:
     def _rest(self) -> Iterator[Line]:
         """How each group differs from what all lines add up to."""
         sums: dict[str, dict[str, Number]] = {}
-        about: Any = {"source": base_name(self.asked.declaration.name)}
+        about: Any = {"source": self.asked.declaration.name}
         with localcontext(EXACT):
             for part, line in self._store.lines():
                 sums[part] = added((sums.get(part, {}), line.adds))
@@ -245,7 +247,7 @@ class Explainer:
             reasons = {
                 self._unsure.get(group, ""): True,
                 _LATE: is_late,
-                _NOT_WHOLE: not self.whole,
+                _NOT_WHOLE: not self.entry.is_complete,
                 why: why,
                 _GIVEN_UP: any(book.successor for book in known),
             }
@@ -274,24 +276,22 @@ def make_explainer(
     values: Mapping[str, object],
     ends: tuple[datetime | None, datetime | None] = (None, None),
 ) -> Explainer:
-    """Make what explains groups of a declaration, in the generation that readers use."""
+    """Make what explains groups of a declaration."""
     wanted = getattr(declared, "_parts", (declared,))[-1]
     if not isinstance(wanted, Aggregate | Window) or isinstance(wanted.source, Direct):
         allowed = "an Aggregate of events or items, Window, Distinct, Percentiles, Extremes or ActiveMembers"
         raise InvalidArgumentError("declaration", getattr(declared, "name", declared), allowed)
-    control, base = read_control(table), base_name(wanted.name)
-    folded = read_declarations(table, control.history.last.deployment) if control.history else None
-    kept = next((one for one in folded or () if one.name == read_name(base, control.reads)), None)
-    if kept is None:
-        raise UncountedError(base, control.statuses)
-    if isinstance(kept.source, Direct):
-        raise InvalidArgumentError("declaration", base, "what items are counted in: this is a Counter")
-    texts = canonical_fields(base, [(kept, kept.fields)], values)
-    if isinstance(kept, Aggregate):
-        require_kept(kept, texts, table.clock())
-    asked = Asked(kept, texts, _interval(kept, *ends))
-    reach, whole = reach_of(asked, *feeds.tables(table)), control.statuses.get(base, Status()).whole
-    return Explainer(table=table, feeds=feeds, asked=asked, reach=reach, whole=whole)
+    entry = read_registry(table).entries.get(wanted.name)
+    declaration = entry.declaration if entry is not None else None
+    if entry is None or declaration is None:
+        raise UncountedError(wanted.name)
+    if not same_definition(declaration, wanted):
+        raise ChangedError(wanted.name)
+    texts = canonical_fields(declaration, declaration.fields, values)
+    if isinstance(declaration, Aggregate):
+        require_kept(declaration, texts, table.clock())
+    asked = Asked(declaration, texts, _interval(declaration, *ends))
+    return Explainer(table=table, feeds=feeds, asked=asked, reach=reach_of(asked, *feeds.tables(table)), entry=entry)
 
 
 def _interval(declared: Aggregate | Window, start: datetime | None, end: datetime | None) -> Interval | None:
@@ -305,5 +305,5 @@ def _interval(declared: Aggregate | Window, start: datetime | None, end: datetim
     if isinstance(declared, Window):
         return Interval.around(begin, until, declared._unit)
     if not any(map(tier_of, declared.fields)):
-        raise InvalidArgumentError("start", start, f"no span: groups of {base_name(declared.name)!r} have no time")
+        raise InvalidArgumentError("start", start, f"no span: groups of {declared.name!r} have no time")
     return Interval.around(begin, until, 1)

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias
 from dynamodb_counters._backfill.verification import awaited
 from dynamodb_counters._control.run_items import Held, Sums, folded_alone, item_digest, sums_of
 from dynamodb_counters._declarations import Aggregate, Count, Declaration, Event, Window
-from dynamodb_counters._declarations.groups import base_name, with_below
+from dynamodb_counters._declarations.groups import with_below
 from dynamodb_counters._explain.asked import Asked
 from dynamodb_counters._fold.contributions import UNFOLDABLE
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, group_of_item
@@ -250,7 +250,7 @@ class ImageLines:
                     yield group, adds
 
     def _line(self, kind: Any, group: GroupKey, adds: Mapping[str, Any], **about: Any) -> Line:
-        return Line(kind, adds, base_name(self._source.name), group=self.named(group), **about)
+        return Line(kind, adds, self._source.name, group=self.named(group), **about)
 
     def named(self, group: GroupKey) -> dict[str, str]:
         """The values that distinguish a group from others that are asked for."""

@@ -16,7 +16,7 @@ from decimal import localcontext
 from typing import Any, Final, Literal
 
 from dynamodb_counters._declarations import Aggregate
-from dynamodb_counters._declarations.groups import base_name, generation_number, values_of
+from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._declarations.thresholds import Threshold
 from dynamodb_counters._fold.contributions import UNFOLDABLE
 from dynamodb_counters._fold.item_layout import ItemLayout
@@ -36,7 +36,6 @@ class Crossing:
 
     threshold: Threshold
     aggregate: str
-    """With its generation."""
     group: Mapping[str, str]
     level: Number
     direction: Literal["up", "down"]
@@ -50,9 +49,7 @@ class Crossing:
     def item(self) -> dict[str, Any]:
         """Its item in the outbox, the same in every delivery of the record."""
         # The record's id takes the place of a count of crossings: it is one per change, and needs no state.
-        # Once whatever the definition.
-        name = base_name(self.aggregate) if self.threshold.once else self.aggregate
-        texts = json.dumps([name, sorted(self.group.items())])
+        texts = json.dumps([self.aggregate, sorted(self.group.items())])
         digest = hashlib.sha256(texts.encode()).hexdigest()[:32]
         moment = datetime.fromtimestamp(self.at, UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
         change = () if self.threshold.once else (self.event,)
@@ -65,8 +62,7 @@ class Crossing:
             TYPE: {"S": CROSSING},
             "id": {"S": hashlib.sha256(f"{self.threshold.name}#{sk}".encode()).hexdigest()[:32]},
             "threshold": {"S": self.threshold.name},
-            "aggregate": {"S": base_name(self.aggregate)},
-            "generation": {"N": str(generation_number(self.aggregate))},
+            "aggregate": {"S": self.aggregate},
             "group": {"M": {name: {"S": text} for name, text in self.group.items()}},
             "measure": {"S": self.threshold.measure},
             "direction": {"S": self.direction},
@@ -101,6 +97,8 @@ def _of_change(plan: Plan, change: Change, skipped: Counter[str]) -> Iterator[Cr
     before = {each[SK]["S"]: each for each in _groups(layout, old, new)}
     for group in _groups(layout, new, old):
         for threshold in aggregate._thresholds:
+            if (change.created or 0) < plan.armed_since.get(threshold.name, 0):
+                continue
             old_group = before.get(group[SK]["S"], _NOTHING)
             yield from _of_group(aggregate, threshold, old_group, group, change, skipped=skipped)
 

@@ -248,7 +248,7 @@ class _Folding:
         """Which declarations count an image of a source."""
         programs: Sequence[Program] = source.programs
         if source.insert_is_counted and change.record.get("eventName") == "INSERT":
-            # The transaction has counted in the generations that readers use.
+            # The transaction has counted in names that were complete.
             names = counted_in(change.record["dynamodb"][image_name])
             programs = [program for program in programs if program.layout.name not in names]
         if is_erasure(change.record) or (image_name == OLD and is_expiry(change.record, source.ttl)):
@@ -266,6 +266,8 @@ class _Folding:
         delta = change.delta
         assert delta is not None
         program = self._plan.programs.get(delta.name)
+        if change.names is not None and delta.name not in change.names:
+            return []
         try:
             if program is None:
                 raise LookupError(f"{delta.name!r} is no longer declared")

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Items, require_consistent
 from dynamodb_counters._declarations.checks import member_list
-from dynamodb_counters._declarations.groups import base_name, generation_number
 from dynamodb_counters._fold.chunk_contributions import ByColumns, compile_columns
 from dynamodb_counters._fold.contributions import (
     UNFOLDABLE,
@@ -68,14 +67,20 @@ class Source:
 class Plan:
     """All declarations of one table, compiled; refuses declarations that contradict each other."""
 
-    def __init__(self, declarations: tuple[Declaration, ...]) -> None:
+    def __init__(self, declarations: tuple[Declaration, ...], since: Mapping[str, float] | None = None) -> None:
         require_consistent(declarations)
         self.programs = {declaration.name: _compiled(declaration) for declaration in declarations}
-        self.armed = _armed(self.programs)
-        """The aggregates that thresholds watch, by name: of one that a backfill fills, the generation that is read."""
+        self.armed = {
+            program.layout.name: program.layout
+            for program in self.programs.values()
+            if getattr(program.layout.declaration, "_thresholds", ())
+        }
+        """The aggregates that thresholds watch, by name."""
+        self.armed_since = since or {}
+        """From which records on a threshold watches, in seconds since 1970, by its name."""
         self._by_type: dict[str, tuple[Source, ...]] = {}
         self._untyped: dict[str, Source] = {}
-        self._names = set(map(base_name, self.programs))
+        self._names = set(self.programs)
         for program in self.programs.values():
             source = program.layout.declaration.source
             if isinstance(source, Direct):
@@ -128,16 +133,7 @@ class Plan:
         return "; ".join(reasons) or None
 
     def _is_ours(self, name: str) -> bool:
-        return name in OWN_TYPES or base_name(name.removesuffix(ONCE_SUFFIX).removesuffix(PACK_SUFFIX)) in self._names
-
-
-def _armed(programs: Mapping[str, Program]) -> dict[str, ItemLayout]:
-    found: dict[str, ItemLayout] = {}
-    for program in sorted(programs.values(), key=lambda each: generation_number(each.layout.name)):
-        declaration = program.layout.declaration
-        if isinstance(declaration, Aggregate):
-            found.setdefault(base_name(declaration.name), program.layout)
-    return {each.name: each for each in found.values() if getattr(each.declaration, "_thresholds", ())}
+        return name in OWN_TYPES or name.removesuffix(ONCE_SUFFIX).removesuffix(PACK_SUFFIX) in self._names
 
 
 def _of_groups(aggregate: Aggregate) -> Source:

@@ -43,6 +43,15 @@ class QuarantinedDelta:
     numbers: tuple[tuple[str, Number], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the record lies in its stream that an entry of the quarantine is of."""
+
+    shard: str
+    sequence: str
+    created: float
+
+
 class Change:
     """Request of one delivered record to the fold.
 
@@ -50,9 +59,10 @@ class Change:
     a quarantined `delta` instead of images; sequence number and creation time are always those of the delivered record.
     `names` are the declarations that count it; None for all. `is_foreign` is whether its item lies in a source table
     or in the table of the counts; None if they are one table. `failure` says why what was redriven cannot be read.
+    `origin` is the record that was put aside; None of a delivered one.
     """
 
-    __slots__ = ("created", "delta", "failure", "is_foreign", "names", "record", "sequence")
+    __slots__ = ("created", "delta", "failure", "is_foreign", "names", "origin", "record", "sequence")
 
     def __init__(
         self,
@@ -63,6 +73,7 @@ class Change:
         names: frozenset[str] | None = None,
         is_foreign: bool | None = None,
         failure: str = "",
+        origin: Origin | None = None,
     ) -> None:
         arrival = delivered["dynamodb"]
         self.sequence = padded(arrival["SequenceNumber"])
@@ -72,6 +83,7 @@ class Change:
         self.names = names
         self.is_foreign = is_foreign
         self.failure = failure
+        self.origin = origin
 
 
 def changes_of(records: Iterable[Record]) -> list[Change]:

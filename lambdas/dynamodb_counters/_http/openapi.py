@@ -55,7 +55,6 @@ _OPTIONS: Final[dict[str, tuple[str, Json]]] = {
 
 _STANDING: Final = {
     "complete": {"type": "boolean", "description": "Whether all there is has been counted"},
-    "as_declared": {"type": "boolean", "description": "False while counts follow an older definition"},
 }
 _COUNT: Final = {"count": _NUMBER, "start": _TIME, "end": _TIME, **_STANDING}
 

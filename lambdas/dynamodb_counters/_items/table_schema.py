@@ -66,9 +66,6 @@ CHECKPOINT: Final = "_checkpoint"
 CHECKPOINT_PREFIX: Final = "CHECKPOINT#"
 """Starts the partition keys of checkpoint items."""
 
-DEPLOYMENT_PREFIX: Final = "DEPLOYMENT#"
-"""Starts the sort keys of the items that hold what deployments fold."""
-
 RUN_PREFIX: Final = f"{CHECKPOINT_PREFIX}run~"
 """Starts the partition keys of a backfill's or verification's items."""
 

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, Final
 
 from dynamodb_counters._fold.deltas import Unfoldable
-from dynamodb_counters._fold.records import MAX_TTL_AGE, NEW, OLD, Record
+from dynamodb_counters._fold.records import MAX_TTL_AGE, NEW, OLD, Origin, Record
 from dynamodb_counters._items.bookkeeping import put_as_seen, read_units
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import base64_text, binary
@@ -149,6 +149,12 @@ def awaited_by(item: Mapping[str, Any]) -> tuple[str, ...]:
 def names_of(item: Mapping[str, Any]) -> tuple[str, ...]:
     """The names an entry has; one without is of all declarations."""
     return tuple(sorted(item[NAMES]["SS"])) if NAMES in item else ()
+
+
+def origin_of(item: Mapping[str, Any], created: Any) -> Origin:
+    """Where the record lies that an entry is of, and when it was created."""
+    shard, sequence = [*item[SK]["S"].split("#"), ""][:2]
+    return Origin(shard, sequence, float(created or 0))
 
 
 def changed_at(item: Mapping[str, Any]) -> float:

@@ -6,11 +6,10 @@ it is folded and committed like any record: exactly once, however often it is re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._declarations.groups import is_replaced
 from dynamodb_counters._items.bookkeeping import update_as_seen
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import PK, SK
@@ -89,24 +88,28 @@ def state_request(table: Table, key: Mapping[str, Any], before: str, after: str)
     return update_as_seen(table.name, key, new, {STATE: {"S": before}})
 
 
-def settle(table: Table, folded: Collection[str]) -> int:
-    """Let entries no longer wait for what a backfill has replaced; return how many wait for nothing else."""
-    # `folded` are the names of what is counted once no process counts what was replaced.
+Moot: TypeAlias = Callable[[Image, str], bool]
+"""Whether an entry waits for a name in vain."""
+
+
+def settle(table: Table, moot: Moot) -> int:
+    """Let entries no longer wait for what backfills have counted; return how many wait for nothing else."""
     settled = 0
-    entries = (item for item in stored_entries(table) if _is_moot(item, folded))
+    entries = (item for item in stored_entries(table) if _moot_names(item, moot))
     while some := list(islice(entries, _AT_A_TIME)):
-        settled += sum(table.each(lambda item: _settle(table, item, folded), some))
+        settled += sum(table.each(lambda item: _settle(table, item, moot), some))
     return settled
 
 
-def _is_moot(item: Image, folded: Collection[str]) -> bool:
-    return item.get(STATE, {}).get("S") == WAITING and any(is_replaced(name, folded) for name in awaited_by(item))
+def _moot_names(item: Image, moot: Moot) -> list[str]:
+    is_waiting = item.get(STATE, {}).get("S") == WAITING
+    return [name for name in awaited_by(item) if moot(item, name)] if is_waiting else []
 
 
-def _settle(table: Table, item: Image, folded: Collection[str]) -> bool:
+def _settle(table: Table, item: Image, moot: Moot) -> bool:
     key = {PK: item[PK], SK: item[SK]}
-    while _is_moot(item, folded):
-        left = [name for name in awaited_by(item) if not is_replaced(name, folded)]
+    while names := _moot_names(item, moot):
+        left = [name for name in awaited_by(item) if name not in names]
         new = {NAMES: {"SS": left}} if left else {STATE: {"S": SETTLED}}
         seen = {STATE: {"S": WAITING}, NAMES: item.get(NAMES)}
         if table.write("update_item", **update_as_seen(table.name, key, new, seen)):

@@ -10,7 +10,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Final, TypeAlias
 
-from dynamodb_counters._control.control import Standing, Statuses
+from dynamodb_counters._control.counted_names import NameStates
 from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate, Composite, Distinct, Extremes, Ranking
 from dynamodb_counters._declarations.checks import require_count
 from dynamodb_counters._declarations.composites import group_fields, require_declaration
@@ -28,12 +28,12 @@ from dynamodb_counters._fold.item_layout import ItemLayout, require_kept
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, parse_number, read_number, whole
 from dynamodb_counters._items.derived_fields import value_of
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TYPE
-from dynamodb_counters._reads.table_reads import Item, TableReads, current, get_items, query, read_items, walk
+from dynamodb_counters._reads.table_reads import Item, TableReads, asked_group, get_items, query, read_items, walk
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
 
-_Read: TypeAlias = tuple[str, Aggregate, Standing]
-"""The name that is declared, the generation that readers use, and how it stands."""
+_Read: TypeAlias = tuple[Aggregate, bool]
+"""What is read, and whether it is complete."""
 
 _PLACE: Final = re.compile(r"[0-9a-f]{32}")  # A key of a group in a page.
 _FIRST_CHARACTER: Final = " "  # Keys escape all characters before it.
@@ -88,12 +88,12 @@ class GroupReads(TableReads):
         for declared, values in wanted:
             aggregate = declared.total if isinstance(declared, Distinct) else declared
             require_declaration(aggregate, Aggregate)
-            asked.append(current(self._table, aggregate, values))
-        keys = [(ItemLayout(kept), group_key(kept, values)) for kept, values, _ in asked]
+            asked.append((aggregate, *asked_group(self._table, aggregate, values)))
+        keys = [(ItemLayout(aggregate), group_key(aggregate, values)) for aggregate, values, _ in asked]
         found = read_items(self._table, keys, consistent=consistent)
         return [
-            group_of(kept, values, items, standing)
-            for (kept, values, standing), items in zip(asked, found, strict=True)
+            group_of(aggregate, values, items, complete)
+            for (aggregate, values, complete), items in zip(asked, found, strict=True)
         ]
 
     def partition(
@@ -125,7 +125,7 @@ class GroupReads(TableReads):
         Examples
         --------
         >>> counters.partition([REGIONS, DESKS], region="emea")["regions"]  # doctest: +SKIP
-        [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True, as_declared=True)]
+        [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True)]
         """
         if isinstance(aggregates, Composite):
             raise InvalidArgumentError("aggregates", aggregates.name, "a sequence, of one declaration or several")
@@ -135,18 +135,16 @@ class GroupReads(TableReads):
         for part in declared:
             require_declaration(part, Aggregate, "aggregates")
         names = [part.name for part in declared]
-        statuses = Statuses.of_table(self._table)
-        kept = [statuses.current(part) for part in declared]
-        shared = len({aggregate.pk for aggregate in kept}) == 1
-        if not shared or any(aggregate.write_shards > 1 for aggregate in kept):
+        states = NameStates.of_table(self._table)
+        read = [(part, states.complete(part)) for part in declared]
+        if len({part.pk for part in declared}) != 1 or any(part.write_shards > 1 for part in declared):
             raise InvalidArgumentError("aggregates", names, "aggregates with one pk template and write_shards=1")
-        among = [(one, one._listed_by) for one in (*declared, *kept)]
-        texts = canonical_fields(" and ".join(names), among, given(values, fields))
-        for one in kept:
-            require_kept(one, texts, self._table.clock())
-        read = [(name, one, statuses.standing(part)) for name, one, part in zip(names, kept, declared, strict=True)]
+        listed = dict.fromkeys(name for part in declared for name in part._listed_by)
+        texts = canonical_fields(declared[0], listed, given(values, fields))
+        for part in declared:
+            require_kept(part, texts, self._table.clock())
         found: dict[str, list[Group]] = {name: [] for name in names}
-        queries = [*([each] for each in read if each[1].pages), [each for each in read if not each[1].pages]]
+        queries = [*([each] for each in read if each[0].pages), [each for each in read if not each[0].pages]]
         for some in filter(None, queries):
             for _, name, group in self._groups(some, texts, consistent=consistent):
                 found[name].append(group)
@@ -187,34 +185,34 @@ class GroupReads(TableReads):
         >>> key, group = next(counters.scan(PER_CLIENT, url="/"))  # doctest: +SKIP
         """
         require_declaration(aggregate, Aggregate)
-        kept, texts, standing = current(self._table, aggregate, given(values, fields), lambda one: one._listed_by)
-        if kept.write_shards > 1:
-            raise InvalidArgumentError("aggregate", kept.name, "an aggregate with write_shards=1")
-        read = (aggregate.name, kept, standing)
-        first, last = sort_key_range([kept])
-        if after and not (_PLACE.fullmatch(after) if kept.pages else first <= after <= last):
-            allowed = f"a key with which a scan of {kept.name!r} came" if kept.pages else f"a sort key of {kept.name!r}"
-            raise InvalidArgumentError("after", after, allowed)
-        found = self._groups([read], texts, after, consistent=consistent)
+        texts, complete = asked_group(self._table, aggregate, given(values, fields), aggregate._listed_by)
+        if aggregate.write_shards > 1:
+            raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with write_shards=1")
+        first, last = sort_key_range([aggregate])
+        if after and not (_PLACE.fullmatch(after) if aggregate.pages else first <= after <= last):
+            what = "a key with which a scan of {!r} came" if aggregate.pages else "a sort key of {!r}"
+            raise InvalidArgumentError("after", after, what.format(aggregate.name))
+        found = self._groups([(aggregate, complete)], texts, after, consistent=consistent)
         return ((key, group) for key, _, group in found if key > after)
 
     def _groups(
         self, read: Sequence[_Read], values: Mapping[str, object], after: str = "", *, consistent: bool
     ) -> Iterator[tuple[str, str, Group]]:
-        """The groups of generations, or of one in pages, each with its key and the name that is declared."""
-        by_name, kept = {each[1].name: each for each in read}, read[0][1]
-        if kept.pages:
-            pages = walk(self._table, kept, values, after=after, consistent=consistent)
-            found = ((kept.name, key, item) for key, item in pages)
+        """The groups of aggregates, or of one in pages, each with its key and the aggregate's name."""
+        by_name, aggregate = {each[0].name: each for each in read}, read[0][0]
+        if aggregate.pages:
+            pages = walk(self._table, aggregate, values, after=after, consistent=consistent)
+            found = ((aggregate.name, key, item) for key, item in pages)
         else:
             # From the first aggregate's items to the last one's, which leaves out most events around them.
-            first, last = sort_key_range([one for _, one, _ in read])
-            items = query(self._table, kept._pk_template.render(values), (after or first, last), consistent=consistent)
+            first, last = sort_key_range([one for one, _ in read])
+            pk = aggregate._pk_template.render(values)
+            items = query(self._table, pk, (after or first, last), consistent=consistent)
             found = ((item.get(TYPE, {}).get("S", ""), item[SK]["S"], item) for item in items)
         for kind, key, item in found:
             if kind in by_name:
-                name, one, standing = by_name[kind]
-                yield key, name, group_of(one, {**values, **(values_of(one, item) or {})}, [item], standing)
+                one, complete = by_name[kind]
+                yield key, kind, group_of(one, {**values, **(values_of(one, item) or {})}, [item], complete)
 
 
 def sort_key_range(aggregates: Sequence[Aggregate]) -> tuple[str, str]:
@@ -235,7 +233,7 @@ class Ranked:
         The group: field to text.
     score : int or Decimal
         The measure it is ranked by.
-    complete, as_declared : bool, optional
+    complete : bool, optional
         As of a `Group`.
 
     Examples
@@ -247,7 +245,6 @@ class Ranked:
     values: Mapping[str, str]
     score: Number
     complete: bool = True
-    as_declared: bool = True
 
 
 class RankingReads(TableReads):
@@ -272,11 +269,9 @@ class RankingReads(TableReads):
         """
         require_count("count", count)
         require_declaration(aggregate, Aggregate)
-        kept, texts, standing = current(
-            self._table, aggregate, given(values, fields), lambda one: _ranking(one)._template.fields[:-1]
-        )
-        found = _scores(self._table, _ranking(kept), texts, count)
-        return _ranked(self._table, kept, standing, found)
+        ranking = _ranking(aggregate)
+        texts, complete = asked_group(self._table, aggregate, given(values, fields), ranking._template.fields[:-1])
+        return _ranked(self._table, aggregate, _scores(self._table, ranking, texts, count), complete=complete)
 
     def around(
         self, aggregate: Aggregate, values: Given = None, /, *, count: int = 5, **fields: object
@@ -299,9 +294,9 @@ class RankingReads(TableReads):
         require_count("count", count)
         require_declaration(aggregate, Aggregate)
         table = self._table
-        kept, texts, standing = current(table, aggregate, given(values, fields))
-        ranking = _ranking(kept)
-        [key] = ItemLayout(kept).keys(group_key(kept, texts))
+        texts, complete = asked_group(table, aggregate, given(values, fields))
+        ranking = _ranking(aggregate)
+        [key] = ItemLayout(aggregate).keys(group_key(aggregate, texts))
         item = table.client.get_item(TableName=table.name, Key=key).get("Item")
         if item is None or SCORE not in item:
             return []
@@ -310,7 +305,7 @@ class RankingReads(TableReads):
         # The order among equal scores is arbitrary, so the group itself is taken out and put first.
         below = _scores(table, ranking, texts, count + 1, ("<=", score))
         others = [found for found in below if identity(found) != own][:count]
-        return _ranked(table, kept, standing, [*reversed(above), item, *others])
+        return _ranked(table, aggregate, [*reversed(above), item, *others], complete=complete)
 
 
 def _scores(
@@ -340,13 +335,13 @@ def _scores(
     return list(islice(merged, count))
 
 
-def _ranked(table: Table, aggregate: Aggregate, standing: Standing, found: Sequence[Item]) -> list[Ranked]:
+def _ranked(table: Table, aggregate: Aggregate, found: Sequence[Item], *, complete: bool) -> list[Ranked]:
     values = [values_of(aggregate, item) for item in found]
     # The index holds only keys; a hashed key's values are in the item.
     unknown = [{PK: item[PK], SK: item[SK]} for item, known in zip(found, values, strict=True) if known is None]
     read = get_items(table, unknown, consistent=False)
     return [
-        Ranked(known or values_of(aggregate, read.get(identity(item), item)) or {}, whole(_score(item)), *standing)
+        Ranked(known or values_of(aggregate, read.get(identity(item), item)) or {}, whole(_score(item)), complete)
         for item, known in zip(found, values, strict=True)
     ]
 
@@ -376,7 +371,7 @@ class Extreme:
         How many items have the value, and what is shown with it.
     shown : mapping of str to str
         The fields that are shown with it.
-    complete, as_declared : bool, optional
+    complete : bool, optional
         As of a `Group`.
 
     Examples
@@ -389,7 +384,6 @@ class Extreme:
     items: Number
     shown: Mapping[str, str]
     complete: bool = True
-    as_declared: bool = True
 
 
 class ExtremeReads(TableReads):
@@ -442,15 +436,15 @@ def read_extremes(
     table: Table, counted: Aggregate, values: Mapping[str, object], count: int, *, consistent: bool, forward: bool
 ) -> list[Extreme]:
     """The first values of a group from either end, by the aggregate that counts the items of each value."""
-    kept, values, standing = current(table, counted, values, group_fields)
-    value, *shown = kept._sk_template.fields
-    pk, found = kept._pk_template.render(values), []
+    values, complete = asked_group(table, counted, values, group_fields(counted))
+    value, *shown = counted._sk_template.fields
+    pk, found = counted._pk_template.render(values), []
     options = {"ScanIndexForward": forward, "PaginationConfig": {"PageSize": _AT_A_TIME}}
-    items = query(table, pk, sort_key_range([kept]), consistent=consistent, **options)
+    items = query(table, pk, sort_key_range([counted]), consistent=consistent, **options)
     # An item stays at 0 when its value is gone.
-    present = (item for item in items if read_number(item, "items") > 0 and item[TYPE]["S"] == kept.name)
+    present = (item for item in items if read_number(item, "items") > 0 and item[TYPE]["S"] == counted.name)
     for item in islice(present, count):
-        texts = values_of(kept, item) or {}
+        texts = values_of(counted, item) or {}
         held = read_number(item, "items")
-        found.append(Extreme(value_of(texts[value]), held, {name: texts[name] for name in shown}, *standing))
+        found.append(Extreme(value_of(texts[value]), held, {name: texts[name] for name in shown}, complete))
     return found

@@ -9,13 +9,12 @@ from decimal import Decimal
 from math import ceil
 from typing import TypeAlias
 
-from dynamodb_counters._control.control import Standing
 from dynamodb_counters._declarations import ActiveMembers, Aggregate, Percentiles
 from dynamodb_counters._declarations.composites import group_fields, require_declaration
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._items.conversions import Number
 from dynamodb_counters._items.derived_fields import LOG, log_bins, parts_of
-from dynamodb_counters._reads.table_reads import TableReads, current, numbers_by_unit, numbers_of, walk
+from dynamodb_counters._reads.table_reads import TableReads, asked_group, numbers_by_unit, numbers_of, walk
 from dynamodb_counters._reads.window_counts import WindowCount
 from dynamodb_counters._reads.window_reader import SpanReader
 from dynamodb_counters._table import Table
@@ -105,7 +104,10 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
         >>> [day.arrived for day in users.growth(monday, sunday)]  # doctest: +SKIP
         [12, 9, 7, 11, 5, 3, 8]
         """
-        kept, values, _ = current(self._table, self._declared, self._values, group_fields)
+        kept, (values, _) = (
+            self._declared,
+            asked_group(self._table, self._declared, self._values, group_fields(self._declared)),
+        )
         tier, around, longest = kept._tier, self._around(start, end), _longest(kept)
         held, found = self._gaps(kept, values, around, consistent=consistent), []
         for unit in range(tier.locate(around.start)[0], tier.locate(around.end - 1)[0] + 1):
@@ -117,7 +119,10 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
         return found
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[WindowCount]:
-        kept, values, standing = current(self._table, self._declared, self._values, group_fields)
+        kept, (values, complete) = (
+            self._declared,
+            asked_group(self._table, self._declared, self._values, group_fields(self._declared)),
+        )
         tier = kept._tier
         spans = [range(tier.locate(each.start)[0], tier.locate(each.end - 1)[0] + 1) for each in intervals]
         for span in spans:
@@ -126,7 +131,7 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
                 raise InvalidArgumentError("length", f"{len(span)} {tier.name}s", allowed)
         held = self._gaps(kept, values, Interval(intervals[0].start, intervals[-1].end), consistent=consistent)
         return [
-            WindowCount(_active(held, span), utc(each.start), utc(each.end), *standing)
+            WindowCount(_active(held, span), utc(each.start), utc(each.end), complete)
             for span, each in zip(spans, intervals, strict=True)
         ]
 
@@ -158,7 +163,7 @@ class ActiveReads(TableReads):
 
 
 def _longest(kept: Aggregate) -> int:
-    """The longest span of a generation, in units."""
+    """The longest span, in units."""
     assert isinstance(kept.source, Aggregate)
     return kept.source._longest
 
@@ -179,7 +184,7 @@ class Distribution:
         Numbers of values by what stands for them, in ascending order.
     start, end : datetime, optional
         The interval in UTC, start included, end excluded; None without a `time`.
-    complete, as_declared : bool, optional
+    complete : bool, optional
         As of a `Group`.
 
     Examples
@@ -193,7 +198,6 @@ class Distribution:
     start: datetime | None = None
     end: datetime | None = None
     complete: bool = True
-    as_declared: bool = True
 
     @property
     def count(self) -> Number:
@@ -229,11 +233,16 @@ class DistributionReader(SpanReader[Aggregate, Distribution]):
     """
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[Distribution]:
-        kept, values, standing = current(self._table, self._declared, self._values, group_fields)
+        kept, (values, complete) = (
+            self._declared,
+            asked_group(self._table, self._declared, self._values, group_fields(self._declared)),
+        )
         whole, unit = Interval(intervals[0].start, intervals[-1].end), kept._tier
         held = [*numbers_by_unit(self._table, kept, values, whole, consistent=consistent)]
         return [
-            _distribution(kept, [bins for at, bins in held if each.start <= unit.start(at) < each.end], standing, each)
+            _distribution(
+                kept, [bins for at, bins in held if each.start <= unit.start(at) < each.end], each, complete=complete
+            )
             for each in intervals
         ]
 
@@ -286,13 +295,13 @@ def read_distribution(
     table: Table, counted: Aggregate, values: Mapping[str, object], *, consistent: bool
 ) -> Distribution:
     """The distribution of a group, by the aggregate that counts its bins."""
-    kept, values, standing = current(table, counted, values, group_fields)
-    groups = [group for _, group in walk(table, kept, values, consistent=consistent)]
-    return _distribution(kept, [numbers_of(kept, groups)], standing)
+    values, complete = asked_group(table, counted, values, group_fields(counted))
+    groups = [group for _, group in walk(table, counted, values, consistent=consistent)]
+    return _distribution(counted, [numbers_of(counted, groups)], complete=complete)
 
 
 def _distribution(
-    kept: Aggregate, parts: Sequence[Mapping[str, Number]], standing: Standing, span: Interval | None = None
+    kept: Aggregate, parts: Sequence[Mapping[str, Number]], span: Interval | None = None, *, complete: bool
 ) -> Distribution:
     bins = log_bins(Decimal(parts_of(kept.fields[-1])[1].removeprefix(LOG)))
     sums = dict[Decimal, Number]()
@@ -300,4 +309,4 @@ def _distribution(
         value = bins.value_of(name)
         sums[value] = sums.get(value, 0) + count
     start, end = (None, None) if span is None else (utc(span.start), utc(span.end))
-    return Distribution({value: sums[value] for value in sorted(sums)}, start, end, *standing)
+    return Distribution({value: sums[value] for value in sorted(sums)}, start, end, complete)

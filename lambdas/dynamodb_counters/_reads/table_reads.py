@@ -1,14 +1,13 @@
-"""The parts that all reads share: the generation that they read, items by key and of a partition, and pages."""
+"""The parts that all reads share: whether they are complete, items by key and of a partition, and pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._assumptions import TRIES
-from dynamodb_counters._control.control import Declared, Standing, Statuses
-from dynamodb_counters._declarations import Aggregate
+from dynamodb_counters._control.counted_names import NameStates
+from dynamodb_counters._declarations import Aggregate, Declaration
 from dynamodb_counters._declarations.groups import Key, canonical_fields, identity, typed_key, values_of
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, require_kept
 from dynamodb_counters._fold.page_layout import BITS, Page, PageLayout, digest_of
@@ -31,19 +30,15 @@ class TableReads:
     _table: Table
 
 
-def current(
-    table: Table,
-    declared: Declared,
-    values: Mapping[str, object],
-    fields: Callable[[Declared], Iterable[str]] = attrgetter("fields"),
-) -> tuple[Declared, dict[str, str], Standing]:
-    """The generation that readers use, and the texts of the group; what nothing counts, and no group, are refused."""
-    statuses = Statuses.of_table(table)
-    found = statuses.current(declared)
-    texts = canonical_fields(declared.name, [(one, fields(one)) for one in (declared, found)], values)
-    if isinstance(found, Aggregate):
-        require_kept(found, texts, table.clock())
-    return found, texts, statuses.standing(declared)
+def asked_group(
+    table: Table, declared: Declaration, values: Mapping[str, object], fields: Iterable[str] | None = None
+) -> tuple[dict[str, str], bool]:
+    """The texts of a group, and whether it is complete; what nothing counts, and no group, are refused."""
+    is_complete = NameStates.of_table(table).complete(declared)
+    texts = canonical_fields(declared, declared.fields if fields is None else fields, values)
+    if isinstance(declared, Aggregate):
+        require_kept(declared, texts, table.clock())
+    return texts, is_complete
 
 
 def get_items(table: Table, keys: Iterable[Key], *, consistent: bool) -> dict[tuple[str, str], Item]:

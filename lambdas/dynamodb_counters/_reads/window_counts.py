@@ -23,8 +23,8 @@ class WindowCount:
         The window's measure over the interval.
     start, end : datetime
         The interval in UTC, start included, end excluded.
-    complete, as_declared : bool, optional
-        As of a `Group`: whether all there is of the interval has been counted, and by the definition that is declared.
+    complete : bool, optional
+        As of a `Group`: whether all there is of the interval has been counted.
 
     Examples
     --------
@@ -37,7 +37,6 @@ class WindowCount:
     start: datetime
     end: datetime
     complete: bool = True
-    as_declared: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class Integral:
         The level at the start and at the end.
     start, end : datetime
         The interval in UTC, start included, end excluded.
-    complete, as_declared : bool, optional
+    complete : bool, optional
         As of a `Group`.
 
     Examples
@@ -68,7 +67,6 @@ class Integral:
     start: datetime
     end: datetime
     complete: bool = True
-    as_declared: bool = True
 
     def per(self, unit: timedelta) -> Decimal:
         """The value in units of time other than seconds, rounded to 38 digits: GB-hours, seat-days.

@@ -8,13 +8,12 @@ from decimal import localcontext
 from functools import partial
 from typing import Generic, TypeAlias, TypedDict, TypeVar, Unpack
 
-from dynamodb_counters._control.control import Standing
 from dynamodb_counters._declarations import BUCKET_FIELD, Aggregate, Declaration, TimeWeighted, Window
 from dynamodb_counters._declarations.composites import require_answerable, require_declaration
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._items.conversions import EXACT, Number, read_number, whole
 from dynamodb_counters._items.table_schema import SK
-from dynamodb_counters._reads.table_reads import TableReads, current, query
+from dynamodb_counters._reads.table_reads import TableReads, asked_group, query
 from dynamodb_counters._reads.window_counts import Integral, WindowCount, add_moments, add_up
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import (
@@ -42,10 +41,10 @@ Buckets: TypeAlias = list[tuple[int, Mapping[str, Number]]]
 
 def integrate(table: Table, window: Window, values: Values, interval: Interval, *, consistent: bool) -> Integral:
     """A level over an interval: its value at the beginning, and its sum over time."""
-    kept, values, standing = current(table, window, values)
-    pk, before = kept._pk_template.render(values), Interval(FIRST_SECOND, interval.start)
-    earlier, within = (plan_queries(kept._kept_tiers, part) for part in (before, interval))
-    read = partial(_buckets, table, kept, pk, consistent=consistent)
+    values, complete = asked_group(table, window, values)
+    pk, before = window._pk_template.render(values), Interval(FIRST_SECOND, interval.start)
+    earlier, within = (plan_queries(window._kept_tiers, part) for part in (before, interval))
+    read = partial(_buckets, table, window, pk, consistent=consistent)
     found = iter(table.each(read, [*earlier, *within]))
     with localcontext(EXACT):
         opening = sum(add_up(span, next(found)) for span in earlier)
@@ -53,21 +52,21 @@ def integrate(table: Table, window: Window, values: Values, interval: Interval, 
         change, moments = sum(add_up(*each) for each in held), sum(add_moments(*each) for each in held)
         value = opening * (interval.end - interval.start) + interval.end * change - moments
         ends = utc(interval.start), utc(interval.end)
-        return Integral(whole(value), whole(opening), whole(opening + change), *ends, *standing)
+        return Integral(whole(value), whole(opening), whole(opening + change), *ends, complete)
 
 
 def count_intervals(table: Table, asked: Sequence[Asked], *, consistent: bool) -> list[WindowCount]:
     """Count windows over an interval each, in one round trip."""
     planned = [
-        (kept, kept._pk_template.render(texts), plan_queries(kept._kept_tiers, interval), standing)
-        for (kept, texts, standing), (*_, interval) in [(current(table, one[0], one[1]), one) for one in asked]
+        (window, window._pk_template.render(texts), plan_queries(window._kept_tiers, interval), complete)
+        for (texts, complete), (window, _, interval) in [(asked_group(table, one[0], one[1]), one) for one in asked]
     ]
-    queries = [(kept, pk, span) for kept, pk, spans, _ in planned for span in spans]
+    queries = [(window, pk, span) for window, pk, spans, _ in planned for span in spans]
     found = iter(table.each(lambda one: _buckets(table, *one, consistent=consistent), queries))
     with localcontext(EXACT):
         return [
-            _count(interval, [add_up(span, next(found)) for span in spans], standing)
-            for (_, _, interval), (_, _, spans, standing) in zip(asked, planned, strict=True)
+            _count(interval, [add_up(span, next(found)) for span in spans], complete=complete)
+            for (_, _, interval), (_, _, spans, complete) in zip(asked, planned, strict=True)
         ]
 
 
@@ -75,17 +74,18 @@ def count_series(
     table: Table, window: Window, values: Values, intervals: Sequence[Interval], *, consistent: bool
 ) -> list[WindowCount]:
     """Count adjoining intervals, in order, by one Query of a tier that separates them unless that costs more."""
-    kept, values, standing = current(table, window, values)
-    spans = series_spans(kept, intervals)
+    values, complete = asked_group(table, window, values)
+    spans = series_spans(window, intervals)
     if len(spans) > 1:
         return count_intervals(table, [(window, values, interval) for interval in intervals], consistent=consistent)
-    held, counts = dict(_buckets(table, kept, kept._pk_template.render(values), spans[0], consistent=consistent)), []
+    pk = window._pk_template.render(values)
+    held, counts = dict(_buckets(table, window, pk, spans[0], consistent=consistent)), []
     with localcontext(EXACT):
         for interval in intervals:
             part = Span(spans[0].tier, interval)
             first, last = part.buckets
             touched = [(bucket, held[bucket]) for bucket in range(first, last + 1) if bucket in held]
-            counts.append(_count(interval, [add_up(part, touched)], standing))
+            counts.append(_count(interval, [add_up(part, touched)], complete=complete))
     return counts
 
 
@@ -113,8 +113,8 @@ def require_retained(timed: Declaration, argument: str, start: float, now: float
         raise InvalidArgumentError(argument, f"from {utc(start).isoformat()}", allowed)
 
 
-def _count(interval: Interval, numbers: Iterable[Number], standing: Standing) -> WindowCount:
-    return WindowCount(whole(sum(numbers)), utc(interval.start), utc(interval.end), *standing)
+def _count(interval: Interval, numbers: Iterable[Number], *, complete: bool) -> WindowCount:
+    return WindowCount(whole(sum(numbers)), utc(interval.start), utc(interval.end), complete)
 
 
 def _buckets(table: Table, window: Window, pk: str, span: Span, *, consistent: bool) -> Buckets:

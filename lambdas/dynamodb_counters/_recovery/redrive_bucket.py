@@ -19,9 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._assumptions import BOOK_OPEN_AFTER
 from dynamodb_counters._commit.batch import Aggregator, Report
-from dynamodb_counters._control.control import Control, read_control
-from dynamodb_counters._control.deployments import last_declarations
-from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._control.registry import Registry, read_registry
 from dynamodb_counters._fold.records import NEW, OLD, Record, created_of, sequence_number, table_of
 from dynamodb_counters._quarantine.quarantine import PREFIX, RETENTION
 from dynamodb_counters._table import Table
@@ -117,21 +115,21 @@ def redrive_bucket(
     table: Table,
     bucket: OnFailureBucket,
     *,
-    declarations: tuple[Declaration, ...] | None = None,
     keep: bool = False,
     dry_run: bool = False,
 ) -> Iterator[RedrivenBatch]:
     """Count each object and delete it, unless it is to be kept (`keep`); a problem stops its shard, not the others."""
     # An object with records that were skipped stays, and stops nothing: what can be counted of it is.
-    control = read_control(table)
+    registry = read_registry(table)
+    if not registry.is_founded:
+        raise GivenUpError("nothing counts the table yet: deploy its aggregator, and wait for a batch")
     aggregator = Aggregator(
         table,
-        last_declarations(table, GivenUpError) if declarations is None else declarations,
+        registry.declarations,
         quarantine_retention_seconds=RETENTION,
-        source_table=control.source or None,
-        takes_over=False,
+        source_table=registry.source or None,
+        registers=False,
     )
-    aggregator.handle({})  # Refuses declarations other than the last deployment's.
     described: Any = table.client.describe_table(TableName=table.name)["Table"]
     restored_as = described["LatestStreamArn"] if "RestoreSummary" in described else ""
     by_shard: dict[tuple[str, str], list[tuple[tuple[str, str], str]]] = {}
@@ -144,7 +142,7 @@ def redrive_bucket(
                 raise
             yield RedrivenBatch(key, problem=str(error))
             continue
-        if (problem := _unknown(batch.stream, table.name, control, restored_as)) is None:
+        if (problem := _unknown(batch.stream, table.name, registry, restored_as)) is None:
             by_shard.setdefault((table_of(batch.stream), batch.shard), []).append((batch.place, key))
         else:
             yield RedrivenBatch(key, len(batch.records), problem=problem)
@@ -202,7 +200,7 @@ def _deliver(aggregator: Aggregator, table: Table, batch: GivenUp) -> Report:
     raise failure
 
 
-def _unknown(stream: str, table_name: str, control: Control, restored_as: str = "") -> str | None:
+def _unknown(stream: str, table_name: str, registry: Registry, restored_as: str = "") -> str | None:
     """Why batches of a stream are not counted, if the table was restored with another stream; None if they are."""
     # The table has a name or an ARN, the stream an ARN.
     is_own = table_of(stream).rpartition("/")[2] == table_name.rpartition("/")[2]
@@ -211,7 +209,7 @@ def _unknown(stream: str, table_name: str, control: Control, restored_as: str = 
             f"invalid stream={stream!r}: expected {restored_as!r}, since the table was restored: `counters repair` "
             "counts what it holds of the one before"
         )
-    if is_own or table_of(stream) == control.source:
+    if is_own or table_of(stream) == registry.source:
         return None
-    known = [repr(table_name), *(repr(source) for source in [control.source] if source)]
+    known = [repr(table_name), *(repr(source) for source in [registry.source] if source)]
     return f"invalid stream={stream!r}: expected a stream of {' or '.join(known)}, which this table counts"

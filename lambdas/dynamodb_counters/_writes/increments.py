@@ -7,7 +7,7 @@ from decimal import localcontext
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._assumptions import TRIES
-from dynamodb_counters._control.control import Statuses
+from dynamodb_counters._control.counted_names import NameStates
 from dynamodb_counters._declarations import Counter
 from dynamodb_counters._declarations.groups import Key, canonical_fields, group_key, group_of
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, require_storable_group
@@ -26,7 +26,7 @@ from dynamodb_counters._writes.update_conditions import (
     require_own,
     watch_for_lost_answers,
 )
-from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError
+from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError, UncountedError
 
 _BUSY: Final = f"nothing was written: {TRIES} times, other updates of the group came first"
 _COUNTER: Final = "a Counter: what the stream counts is changed by its items alone"
@@ -36,7 +36,7 @@ _ZERO: Final = {"N": "0"}
 
 def increment(table: Table, counter: Counter, values: Mapping[str, object], amount: Amount) -> dict[str, Any]:
     """Add to a group at once and return its measures; not idempotent. A write-sharded group returns one item's."""
-    counter, layout, group = open_group(table, counter, values)
+    layout, group = open_group(table, counter, values)
     added = _by_measure(counter, amount)
     request = only_own(Update(layout, group, added, str(table.jitter())).request(table.name), layout.name)
     nonce = new_nonce(table)
@@ -57,7 +57,7 @@ def increment(table: Table, counter: Counter, values: Mapping[str, object], amou
 
 def reset(table: Table, counter: Counter, values: Mapping[str, object]) -> dict[str, Any]:
     """Set a group's measures to 0 and return what they were; nothing is lost or counted twice."""
-    counter, layout, group = open_group(table, counter, values)
+    layout, group = open_group(table, counter, values)
     measures = [*counter._attributes, *([SCORE] if counter.ranking is not None else [])]
     taken = [_take(table, layout, group, key, measures) for key in layout.keys(group)]
     return dict(group_of(counter, values, taken).measures)
@@ -94,15 +94,14 @@ def _take(table: Table, layout: ItemLayout, group: GroupKey, key: Key, measures:
     raise CountersError(_BUSY)
 
 
-def open_group(table: Table, declared: Counter, values: Mapping[str, object]) -> tuple[Counter, ItemLayout, GroupKey]:
-    """The group to change, as the deployment declares its counter."""
+def open_group(table: Table, declared: Counter, values: Mapping[str, object]) -> tuple[ItemLayout, GroupKey]:
+    """The group to change."""
     if not isinstance(declared, Counter):
         raise InvalidArgumentError("counter", getattr(declared, "name", declared), _COUNTER)
-    counter = Statuses.of_table(table).counted(declared)
-    if not isinstance(counter, Counter):
-        raise InvalidArgumentError("counter", declared.name, f"{_COUNTER}, and so the deployment counts it")
-    values = canonical_fields(declared.name, [(one, one.fields) for one in (declared, counter)], values)
-    layout, group = ItemLayout(counter), group_key(counter, values)
+    if not NameStates.of_table(table).counts(declared):
+        raise UncountedError(declared.name)  # It is being dropped.
+    values = canonical_fields(declared, declared.fields, values)
+    layout, group = ItemLayout(declared), group_key(declared, values)
     try:
         require_storable_group(group)
         is_open = layout.closing_time is None or table.clock() < layout.closing_time(group)
@@ -114,7 +113,7 @@ def open_group(table: Table, declared: Counter, values: Mapping[str, object]) ->
         # All that looks at it has counted it for good.
         raise InvalidArgumentError("values", dict(values), f"a group of {layout.name!r} whose retention is not over")
     watch_for_lost_answers(table)
-    return counter, layout, group
+    return layout, group
 
 
 def _by_measure(counter: Counter, amount: Amount) -> dict[str, Number]:

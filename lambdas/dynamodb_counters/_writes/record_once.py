@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._control.control import Statuses
+from dynamodb_counters._control.counted_names import NameStates
 from dynamodb_counters._declarations import Aggregate, Declarable, Declaration, Event, Window
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
@@ -38,13 +38,12 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
     except InvalidArgumentError as error:
         return rejected(error)
     try:
-        declared = tuple(map(Statuses.of_table(table).counted, declared))
+        # What is being filled, or has gone stale, is left to the stream.
+        declared = tuple(filter(NameStates.of_table(table).counts, declared))
     except InvalidArgumentError as error:
         return Outcome(OutcomeStatus.FAILED, str(error))  # Until a deployment counts it.
     except (ClientError, BotoCoreError) as error:
         return failed(error)
-    # While readers use a generation in pages, the stream counts in that.
-    declared = tuple(each for each in declared if not isinstance(each, Aggregate) or not each.pages)
     folded = fold(Plan(declared), changes_of([inserted(item, table.clock())]))
     if folded.unfoldable:
         return Outcome(OutcomeStatus.REJECTED, folded.unfoldable[0].reason)

@@ -23,12 +23,15 @@ from click.core import ParameterSource
 from rich.console import Group as Lines
 from rich.console import RenderableType
 
-from dynamodb_counters._control.deployments import last_declarations
+from dynamodb_counters._control.counted_names import plan_of
+from dynamodb_counters._control.registry import Registry, read_registry
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window
 from dynamodb_counters._declarations.codec import COMPRESSED, decode
 from dynamodb_counters._declarations.composites import TIMED, read_by
+from dynamodb_counters._declarations.definitions import same_definition
 from dynamodb_counters._declarations.event_attributes import Attribute
+from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.requests import write_json
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.cli.output import SafeConsole, make_console, progress_on, visible
@@ -152,18 +155,31 @@ class Session:
 
     @cached_property
     def declarations(self) -> tuple[Declaration, ...]:
-        """The declarations: as given, or else as the table's last deployment has it."""
+        """The declarations: as given, or else what the table counts, with what the code last asked of events."""
         if self.declared is not None:
             is_text = self.declared.startswith(("[", COMPRESSED))
             return decode(self.declared if is_text else Path(self.declared).read_text(encoding="utf-8").strip())
-        return last_declarations(self.table, UnknownDeclarationsError)
+        registered = {each.name: each for each in self.registry.declarations}
+        declared = {each.name: each for each in self.registry.declared}
+        found = registered | {
+            name: each
+            for name, each in declared.items()
+            if name in registered and same_definition(registered[name], each)
+        }
+        return tuple(found.values())
 
     @cached_property
-    def folded(self) -> tuple[Declaration, ...]:
-        """The counted declarations, in all their generations; or those given."""
-        if self.declared is not None:
-            return self.declarations
-        return last_declarations(self.table, UnknownDeclarationsError, folded=True)
+    def registry(self) -> Registry:
+        """What the table counts."""
+        found = read_registry(self.table)
+        if not found.is_founded:
+            raise UnknownDeclarationsError("nothing counts the table yet: pass the declarations that it has")
+        return found
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What folds the table's records: the declarations given, or else those that count."""
+        return plan_of(self.registry) if self.declared is None else Plan(self.declarations)
 
     def find(self, kind: type[Declared], name: str) -> Declared:
         """The declaration of a kind with a name, or that kind's sources; otherwise a usage error that lists them."""

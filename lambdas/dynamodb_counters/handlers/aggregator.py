@@ -69,6 +69,8 @@ def _meter(report: Report) -> None:
         "CheckpointsLost": int(report.checkpoint_lost),
         "LateEvents": report.late,
         "UnknownTypes": report.skipped_types.total(),
+        "DefinitionChanged": len(report.changed) + len(report.refused),
+        "Undeclared": len(report.undeclared),
         "CrossingsSkipped": report.skipped_thresholds.total(),
         "WriteUnits": report.write_units,
         "UpdatesPerRecord": per_record if per_record >= _COSTLY else 0,
@@ -87,8 +89,13 @@ def _meter(report: Report) -> None:
             "groups whose items other code has spoiled cross no threshold",
             extra={"thresholds": dict(report.skipped_thresholds.most_common(_MOST_TYPES))},
         )
-    if report.takeover:
-        logger.info(report.takeover)
+    for told, names in (
+        ("declared otherwise than they are counted: give the changed ones other names", report.changed),
+        ("counted though nothing declares them: `counters drop` ends that", report.undeclared),
+        ("not counted, as they contradict what is", report.refused),
+    ):
+        if names:
+            logger.warning("names %s", told, extra={"names": [*names]})
     if report.quarantined:
         logger.warning("records quarantined: %d; `counters quarantine list` shows why", report.quarantined)
 

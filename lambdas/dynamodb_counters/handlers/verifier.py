@@ -16,7 +16,7 @@ from dynamodb_counters._assumptions import CLOCKS, RUN_OPEN_AFTER
 from dynamodb_counters._backfill.feeds import ServiceTime
 from dynamodb_counters._backfill.runner import COMPLETE
 from dynamodb_counters._backfill.verification import Verdict, Verification
-from dynamodb_counters._control.control import read_control
+from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import HOUR, MINUTE
 from dynamodb_counters.errors import BackfillError
@@ -40,7 +40,7 @@ def work_on_schedule(
     time_left: Callable[[], float],
 ) -> Verification | None:
     """Go on with the run that is open, or begin if it is time to; return what is complete now."""
-    runs = [run for run in read_control(table).runs if run.kind == "verify"]
+    runs = read_registry(table).verifications
     if not runs and not begins:
         return None
     first = min(runs, key=lambda run: run.since, default=None)

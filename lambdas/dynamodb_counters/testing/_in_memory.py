@@ -9,12 +9,13 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final, Literal, cast
 
 from dynamodb_counters._backfill.feeds import Feeds, SourceTable
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Declarable, Declaration, Items, TableKeys, flatten
+from dynamodb_counters._declarations import Declarable, Declaration, Items, TableKeys, flatten, require_consistent
 from dynamodb_counters._fold.crossing_events import event_entry
 from dynamodb_counters._fold.records import table_of
 from dynamodb_counters._items.table_schema import CROSSING, PK, QUARANTINE, SK, TYPE
@@ -190,9 +191,9 @@ class CountersInMemory(Counters):
 
         reached = Table(self._table.name, _moto.make_client(), self._bulk, self._clock, lambda _: None)
         source = table_of(self._tables[-1].stream.arn) if len(self._tables) > 1 else None
-        self._aggregator = Aggregator(
-            one_by_one(reached), declarations, quarantine_retention_seconds=14 * DAY, source_table=source
-        )
+        make = partial(Aggregator, one_by_one(reached), declarations, quarantine_retention_seconds=14 * DAY)
+        make().handle({})  # Without a source table, whose items may be older, all names are complete.
+        self._aggregator = make(source_table=source)
         self._aggregator.handle({})
         self._count_writes_of(self._client)
 
@@ -299,10 +300,12 @@ def checked(declarations: Iterable[Declarable], quarantine: str) -> tuple[Declar
     if quarantine not in ("raise", "keep"):
         raise InvalidArgumentError("quarantine", quarantine, "'raise' or 'keep'")
     try:
-        return flatten(declarations)
+        flat = flatten(declarations)
     except (AttributeError, TypeError):
         expected = "an iterable of Aggregate, Window, Distinct, ActiveMembers, Percentiles or Extremes"
         raise InvalidArgumentError("declarations", declarations, expected) from None
+    require_consistent(flat)
+    return flat
 
 
 def _crossing_order(detail: dict[str, Any]) -> Any:

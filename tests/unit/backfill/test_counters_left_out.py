@@ -32,7 +32,7 @@ def test_what_is_over_a_counter_is_verified_and_backfilled() -> None:
     spoil(live.bench, SHOPS, "left", 2, shop="a")
     assert [(each.name, dict(each.missing)) for each in live.verify().differences] == [("shops", {"left": -2})]
 
-    live.bench.deploy([STOCK, SHOPS, KINDS], as_declared=True)
+    live.bench.deploy([STOCK, SHOPS, KINDS])
     fill(live.bench, live.stream)
     assert read(live.bench, KINDS, sku="x") == ({"kinds": 1}, True)
     assert read(live.bench, STOCK, shop="a", sku="x") == ({"left": 5}, True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import random
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -130,7 +130,6 @@ PER_HOUR = 5
 LAGGING: Final = OPEN[0]
 """The shard of which the last hour is not counted."""
 
-_REDEPLOYED: Final = 11
 _WITHOUT_BYTES: Final = (15, 20, 28)
 _WITHOUT_MS: Final = 30
 _SERVICES: Final = ("dynamodb", "dynamodbstreams", "sqs", "s3")
@@ -145,6 +144,7 @@ class Blog:
     """
 
     name: str = "blog"
+    declared: Sequence[Declaration] = DECLARED
     now: float = NOW - HOURS * 3600
     random: random.Random = field(default_factory=lambda: random.Random(7))
     clients: dict[str, Any] = field(default_factory=dict)
@@ -157,15 +157,14 @@ class Blog:
         self.stream = Shards(until=self.now + 10 * 3600)
         self._seen = 0
         self._delivered = dict.fromkeys(self.stream.records, 0)
-        self.deploy(*flatten([PAGES, PACE]))
+        self.deploy()
 
     def clock(self) -> float:
         return self.now
 
-    def deploy(self, *declared: Declaration) -> None:
-        """Deploy an aggregator; its declarations hold a little later."""
-        self._declared = declared
-        self._aggregator = Aggregator(self._table, declared, quarantine_retention_seconds=90 * 86_400.0)
+    def deploy(self) -> None:
+        """Deploy an aggregator, which registers its names."""
+        self._aggregator = Aggregator(self._table, tuple(self.declared), quarantine_retention_seconds=90 * 86_400.0)
         self._aggregator.handle({})
 
     def view(self, when: float, url: str | None = None, **more: Any) -> None:
@@ -214,7 +213,7 @@ class Blog:
         self.clients["dynamodbstreams"] = self.stream
         self.clients["lambda"] = Mappings(arn)
         self._use(self.clients["dynamodb"])
-        self.deploy(*self._declared)
+        self.deploy()
 
     def _use(self, client: Any) -> None:
         self._table = Table("blog", client, "put", self.clock, sleep=lambda _: None, jitter=lambda: 0.5)
@@ -285,13 +284,11 @@ def seeded() -> Iterator[Blog]:
 
 
 def in_memory() -> Blog:
-    """The table at `NOW`: two deployments, a day and a half of views, some that nothing could count."""
+    """The table at `NOW`: a day and a half of views, some that nothing could count."""
     blog = Blog()
     begin = blog.now
     for hour in range(HOURS):
         start = begin + hour * 3600
-        if hour == _REDEPLOYED:
-            blog.deploy(*DECLARED)
         many = BY_HOUR[datetime.fromtimestamp(start, UTC).hour] * PER_HOUR
         for when in sorted(start + blog.random.random() * 3600 for _ in range(many)):
             blog.now = when

@@ -59,7 +59,7 @@ def test_options_stand_before_the_command_or_after_it_or_in_the_environment(
     (tmp_path / "declared").write_text(text + "\n")
     for declared in (text, str(tmp_path / "declared")):
         refused = get(store, "get", "news", "shop=a", "--declarations", declared).err
-        assert "invalid declaration='news': expected one that the table's deployment counts: 'shops'" in refused
+        assert "invalid declaration='news': expected one that the table's aggregator counts" in refused
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_options_stand_before_the_command_or_after_it_or_in_the_environment(
         (("get", "shops", "--tabel", "sales"), "No such option '--tabel'. (Did you mean one of: '--help', '--table'?)"),
         (("get", "shops", "--endpoint-url", "localhost"), "'localhost' is no URL: expected http://… or https://…"),
         (("get", "shops", "--table", "sales", "--declarations", "nonsense"), "No such file or directory: 'nonsense'"),
-        (("get", "shops", "--table", "nothing"), "GetItem found nothing of that name in this region"),
+        (("get", "shops", "--table", "nothing"), "Query found nothing of that name in this region"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(store: Store, arguments: tuple[str, ...], said: str) -> None:
@@ -91,7 +91,7 @@ def test_a_table_that_knows_no_declarations_asks_for_them(moto_engine: Any) -> N
     create_table(moto_engine.client, "empty", expires=False)
     done = run("get", "shops", "--table", "empty", client=moto_engine.client)
     assert done.code == 2
-    assert "the table has no history of deployments: pass the declarations" in done.err
+    assert "nothing counts the table yet: pass the declarations" in done.err
 
 
 def test_help_lists_the_exit_codes_and_every_command_has_the_shared_options(

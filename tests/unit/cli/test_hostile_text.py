@@ -108,8 +108,7 @@ def test_nothing_prints_but_the_console() -> None:
 def blog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blog]:
     """A table that counts what hostile clients have posted, with its services."""
     with mock_aws(), chdir(tmp_path_factory.mktemp("hostile")):
-        blog = Blog()
-        blog.deploy(*DECLARED, ODD)
+        blog = Blog(declared=(*DECLARED, ODD))
         blog.now += HOUR
         for more in ({}, {"client": TEXT, "device": "phone"}, {"device": TEXT}, {"ms": TEXT}, {TEXT: TEXT}):
             blog.view(blog.now, TEXT, **more)
@@ -154,7 +153,7 @@ def _emulator(blog: Blog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cdk, "find_cli", lambda _: ("cdk",))
     monkeypatch.setattr(cdk, "bootstrap", lambda *_: None)
     monkeypatch.setattr(dev, "deployed", lambda _: found)
-    monkeypatch.setattr(dev, "take_over", lambda *_: TEXT)
+    monkeypatch.setattr(dev, "register", lambda *_: TEXT)
 
 
 @pytest.fixture(autouse=True)

@@ -99,7 +99,7 @@ def test_all_spellings_of_a_value_are_one_key_one_group_and_one_digest(kind: str
     spelled = data.draw(spellings)
     one, other = data.draw(spelled), data.draw(spelled)
 
-    texts = [canonical_fields("groups", [(groups, groups.fields)], {"x": value}) for value in (one, other)]
+    texts = [canonical_fields(groups, groups.fields, {"x": value}) for value in (one, other)]
     keys = [key_item(event, {"x": value, "id": "1"}) for value in (one, other)]
     assert operator.eq(*texts)
     assert operator.eq(*({name: key[name] for name in ("pk", "sk")} for key in keys))

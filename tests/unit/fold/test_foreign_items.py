@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Items, Sum, TableKeys
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._declarations.groups import generation
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.foreign_items import show_foreign
 from dynamodb_counters._fold.plan import Plan
@@ -142,17 +141,11 @@ def test_an_item_of_other_code_with_a_type_counts_where_its_items_name_the_type(
     assert [(delta.layout.name, delta.measures) for delta in folded.deltas] == [("users", {"n": 1})]
 
 
-@pytest.mark.parametrize("kind", ["visit#once", "users", "users~2", "visits", "_checkpoint", "quarantine", "_quota"])
+@pytest.mark.parametrize("kind", ["visit#once", "users", "visits", "_checkpoint", "quarantine", "_quota"])
 def test_no_item_of_ours_counts_in_items_whatever_they_say(kind: str) -> None:
     folded = fold(Plan((ANYTHING, USERS, CITIES, VISITS)), [Change(typed(1, kind))])
     assert [delta for delta in folded.deltas if delta.layout.name == "anything"] == []
     assert folded.skipped_types == {}
-
-
-@pytest.mark.parametrize("kind", ["visits", "visits~1", "visits~2"])
-def test_no_generation_of_ours_counts_in_items_once_the_first_is_gone(kind: str) -> None:
-    folded = fold(Plan((ANYTHING, generation(VISITS, 1))), [Change(typed(1, kind))])
-    assert (folded.deltas, folded.skipped_types) == ([], {})
 
 
 def test_types_that_nothing_declares_are_metered() -> None:

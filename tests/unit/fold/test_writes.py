@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from dynamodb_counters import Window
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import CountersError
+from simulation.memory_table import MemoryTable
 from tests.unit.fold.buckets import JOB, job
 
 _NOW = 1_790_000_000
@@ -23,41 +22,22 @@ _MONTH = replace(_JOBS, longest=timedelta(days=30))
 _FINE = replace(_MONTH, precision=timedelta(seconds=1))
 
 
-class Client:
-    """Takes updates, and has nothing in quarantine."""
-
-    exceptions = SimpleNamespace(ConditionalCheckFailedException=CountersError)
+class Client(MemoryTable):
+    """Notes the updates of groups."""
 
     def __init__(self) -> None:
+        super().__init__(lambda: _NOW)
         self.updates: list[dict[str, Any]] = []
-
-    def get_item(self, **_: Any) -> dict[str, Any]:
-        return {}
-
-    def describe_table(self, **_: Any) -> dict[str, Any]:
-        return {"Table": {}}
 
     def update_item(self, **update: Any) -> dict[str, Any]:
         if not update["Key"]["pk"]["S"].startswith("CHECKPOINT#"):
             self.updates.append(update)
-        return {"ConsumedCapacity": {"CapacityUnits": 1.0}}
-
-    def put_item(self, **_: Any) -> None:
-        """Checkpoints."""
-
-    def transact_write_items(self, **_: Any) -> None:
-        """Deployments."""
-
-    def get_paginator(self, _: str) -> Any:
-        return SimpleNamespace(paginate=lambda **_: iter([{"Items": []}]))
-
-    def query(self, **_: Any) -> dict[str, Any]:
-        return {"Items": []}
+        return super().update_item(**update)
 
 
 def _written(window: Window, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     client = Client()
-    table = Table("table", cast("Any", client), clock=lambda: _NOW)
+    table = Table(client.name, cast("Any", client), clock=lambda: _NOW)
     aggregator = Aggregator(table, (window,), quarantine_retention_seconds=1)
     report = aggregator.handle({"shardId": "shardId-1", "Records": records})
     assert report.updated == len(client.updates)

@@ -15,9 +15,11 @@ from unittest.mock import Mock
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, Threshold
+from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._quarantine.quarantine import Waiting
+from dynamodb_counters._table import Table
 from dynamodb_counters.errors import ShardUnknownError
 from dynamodb_counters.handlers import _metering
 from simulation.engines import Engine
@@ -198,16 +200,16 @@ def test_records_that_update_ten_items_each_are_reported(
 
 
 @pytest.mark.parametrize("is_alone", [True, False])
-def test_the_emulator_alone_has_it_read_the_control_item_before_each_batch(
+def test_the_emulator_alone_has_it_read_the_registry_before_each_batch(
     module: ModuleType, monkeypatch: pytest.MonkeyPatch, *, is_alone: bool
 ) -> None:
     if is_alone:
         monkeypatch.setenv("COUNTERS_DEV", "alone")
     module.handler(_event(_record(1, "view", url="/")), LAMBDA_CONTEXT)
-    known = Mock(wraps=module.aggregator()._deployments._known)
-    monkeypatch.setattr("dynamodb_counters._control.deployments.Deployments._known", known)
+    read = Mock(wraps=read_registry)
+    monkeypatch.setattr("dynamodb_counters._control.counted_names.read_registry", read)
     module.handler(_event(_record(2, "view", url="/")), LAMBDA_CONTEXT)
-    assert known.call_count == is_alone
+    assert read.call_count == is_alone
 
 
 _SCHEDULED = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
@@ -220,7 +222,7 @@ _SCHEDULED = {"source": "aws.events", "detail-type": "Scheduled Event", "detail"
         ([2.0, 1.0], {"Uncounted": 2}),
     ],
 )
-def test_the_schedule_reports_what_waits_and_puts_nothing_in_force(
+def test_the_schedule_reports_what_waits_and_registers_nothing(
     module: ModuleType,
     moto_engine: Engine,
     capsys: pytest.CaptureFixture[str],
@@ -234,8 +236,7 @@ def test_the_schedule_reports_what_waits_and_puts_nothing_in_force(
     assert module.handler(_SCHEDULED, LAMBDA_CONTEXT) == {}
     assert _metrics(capsys.readouterr().out) == reported
     assert caplog.messages == ["records wait for repair: in the on-failure bucket"][: len(hours_old)]
-    key = {"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "DEPLOYMENTS"}}
-    assert "Item" not in moto_engine.client.get_item(TableName=_TABLE, Key=key)
+    assert not read_registry(Table(_TABLE, moto_engine.client)).is_founded
 
 
 @pytest.mark.parametrize("broken", ["waiting_in_quarantine", "waiting_in_bucket"])
@@ -255,13 +256,29 @@ def test_records_that_cannot_be_counted_hide_nothing_else_and_fail(
     assert _metrics(capsys.readouterr().out) == {"Uncounted": 2 if broken == "waiting_in_quarantine" else 3}
 
 
-def test_the_event_of_a_complete_deployment_puts_its_declarations_in_force(
-    module: ModuleType, moto_engine: Engine, caplog: pytest.LogCaptureFixture
+def test_the_event_of_a_complete_deployment_registers_its_names(
+    module: ModuleType,
+    moto_engine: Engine,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     event = {"source": "aws.cloudformation", "detail": {"status-details": {"status": "UPDATE_COMPLETE"}}}
 
     assert module.handler(event, LAMBDA_CONTEXT) == {"state": {}}
 
-    key = {"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "DEPLOYMENTS"}}
-    assert moto_engine.client.get_item(TableName=_TABLE, Key=key)["Item"]["history"]["S"].startswith("0:")
-    assert "takes over: it holds for all records" in caplog.text
+    assert read_registry(Table(_TABLE, moto_engine.client)).entries["views"].is_complete
+    assert _metrics(capsys.readouterr().out) == {}
+
+    later = (replace(_VIEWS, on_expiry="subtract"), replace(_VIEWS, name="other"))
+    monkeypatch.setenv("DECLARATIONS", encode(later))
+    module.aggregator.cache_clear()
+    module.handler(event, LAMBDA_CONTEXT)
+    assert _metrics(capsys.readouterr().out) == {"DefinitionChanged": 2}
+    told = [record.names for record in caplog.records if hasattr(record, "names")]
+    assert told == [["views"], ["other"]]
+
+    monkeypatch.setenv("DECLARATIONS", encode((replace(_VIEWS, name="more", sk="MORE"),)))
+    module.aggregator.cache_clear()
+    module.handler(event, LAMBDA_CONTEXT)
+    assert _metrics(capsys.readouterr().out) == {"Undeclared": 1}

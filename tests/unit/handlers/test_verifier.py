@@ -87,7 +87,7 @@ def test_a_verification_that_cannot_be_says_why(
     monkeypatch.setattr(module, "verifier", lambda: empty.work)
     module.handler({"begin": True}, CONTEXT)
     [said] = caplog.messages
-    assert said.startswith("no aggregator has run on the table")
+    assert said.startswith("nothing counts the table yet")
 
 
 def test_a_verifier_without_permission_fails(
@@ -97,9 +97,9 @@ def test_a_verifier_without_permission_fails(
     invocations = Invocations(Workbench([REVENUE]))
 
     def refuse(**_: object) -> None:
-        raise failure("GetItem", "AccessDeniedException")
+        raise failure("Query", "AccessDeniedException")
 
-    monkeypatch.setattr(invocations.bench.table, "get_item", refuse)
+    monkeypatch.setattr(invocations.bench.table, "query", refuse)
     monkeypatch.setattr(module, "verifier", lambda: invocations.work)
     for event in ({"begin": True}, {"begin": False}):
         with pytest.raises(ClientError, match="AccessDenied"):

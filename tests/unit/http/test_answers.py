@@ -27,7 +27,7 @@ def get(path: str, **parameters: str) -> Any:
     return document
 
 
-WHOLE = {"complete": True, "as_declared": True}
+WHOLE = {"complete": True}
 
 
 def measures(url: str) -> dict[str, Any]:

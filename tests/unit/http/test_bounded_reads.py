@@ -15,7 +15,6 @@ from botocore.exceptions import BotoCoreError, ConnectTimeoutError
 
 from dynamodb_counters import Aggregate, Count, Counters, Ranking, Window
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._control.control import generations_key
 from dynamodb_counters._fold.page_layout import hash_of
 from dynamodb_counters._http.parameters import MAX_QUERY_BYTES, Position
 from dynamodb_counters._http.resources import MAX_PAGE_BYTES, CountResources
@@ -27,6 +26,7 @@ from simulation.memory.client_errors import failure
 from simulation.memory.memory_client import paginator
 from simulation.memory_table import MemoryTable
 from tests.unit.http.handlers import NOW, VIEW, call_api, counters_of, environment, ranked_table, request
+from tests.unit.writes.clients import is_of_registry
 
 CLIENTS = Aggregate(
     "clients",
@@ -206,7 +206,7 @@ class Refusing:
         self._error = error
 
     def get_item(self, **asked: Any) -> dict[str, Any]:
-        if self._error is None and asked.get("Key") == generations_key():
+        if self._error is None and is_of_registry(asked.get("Key")):
             return {}
         raise self._error or failure("GetItem", "ThrottlingException")
 

@@ -112,7 +112,7 @@ def test_events_that_were_taken_but_not_accepted_raise_an_alarm(always: dict[str
 def test_a_stack_has_only_alarms_that_guard_data(always: dict[str, dict[str, Any]]) -> None:
     """Delayed counting ends in one of these before anything is lost."""
     assert {*always} == {
-        *("LagAlarm", "PollingAlarm", "DroppedAlarm", "UncountedAlarm", "WatchAlarm"),
+        *("LagAlarm", "PollingAlarm", "DroppedAlarm", "UncountedAlarm", "DefinitionAlarm", "WatchAlarm"),
         *("SourcePollingAlarm", "DriftAlarm", "VerifierAlarm", "VerificationAlarm"),
         *("CrossingsWaitAlarm", "CrossingsPollingAlarm", "CrossingsGivenUpAlarm", "CrossingsDroppedAlarm"),
         "CrossingsUndeliverableAlarm",

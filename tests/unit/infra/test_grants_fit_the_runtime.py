@@ -14,7 +14,7 @@ from constructs import Construct
 
 from cdk_dynamodb_counters import DedupCounterTable
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._control.deployments import deployed_declarations
+from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Count, Counter, Event, Packed, Quota, Sum, Window
 from dynamodb_counters._erase.eraser import Eraser
@@ -98,7 +98,7 @@ def _erase(counters: Counters) -> None:
     table = counters._table
     counters.accept(VIEW, VALUES)
     counters.accept_many(HIT, [VALUES])
-    for event in (declared_event(deployed_declarations(table), VIEW.name), HIT):
+    for event in (declared_event(read_registry(table).declarations, VIEW.name), HIT):
         found = Eraser(table, event, {"time": TIME}).erase("keep", "drop")
         assert (found.events + found.packed, bool(found.quarantined)) == (1, event == VIEW)
 

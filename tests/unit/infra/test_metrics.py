@@ -182,7 +182,7 @@ def exists(metric: Metric, resources: dict[str, Any], emitted: Counter[Metric]) 
 
 def test_every_alarm_watches_a_metric_that_exists(resources: dict[str, Any], emitted: Counter[Metric]) -> None:
     watched = list(of_alarms(resources))
-    assert len(watched) == 5 + 5 + 3
+    assert len(watched) == 5 + 6 + 3
     assert [metric for metric in watched if not exists(metric, resources, emitted)] == []
 
 

@@ -148,7 +148,8 @@ def test_a_source_table_may_be_of_another_account() -> None:
     build(StreamAggregator, stack, source_table=source, aggregates=[ORDERS], verify_every=Duration.days(1))
     template = Template.from_stack(stack)
     assert [actions(one) for one in statements(template) if one["Resource"] == arn] == [
-        ["dynamodb:DescribeTable", "dynamodb:Scan"]
+        ["dynamodb:DescribeTable"],
+        ["dynamodb:DescribeTable", "dynamodb:Scan"],
     ]
     mappings = each(template, "AWS::Lambda::EventSourceMapping")
     assert STREAM_ARN in [mapping["EventSourceArn"] for mapping in mappings]
@@ -206,7 +207,7 @@ def test_an_ingest_on_a_replica_knows_that_the_primary_is_counted() -> None:
 
 
 def test_a_table_of_multi_region_strong_consistency_is_refused() -> None:
-    """It refuses transactions, with which deployments take over."""
+    """It refuses transactions, with which names are registered."""
     stack = stack_at(new_app(), "Counts")
     strong = dynamodb.MultiRegionConsistency.STRONG
     replicas = [dynamodb.ReplicaTableProps(region=region) for region in ("us-east-2", "us-west-2")]

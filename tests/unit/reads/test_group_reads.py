@@ -8,9 +8,6 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Distinct, Event, InvalidArgumentError
-from dynamodb_counters._control.control import Statuses
-from dynamodb_counters._declarations.groups import generation
-from dynamodb_counters._fold.plan import Plan
 from tests.unit.fold.world import World
 
 VIEW = Event("view", pk="PAGE#{page}", sk="VIEW#{user}")
@@ -91,17 +88,3 @@ def test_groups_after_a_sort_key_are_read_without_it() -> None:
     [(first, _), second] = counters.scan(one, {"page": "home"})
 
     assert list(counters.scan(one, {"page": "home"}, after=first)) == [second]
-
-
-def test_groups_of_a_later_generation_have_the_name_that_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = _aggregate("one", "A#{word}")
-    later = generation(one, 2)
-    world = _world(one)
-    world.plan = Plan((later,))
-    for word in ("cat", "dog"):
-        world.put(VIEW, {"page": "home", "user": word, "word": word})
-    world.settle()
-    monkeypatch.setattr(Statuses, "_held", lambda *_: later)
-
-    assert _read(world, one)[0] == {"one": 2}
-    assert [group.values["word"] for _, group in world.counters.scan(one, {"page": "home"})] == ["cat", "dog"]

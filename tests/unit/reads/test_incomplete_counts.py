@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, IncompleteError, InvalidArgumentError
-from dynamodb_counters._control.control import Status, statuses_item
+from dynamodb_counters._control.registry import WAITING, Registry, entries_of, write_registry
 from tests.unit.fold.world import World
 
 _VIEW = Event("view", pk="PAGE#{page}", sk="VIEW#{user}")
@@ -19,8 +20,8 @@ def world() -> World:
     world = World([_VIEWS])
     world.put(_VIEW, {"page": "home", "user": "ann"})
     world.settle()
-    item = statuses_item({"views": Status(whole=False, since=1_700_000_000)}, {})
-    world.table.client.put_item(TableName="counters", Item=item)
+    changes = [(None, replace(entry, state=WAITING)) for entry in entries_of([_VIEWS])]
+    assert write_registry(world.table, Registry(), changes)
     return world
 
 
@@ -35,7 +36,7 @@ def test_counts_that_are_not_whole_are_flagged(world: World) -> None:
 
 
 def test_counts_that_are_not_whole_are_refused_to_who_asks_for_that(world: World) -> None:
-    with pytest.raises(IncompleteError, match="'views' counts only what came since 1700000000: backfill it"):
+    with pytest.raises(IncompleteError, match="'views' does not count all there is: backfill it"):
         _reader(world, incomplete="raise").get(_VIEWS, {"page": "home"})
 
 

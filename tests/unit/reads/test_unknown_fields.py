@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,7 +20,6 @@ from dynamodb_counters import (
     Ranking,
     Window,
 )
-from dynamodb_counters._control.control import Statuses
 from tests.unit.writes.clients import ScriptedClient
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
@@ -42,7 +40,7 @@ _READS: dict[str, tuple[Callable[[Counters, Any], Any], str]] = {
     "get": (lambda counters, values: counters.get(_VIEWS, values), "of 'views': 'url'"),
     "get of a sharded one": (lambda counters, values: counters.get(_SHARDED, values), "of 'sharded': 'url'"),
     "get_many": (lambda counters, values: counters.get_many([(_VIEWS, values)]), "of 'views': 'url'"),
-    "partition": (lambda counters, values: counters.partition([_VIEWS, _BY_ID], values), "of 'views and by_id': 'url'"),
+    "partition": (lambda counters, values: counters.partition([_VIEWS, _BY_ID], values), "of 'views': 'url'"),
     "scan": (lambda counters, values: counters.scan(_BY_ID, values), "of 'by_id': 'url'"),
     "distinct": (lambda counters, values: counters.get(_VISITORS, values)["distinct"], "of 'visitors': 'url'"),
     "histogram": (lambda counters, values: counters.get(_SIZES, values)["bins"], "of 'sizes': none"),
@@ -74,23 +72,3 @@ def test_an_unknown_field_is_refused_before_any_call(name: str) -> None:
     assert str(refused.value) == f"invalid values='cleint': expected no fields but those {there}"
     with pytest.raises(InvalidArgumentError, match=r"^invalid values=5: expected a mapping of fields to values"):
         read(counters, 5)
-
-
-@pytest.mark.parametrize("name", _READS)
-def test_fields_of_the_definition_in_use_are_known_with_those_declared(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    more = "id" if name in ("distinct", "histogram") else "shop"
-
-    def before(_: Statuses, declared: Any) -> Any:
-        found = replace(declared, pk=f"OLD#{{{more}}}")
-        ranked = isinstance(declared, Aggregate) and declared.ranking is not None
-        return replace(found, ranking=Ranking(measure="n", leaderboard=f"TOP#{{{more}}}")) if ranked else found
-
-    monkeypatch.setattr(Statuses, "_held", lambda statuses, declared, _: before(statuses, declared))
-    read, there = _READS[name]
-    values = {"url": "/"} if "'url'" in there else {}
-    client: Any = ScriptedClient()
-
-    with pytest.raises(InvalidArgumentError, match=rf"^invalid values='cleint': .*'{more}'$"):
-        read(Counters("table", client=client), {**values, more: "x", "cleint": "c1"})

@@ -15,12 +15,12 @@ from rich.filesize import decimal
 from rich.text import Text
 
 from dynamodb_counters._backfill.backfill import Backfill, Dropping
+from dynamodb_counters._backfill.emptying import DELETING
 from dynamodb_counters._backfill.feeds import ServiceTime
 from dynamodb_counters._backfill.runner import COMPLETE, Runner
 from dynamodb_counters._backfill.verification import EXPIRED, Verification
-from dynamodb_counters._control.control import read_control
-from dynamodb_counters._control.deployments import last_declarations
-from dynamodb_counters._control.run_items import generation_of
+from dynamodb_counters._control.registry import read_registry
+from dynamodb_counters._control.run_items import kind_of
 from dynamodb_counters._declarations import Aggregate, Declaration, Event
 from dynamodb_counters.cli.output import (
     BAD,
@@ -41,7 +41,9 @@ from dynamodb_counters.errors import BackfillError
 Kind = TypeVar("Kind", bound=Runner)
 
 _COUNTED: Final = {
+    "stale": "s",
     "waiting": "s",
+    "deleting": "items",
     "scanning": "items",
     "draining": "shards",
     "withholding": "entries",
@@ -60,7 +62,7 @@ with_manner: Final = options(
 )
 """The options of a run: how it works, as `runner_of` takes it."""
 
-_NOTHING: Final = "Nothing to backfill: all count all there is, as declared."
+_NOTHING: Final = "Nothing to backfill: all count all there is."
 _MOST_ROWS: Final = 100
 _verifying: Final = options(
     click.argument("names", nargs=-1, metavar="[NAME]…"),
@@ -117,8 +119,8 @@ def work_off(session: Session, runner: Runner, again: str) -> Worked:
 def backfill(session: Session, names: tuple[str, ...], *, run: str, dry_run: bool, yes: bool, **manner: Any) -> int:
     """Count what the table holds already, while the stream goes on.
 
-    By default all declarations that do not count everything there is, or wait with a changed definition.
-    Aggregates over them come along. Readers use the new counts when they are complete.
+    By default all names that wait for it. Aggregates over them come along. A name that is complete, and is backfilled
+    again, is empty meanwhile.
     """
     if run:
         if names or dry_run:
@@ -139,10 +141,9 @@ def backfill(session: Session, names: tuple[str, ...], *, run: str, dry_run: boo
 
 def require_kind(run: str, kind: str) -> None:
     """Refuse the id of another kind of run."""
-    number_of, letter, rest = run.partition("r")
-    if not (number_of.isdecimal() and letter and rest):
+    if not kind_of(run):
         raise click.BadParameter(f"{run!r}: expected the id of a run, as it was printed", param_hint="--run")
-    if (generation_of(run) > 0) != (kind == "backfill"):
+    if kind_of(run) != kind:
         other = "counters verify" if kind == "backfill" else "counters backfill"
         raise click.BadParameter(f"{run!r} is a run of `{other}`", param_hint="--run")
 
@@ -150,10 +151,9 @@ def require_kind(run: str, kind: str) -> None:
 def _work(session: Session, names: Collection[str], **manner: Any) -> int:
     work = runner_of(session, Backfill, names=names, **manner)
     worked = work_off(session, work, "backfill")
-    seen = read_control(session.table)
-    filled = sorted(name for name, reads in seen.reads.items() if reads == generation_of(worked.run))
-    declared = last_declarations(session.table, BackfillError)
-    kept = {one.name: _kept(one) for one in declared if one.name in filled}
+    entries = read_registry(session.table).names
+    filled = sorted(name for name, entry in entries.items() if entry.run == worked.run)
+    kept = {one.name: _kept(one) for one in session.declarations if one.name in filled}
     whole = {name: session.clock() - min(each).total_seconds() for name, each in kept.items() if each}
     document = {**worked.document(), "names": filled, "whole_since": whole}
     document |= {"settled": work.settled, "withheld": work.withheld}
@@ -163,7 +163,7 @@ def _work(session: Session, names: Collection[str], **manner: Any) -> int:
 
 def _told(worked: Worked, filled: list[str], whole: dict[str, float], work: Backfill) -> list[str]:
     if worked.was_complete:
-        return [f"run {worked.run} was complete: {', '.join(filled) or 'its counts have been replaced since'}"]
+        return [f"run {worked.run} was complete: {', '.join(filled) or 'its names have been filled anew since'}"]
     one, many = "entry of the quarantine", "entries of the quarantine"
     entries = [f"{counted(work.settled, one, many)} settled"] if work.settled else []
     if work.withheld > 0:
@@ -172,7 +172,7 @@ def _told(worked: Worked, filled: list[str], whole: dict[str, float], work: Back
     lines = [f"{', '.join(filled)}: counted all there is, in {span(worked.seconds)}"]
     lines[0] += f"; {number(worked.items)} items scanned, {number(round(worked.units))} units"
     lines += [f"{name}: whole back to {moment_text(at)}; earlier events may have expired" for name, at in whole.items()]
-    return [*lines, *entries, "Readers use these counts within a minute."]
+    return [*lines, *entries, "Readers know of it within a minute."]
 
 
 def _kept(declaration: Declaration) -> list[timedelta]:
@@ -187,29 +187,34 @@ def _kept(declaration: Declaration) -> list[timedelta]:
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[NAME]…")
+@click.argument("names", nargs=-1, required=True, metavar="NAME…")
 @with_pace
 @with_dry_run
 @shared
-def drop(session: Session, *, dry_run: bool, yes: bool, **manner: Any) -> int:
-    """Delete items of counts that a backfill has replaced two days ago, or earlier.
+def drop(session: Session, names: tuple[str, ...], *, dry_run: bool, yes: bool, **manner: Any) -> int:
+    """Count names no more, and delete all their items.
 
-    With NAME also those of a declaration that was removed then. It scans the table; run it again if it breaks off.
+    It takes about half an hour, until no process can write any of them; run it again if it breaks off.
     """
     described = session.table.client.describe_table(TableName=session.table.name)["Table"]
-    items = described.get("ItemCount", 0)
-    if not dry_run and not session.confirm(f"Scan {number(items)} items, and delete those that are unused?", yes=yes):
+    items, listed = described.get("ItemCount", 0), ", ".join(names)
+    dropping = Dropping.of_table(
+        session.table,
+        now=session.service_time or ServiceTime(session.table),
+        names=names,
+        dry_run=dry_run,
+        **manner,
+    )
+    if not dry_run and not session.confirm(f"Drop {listed}, and scan {number(items)} items for theirs?", yes=yes):
         return FOUND
-    now = session.service_time or ServiceTime(session.table)
-    dropping = Dropping(table=session.table, now=now, dry_run=dry_run, **manner)
-    with session.progress("scanned", items) as show:
-        for scanned in dropping.steps():
-            show(scanned)
+    with progress_on(session.err, session.clock) as show:
+        for phase, done, total in dropping.steps():
+            unit = "items" if phase == DELETING else "s"
+            show(phase, int(done), int(total or items), unit=unit, consumed=dropping.pace.consumed)
     found = dict(sorted(dropping.dropped.items()))
-    verb = "would delete" if dry_run else "deleted"
-    lines = [f"{name}: {verb} {counted(count, 'item')}" for name, count in found.items()]
-    lines = lines or ["nothing is left over"]
-    lines.append(f"{number(dropping.scanned)} items scanned, {number(round(dropping.pace.consumed))} units")
+    lines = (
+        [f"would drop {listed}"] if dry_run else [f"{listed}: dropped; {counted(sum(found.values()), 'item')} deleted"]
+    )
     session.emit({"dropped": found, "scanned": dropping.scanned, "units": dropping.pace.consumed}, lines)
     return DONE
 

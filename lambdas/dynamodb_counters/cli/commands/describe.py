@@ -18,13 +18,11 @@ from rich.padding import Padding
 from rich.text import Text
 
 from dynamodb_counters._backfill.feeds import books
-from dynamodb_counters._changes.effective import same_meaning
 from dynamodb_counters._commit.batch import intake
 from dynamodb_counters._commit.checkpoints import Checkpoint
-from dynamodb_counters._control.control import changes_between, read_control, read_declarations
-from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._control.registry import COMPLETE, WAITING
 from dynamodb_counters._declarations.codec import described
-from dynamodb_counters._declarations.groups import generation, read_name
+from dynamodb_counters._declarations.definitions import same_definition
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
@@ -90,38 +88,30 @@ def of_retentions(session: Session) -> list[str]:
     return sorted({each.name for each in known if getattr(each, "retention", None) is not None})
 
 
-def of_declarations(session: Session) -> list[Facts]:
-    """The definitions that count, those that wait in their place, and the events they count."""
-    reads, folded = read_control(session.table).reads, {one.name: one for one in session.folded}
-    facts: dict[str, Facts] = {}
-    for declared in session.declarations:
-        held = folded.get(read_name(declared.name, reads))
-        is_held = held is not None and same_meaning(held, declared)
-        counts = described([] if held is None else [declared if is_held else generation(held, 0)])
-        waits = described([] if is_held else [declared])
-        for name in {**counts, **waits}:
-            same = counts.get(name) == waits.get(name)
-            facts[name] = {"name": name, "counts": counts.get(name), "waits": None if same else waits.get(name)}
-    return [facts[name] for name in sorted(facts)]
-
-
-def of_deployments(session: Session) -> list[Facts]:
-    """The deployments in force, the latest first: from when on each holds, and what it declares."""
-    seen = read_control(session.table)
-    facts: list[Facts] = []
-    before: tuple[Declaration, ...] | None = ()
-    for era in seen.history.eras if seen.history else ():
-        declared = read_declarations(session.table, era.deployment)
+def of_names(session: Session) -> list[Facts]:
+    """What the table counts: each name's state, and whether the code that began last declares it so."""
+    declared = {each.name: each for each in session.registry.declared}
+    facts = []
+    for name, entry in sorted(session.registry.names.items()):
+        each, own = entry.declaration, declared.get(name)
+        is_same = each is not None and own is not None and same_definition(each, own)
         facts.append(
             {
-                "deployment": era.deployment,
-                "valid_from": stamp(era.valid_from) if era.valid_from else None,
-                "declarations": None if declared is None else sorted(one.name for one in declared),
-                "changes": None if declared is None or before is None else changes_between(before, declared),
+                "name": name,
+                "state": entry.state,
+                "since": stamp(entry.since) if entry.since else None,
+                "run": entry.run or None,
+                "dropped": entry.dropped,
+                "declared": "as counted" if is_same else "not" if own is None else "otherwise",
+                "definition": None if each is None else described([each])[name],
             }
         )
-        before = declared
-    return facts[::-1]
+    return facts
+
+
+def of_declarations(session: Session) -> dict[str, Any]:
+    """The definitions by which the table counts, and the events that they count."""
+    return described(session.declarations)
 
 
 def of_shards(session: Session, stream: str | None, *, peek: bool) -> tuple[list[Facts], str | None]:
@@ -131,7 +121,7 @@ def of_shards(session: Session, stream: str | None, *, peek: bool) -> tuple[list
     shards, problem = tried(StreamReader(session.client("dynamodbstreams"), stream).shards)
     checkpoints = session.table.each(lambda shard: _checkpoint(session, shard.id), shards or ())
     now = session.clock()
-    plan = Plan(session.folded) if peek else Plan(())
+    plan = session.plan if peek else Plan(())
     facts = []
     for shard, known in zip(shards or (), checkpoints, strict=True):
         facts.append({"shard": shard.id, "open": shard.is_open, **_checkpoint_facts(known, now)})
@@ -278,7 +268,7 @@ def _listed(lambdas: Any, **of: str) -> Iterator[Mapping[str, Any]]:
 @click.option("--peek", is_flag=True, help="Read each shard behind its checkpoint: what waits there, and how long.")
 @shared
 def describe(session: Session, queues: Sequence[str], *, peek: bool) -> None:
-    """Show what the table counts, by which deployments, and how far: shards, quarantine, dead letters.
+    """Show what the table counts, and how far: shards, quarantine, dead letters.
 
     Reads checkpoints and the whole quarantine, strongly consistently; --peek is one more reader of the stream, which
     serves two.
@@ -288,8 +278,8 @@ def describe(session: Session, queues: Sequence[str], *, peek: bool) -> None:
         document["declarations"] = of_declarations(session)
         document["table"]["expiring"] = of_retentions(session)
     except UnknownDeclarationsError as error:
-        document |= {"declarations": [], "problem": str(error)}
-    document["deployments"] = of_deployments(session)
+        document |= {"declarations": {}, "problem": str(error)}
+    document["names"] = of_names(session) if "problem" not in document else []
     stream = document["table"]["stream"]["arn"]
     document["shards"], document["stream_problem"] = of_shards(session, stream, peek=peek)
     document |= of_mappings(session, stream)
@@ -300,14 +290,14 @@ def describe(session: Session, queues: Sequence[str], *, peek: bool) -> None:
 
 def _sections(document: Facts, now: float) -> Iterator[RenderableType]:
     yield _table(document["table"])
-    yield from _section("Deployments", _deployments(document["deployments"], now))
+    yield from _section("Names", _names(document["names"], now), document.get("problem"))
     yield from _section("Shards", _shards(document["shards"]), document["stream_problem"])
     if document["mappings"] or document["mapping_problems"]:
         yield from _section("Mappings", _mappings(document))
     yield from _section("Quarantine", _quarantine(document["quarantine"]))
     if document["dead_letters"]:
         yield from _section("Dead letters", _queues(document["dead_letters"]))
-    yield from _section("Declarations", _declarations(document), document.get("problem"))
+    yield from _section("Declarations", Lines(*json_lines(document["declarations"])))
 
 
 def _section(title: str, content: RenderableType, problem: str | None = None) -> Iterator[RenderableType]:
@@ -337,26 +327,16 @@ def _table(table: Facts) -> RenderableType:
     return Lines(head, Padding(pairs(rows), (0, 0, 0, 2)))
 
 
-def _declarations(document: Facts) -> RenderableType:
-    lines = list[str | Text]()
-    for one in document["declarations"]:
-        lines += json_lines(one["counts"])
-        if one["waits"]:
-            lines += [Text(f"{one['name']} waits for a backfill:", WARNING), *json_lines(one["waits"])]
-    return Lines(*lines)
-
-
-def _deployments(deployments: list[Facts], now: float) -> RenderableType:
-    if not deployments:
-        return Text("none: no aggregator has counted this table", WARNING)
-    shown = grid("deployment", "for records from (UTC)", "changes", keep=("deployment", "for records from (UTC)"))
-    for one in deployments:
-        since = one["valid_from"]
-        when = _clock(since) + (" (ahead)" if since > stamp(now) else "") if since else "the beginning"
-        what = Text("cannot be read by this version", WARNING)
-        if one["declarations"] is not None:
-            what = Text(one["changes"] or f"declares {' '.join(one['declarations'])}")
-        shown.add_row(one["deployment"], when, what)
+def _names(names: list[Facts], now: float) -> RenderableType:
+    shown = grid("name", "state", "counts records from (UTC)", "declared", keep=("name", "state"))
+    for one in names:
+        since, begins = one["since"], "-" if one["state"] == WAITING else "the beginning"
+        when = _clock(since) + (" (ahead)" if since > stamp(now) else "") if since else begins
+        state = Text("dropped" if one["dropped"] else one["state"], GOOD if one["state"] == COMPLETE else WARNING)
+        told = {"as counted": "", "not": "no longer: `counters drop`"}.get(
+            one["declared"], "otherwise: a name keeps its"
+        )
+        shown.add_row(one["name"], state, when, Text(told, WARNING))
     return shown
 
 

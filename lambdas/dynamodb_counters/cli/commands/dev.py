@@ -13,7 +13,7 @@ import click
 
 from dynamodb_counters._declarations import Event, Window
 from dynamodb_counters._dev import cdk
-from dynamodb_counters._dev.deployed import Deployed, FunctionLogs, deployed, take_over
+from dynamodb_counters._dev.deployed import Deployed, FunctionLogs, deployed, register
 from dynamodb_counters._dev.emulator import Emulator
 from dynamodb_counters._dev.source_files import SourceFiles
 from dynamodb_counters._dev.table_counts import MOST_ITEMS, TableCounts
@@ -101,7 +101,7 @@ class Workbench:
             raise
         before, self._found = self._found, deployed(self.emulator)
         for one in self._found.aggregators:
-            if said := take_over(one, self.emulator.client("dynamodb")):
+            if said := register(one, self.emulator.client("dynamodb")):
                 self.session.tell(said)
         self.session.tell(f"deployed in {span(round(self.session.clock() - began))}")
         for one in self._found.aggregators:

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import unified_diff
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 from rich.console import Group
 from rich.text import Text
 
-from dynamodb_counters._changes.advice import Advice, advice, event_advice
-from dynamodb_counters._changes.effective import Merged, Past, merged
-from dynamodb_counters._control.control import Control, Status, past_of, read_control, stored_deployments
-from dynamodb_counters._control.deployments import last_declarations
-from dynamodb_counters._declarations import Declaration, Event
-from dynamodb_counters._declarations.codec import decode, described, without_attributes
-from dynamodb_counters._declarations.groups import base_name
+from dynamodb_counters._control.registry import Registry, read_registry, threshold_name
+from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Window
+from dynamodb_counters._declarations.codec import decode, described
+from dynamodb_counters._declarations.definitions import definition, same_definition
+from dynamodb_counters._declarations.thresholds import Threshold
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters.cli.output import BAD, GOOD, HEADING, QUIET, json_lines
-from dynamodb_counters.cli.session import DONE, FOUND, Session, UnknownDeclarationsError, shared
+from dynamodb_counters.cli.session import DONE, FOUND, Session, shared
+from dynamodb_counters.errors import ChangedError
+
+_TITLES: Final = {
+    "new": "new",
+    "changed": "changed: a name keeps its definition, by which it counts on",
+    "undeclared": "no longer declared, and counted on",
+}
 
 
 @click.command()
@@ -35,23 +40,19 @@ def diff(session: Session, template: str | None, aggregator: str | None) -> int:
     """
     if session.declared is not None and template is not None:
         raise click.UsageError("--template and --declarations: pass one of them")
-    seen = read_control(session.table)
-    first = seen.history is None
-    folded = () if first else last_declarations(session.table, UnknownDeclarationsError, folded=True)
-    past = Past() if first else past_of(stored_deployments(session.table).values(), seen)
+    registry = read_registry(session.table)
     if session.declared is not None:
         declared = session.declarations
     else:
         declared = decode(from_templates(Path(template or "cdk.out"), aggregator))
-    declared = without_attributes(declared)
-    found = merged(declared, folded, seen.reads, past)
-    names = [*_names(found, seen)]
-    events = [_entry(name, said, old, new) for name, (old, new, said) in event_advice(declared, folded).items()]
-    document: dict[str, Any] = {"first_deployment": first, "names": names, "events": events}
-    told: list[Any] = ["Nothing counts this table yet: this would be its first deployment.", ""] if first else []
-    told += [line for entry in (*names, *events) for line in _shown(entry)]
+    names = [entry for entry in _entries(registry, declared) if entry["kind"] != "unchanged"]
+    document: dict[str, Any] = {"first_deployment": not registry.is_founded, "names": names}
+    told: list[Any] = (
+        [] if registry.is_founded else ["Nothing counts this table yet: this is its first deployment.", ""]
+    )
+    told += [line for entry in names for line in _shown(entry)] or ["Nothing changes."]
     session.emit(document, Group(*told))
-    return FOUND if events or any(change.kind != "unchanged" for change in found.changes.values()) else DONE
+    return FOUND if names else DONE
 
 
 def from_templates(path: Path, wanted: str | None) -> str:
@@ -82,22 +83,38 @@ def _aggregators(template: Any) -> dict[str, str]:
     return found
 
 
-def _names(found: Merged, seen: Control) -> Iterator[dict[str, Any]]:
-    for name, change in found.changes.items():
-        old, new = change.before, change.after
-        entry = _entry(name, advice(found, name, first=seen.history is None), old, new)
-        whole = seen.statuses.get(name, Status()).whole
-        yield {**entry, "kind": change.kind, "whole": whole}
+def _entries(registry: Registry, declared: Sequence[Declaration]) -> Iterator[dict[str, Any]]:
+    """What becomes of each name, and of each threshold."""
+    counted: dict[str, Any] = {each.name: each for each in registry.declarations}
+    own: dict[str, Any] = {each.name: definition(each) for each in declared}
+    for name in sorted({*counted, *own} - registry.entries.keys() | counted.keys()):
+        yield _entry(name, counted.get(name), own.get(name), is_first=not registry.is_founded)
+    watching = {entry.name: entry.threshold for some in registry.thresholds.values() for entry in some}
+    armed = {
+        threshold_name(one.name): one for each in declared if isinstance(each, Aggregate) for one in each._thresholds
+    }
+    for name in sorted({*watching, *armed}):
+        yield _entry(name, watching.get(name), armed.get(name), is_first=True)
 
 
-def _entry(name: str, said: Advice, old: Declaration | Event | None, new: Declaration | Event | None) -> dict[str, Any]:
-    before, after = (described([one])[base_name(one.name)] if one is not None else None for one in (old, new))
-    return {"name": name, **said._asdict(), "before": before, "after": after}
+def _entry(name: str, old: Any, new: Any, *, is_first: bool) -> dict[str, Any]:
+    kind, follows = "unchanged", ""
+    if new is None:
+        kind, follows = "undeclared", f"counters drop {name.rpartition(' ')[2]}"
+    elif old is None:
+        is_whole = is_first or isinstance(getattr(new, "source", None), Direct)
+        kind, follows = "new", "" if is_whole else f"counters backfill {name}"
+    elif not (old == new or (isinstance(old, Aggregate | Window) and same_definition(old, new))):
+        is_watch = isinstance(old, Threshold)
+        cure = ChangedError(name).cure
+        kind, follows = "changed", "give the new one another name, and drop the old one" if is_watch else cure
+    before, after = (None if each is None else described([each])[each.name] for each in (old, new))
+    return {"name": name, "kind": kind, "next": follows, "before": before, "after": after}
 
 
 def _shown(entry: Mapping[str, Any]) -> Iterator[Text]:
     """Name and title, what to do next, and how the JSON of the definition changes."""
-    yield Text.assemble((entry["name"], HEADING), f": {entry['title']}")
+    yield Text.assemble((entry["name"], HEADING), f": {_TITLES[entry['kind']]}")
     if entry["next"]:
         yield Text(f"  next: {entry['next']}")
     before, after = (json_lines(entry[side]) for side in ("before", "after"))

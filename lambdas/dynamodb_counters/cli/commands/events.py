@@ -13,7 +13,6 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import click
 from rich.table import Table as Grid
 
-from dynamodb_counters._control.deployments import deployed_declarations
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._erase.eraser import Erased, Eraser
 from dynamodb_counters._http.requests import MAX_BODY_BYTES, read_json, write_json
@@ -282,8 +281,7 @@ def erase(session: Session, name: str, fields: Sequence[str], *, dry_run: bool, 
 
     Run it again once the stream's records are counted, at the latest after 24 hours.
     """
-    known = [session.declarations] if session.declared else deployed_declarations(session.table)
-    event = declared_event(known, name)
+    event = declared_event(session.declarations, name)
     values = fields_of(fields, event.fields, needed=())
     eraser = Eraser(session.table, event, values)
     if dry_run:
@@ -299,13 +297,12 @@ def erase(session: Session, name: str, fields: Sequence[str], *, dry_run: bool, 
     return DONE
 
 
-def declared_event(deployments: Iterable[tuple[Declaration, ...] | None], name: str) -> Event:
-    """The event of this name, as the first of some deployments has it that knows it."""
-    for declarations in deployments:
-        for one in with_sources(declarations or ()):
-            if isinstance(one, Event) and one.name == name:
-                return one
-    raise EraseError(f"no deployment of the table counts an event {name!r}: give its declarations")
+def declared_event(declarations: Iterable[Declaration], name: str) -> Event:
+    """The event of this name."""
+    for one in with_sources(declarations):
+        if isinstance(one, Event) and one.name == name:
+            return one
+    raise EraseError(f"nothing that the table counts is of an event {name!r}: give its declarations")
 
 
 def _show(session: Session, what: str, found: Erased) -> None:

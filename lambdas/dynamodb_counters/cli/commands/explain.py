@@ -12,14 +12,11 @@ import click
 from rich.console import Group as Lines
 
 from dynamodb_counters._backfill.feeds import Source, applied_by, books, feeds_of
-from dynamodb_counters._control.control import read_control
 from dynamodb_counters._control.run_items import Held, folded_alone, sums_of
 from dynamodb_counters._declarations import Aggregate, Event
-from dynamodb_counters._declarations.groups import base_name, read_name
 from dynamodb_counters._explain.asked import Asked, reach_of
 from dynamodb_counters._explain.explainer import make_explainer
 from dynamodb_counters._explain.lines import Explanation, ImageLines
-from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import ONE_TABLE, created_of, sequence_number
 from dynamodb_counters._items.bookkeeping import is_discarded, stored_marks
 from dynamodb_counters._items.conditions import Image
@@ -123,8 +120,8 @@ def _found(session: Session, asked: Asked) -> tuple[Image | None, Image | None]:
 
 
 def _counts(session: Session, event: Event, row: Image) -> Iterator[dict[str, Any]]:
-    plan, reads = Plan(session.folded), read_control(session.table).reads
-    read = {read_name(base_name(one.name), reads) for one in session.folded if one.source.name == event.name}
+    plan = session.plan
+    read = {name for name, one in plan.programs.items() if one.layout.declaration.source.name == event.name}
     for name in sorted(read & plan.programs.keys()):
         layout = plan.programs[name].layout
         armed = ", ".join(one.name for one in getattr(layout.declaration, "_thresholds", ()))
@@ -133,7 +130,7 @@ def _counts(session: Session, event: Event, row: Image) -> Iterator[dict[str, An
         reason = "; ".join(each.reason for each in folded.unfoldable) or ("it is late by now" if folded.late else "")
         if is_discarded(name, row, stored_marks(row)):
             reason = "it was discarded from the quarantine"
-        common = {"name": base_name(name), "thresholds": armed}
+        common = {"name": name, "thresholds": armed}
         for group, numbers in sums.items():
             adds = {each: format_number(number) for each, number in numbers.items()}
             yield {**common, "group": layout.values(group), "adds": adds, "reason": ""}

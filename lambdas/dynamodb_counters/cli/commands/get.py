@@ -14,7 +14,7 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.text import Text
 
-from dynamodb_counters._control.control import Statuses
+from dynamodb_counters._control.counted_names import NameStates
 from dynamodb_counters._declarations import Aggregate, TimeWeighted, Window
 from dynamodb_counters._declarations.composites import TIMED, group_fields, read_by
 from dynamodb_counters._declarations.groups import Group
@@ -81,11 +81,8 @@ def get(session: Session, name: str, group: tuple[str, ...], *, limit: int | Non
         more = len(listed) > limit
         document = {"aggregate": name, "groups": [group_json(name, one) for one in listed[:limit]], "more": more}
         session.emit(document, _rows(aggregate, listed[:limit]))
-    complete, as_declared = Statuses.of_table(session.table).standing(aggregate)
-    if not complete:
+    if not NameStates.of_table(session.table).complete(aggregate):
         session.tell(f"not complete: `counters backfill {aggregate.name}` counts what was there before")
-    if not as_declared:
-        session.tell(f"by the definition before: `counters backfill {aggregate.name}` counts by the new one")
     if more:
         session.tell(f"there are more: --limit {2 * limit}")
 
@@ -228,8 +225,6 @@ def _span_rows(found: WindowCount | Distribution) -> _Rows:
     rows |= {label: moment_text(end) for label, end in (("from", found.start), ("to", found.end)) if end is not None}
     if not found.complete:
         rows["complete"] = Text("no: backfill it", WARNING)
-    if not found.as_declared:
-        rows["as declared"] = Text("no: by the definition before, until a backfill", WARNING)
     return rows
 
 

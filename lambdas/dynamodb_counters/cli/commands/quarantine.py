@@ -16,7 +16,6 @@ from rich.text import Text
 
 from dynamodb_counters._control.run_items import found_by
 from dynamodb_counters._declarations.composites import with_parts
-from dynamodb_counters._declarations.groups import base_name
 from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import TTL
@@ -102,8 +101,8 @@ class Wanted:
     created_after: float | None = None
 
     def matches(self, entry: Entry) -> bool:
-        """An entry that does not show its age is neither old nor new; names of generations may lack their numbers."""
-        names = {*entry.names, *map(base_name, entry.names)}
+        """An entry that does not show its age is neither old nor new."""
+        names = {*entry.names}
         return (
             entry.state in self.states
             and self.reason.lower() in entry.kept.reason.lower()
@@ -302,8 +301,7 @@ def redrive_objects(session: Session, bucket: str, *, keep: bool, dry_run: bool,
     An object that is counted is deleted. Every other one stays and is named with the reason: exit code 1.
     """
     objects = OnFailureBucket(session.client("s3"), bucket)
-    declarations = session.declarations if session.declared else None
-    batches = partial(redrive_bucket, session.table, objects, declarations=declarations, keep=keep)
+    batches = partial(redrive_bucket, session.table, objects, keep=keep)
     found = list(batches(dry_run=True))
     counted = [batch for batch in found if batch.problem is None]
     if dry_run or not counted:

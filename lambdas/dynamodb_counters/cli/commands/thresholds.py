@@ -12,9 +12,7 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 
 from dynamodb_counters._declarations.codec import described
-from dynamodb_counters._declarations.groups import base_name
 from dynamodb_counters._fold.crossing_events import LASTING, event_entry, in_requests
-from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import table_of
 from dynamodb_counters._http.requests import read_json
 from dynamodb_counters._items.conditions import Image
@@ -35,7 +33,7 @@ from dynamodb_counters.cli.session import Session, moment, shared
 @shared
 def thresholds(session: Session, name: str, *, limit: int | None, replay: bool, test: bool, **given: Any) -> None:
     """List the thresholds in force, or the one of this NAME, and its crossings, the latest first."""
-    watched: list[Any] = [each.declaration for each in Plan(session.folded).armed.values()]
+    watched: list[Any] = [each.declaration for each in session.plan.armed.values()]
     armed = {one.name: (aggregate, one) for aggregate in watched for one in aggregate._thresholds}
     ends = zip((given["since"], given["until"]), ("0", ":"), strict=True)
     first, end = (stamp(one.timestamp()) if one else other for one, other in ends)
@@ -51,7 +49,7 @@ def thresholds(session: Session, name: str, *, limit: int | None, replay: bool, 
         if refused:
             raise TimeoutError(f"EventBridge can never take {refused:,} of the crossings")
         return
-    shown = [(base_name(each.name), one) for each, one in armed.values() if name in ("", one.name)]
+    shown = [(each.name, one) for each, one in armed.values() if name in ("", one.name)]
     facts = [asdict(one) | {"aggregate": aggregate} for aggregate, one in shown]
     told = [read_json(event_entry(item, "", "")["Detail"]) for item in found[:most]]
     documents = (described([one])[one.name] | {"aggregate": aggregate} for aggregate, one in shown)
@@ -87,7 +85,7 @@ def _fired(session: Session, names: list[str], span: tuple[str, str], most: int)
 
 def _example(aggregate: Any, threshold: Any, at: str) -> Image:
     """A crossing of the highest level that has not happened, by a group that there is not."""
-    texts = {"threshold": threshold.name, "aggregate": base_name(aggregate.name), "measure": threshold.measure}
+    texts = {"threshold": threshold.name, "aggregate": aggregate.name, "measure": threshold.measure}
     texts |= {"level": str(threshold.at[-1]), "direction": threshold.direction.replace("both", "up")}
     texts |= {"id": f"test-{at}", "at": at, "sequence": "0" * 40}
     group = {"M": {field: {"S": "test"} for field in aggregate.fields}}

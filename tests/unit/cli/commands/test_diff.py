@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Count, Event, Sum
-from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._declarations import Declaration
+from dynamodb_counters import Aggregate, Attr, Count, Counter, Event, Sum, Threshold
+from dynamodb_counters._declarations import Declaration, flatten
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._declarations.groups import generation
 from simulation.engines.tables import create_table
 from tests.integration.stores import Store
 from tests.unit.cli.in_process import Done, run
@@ -23,6 +21,7 @@ from tests.unit.cli.in_process import Done, run
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="SALES", measures={"sales": Count(), "taken": Sum("price")})
 BIG = replace(SHOPS, where=Attr("price").gt(100))
+TOTAL = Aggregate("total", SHOPS, pk="TOTAL", sk="ALL", measures={"taken": Sum("taken")})
 
 
 @pytest.fixture
@@ -49,24 +48,23 @@ def _diff(store: Store, *arguments: str | Path) -> Done:
     return run("diff", "--table", "sales", *map(str, arguments), client=store.client)
 
 
-def test_a_changed_filter_says_what_was_and_what_happens(store: Store, tmp_path: Path) -> None:
+def test_a_changed_filter_says_what_was_and_what_to_do(store: Store, tmp_path: Path) -> None:
     store.deploy(SHOPS)
-    over = Aggregate("total", BIG, pk="TOTAL", sk="ALL", measures={"taken": Sum("taken")})
 
     # The folder of `cdk synth` will do.
-    _template(tmp_path, Stack=(BIG, over))
+    _template(tmp_path, Stack=(BIG, TOTAL))
     done = _diff(store, "--template", tmp_path)
 
     assert (done.code, done.err) == (1, "")
     lines = done.out.splitlines()
     assert lines[:4] == [
-        "shops: changed, waits for a backfill",
-        "  next: counters backfill shops",
+        "shops: changed: a name keeps its definition, by which it counts on",
+        "  next: declare the new one as 'shops_v2', deploy, and run `counters backfill shops_v2`",
         "--- table",
         "+++ deployment",
     ]
     assert '+    "attribute": "price",' in lines
-    assert "total: new, waits for a backfill of shops" in lines
+    assert lines[lines.index("total: new") + 1] == "  next: counters backfill total"
 
 
 def test_a_changed_source_is_shown(store: Store) -> None:
@@ -79,28 +77,34 @@ def test_a_changed_source_is_shown(store: Store) -> None:
     assert changed == ["--- table", "+++ deployment", '-  "source": "sale"', '+  "source": "order"']
 
 
-def test_json_holds_the_same_and_says_what_is_not_whole(store: Store) -> None:
-    store.deploy(SHOPS)
-    key = {"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "GENERATIONS"}}
-    status = {"S": json.dumps({"shops": {"reads": 0, "whole": False}})}
-    store.client.put_item(TableName="sales", Item={**key, "status": status})
+def test_json_has_each_name_and_threshold_that_is_new_changed_or_no_longer_declared(store: Store) -> None:
+    stock = Counter("stock", by="sku")
+    many = Threshold("many", SHOPS, at=[5], measure="sales")
+    store.deploy(*flatten([SHOPS, many, Threshold("gone", SHOPS, at=[9], measure="sales"), TOTAL]))
 
-    done = _diff(store, "--json", "--declarations", encode((BIG,)))
+    declared = flatten([BIG, replace(many, aggregate=BIG, at=[6]), stock, Threshold("low", stock, at=[1])])
+    done = _diff(store, "--json", "--declarations", encode(declared))
 
-    assert done.code == 1
-    [shops] = done.document["names"]
+    assert (done.code, done.document["first_deployment"]) == (1, False)
+    assert [(one["name"], one["kind"], one["next"].partition(",")[0]) for one in done.document["names"]] == [
+        ("shops", "changed", "declare the new one as 'shops_v2'"),
+        ("stock", "new", ""),
+        ("total", "undeclared", "counters drop total"),
+        ("threshold gone", "undeclared", "counters drop gone"),
+        ("threshold low", "new", ""),
+        ("threshold many", "changed", "give the new one another name"),
+    ]
+    shops = done.document["names"][0]
     assert ("where" in shops["before"], shops["after"]["where"]["attribute"]) == (False, "price")
-    assert (shops["name"], shops["kind"], shops["whole"]) == ("shops", "waits", False)
-    assert shops["next"] == "counters backfill shops"
 
 
-def test_the_generation_that_readers_use_is_what_is_compared_with(store: Store) -> None:
-    store.deploy(generation(BIG, 2))
-    key = {"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "GENERATIONS"}}
-    store.client.put_item(TableName="sales", Item={**key, "status": {"S": '{"shops": {"reads": 2}}'}})
-
-    assert _diff(store, "--declarations", encode((BIG,))).code == 0
-    assert _diff(store, "--declarations", encode((SHOPS,))).code == 1
+def test_what_may_change_freely_is_no_difference(store: Store) -> None:
+    store.deploy(SHOPS)
+    changed = replace(
+        SHOPS, source=replace(SALE, retention=timedelta(days=9), attributes={"id": int, "shop": str, "price": int})
+    )
+    done = _diff(store, "--declarations", encode((changed,)))
+    assert (done.code, done.out) == (0, "Nothing changes.\n")
 
 
 def test_a_table_that_nothing_counts_yet(store: Store) -> None:
@@ -146,32 +150,23 @@ def test_a_template_or_declarations_not_both(store: Store) -> None:
     assert _diff(store, "--template", "x", "--declarations", encode((SHOPS,))).code == 2
 
 
-@pytest.fixture
-def waiting(store: Store) -> Store:
-    """A table whose last deployment has changed a definition, and added one over it: both wait for a backfill."""
-    over = Aggregate("total", BIG, pk="TOTAL", sk="ALL", measures={"taken": Sum("taken")})
-    for declared in ((SHOPS,), (BIG, over)):
-        Aggregator(store.table, declared, quarantine_retention_seconds=10**9).handle({})
-    return store
-
-
-def test_a_definition_that_waits_is_still_a_difference_once_it_is_deployed(waiting: Store) -> None:
-    over = Aggregate("total", BIG, pk="TOTAL", sk="ALL", measures={"taken": Sum("taken")})
-    done = _diff(waiting, "--declarations", encode((BIG, over)))
-    assert done.code == 1
-    assert "shops: changed, waits for a backfill" in done.out
-    assert done.out.splitlines()[1] == "  next: counters backfill shops"
-
-
-def test_describe_shows_the_definition_in_force_and_what_waits_in_its_place(waiting: Store) -> None:
+def test_describe_shows_the_state_of_each_name_and_what_the_code_declares_otherwise(store: Store) -> None:
+    store.deploy(SHOPS, TOTAL)
+    store.deploy(BIG, replace(SHOPS, name="later", pk="LATER#{shop}"))
     streams = boto3.client("dynamodbstreams", region_name="us-east-1")
-    outside: dict[str, Any] = {"client": waiting.client, "clients": {"dynamodbstreams": streams}}
+    outside: dict[str, Any] = {"client": store.client, "clients": {"dynamodbstreams": streams}}
     outside |= {"endpoint_url": "http://moto", "width": 150}
-    shown = run("describe", "--table", "sales", **outside).out
-    assert re.search(r'shops waits for a backfill: *\n.*"name": "shops".*"where": \{', shown, re.DOTALL)
-    facts = run("describe", "--table", "sales", "--json", **outside).document["declarations"]
-    assert [(one["name"], one["counts"] is None, one["waits"] is None) for one in facts] == [
-        ("sale", False, True),
-        ("shops", False, False),
-        ("total", False, True),
+    shown = run("describe", "--table", "sales", **outside).out.splitlines()
+    section = shown[shown.index("Names") + 3 :][:3]
+    assert [" ".join(line.split()) for line in section] == [
+        "later waiting -",
+        "shops complete the beginning otherwise: a name keeps its",
+        "total complete the beginning no longer: `counters drop`",
     ]
+    document = run("describe", "--table", "sales", "--json", **outside).document
+    assert [(one["name"], one["state"], one["declared"], one["run"]) for one in document["names"]] == [
+        ("later", "waiting", "as counted", None),
+        ("shops", "complete", "otherwise", None),
+        ("total", "complete", "not", None),
+    ]
+    assert "where" not in document["declarations"]["shops"]

@@ -1,0 +1,367 @@
+"""What one process knows of a table's registry: one that folds, and one that reads or counts directly.
+
+Both rely on what they have read for FRESH.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from dynamodb_counters._assumptions import (
+    CLOCKS,
+    FRESH,
+    GIVEN_UP_AFTER,
+    MOST_NAMES,
+    RUN_OPEN_AFTER,
+    SKEW,
+    STREAM_BEGINS_WITHIN,
+)
+from dynamodb_counters._control.registry import (
+    COMPLETE,
+    DECLARED,
+    SOURCE,
+    STALE,
+    WAITING,
+    Entry,
+    Registry,
+    entries_of,
+    entry_key,
+    header_key,
+    is_same,
+    read_registry,
+    write_registry,
+)
+from dynamodb_counters._control.run_items import Run, RunLogs, is_past
+from dynamodb_counters._declarations import Aggregate, Declaration, Direct, require_consistent
+from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._declarations.definitions import definition, same_definition
+from dynamodb_counters._declarations.groups import with_below
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import Change
+from dynamodb_counters._items.bookkeeping import typed_values
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._quarantine.quarantine import DELTA, RECORD, UNREADABLE, Quarantine, origin_of, unpack
+from dynamodb_counters._table import Remembered, Table
+from dynamodb_counters.errors import (
+    ChangedError,
+    CheckpointError,
+    IncompleteError,
+    InvalidArgumentError,
+    UncountedError,
+)
+
+_UNREADABLE: Final = (
+    "{} is counted by a definition that this version cannot read: it goes stale, and the others are counted once no "
+    "reader takes it for complete, in a minute or two"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Consecutive changes of a shard that the same names count."""
+
+    plan: Plan
+    changes: Sequence[Change]
+
+
+class CountedNames:
+    """The names that one process of the aggregator folds, each by its registered definition.
+
+    `source` is the ARN of the source table, "" for none. A command `registers` nothing: it folds what there is. It, and
+    the emulator's function, `always_reads` the registry before a batch.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        declarations: tuple[Declaration, ...],
+        source: str = "",
+        *,
+        registers: bool = True,
+        always_reads: bool = False,
+    ) -> None:
+        self._table, self._own, self._source = table, declarations, source
+        self._registers, self._always_reads = registers, always_reads or not registers
+        self._own_entries = {entry.name: entry for entry in entries_of(declarations)}
+        self._logs = RunLogs(table)
+        self._plans: dict[frozenset[str], Plan] = {}
+        self._read_at = -math.inf
+        self._has_told = False
+        """Whether the header has had what this process declares: two versions do not write it in turns for long."""
+        self.registry = Registry()
+        self.changed: tuple[str, ...] = ()
+        """Names that the own code declares otherwise than they are registered."""
+        self.undeclared: tuple[str, ...] = ()
+        """Names that count although the own code does not declare them."""
+        self.refused: Mapping[str, str] = {}
+        """Names that cannot be registered, and why."""
+
+    def refresh(self) -> bool:
+        """Read the registry if the copy is too old, and register what is new; return whether it was read."""
+        now = self._table.clock()
+        if self._read_at + FRESH > now and not self._always_reads:
+            return False
+        registry = read_registry(self._table, is_known=self.registry.is_founded)
+        if self._registers:
+            registry = self._registered(registry)
+        elif not registry.is_founded:
+            raise CheckpointError("nothing counts the table yet: deploy its aggregator, and wait for a batch")
+        self._require_readable(registry, now)
+        if registry.entries != self.registry.entries:
+            self._plans.clear()
+        self.registry, self._read_at = registry, now
+        own = self._own_entries
+        both = [(registry.entries[name], entry) for name, entry in own.items() if name in registry.entries]
+        self.changed = tuple(sorted(entry.name for entry, other in both if not is_same(entry, other)))
+        self.undeclared = tuple(sorted(registry.entries.keys() - own.keys())) if self._registers else ()
+        return True
+
+    # Registering
+
+    def _registered(self, registry: Registry) -> Registry:
+        for _ in self._table.tries():
+            if not registry.is_founded:
+                self._require_transactions()
+            new = self._new_entries(registry)
+            attributes = {SOURCE: self._source} if self._source not in ("", registry.source) else {}
+            text = encode(self._own, attributes=True)
+            if not self._has_told and registry.header.get(DECLARED) != {"S": text}:
+                attributes[DECLARED] = text
+            if registry.is_founded and not new and not attributes:
+                return registry
+            changes = [(None, entry) for entry in new]
+            if write_registry(self._table, registry, changes, attributes=typed_values(attributes)):
+                self._has_told = True
+                return read_registry(self._table)
+            registry = read_registry(self._table)
+        raise CheckpointError("the table's registry changes all the time: the batch is delivered again")
+
+    def _new_entries(self, registry: Registry) -> list[Entry]:
+        """Entries of the own declarations that are not registered, and do not contradict what is."""
+        now, known, refused = math.ceil(self._table.clock()), list(registry.declarations), dict[str, str]()
+        missing = [each for each in self._in_order() if each.name not in registry.entries]
+        is_whole = bool(missing) and not registry.is_founded and not self._has_past()
+        found: list[Entry] = []
+        for each in missing:
+            try:
+                require_consistent((*known, definition(each)))
+            except InvalidArgumentError as error:
+                refused[each.name] = str(error)
+                continue
+            known.append(definition(each))
+            # A later name waits even in a new table: records of before may have been counted without it.
+            is_complete = is_whole or isinstance(each.source, Direct)
+            state = COMPLETE if is_complete else WAITING
+            found.append(replace(self._own_entries[each.name], state=state, at=now, fresh=not is_complete))
+        # What watches a changed declaration has nothing to watch.
+        counted = {entry.name for entry in found} | {
+            name
+            for name, entry in self._own_entries.items()
+            if name in registry.entries and is_same(registry.entries[name], entry)
+        }
+        # All processes know of a later threshold by then.
+        since = 0 if not registry.is_founded else math.ceil(now + RUN_OPEN_AFTER)
+        for name, entry in self._own_entries.items():
+            if entry.watches in counted and name not in registry.entries:
+                found.append(replace(entry, at=now, since=since))
+        if not registry.is_founded and len(found) > MOST_NAMES:
+            raise CheckpointError(f"a table's first deployment declares at most {MOST_NAMES} names, not {len(found)}")
+        self.refused = refused
+        return found[:MOST_NAMES]
+
+    def _in_order(self) -> list[Declaration]:
+        """The own declarations, those that others count first."""
+        return sorted(self._own, key=lambda each: len(list(with_below(each))))
+
+    def _require_transactions(self) -> None:
+        """Refuse a table that takes none; it was created so, thus before its first deployment."""
+        table = self._table.client.describe_table(TableName=self._table.name)["Table"]
+        if table.get("MultiRegionConsistency") == "STRONG":
+            raise CheckpointError(
+                f"invalid table {self._table.name!r}: expected a table without multi-Region strong consistency, which "
+                "refuses transactions"
+            )
+
+    def _has_past(self) -> bool:
+        """Whether the stream of the table, or of the source table, lacks what was there before, or is too old."""
+        return any(self._lacks_past(name) for name in (self._table.name, self._source) if name)
+
+    def _lacks_past(self, name: str) -> bool:
+        try:
+            table = self._table.client.describe_table(TableName=name)["Table"]
+        except ClientError:
+            # A source table of another account need not allow it.
+            if name != self._source:
+                raise
+            return True
+        created, label = table.get("CreationDateTime"), table.get("LatestStreamLabel")
+        if created is None or label is None:
+            return False
+        # The label is the time at which the stream began, and names no time zone: it is UTC.
+        began = datetime.fromisoformat(label).replace(tzinfo=UTC)
+        # No aggregator has read it before this first deployment, and Lambda gives up on records of that age.
+        is_old = began.timestamp() <= self._table.clock() - GIVEN_UP_AFTER
+        return is_old or began > created + timedelta(seconds=STREAM_BEGINS_WITHIN)
+
+    def _require_readable(self, registry: Registry, now: float) -> None:
+        """Leave out what cannot be read, once no reader takes it for complete."""
+        lacking: list[str] = []
+        for name, entry in registry.names.items():
+            if entry.declaration is not None or entry.state == WAITING:
+                continue
+            if entry.state != STALE:
+                # On condition that it is as it was read; then the registry is read again.
+                write_registry(self._table, registry, [(entry, entry.entering(STALE, now))])
+                lacking.append(name)
+            elif now <= entry.at + FRESH + CLOCKS:
+                lacking.append(name)
+        if lacking:
+            raise CheckpointError(_UNREADABLE.format(", ".join(sorted(lacking))))
+
+    # Folding
+
+    def portions(self, shard: str, changes: Sequence[Change]) -> tuple[list[Portion], dict[str, str]]:
+        """Cut changes where names and runs begin to count; and the first records that these count from."""
+        counting = [entry for entry in self.registry.names.values() if entry.counts and entry.declaration is not None]
+        begun = {entry.run: _run_of(entry.run, counting) for entry in counting if entry.run}
+        begun |= {run.id: run for run in self.registry.verifications}
+        oldest = min(change.created or 0.0 for change in changes)
+        # Long after its cut, a run needs none.
+        cuts = {
+            run.id: changes[0].sequence if run.since + SKEW <= oldest else self._logs.cut(run, shard, changes)
+            for run in begun.values()
+        }
+
+        def past(change: Change) -> frozenset[str]:
+            return frozenset(run for run, cut in cuts.items() if cut <= change.sequence)
+
+        found: list[Portion] = []
+        for runs, part in groupby(changes, past):
+            ahead = frozenset(entry.name for entry in counting if entry.run and entry.run not in runs)
+            some = list(part)
+            for change in some:
+                restrict(self._table, change, counting)
+            found.append(Portion(self._plan(ahead), some))
+        return found, cuts
+
+    def _plan(self, ahead: frozenset[str]) -> Plan:
+        """What is folded, but for names whose first record lies ahead."""
+        if ahead not in self._plans:
+            self._plans[ahead] = plan_of(self.registry, ahead)
+        return self._plans[ahead]
+
+    def log(self, portion: Portion, shard: str, cuts: Mapping[str, str], quarantine: Quarantine) -> float:
+        """Log changes for the runs that are open, before they are counted; return the write units."""
+        write = self._logs.write
+        return sum(
+            write(run, portion.plan, shard, portion.changes, cuts[run.id], quarantine=quarantine)
+            for run in self.registry.runs
+        )
+
+
+def restrict(table: Table, change: Change, counting: Iterable[Entry]) -> None:
+    """Let a record that is redriven count only in names whose cut lies before it."""
+    origin = change.origin
+    if origin is None:
+        return
+    entries = list(counting)
+    later = {entry.name for entry in entries if entry.run and not is_past(table, entry.run, entry.since, origin)}
+    if later:
+        names = {entry.name for entry in entries} if change.names is None else change.names
+        change.names = frozenset(names - later)
+
+
+def is_moot(table: Table, entry: Entry, item: Image) -> bool:
+    """Whether an entry of the quarantine waits for a name in vain: the name's backfill has met what it holds."""
+    try:
+        created = (
+            unpack(item[DELTA]).get("created")
+            if DELTA in item
+            else (unpack(item[RECORD])["dynamodb"].get("ApproximateCreationDateTime"))
+        )
+        return bool(entry.run) and not is_past(table, entry.run, entry.since, origin_of(item, created))
+    except UNREADABLE:
+        return False
+
+
+def _run_of(run: str, entries: Iterable[Entry]) -> Run:
+    of_run = [entry for entry in entries if entry.run == run]
+    return Run(run, "backfill", of_run[0].since, tuple(sorted(entry.name for entry in of_run)))
+
+
+def plan_of(registry: Registry, ahead: frozenset[str] = frozenset()) -> Plan:
+    """What is folded of a registry, with its thresholds, but for names whose first record lies `ahead`."""
+    declarations: list[Declaration] = []
+    since: dict[str, float] = {}
+    for each in registry.counting:
+        if each.name in ahead:
+            continue
+        entry = registry.entries[each.name]
+        # While a backfill fills it, its numbers are partial; every process knows its end by then.
+        begin = entry.at + RUN_OPEN_AFTER if entry.run else 0
+        watching = registry.thresholds.get(each.name, ()) if entry.is_complete else ()
+        thresholds = [(one, other.since) for other in watching if (one := other.threshold) is not None]
+        since |= {one.name: max(begin, at) for one, at in thresholds}
+        armed = tuple(one for one, _ in thresholds)
+        declarations.append(replace(each, _thresholds=armed) if armed and isinstance(each, Aggregate) else each)
+    return Plan(tuple(declarations), since)
+
+
+class NameStates(Remembered):
+    """The entries of the names that one process reads, or counts in directly."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self._entries: dict[str, tuple[float, Entry | None]] = {}
+        self._header: tuple[float, Mapping[str, Any]] = -math.inf, {}
+
+    def complete(self, declaration: Declaration) -> bool:
+        """Whether all there is has been counted; an error if nothing counts it, or it has another definition."""
+        entry = self._entry(declaration)
+        is_complete = entry is not None and entry.is_complete
+        if not is_complete and self._table.incomplete == "raise":
+            if entry is None:
+                raise IncompleteError(f"{declaration.name!r} is not counted: no deployment counts the table yet")
+            raise IncompleteError(f"{declaration.name!r} does not count all there is: backfill it")
+        return is_complete
+
+    def counts(self, declaration: Declaration) -> bool:
+        """Whether a direct count may change its items; a table that nothing counts takes everything."""
+        entry = self._entry(declaration)
+        return entry is None or entry.is_complete
+
+    def _entry(self, declaration: Declaration) -> Entry | None:
+        """The entry of what is declared; None if no deployment counts the table."""
+        name = declaration.name
+        entry = self._read(name)
+        if entry is None and self._is_founded():
+            # Another process may have registered it a moment ago.
+            entry = self._read(name, again=True)
+            if entry is None:
+                raise UncountedError(name)
+        if entry is not None and (held := entry.declaration) is not None and not same_definition(held, declaration):
+            raise ChangedError(name)
+        return entry
+
+    def _read(self, name: str, *, again: bool = False) -> Entry | None:
+        now = self._table.clock()
+        read_at, entry = self._entries.get(name, (-math.inf, None))
+        if again or now >= read_at + FRESH:
+            answer = self._table.client.get_item(TableName=self._table.name, Key=entry_key(name))
+            entry = Entry.of(answer["Item"]) if "Item" in answer else None
+            self._entries[name] = now, entry
+        return entry
+
+    def _is_founded(self) -> bool:
+        now = self._table.clock()
+        if now >= self._header[0] + FRESH:
+            answer = self._table.client.get_item(TableName=self._table.name, Key=header_key())
+            self._header = now, answer.get("Item", {})
+        return bool(self._header[1])

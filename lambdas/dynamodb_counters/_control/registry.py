@@ -1,0 +1,286 @@
+"""The registry: what a table counts, by name. A name keeps the definition that it was first registered with.
+
+A header item says that the table is counted at all; an entry per name has its definition and its state. Every process
+folds every name by its registered definition, whatever its own code declares, so it does not matter which version of
+the code is delivered a batch. A state is left in one direction only:
+
+    complete, filling --> stale --> waiting --> filling --> complete
+                                       |
+                                       +--> removed, if it was dropped
+
+Everyone relies on an entry for FRESH after it was read. So whoever takes something away waits until nobody relies on
+having it:
+
+    -> stale      readers say so; every process still folds the name
+    +  FRESH      no reader says complete: who cannot read it leaves it out; all do from `waiting` on
+    -> waiting    nobody begins to fold it FRESH later
+    +  SETTLED    nobody folds it: its items are deleted; then it is filled, or removed
+    -> filling    records created from `since` on count and are logged; every process knows of it by then
+    -> complete   its backfill has added what was there before
+
+docs/spec/Registry.tla is the model of this module, of `counted_names.py` and of the backfill's steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Final, Literal, TypeAlias
+
+from dynamodb_counters._control.run_items import RUNS, Run, read_runs, runs_text
+from dynamodb_counters._declarations import Aggregate, Declaration
+from dynamodb_counters._declarations.codec import decode, encode
+from dynamodb_counters._declarations.definitions import definition, same_definition
+from dynamodb_counters._declarations.thresholds import Threshold
+from dynamodb_counters._items.bookkeeping import (
+    bookkeeping_item,
+    bookkeeping_key,
+    delete_as_seen,
+    put_as_seen,
+    read_fields,
+    typed_values,
+)
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, SK
+from dynamodb_counters._table import Table
+from dynamodb_counters.errors import InvalidArgumentError
+
+State: TypeAlias = Literal["waiting", "filling", "complete", "stale"]
+WAITING: Final = "waiting"
+FILLING: Final = "filling"
+COMPLETE: Final = "complete"
+STALE: Final = "stale"
+COUNTING: Final = (FILLING, COMPLETE, STALE)
+"""States of names that every process folds."""
+
+_HEADER: Final = "DECLARED"
+_ENTRY: Final = "DECLARED#"
+_THRESHOLD: Final = "threshold "
+"""Comes before a threshold's name in the registry: no declaration has such a name."""
+
+SOURCE: Final = "source"
+"""Attribute of the header with the ARN of the source table, if the aggregator has one."""
+
+DECLARED: Final = "declared"
+"""Attribute of the header with what the process declares that began last: with all that events require."""
+
+_SERIAL: Final = "serial"
+"""Attribute of the header that changes with every name: names that contradict each other are not registered at once."""
+
+_COMPARED: Final = ("state", "at", "since", "run", "dropped", "fresh")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the registry says of a name."""
+
+    name: str
+    definition: str
+    state: str
+    at: float = 0.0
+    """When it entered the state."""
+    since: int = 0
+    """From when on records count, in seconds since 1970; 0 for all."""
+    run: str = ""
+    """The backfill that fills it, or has filled it: its cut says where in each shard `since` lies."""
+    dropped: bool = False
+    fresh: bool = False
+    """Whether nothing has ever been counted under the name: there are no items to delete."""
+    watches: str = ""
+    """The aggregate that a threshold watches."""
+
+    @property
+    def declaration(self) -> Declaration | None:
+        """The registered declaration; None if this version cannot read it, or of a threshold."""
+        found = _decoded(self.definition)
+        return None if isinstance(found, Threshold) else found
+
+    @property
+    def threshold(self) -> Threshold | None:
+        found = _decoded(self.definition)
+        return found if isinstance(found, Threshold) else None
+
+    @property
+    def counts(self) -> bool:
+        return self.state in COUNTING and not self.watches
+
+    @property
+    def is_complete(self) -> bool:
+        return self.state == COMPLETE
+
+    def entering(self, state: State, at: float, **changed: Any) -> Entry:
+        return replace(self, state=state, at=math.ceil(at), **changed)
+
+    def item(self) -> dict[str, Any]:
+        names = ("definition", "state", "at", "since", "run", "dropped", "fresh", "watches")
+        values = {name: getattr(self, name) for name in names}
+        return bookkeeping_item(entry_key(self.name), values)
+
+    @classmethod
+    def of(cls, item: Image) -> Entry:
+        return cls(item[SK]["S"].removeprefix(_ENTRY), **{"definition": "", "state": "", **read_fields(cls, item)})
+
+
+def scanned_names(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """Those of the names that a run fills whose items a scan shows."""
+    declared = [(entry.name, entry.declaration) for entry in entries]
+    names = {name for name, _ in declared}
+    return tuple(sorted(name for name, each in declared if each is None or each.source.name not in names))
+
+
+@lru_cache(maxsize=512)
+def _decoded(text: str) -> Any:
+    try:
+        [found] = decode(text)
+    except (InvalidArgumentError, ValueError):
+        return None
+    return found
+
+
+def header_key() -> dict[str, Any]:
+    return bookkeeping_key(_HEADER)
+
+
+def entry_key(name: str) -> dict[str, Any]:
+    return bookkeeping_key(_ENTRY + name)
+
+
+def threshold_name(name: str) -> str:
+    """Name of a threshold in the registry."""
+    return _THRESHOLD + name
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """The registry as it was read."""
+
+    header: Mapping[str, Any] = field(default_factory=dict)
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+
+    @property
+    def is_founded(self) -> bool:
+        # Of a registry whose header was deleted by hand, the names hold.
+        return bool(self.header or self.entries)
+
+    @property
+    def source(self) -> str:
+        """The ARN of the aggregator's source table; "" for none."""
+        return str(self.header.get(SOURCE, {}).get("S", ""))
+
+    @property
+    def declared(self) -> tuple[Declaration, ...]:
+        """What the process declares that began last; nothing where this version cannot read it."""
+        try:
+            return decode(self.header[DECLARED]["S"])
+        except (LookupError, InvalidArgumentError):
+            return ()
+
+    @property
+    def verifications(self) -> tuple[Run, ...]:
+        """The verifications that are open: of names that have been complete since they began."""
+        return tuple(run for run in read_runs(self.header) if all(self._is_verified(name, run) for name in run.names))
+
+    def _is_verified(self, name: str, run: Run) -> bool:
+        entry = self.entries.get(name)
+        return entry is not None and entry.is_complete and entry.at <= run.since
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs that are open: of each, the names of which it keeps the contributions."""
+        return (*self.verifications, *self.backfills)
+
+    @property
+    def backfills(self) -> tuple[Run, ...]:
+        """Those that fill names; what counts groups of these is brought by the stream."""
+        found: dict[str, list[Entry]] = {}
+        for entry in self.entries.values():
+            if entry.state == FILLING:
+                found.setdefault(entry.run, []).append(entry)
+        return tuple(
+            Run(run, "backfill", entries[0].since, scanned_names(entries)) for run, entries in sorted(found.items())
+        )
+
+    @property
+    def names(self) -> dict[str, Entry]:
+        """The entries of what counts, without thresholds."""
+        return {name: entry for name, entry in self.entries.items() if not entry.watches}
+
+    @property
+    def declarations(self) -> tuple[Declaration, ...]:
+        """All registered declarations that this version can read."""
+        found = (entry.declaration for entry in self.names.values())
+        return tuple(each for each in found if each is not None)
+
+    @property
+    def counting(self) -> tuple[Declaration, ...]:
+        """Those that every process folds."""
+        return tuple(each for each in self.declarations if self.entries[each.name].counts)
+
+    @property
+    def thresholds(self) -> dict[str, list[Entry]]:
+        """The entries of thresholds, by the aggregate that they watch."""
+        found: dict[str, list[Entry]] = {}
+        for entry in self.entries.values():
+            if entry.watches and not entry.dropped:
+                found.setdefault(entry.watches, []).append(entry)
+        return found
+
+
+def read_registry(table: Table, *, is_known: bool = False) -> Registry:
+    """Read the header and the names; the names after the header, unless it `is_known` that there is one."""
+    # A Query reads no two items at the same time: the header may have come with names that it has passed by.
+    registry = _read(table)
+    return registry if is_known or not registry.is_founded else _read(table)
+
+
+def _read(table: Table) -> Registry:
+    items = list(table.partition(CHECKPOINT_PREFIX, _HEADER))
+    entries = [Entry.of(item) for item in items if item[SK]["S"] != _HEADER]
+    header = next((item for item in items if item[SK]["S"] == _HEADER), {})
+    return Registry(header, {entry.name: entry for entry in entries})
+
+
+def is_same(entry: Entry, other: Entry) -> bool:
+    """Whether two entries have one definition, as far as this version can read them."""
+    one, two = entry.declaration, other.declaration
+    if one is not None and two is not None:
+        return same_definition(one, two)
+    return entry.definition == other.definition or _decoded(entry.definition) is None
+
+
+def entries_of(declarations: Iterable[Declaration]) -> Iterator[Entry]:
+    """The entries of declarations, and of the thresholds that watch them, all complete from the beginning."""
+    for each in declarations:
+        yield Entry(each.name, encode((definition(each),)), COMPLETE)
+        for threshold in each._thresholds if isinstance(each, Aggregate) else ():
+            yield Entry(threshold_name(threshold.name), encode((threshold,)), COMPLETE, watches=each.name)
+
+
+def write_registry(
+    table: Table,
+    registry: Registry,
+    changes: Iterable[tuple[Entry | None, Entry | None]],
+    *,
+    attributes: Mapping[str, Any] | None = None,
+    verifications: Iterable[Run] | None = None,
+    also: Iterable[Any] = (),
+) -> bool:
+    """Change entries that are as they were read, together; and the header, with its serial, if it is given."""
+    writes: list[Any] = []
+    for before, after in changes:
+        seen = {} if before is None else before.item()
+        if after is not None:
+            writes.append({"Put": put_as_seen(table.name, after.item(), seen, _COMPARED)})
+        elif before is not None:
+            writes.append({"Delete": delete_as_seen(table.name, entry_key(before.name), seen, _COMPARED)})
+    changed = dict(attributes or {})
+    if verifications is not None:
+        changed |= typed_values({RUNS: runs_text(verifications)})
+    if attributes is not None or changed:
+        serial = int(registry.header.get(_SERIAL, {}).get("N", 0)) + 1
+        new = {**bookkeeping_item(header_key(), {}), **registry.header, **changed, **typed_values({_SERIAL: serial})}
+        writes.append({"Put": put_as_seen(table.name, new, registry.header, (_SERIAL,))})
+    writes += also
+    return table.write_together(writes)
