@@ -197,7 +197,7 @@ REGISTRY: Final = r"""
 + if False:
 ? test_registry.py::test_a_run_that_was_given_up_adds_nothing_to_what_another_fills
 * a name that went stale meanwhile becomes complete
--             if state.run not in registry.runs:
+-             if state.run not in registry.runs or is_lacking:
 -                 self._void(state)
 -                 if state.phase == ENDED:
 -                     return
@@ -205,7 +205,11 @@ REGISTRY: Final = r"""
 -             state.phase = ENDED
 -             changes = [(entry, entry.entering(COMPLETE, self.now())) for entry in self._filled(registry, state)]
 +             state.phase = ENDED
-+             filled = [each for each in registry.names.values() if each.run == state.run.id]
-+             changes = [(entry, entry.entering(COMPLETE, self.now())) for entry in filled]
++             own = [each for each in registry.names.values() if each.run == state.run.id]
++             changes = [(entry, entry.entering(COMPLETE, self.now())) for entry in own]
 ? test_registry.py::test_a_name_that_goes_stale_while_it_is_filled_stays_so
+* a name over one that is being dropped is filled
+- if gone := _uncounted(declared[name], known):
++ if gone := []:
+? test_registry.py::test_a_name_over_one_that_is_being_dropped_is_not_filled_and_holds_nothing_up
 """

@@ -481,3 +481,17 @@ def test_the_rest_of_a_run_whose_other_name_is_dropped_can_be_filled_again() -> 
     assert world.state("revenue") == STALE
     fill(world.bench, world.stream, names=["revenue"])
     assert world.read(REVENUE, customer="ann") == ({"total": 30}, True)
+
+
+def test_a_name_over_one_that_is_being_dropped_is_not_filled_and_holds_nothing_up() -> None:
+    world = World(NUMBER, BY)
+    world.put(3)
+    table = backfill(world.bench, world.stream).table
+    steps = Dropping(table=table, now=world.bench.clock, names=["by"], segments=2).steps()
+    next(steps)
+    world.bench.deploy([NUMBER, BY, OVER])
+    with pytest.raises(BackfillError, match="'over' counts 'by', which nothing counts, or which is being dropped"):
+        fill(world.bench, world.stream, names=["over"])
+    list(steps)
+    world.put(2)
+    assert world.read(NUMBER) == ({"orders": 5}, True)

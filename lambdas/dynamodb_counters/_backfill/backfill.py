@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -40,7 +40,7 @@ from dynamodb_counters._control.registry import (
     write_registry,
 )
 from dynamodb_counters._control.run_items import Run, found_by, new_run
-from dynamodb_counters._declarations import Direct
+from dynamodb_counters._declarations import Declaration, Direct
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.groups import with_below
 from dynamodb_counters._fold.deltas import Delta
@@ -63,21 +63,12 @@ def names_to_fill(registry: Registry, names: Collection[str] = ()) -> list[Entry
     What these count is filled, too, where it is not complete.
     """
     known = {name: entry for name, entry in registry.names.items() if not entry.dropped}
-    for name in names:
-        if name not in known:
-            there = ", ".join(sorted(known)) or "none"
-            raise BackfillError(f"invalid name={name!r}: expected one that the table counts: {there}")
     declared = {each.name: each for each in registry.declarations}
-    unread = [name for name, entry in known.items() if name not in declared and entry.state != COMPLETE]
-    if unread:
-        raise BackfillError(f"this version cannot read {', '.join(sorted(unread))}: install the one that runs")
-    for name in names:
-        if isinstance(declared[name].source, Direct):
-            raise BackfillError(f"invalid name={name!r}: expected what items are counted in, not a Counter")
+    _require_fillable(known, declared, names)
     lacking = {
         name
         for name, each in declared.items()
-        if name in known and known[name].state in (WAITING, STALE) and not isinstance(each.source, Direct)
+        if not _uncounted(each, known) and known[name].state in (WAITING, STALE) and not isinstance(each.source, Direct)
     }
     found = with_parts(names, declared.values()) or lacking
     for each in [each for each in declared.values() if each.name in found]:
@@ -89,6 +80,26 @@ def names_to_fill(registry: Registry, names: Collection[str] = ()) -> list[Entry
     if filling := sorted({entry.run for entry in entries if entry.state == FILLING}):
         raise BackfillError(f"run {filling[0]} fills {', '.join(names) or 'it'} already: go on with it by --run")
     return entries
+
+
+def _uncounted(declaration: Declaration, known: Mapping[str, Entry]) -> list[str]:
+    """Names, of a declaration and of all below it, that nothing counts, or that are being dropped."""
+    return [below.name for below in with_below(declaration) if below.name not in known]
+
+
+def _require_fillable(known: Mapping[str, Entry], declared: Mapping[str, Declaration], names: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            there = ", ".join(sorted(known)) or "none"
+            raise BackfillError(f"invalid name={name!r}: expected one that the table counts: {there}")
+    unread = {name for name, entry in known.items() if entry.state != COMPLETE or name in names} - declared.keys()
+    if unread:
+        raise BackfillError(f"this version cannot read {', '.join(sorted(unread))}: install the one that runs")
+    for name in names:
+        if isinstance(declared[name].source, Direct):
+            raise BackfillError(f"invalid name={name!r}: expected what items are counted in, not a Counter")
+        if gone := _uncounted(declared[name], known):
+            raise BackfillError(f"{name!r} counts {gone[0]!r}, which nothing counts, or which is being dropped")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -338,7 +349,9 @@ class Backfill(Runner):
         """Let readers know."""
         for _ in self.table.tries():
             registry = self._registry()
-            if state.run not in registry.runs:
+            filled = [entry.declaration for entry in self._filled(registry, state)]
+            is_lacking = any(each is None or registry.lacking(each, kept=True) for each in filled)
+            if state.run not in registry.runs or is_lacking:
                 self._void(state)
                 if state.phase == ENDED:
                     return

@@ -301,7 +301,7 @@ def plan_of(registry: Registry, ahead: frozenset[str] = frozenset()) -> Plan:
     declarations: list[Declaration] = []
     since: dict[str, float] = {}
     for each in registry.counting:
-        if each.name in ahead:
+        if any(below.name in ahead for below in with_below(each)):
             continue
         entry = registry.entries[each.name]
         # While a backfill fills it, its numbers are partial; every process knows its end by then.

@@ -33,6 +33,7 @@ from dynamodb_counters._control.run_items import RUNS, Run, read_runs, runs_text
 from dynamodb_counters._declarations import Aggregate, Declaration
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._declarations.definitions import definition, same_definition
+from dynamodb_counters._declarations.groups import with_below
 from dynamodb_counters._declarations.thresholds import Threshold
 from dynamodb_counters._items.bookkeeping import (
     bookkeeping_item,
@@ -215,8 +216,16 @@ class Registry:
 
     @property
     def counting(self) -> tuple[Declaration, ...]:
-        """Those that every process folds."""
-        return tuple(each for each in self.declarations if self.entries[each.name].counts)
+        """Those that every process folds: names that count, over others that do."""
+        return tuple(each for each in self.declarations if not self.lacking(each))
+
+    def lacking(self, declaration: Declaration, *, kept: bool = False) -> list[str]:
+        """Names, of a declaration and of all below it, that do not count; or that are not to be `kept`."""
+        return [
+            each.name
+            for each in with_below(declaration)
+            if (entry := self.entries.get(each.name)) is None or not entry.counts or (kept and entry.dropped)
+        ]
 
     @property
     def thresholds(self) -> dict[str, list[Entry]]:
