@@ -45,9 +45,9 @@ def audit(
         ]
         wanted, found = truth.must_wait(declaration), truth.orders_waiting(name)
         wrong += [f"{name}: expected to wait {wanted}, found {found}"] if wanted != found else []
-    return wrong + [
-        f"{name}: not registered, but it has items" for name in truth.types() & NAMES - truth.entries.keys()
-    ]
+    wrong += [f"{name}: an entry waits for it in vain" for name in truth.waiting_in_vain() if whole]
+    gone = NAMES - truth.entries.keys()
+    return wrong + [f"{name}: not registered, but it has items" for name in sorted(truth.types() & gone)]
 
 
 def _refusals(counters: Counters, own: Declaration, truth: Truth, *, whole: bool) -> Iterator[str]:

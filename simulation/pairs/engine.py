@@ -142,12 +142,12 @@ class Engine:
 
     # The loop
 
-    def go(self) -> None:
-        """Go on until all is done that is to be done, nothing is under way, and everything is delivered."""
+    def go(self, until: Callable[[], bool] = lambda: False) -> None:
+        """Go on until all is done that is to be done, nothing is under way, and everything is delivered; or `until`."""
         for step in range(_MOST_STEPS):
             if step == _IN_TROUBLE:
                 self.is_patient = False
-            if self._step(trouble=not self.calm and step < _IN_TROUBLE):
+            if self._step(trouble=not self.calm and step < _IN_TROUBLE) or until():
                 return
         invocations = [(each.waiting, each.asleep, each.steps) for each in self.function.running]
         left = f"{self.operations} acts, {len(self._queue)} calls, {len(self.runners)} runs, invocations {invocations}"
@@ -263,7 +263,8 @@ class Engine:
         if self.backend.lag:
             time.sleep(self.backend.lag)
         now = self.clock()
-        if self.runners and all(runner.is_emptying for runner in self.runners) and self.rng.random() < 0.5:
+        rests = [runner.is_emptying and runner.is_asleep for runner in self.runners]
+        if rests and all(rests) and self.rng.random() < 0.5:
             self.clock.advance(self.rng.uniform(1, _EMPTYING))
             return
         is_waiting = not self.calm and any(runner.phase == "waiting" for runner in self.runners)

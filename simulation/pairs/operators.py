@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, Final, Literal
 
+from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._declarations import Event, Quota
 from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._erase.eraser import Eraser
@@ -93,7 +94,9 @@ class Quarantine:
         self._engine = engine
 
     def acts(self) -> Iterable[Act]:
-        return [(2, self._redrive), (1, self._discard)]
+        # While a name is filled, what its baseline has may still wait.
+        is_filling = any(runner.kind is Backfill and runner.run for runner in self._engine.runners)
+        return [(6 if is_filling else 2, self._redrive), (1, self._discard)]
 
     def redrive_all(self) -> int:
         """Redrive every image, and every delta that an item could not take."""

@@ -147,6 +147,12 @@ class Changes:
         engine.wrong.append(f"with nothing in the way of backfills, there is left {left}, after {self._last.error!r}")
         return False
 
+    def fill_anew(self, name: str, until: str) -> Runner:
+        """Fill a name that is complete, until its backfill is in a phase."""
+        runner = self.start(Backfill, [name])
+        self._engine.go(lambda: runner.phase == until and bool(runner.run))
+        return runner
+
     def _settle(self) -> None:
         """Let every process know of the registry as it is, and count what was written."""
         self._engine.clock.advance(FRESH + 1)
@@ -165,9 +171,13 @@ class Changes:
         engine, draw = self._engine, self._engine.rng
         self._drops -= 1
         registered = engine.registered()
-        declared = {each.name for each in engine.deployments.declared}
-        gone = sorted(registered.keys() - declared)
-        name = draw.choice(gone if gone and draw.random() < 0.5 else sorted(registered))
+        declared = {each.name: each for each in engine.deployments.declared}
+        gone = sorted(registered.keys() - declared.keys())
+        # It comes back with another definition.
+        changed = [
+            name for name in sorted(registered) if name in declared and _contradicting(declared[name], registered)
+        ]
+        name = draw.choice(draw.choice([gone, changed, changed]) or sorted(registered))
         if engine.forced.names and draw.random() < 0.5:
             name = engine.forced.among(sorted(registered))[0]
         self.start(Dropping, _over(name, registered) if draw.random() < 0.9 else [name])
@@ -339,14 +349,14 @@ class Verifying:
         level, born = int(item.get("_level", {"N": "0"})["N"]), 65 - (first & -first).bit_length() if first else 0
         return level == born and not any(name[1:2] == "=" and name[0].isupper() for name in item)
 
-    def block(self) -> None:
-        """Have deltas of a group wait that no aggregate counts: for a while, its item can take none."""
+    def block(self) -> str:
+        """Have deltas of a group wait that no aggregate counts, as its item can take none for a while: of this name."""
         engine, draw = self._engine, self._engine.rng
         truth = Truth(engine.backend, engine.ledger)
         looked_at = {each.source.name for each in truth.registered.values()}
         held = [one for one in self._held(truth) if one.declaration.name not in looked_at and one.measures]
         if not held:
-            return
+            return ""
         chosen = draw.choice(held)
         self._blocked.add(chosen.place)
         engine.reached[BLOCKED] += 1
@@ -359,6 +369,7 @@ class Verifying:
             # It may lie in another page by now.
             [chosen] = [one for one in self._held(truth) if one.place == chosen.place]
         self._update(chosen, "SET", taken)
+        return chosen.declaration.name
 
     def _held(self, truth: Truth) -> list[HeldGroup]:
         """The groups that readers use, as items hold them, in a fixed order."""

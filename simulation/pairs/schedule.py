@@ -25,7 +25,8 @@ from simulation.schedules.backend import MakeBackend, MemoryBackend
 from simulation.schedules.housekeeping import housekeeping, narrow_pages, seeded
 
 _GIVES_UP: Final = 0.1
-_BLOCKS: Final = 0.3
+_BLOCKS: Final = 0.4
+REFILLED: Final = "entry redriven while names are filled"
 _CHUNKS_KEPT_SECONDS: Final = 27 * 3600.0
 
 
@@ -105,8 +106,7 @@ class PairSchedule:
         if self._quarantine.redrive_all():
             engine.go()
         self._audit("made whole", whole=True)
-        if "block" not in engine.without and engine.rng.random() < _BLOCKS:
-            self._verifying.block()
+        self._block()
         least = 2 if engine.forced.has(features.REPAIRED) else 0
         for _ in range(0 if "spoil" in engine.without else engine.rng.randint(least, 2)):
             self._verifying.spoil()
@@ -126,6 +126,20 @@ class PairSchedule:
         engine.wrong += [*self._sharing.wrong(), *crossed.wrong(self._truth())]
         if lost := engine.deliveries.lost():
             engine.wrong.append(f"{lost} records that Lambda gave up on were not counted from the bucket")
+
+    def _block(self) -> None:
+        """Have deltas wait; perhaps redrive them while their name is filled: the baseline has them."""
+        engine = self._engine
+        if "block" in engine.without or engine.rng.random() > _BLOCKS:
+            return
+        name = self._verifying.block()
+        if not name or engine.rng.random() < 0.5:
+            return
+        runner = self._changes.fill_anew(name, engine.rng.choice(("waiting", "scanning", "draining", "adding")))
+        engine.reached[REFILLED] += self._quarantine.redrive_all()
+        engine.go()
+        if runner.error is not None:
+            engine.wrong.append(f"the backfill of {name}, with nothing in its way, ended with {runner.error!r}")
 
     def _rest(self, seconds: float) -> None:
         """Let time pass in which nothing happens, in the midst of turmoil: until chunks expire."""

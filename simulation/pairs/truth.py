@@ -99,6 +99,13 @@ class Truth(Cuts):
             return entry.position.shard == _SCANNED + self.run_of(name)
         return self.counts(name, entry.position)
 
+    def waiting_in_vain(self) -> list[str]:
+        """The names for which an entry waits although the name's backfill has met what it holds."""
+        waiting = [entry for entry in self._entries if entry.state == "waiting"]
+        return sorted(
+            {name for entry in waiting for name in entry.names & self.complete() if not self._awaits(entry, name)}
+        )
+
     def lack(self, name: str, group: Group, run: str) -> Parts:
         """Parts of a group's source that it lacks: what was spoiled, or had expired or been erased at a run's cut.
 
