@@ -32,7 +32,7 @@ _PROGRESS_SECONDS: Final = 10.0
 _MOST_SHOWN: Final = 20
 
 _make_backend: MakeBackend = MemoryBackend
-_packed = _apart = False
+_drawn: dict[str, bool] = {}
 _for_life: Final = ExitStack()
 
 
@@ -97,15 +97,14 @@ def soak(
     minutes: float,
     schedules: int | None,
     processes: int,
-    packed: bool = False,
-    apart: bool = False,
+    only: str = "",
 ) -> Totals:
-    """Run schedules, with seeds counting up, until time is up or enough are done."""
+    """Run schedules, with seeds counting up, until time is up or enough are done; `only` those of a kind."""
     begun = shown = time.monotonic()
-    totals = Totals(engine + " --packed" * packed + " --apart" * apart, first_seed)
+    totals = Totals(f"{engine} --{only}" if only else engine, first_seed)
     spawn = multiprocessing.get_context("spawn")
     stop = None if schedules is None else first_seed + schedules
-    with ProcessPoolExecutor(processes, spawn, _prepare, (engine, packed, apart)) as pool:
+    with ProcessPoolExecutor(processes, spawn, _prepare, (engine, only)) as pool:
         chunks = _chunks(first_seed, stop, _CHUNK[engine], begun + minutes * 60)
         # Twice as many chunks as processes: none waits for work, and none is left over when time is up.
         running = {pool.submit(_run, chunk) for chunk in islice(chunks, 2 * processes)}
@@ -137,6 +136,7 @@ def main() -> int:
     only.add_argument("--packed", action="store_true", help="only schedules of packed events")
     only.add_argument("--apart", action="store_true", help="only schedules of items in a table of other code")
     parser.add_argument("--json", type=Path, help="write the report there")
+    only.add_argument("--mended", action="store_true", help="only schedules of code that is mended while it counts")
     given = parser.parse_args()
     seed = int(time.time()) * 1000 if given.seed is None else given.seed
     totals = soak(
@@ -145,8 +145,7 @@ def main() -> int:
         minutes=given.minutes,
         schedules=given.schedules,
         processes=given.processes,
-        packed=given.packed,
-        apart=given.apart,
+        only=next((name for name in ("packed", "apart", "mended") if getattr(given, name)), ""),
     )
     print(totals.text())
     if given.json:
@@ -166,17 +165,16 @@ def _run(seeds: range) -> list[Outcome]:
 
 def _outcome(seed: int) -> Outcome:
     try:
-        drawn = _packed or _apart
-        kind = Kind.draw(random.Random(seed), packed=_packed, apart=_apart) if drawn else None
+        kind = Kind.draw(random.Random(seed), **_drawn) if _drawn else None
         return Schedule(seed, _make_backend, kind).run()
     except Exception as error:  # noqa: BLE001
         # One that breaks must not end the soak, nor go unnoticed.
         return Outcome(seed, [f"{type(error).__name__}: {error}"], 0, 0)
 
 
-def _prepare(engine: str, packed: bool, apart: bool) -> None:
-    global _make_backend, _packed, _apart  # noqa: PLW0603
-    _packed, _apart = packed, apart
+def _prepare(engine: str, only: str) -> None:
+    global _make_backend, _drawn  # noqa: PLW0603
+    _drawn = {only: True} if only else {}
     if engine == "dynamodb-local":
         _make_backend = partial(LocalBackend, _for_life.enter_context(dynamodb_local.start()))
 

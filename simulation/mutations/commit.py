@@ -15,6 +15,10 @@ COMMIT: Final = r"""
 - fresh = uncounted(book.changes, book.checkpoint.applied_through)
 + fresh = book.changes
 ? test_checkpoints.py::test_no_zombie_however_late_meets_a_pruned_watermark
+* mended code counts what is aside
+- self._quarantine.leave_aside(shard, fresh)
++ pass
+? test_schedules.py::test_what_one_delivery_has_put_aside_no_later_code_counts
 * the checkpoint moves before the last item is committed
 -             done = self._committer.commit(folded.deltas, replace(part, changes=counted))
 +             self._checkpoints.advance(book.name, counted[-1].sequence, counted[-1].created, deadline)
@@ -285,6 +289,10 @@ COMMIT: Final = r"""
 ? test_checkpoints.py::test_a_watermark_that_has_moved_is_not_pruned
 
 == _quarantine/quarantine.py
+* a process looks up what is aside from its first batch on alone
+- if changes[0].sequence < since:
++ if shard not in self._aside:
+? test_mechanisms.py::test_a_batch_of_before_is_looked_up_again
 * an image of a source table waits as our name of the TTL says
 - self._ttl_of(record) or ""
 + TTL

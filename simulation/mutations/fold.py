@@ -54,6 +54,15 @@ FOLD: Final = r"""
 + if image_name == NEW:
 ? test_packed.py::test_values_taken_back_that_cannot_be_folded_are_redriven_as_such
 
+* rows that are aside are counted
+-  if change.aside else None
++  if False else None
+? ../unit/fold/test_aside.py::test_what_is_aside_counts_once_it_is_redriven
+* an image that is aside for some is left to nobody
+- image = image.beside(tuple(left))
++ return
+? ../unit/fold/test_aside.py::test_what_the_code_cannot_count_itself_waits_for_its_own_declarations
+
 == _fold/contributions.py
 * a group's text has no limit
 - MAX_GROUP_BYTES: Final = 8192

@@ -49,17 +49,36 @@ _TTL_MATTERS: Final = 5 * 365 * 86_400
 _PLAIN: Final = TypeDeserializer()
 
 
+@dataclass(frozen=True)
+class Aside:
+    """Entries that code put aside for a declaration because it failed on events that are counted by mended code."""
+
+    name: str = ""
+    entries: frozenset[Entry] = frozenset()
+
+    def has(self, entry: Entry, values: Values) -> bool:
+        return entry in self.entries and fails(int(values["id"]))
+
+
+def fails(number: int) -> bool:
+    """Whether code that is mended later fails on the event of a number."""
+    return number % 2 == 1
+
+
 @dataclass
 class Truth:
     """Results of the records of a table's stream.
 
-    `waiting` is what must be in quarantine, by declarations, and `images` what each entry holds; `unclear` are the
-    groups that images may or may not have been counted in, with what they would add.
+    `waiting` is what must be in quarantine, by declarations, `images` what each entry holds, and `events` the event and
+    its sign; `unclear` are the groups that images may or may not have been counted in, with what they would add.
     """
 
+    specs: Sequence[Spec] = ()
+    aside: Aside = Aside()
     counts: Counts = field(default_factory=dict)
     waiting: Waiting = field(default_factory=dict)
     images: dict[Entry, str] = field(default_factory=dict)
+    events: dict[Entry, tuple[Values, int]] = field(default_factory=dict)
     unclear: list[tuple[tuple[str, str, str], Parts]] = field(default_factory=list)
 
     def wanted(self, now: float) -> Counts:
@@ -71,9 +90,10 @@ def truth(
     specs: Sequence[Spec],
     doubtful: Collection[Entry] = (),
     unreadable: Collection[Entry] = (),
+    aside: Aside = Aside(),
 ) -> Truth:
     """Add up a stream; images in quarantine as `doubtful` may have been counted, `unreadable` entries can never be."""
-    found = Truth()
+    found = Truth(specs, aside)
     redrives: list[tuple[str, Record]] = []
     for shard, record in records:
         images = record["dynamodb"]
@@ -82,7 +102,7 @@ def truth(
             redrives += [(shard, record)] if _is_redrive(images) else []
         elif kind in (TRADE.name, CHUNK_TYPE):
             for image in _SIGNS.keys() & images.keys():
-                _add_image(found, specs, record, (shard, _padded(record), image), doubtful=doubtful)
+                _add_image(found, record, (shard, _padded(record), image), doubtful)
         elif kind in ("by_desk", "books-members"):
             _add_derived(found, specs, (shard, record), doubtful)
     while ready := [(shard, record) for shard, record in redrives if _redriven(record) in found.waiting]:
@@ -94,7 +114,10 @@ def truth(
                 # The redrive itself is in quarantine until the entry is mended.
                 names, image = frozenset(), "NewImage"
             again = shard, _padded(record), image
-            found.waiting[again], found.images[again] = names, image
+            event = found.events.pop(redriven)
+            names -= _added(found, again, names, event)
+            if names or redriven in unreadable:
+                found.waiting[again], found.images[again], found.events[again] = names, image, event
         redrives = [redrive for redrive in redrives if redrive not in ready]
     return found
 
@@ -169,15 +192,26 @@ _COUNTED: Final = {spec.name for spec in SPECS} | {"crowded", "sizes", "books"}
 _RETAINED: Final = {s.name for s in SPECS if isinstance(s.declaration, Window) and s.declaration.retention}
 
 
-def _add_image(
-    found: Truth, specs: Sequence[Spec], record: Record, entry: Entry, *, doubtful: Collection[Entry]
-) -> None:
-    wanted = specs
+def _added(found: Truth, entry: Entry, names: frozenset[str], event: tuple[Values, int]) -> frozenset[str]:
+    """The declaration in which mended code counts a redriven event that former code could not count."""
+    (values, sign), name = event, found.aside.name
+    if name not in names or not fails(int(values["id"])) or found.aside.has(entry, values):
+        return frozenset()
+    [spec] = [spec for spec in found.specs if spec.name == name]
+    return frozenset({name}) if _add_parts(found.counts, spec, values, sign) else frozenset()
+
+
+def _add_image(found: Truth, record: Record, entry: Entry, doubtful: Collection[Entry]) -> None:
+    wanted, aside = found.specs, found.aside
     if entry[-1] == "OldImage" and is_expiry(record):
         wanted = [spec for spec in wanted if spec.declaration.on_expiry == "subtract"]
     for event, values, sign in _events_of(record["dynamodb"][entry[-1]], entry):
         counts: Counts = {}
-        names = frozenset(spec.name for spec in wanted if not _add_parts(counts, spec, values, sign))
+        names = frozenset(
+            spec.name
+            for spec in wanted
+            if (spec.name == aside.name and aside.has(event, values)) or not _add_parts(counts, spec, values, sign)
+        )
         if entry in doubtful:
             found.unclear += counts.items()
         else:
@@ -186,6 +220,7 @@ def _add_image(
         if names:
             found.waiting[event] = names
             found.images[event] = "NewImage" if sign > 0 else "OldImage"
+            found.events[event] = values, sign
 
 
 def _events_of(image: Mapping[str, Any], entry: Entry) -> list[tuple[Entry, Values, int]]:

@@ -116,7 +116,9 @@ REASONS: Final[Mapping[Pair, str]] = {
     (PAGE_SPLIT, LEVEL): "a window has no pages",
     **dict.fromkeys(((PAGED, EXTREMES), (PAGE_SPLIT, EXTREMES)), "values in order are items of their own"),
     **dict.fromkeys(product((RENAMED, REPAIRED), (LEVEL,)), _ELSEWHERE),
-    **dict.fromkeys(product((ONCE,), (PERCENTILES, ACTIVE)), "record_once refuses what counts in pages"),
+    **dict.fromkeys(
+        product((ONCE,), (PAGED, PAGE_SPLIT, PERCENTILES, ACTIVE)), "record_once refuses what counts in pages"
+    ),
     **dict.fromkeys(product((FOREIGN,), (ACTIVE, LEVEL)), "orders have no time here: test_active_members.py"),
     **dict.fromkeys(product((LEVEL, PERCENTILES, ACTIVE, EXTREMES), (CROSSED,)), _NOT_WATCHED),
     **dict.fromkeys(combinations((PERCENTILES, ACTIVE, LEVEL, EXTREMES), 2), "a declaration has one such measure"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from dynamodb_counters._timeline.tiers import DAY
@@ -12,6 +12,7 @@ from simulation.memory.memory_stream import Record
 from simulation.oracle.registrations import Registrations
 from simulation.oracle.specs import Spec, Values
 from simulation.oracle.truth import (
+    Aside,
     Counts,
     Entry,
     Truth,
@@ -35,7 +36,8 @@ _LEAST_SECONDS: Final = 2 * DAY - LATEST
 class Audit:
     """Compares a table with its stream: counts, quarantine and registry.
 
-    `deployed` is every deployment there was; the bookkeeping of `spoiled` groups and entries was edited by hand.
+    `deployed` is every deployment there was; the bookkeeping of `spoiled` groups and entries was edited by hand. For
+    the declaration `failing`, code failed on some events until it was mended.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Audit:
         deployed: Sequence[Sequence[Spec]],
         spoiled: Collection[tuple[str, str, str]] = (),
         unreadable: Collection[Entry] = (),
+        failing: str = "",
     ) -> None:
         records = list(backend.history())
         self._unreadable = unreadable
@@ -56,7 +59,8 @@ class Audit:
         self._items = [item for item in backend.items() if is_waiting(item)]
         doubtful = frozenset(entry_of(item["sk"]["S"]) for item in (*self._items, *gone) if _is_doubtful(item))
         self._names = Registrations(records, deployed)
-        self._truth: Truth = truth(records, self._names.specs, doubtful, unreadable)
+        aside = Aside(failing, frozenset(_entries_of(records, failing)))
+        self._truth: Truth = truth(records, self._names.specs, doubtful, unreadable, aside)
         self.reached = Counter({coverage.DOUBTFUL: len(doubtful), coverage.LATER: len(self._names.later)})
         self.reached[coverage.PARTLY] = sum(bool(item.get("names")) for item in self._items)
 
@@ -98,6 +102,15 @@ class Audit:
         """Without names that may have gone stale."""
         stale = self._names.unreadable
         return {entry: names - stale for entry, names in waiting.items() if not names or names - stale}
+
+
+def _entries_of(records: Iterable[tuple[str, Record]], name: str) -> Iterator[Entry]:
+    """Every entry there was that waited for a declaration, without those of images that may have been counted."""
+    for _, record in records:
+        item = record["dynamodb"].get("NewImage")
+        is_entry = item is not None and item.get("_type") == {"S": "quarantine"} and not _is_doubtful(item)
+        if is_entry and name in _names(item):
+            yield entry_of(item["sk"]["S"])
 
 
 def _is_expiry_of_entry(record: Record) -> bool:

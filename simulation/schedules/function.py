@@ -26,12 +26,21 @@ _IN_TIME: Final = 60.0
 class Function:
     """Runs invocations step by step, each until its timeout at the latest."""
 
-    def __init__(self, backend: Backend, rng: random.Random, faults: FaultPlan, specs: Sequence[Declares]) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        rng: random.Random,
+        faults: FaultPlan,
+        specs: Sequence[Declares],
+        fails_for: str = "",
+    ) -> None:
         self._backend = backend
         self._random = rng
         self._faults = faults
         self._timeout = rng.choice((60.0, LONGEST_INVOCATION, LONGEST_INVOCATION))
         self._declarations = declarations(specs)
+        self.fails_for = fails_for
+        """The declaration for which its code fails on some events."""
         self._deployment = 0
         self._warm: list[Sandbox] = []
         self._stragglers: list[Sandbox] = []
@@ -54,6 +63,12 @@ class Function:
         self._has_stragglers = stragglers
         self._warm.clear()
 
+    def mend(self) -> None:
+        """Deploy code that fails on nothing, once nothing of the former is left."""
+        assert not self.running
+        self.cool_down()
+        self.fails_for = ""
+
     def cool_down(self) -> None:
         self._warm.clear()
         self._stragglers.clear()
@@ -61,7 +76,8 @@ class Function:
     def invoke(self, delivery: Delivery, *, doomed: bool) -> None:
         """Start an invocation; a `doomed` one dies early, with some of its writes done."""
         if not self._warm or self._random.random() < 0.2:
-            self._warm.append(Sandbox(self._backend, self._declarations, self._deployment, self._random))
+            made = Sandbox(self._backend, self._declarations, self._deployment, self._random, self.fails_for)
+            self._warm.append(made)
         warm = self._warm
         if self._stragglers and self._random.random() < 0.3:
             warm = self._stragglers

@@ -15,7 +15,8 @@ class Kind:
     `crowded`: nine in ten calls are refused for a while. `spoiled`: the bookkeeping is edited by hand. `ancient`:
     records are delivered when they are older than anything is guaranteed. `packed`: events are packed, by several
     writers that have faults as well. `gives_up`: shards fail for so long that Lambda gives up on records, which are
-    redriven from the bucket. `apart`: other code keeps the events in a table of its own.
+    redriven from the bucket. `apart`: other code keeps the events in a table of its own. `mended`: the code fails on
+    events that later code counts.
     """
 
     hours: bool = False
@@ -28,13 +29,14 @@ class Kind:
     packed: bool = False
     gives_up: bool = False
     apart: bool = False
+    mended: bool = False
 
     @classmethod
-    def draw(cls, rng: random.Random, *, packed: bool = False, apart: bool = False) -> Kind:
-        """A kind at random; with `packed`, one that packs events; with `apart`, of other code's events."""
+    def draw(cls, rng: random.Random, *, packed: bool = False, apart: bool = False, mended: bool = False) -> Kind:
+        """A kind at random; `packed`, of other code's events (`apart`), or with code that is `mended`, on request."""
         hours = rng.random() < 0.1
         trouble = rng.choices(("none", "redeclared", "spoiled"), (40, 38, 10))[0]
-        spoiled = trouble == "spoiled"
+        spoiled = trouble == "spoiled" and not mended
         redeclared = trouble == "redeclared" or (spoiled and rng.random() < 0.4)
         return cls(
             hours=hours,
@@ -43,8 +45,9 @@ class Kind:
             poison=rng.choice((0.0, 0.0, 0.0, 0.15, 0.3)),
             crowded=rng.random() < 0.1,
             spoiled=spoiled,
-            ancient=(ancient := hours and not redeclared and rng.random() < 0.3),
+            ancient=(ancient := hours and not redeclared and rng.random() < 0.3 and not mended),
             packed=packed or (rng.random() < 0.4 and not apart),
-            gives_up=hours and trouble == "none" and not ancient and rng.random() < 0.5,
+            gives_up=hours and trouble == "none" and not ancient and rng.random() < 0.5 and not mended,
             apart=apart,
+            mended=mended,
         )

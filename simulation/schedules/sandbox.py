@@ -4,22 +4,53 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._fold.contributions import Contribute, Contribution
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._table import Table
 from simulation.aws.sigv4 import SKEW_SECONDS, landing
 from simulation.delivery.event_source_mapping import Delivery
 from simulation.faults.actors import Actor, Crashed
 from simulation.faults.disorder import in_disorder
 from simulation.faults.faulty_client import Fault, FaultyClient
+from simulation.oracle.truth import fails
 from simulation.schedules.backend import Backend
 
 LONGEST_INVOCATION: Final = 900.0
 """Lambda's longest timeout: nothing runs beyond it, whatever the mapping has given up on."""
 
 QUARANTINE_SECONDS: Final = 14 * 86_400.0
+
+
+def fail_for(aggregator: Aggregator, name: str) -> None:
+    """Let an aggregator be of code that fails on some events for a declaration."""
+    names = aggregator._names
+    plan_of = names._plan
+
+    def plan(ahead: frozenset[str]) -> Plan:
+        made = plan_of(ahead)
+        for source in (source for sources in made._by_type.values() for source in sources):
+            for index, program in enumerate(source.programs):
+                if program.layout.name == name and not isinstance(program.contribute, _Failing):
+                    source.programs[index] = replace(program, contribute=_Failing(program.contribute), by_columns=None)
+        return made
+
+    names._plan = plan  # type: ignore[method-assign]
+
+
+@dataclass(frozen=True, slots=True)
+class _Failing:
+    contribute: Contribute
+
+    def __call__(self, image: Image, created: float | None) -> tuple[Contribution, ...]:
+        if fails(int(image["id"]["N"])):
+            raise LookupError("the code fails on it")
+        return self.contribute(image, created)
 
 
 class Invocation(Actor):
@@ -46,7 +77,8 @@ class Invocation(Actor):
 class Sandbox:
     """An execution environment of one `deployment`: the aggregator as one cold start makes it.
 
-    `rng` decides jitter, order, the skew of its clock, and when late requests land.
+    `rng` decides jitter, order, the skew of its clock, and when late requests land. Its code fails on some events for
+    the declaration `fails_for`.
     """
 
     def __init__(
@@ -55,6 +87,7 @@ class Sandbox:
         declarations: tuple[Declaration, ...],
         deployment: int,
         rng: random.Random,
+        fails_for: str = "",
     ) -> None:
         self._clock = clock = backend.clock
         self._random = rng
@@ -68,6 +101,8 @@ class Sandbox:
         self._aggregator = Aggregator(
             table, declarations, quarantine_retention_seconds=QUARANTINE_SECONDS, source_table=backend.source_table
         )
+        if fails_for:
+            fail_for(self._aggregator, fails_for)
         self.deployment = deployment
         self.report = Report()
         self.invocation: Invocation | None = None

@@ -15,9 +15,10 @@ from dynamodb_counters._declarations.sources import MIN_CHUNK_BYTES
 from dynamodb_counters._quarantine.quarantine import Quarantined
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
 from dynamodb_counters._table import Table
+from simulation.aws.sigv4 import LATEST
 from simulation.faults.faulty_client import FaultPlan
 from simulation.oracle.specs import SPECS, Spec, declarations, packed, sourced
-from simulation.oracle.truth import is_image
+from simulation.oracle.truth import entry_of, is_image, is_waiting
 from simulation.schedules import coverage
 from simulation.schedules.apart import SHAPES, Apart, OtherWriters
 from simulation.schedules.audit import Audit
@@ -61,7 +62,7 @@ class Schedule:
             among = sourced(SPECS, shape.source())
         self._deployments = Deployments(rng, rng.sample(among, rng.randint(2, 4)), among)
         # Entries of the quarantine live for two weeks.
-        keeps_entries = kind.poison or kind.redeclared or kind.spoiled or kind.ancient
+        keeps_entries = kind.poison or kind.mended or kind.redeclared or kind.spoiled or kind.ancient
         self._pauses = 0 if keeps_entries or not kind.hours or kind.gives_up else 2
         books, operations = (12, rng.randint(24, 48)) if kind.hours else (4, rng.randint(5, 24))
         self._faults = FaultPlan(
@@ -80,7 +81,8 @@ class Schedule:
         self._spoiler = Spoiler(self._backend, rng)
         self._forgets = not kind.ancient and not kind.gives_up and rng.random() < 0.5
         settings = drawn(rng, MAX_AGE if self._forgets or kind.gives_up else math.inf)
-        self._function = Function(self._backend, rng, self._faults, self._deployments.current)
+        self._failing = rng.choice(self._deployments.current).name if kind.mended else ""
+        self._function = Function(self._backend, rng, self._faults, self._deployments.current, self._failing)
         self._deliveries = Deliveries(self._backend, rng, self._faults, self._function, settings)
         self._reached: Counter[str] = self._function.reached
 
@@ -103,6 +105,7 @@ class Schedule:
         self._drain()
         if self._kind.packed and self._kind.eager:
             self._let_expire()
+        self._mend()
         audit = self._audit()
         wrong = self._writers.wrong() + audit.wrong()
         self._reached += audit.reached + self._writers.reached
@@ -135,7 +138,8 @@ class Schedule:
         self._drain()
 
     def _audit(self) -> Audit:
-        return Audit(self._backend, self._deployments.made, self._spoiler.groups, self._spoiler.entries)
+        spoiled = self._spoiler
+        return Audit(self._backend, self._deployments.made, spoiled.groups, spoiled.entries, self._failing)
 
     def _redrive(self) -> Audit:
         """Redrive what waits, which waits again: a name keeps the definition that cannot count it."""
@@ -164,6 +168,8 @@ class Schedule:
                 self._disturb()
             elif (ended := self._function.step()) is not None:
                 self._deliveries.ended(ended)
+                if self._function.fails_for and draw() < 0.5 and self._in_doubt():
+                    self._mend()
             elif (
                 not self._function.running
                 and not self._backend.clock.hurry(self._random)
@@ -199,6 +205,19 @@ class Schedule:
             self._reached[coverage.REDECLARED] += 1
             self._function.deploy(self._deployments.change(), stragglers=self._random.random() < 0.5)
             self._deliveries.abandon(0.3)
+
+    def _mend(self) -> None:
+        """Deploy code that counts what the former could not, once no request of that is on its way."""
+        if self._function.fails_for and not self._function.running:
+            self._let_pass(LATEST + 1)
+            self._function.mend()
+            self._reached[coverage.MENDED] += self._in_doubt()
+
+    def _in_doubt(self) -> bool:
+        """Whether something is aside of a batch that is delivered again."""
+        waiting = [entry_of(item["sk"]["S"]) for item in self._backend.items() if is_waiting(item)]
+        through = self._deliveries.acknowledged
+        return any(sequence > through.get(shard, "").zfill(40) for shard, sequence, _ in waiting)
 
     def _spoil(self) -> None:
         if self._faults.budget > 0 and (kind := self._spoiler.spoil()) is not None:

@@ -19,6 +19,7 @@ from dynamodb_counters.errors import CommitError
 from simulation.faults.actors import Crashed
 from simulation.faults.disorder import in_disorder
 from simulation.faults.hooked_client import HookedClient, failing
+from simulation.schedules.sandbox import fail_for
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import mend
 
@@ -86,6 +87,23 @@ def test_a_redrive_counts_once_however_often_it_is_asked_for(bench: Workbench) -
     bench.deliver_all()
     assert _sales(bench, COUNTED) == 1
     assert not list(bench.counters.quarantined())
+
+
+def test_a_batch_of_before_is_looked_up_again(bench: Workbench) -> None:
+    _sell(bench, 1)
+    bench.counters.accept(SALE, {"shop": "y", "id": 2, "amount": 1})
+    former, mended = bench.process(), bench.process()
+    fail_for(former, "sales")
+    first, second = bench.records()[:2]
+    bench.deliver([first], by=former)
+
+    bench.deliver([second], by=mended)
+    bench.deliver([first, second], by=mended)
+
+    assert _sales(bench) == 0
+    assert _redrive_all(bench) == 1
+    bench.deliver_all()
+    assert _sales(bench) == 1
 
 
 def test_images_that_one_declaration_cannot_fold_wait_for_it_alone() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 from simulation.night import scaled
 from simulation.schedules import coverage
+from simulation.schedules.kinds import Kind
 from simulation.schedules.schedule import Schedule, check
 
 SCHEDULES = scaled(25)
@@ -58,6 +60,15 @@ def test_every_count_is_exact_whatever_goes_wrong() -> None:
             reached[name.partition(":")[0]] += times
     often = {name: times * SCHEDULES // 800 for name, times in OFTEN.items()}
     assert {name: reached[name] for name, times in often.items() if reached[name] < times} == {}
+
+
+def test_what_one_delivery_has_put_aside_no_later_code_counts() -> None:
+    reached: Counter[str] = Counter()
+    for seed in (43, 55, 59, *range(scaled(4))):
+        outcome = Schedule(seed, kind=Kind.draw(random.Random(seed), mended=True)).run()
+        assert outcome.wrong == [], f"seed {seed} of `soak --mended`"
+        reached += outcome.reached
+    assert reached[coverage.MENDED]
 
 
 def test_a_seed_decides_about_everything() -> None:

@@ -321,8 +321,8 @@ class Aggregator:
 
     def _batch(self, event: Mapping[str, Any], deadline: float, *, given_up: bool) -> Report:
         changes = intake(event["Records"], self._origins)
-        report = Report(records=len(changes))
-        for book in self._books.of(self._shard(event), changes, deadline, self._clock(), given_up=given_up):
+        report, shard = Report(records=len(changes)), self._shard(event)
+        for book in self._books.of(shard, changes, deadline, self._clock(), given_up=given_up):
             fresh = uncounted(book.changes, book.checkpoint.applied_through)
             report.redelivered += len(book.changes) - len(fresh)
             if given_up and book.checkpoint.applied_through > changes[-1].sequence:
@@ -330,6 +330,7 @@ class Aggregator:
             report.checkpoint_lost |= book.checkpoint.just_lost
             if fresh:
                 self._refresh(report)
+                self._quarantine.leave_aside(shard, fresh)
                 self._count(book, fresh, deadline, report, given_up=given_up)
         return report
 

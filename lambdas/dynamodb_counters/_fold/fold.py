@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import localcontext
 from typing import Final, TypeAlias
@@ -42,11 +42,16 @@ class FoldedChunk:
     late: int = 0
 
 
-def fold_chunk(chunk: Chunk, programs: Iterable[Program], created: float | None) -> FoldedChunk:
-    """Fold by columns for the programs that can, row by row for the others."""
+def fold_chunk(
+    chunk: Chunk,
+    programs: Iterable[Program],
+    created: float | None,
+    is_aside: Callable[[int, str], bool] | None = None,
+) -> FoldedChunk:
+    """Fold by columns for the programs that can, row by row for the others, and where a row may be aside for some."""
     folded, by_row = FoldedChunk(), []
     for program in programs:
-        found = program.by_columns(chunk) if program.by_columns is not None else None
+        found = program.by_columns(chunk) if program.by_columns is not None and is_aside is None else None
         if found is None:
             by_row.append(program)
         else:
@@ -54,7 +59,10 @@ def fold_chunk(chunk: Chunk, programs: Iterable[Program], created: float | None)
     if by_row:
         for index, row in enumerate(chunk.all_rows()):
             if row.sign != "0":
-                _fold_row(folded, index, row, by_row, created)
+                some = by_row
+                if is_aside is not None:
+                    some = [program for program in by_row if not is_aside(index, program.layout.name)]
+                _fold_row(folded, index, row, some, created)
     return folded
 
 
@@ -194,7 +202,8 @@ class _Folding:
                 other = images.get(OLD if image_name == NEW else NEW)
                 for index, group in enumerate(source.pages.groups(image, other)):
                     wrong: dict[str, Exception] = {}
-                    contributions += self._shown(source, programs, group, change, wrong)
+                    some = _not_aside(programs, change, f"{image_name}#{index}")
+                    contributions += self._shown(source, some, group, change, wrong)
                     if wrong:
                         # Its group alone is left to quarantine.
                         alone = single_image({**change.record, "dynamodb": {**images, image_name: group}}, image_name)
@@ -236,7 +245,8 @@ class _Folding:
         except UNFOLDABLE as error:
             failed |= {program.layout.name: error for program in programs}
             return []
-        found = fold_chunk(chunk, programs, change.created)
+        is_aside = (lambda row, name: change.is_aside(f"{image_name}#{row}", name)) if change.aside else None
+        found = fold_chunk(chunk, programs, change.created, is_aside)
         self.folded.events += chunk.rows - 1
         self.folded.late += found.late
         for index, row, wrong in found.unfoldable:
@@ -260,13 +270,13 @@ class _Folding:
         if not change.is_foreign and (marks := stored_marks(images.get(OLD), images.get(NEW))):
             image = images[image_name]
             programs = [each for each in programs if not is_discarded(each.layout.name, image, marks)]
-        return programs
+        return _not_aside(programs, change, image_name)
 
     def _quarantined_delta(self, change: Change) -> list[Contribution]:
         delta = change.delta
         assert delta is not None
         program = self._plan.programs.get(delta.name)
-        if change.names is not None and delta.name not in change.names:
+        if (change.names is not None and delta.name not in change.names) or change.is_aside(NEW, delta.name):
             return []
         try:
             if program is None:
@@ -285,8 +295,14 @@ class _Folding:
         self, change: Change, name: str, reason: str, names: tuple[str, ...] = (), record: Record | None = None
     ) -> None:
         """Leave an image to quarantine, or the record that stands for what cannot be folded."""
-        record = record or single_image(change.record, name)
-        self.folded.unfoldable.append(Unfoldable(change.sequence, name, record, reason, names))
+        image = Unfoldable(change.sequence, name, record or single_image(change.record, name), reason, names)
+        if name in change.aside:
+            # What is aside for some is left for the others.
+            left = [each for each in names or sorted(self._plan.programs) if not change.is_aside(name, each)]
+            if not left:
+                return
+            image = image.beside(tuple(left))
+        self.folded.unfoldable.append(image)
 
     def _add_to_deltas(self, sign: int, contributions: Iterable[Contribution], sequence: str) -> None:
         applied_through, deltas = self._applied_through, self.deltas
@@ -301,6 +317,12 @@ class _Folding:
             measures = delta.measures
             for name, number in numbers:
                 measures[name] = measures.get(name, 0) + sign * number
+
+
+def _not_aside(programs: Sequence[Program], change: Change, image_name: str) -> Sequence[Program]:
+    if image_name not in change.aside:
+        return programs
+    return [program for program in programs if not change.is_aside(image_name, program.layout.name)]
 
 
 def _without(some: Sequence[Contribution], others: Sequence[Contribution]) -> list[Contribution]:

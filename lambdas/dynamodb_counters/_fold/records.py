@@ -20,7 +20,10 @@ from dynamodb_counters.errors import MalformedImageError, StreamUnknownError
 Record: TypeAlias = Mapping[str, Any]
 """A stream record as Lambda delivers it."""
 
+Aside: TypeAlias = Mapping[str, frozenset[str] | None]
+
 _NO_IMAGE: Final[Image] = {}
+NOTHING_ASIDE: Final[Aside] = {}
 
 NEW: Final = "NewImage"
 OLD: Final = "OldImage"
@@ -59,10 +62,11 @@ class Change:
     a quarantined `delta` instead of images; sequence number and creation time are always those of the delivered record.
     `names` are the declarations that count it; None for all. `is_foreign` is whether its item lies in a source table
     or in the table of the counts; None if they are one table. `failure` says why what was redriven cannot be read.
-    `origin` is the record that was put aside; None of a delivered one.
+    `origin` is the record that was put aside; None of a delivered one. `aside` has the declarations by which an earlier
+    delivery could not count an image or a part of it, by its name; None for all: these leave it to the quarantine.
     """
 
-    __slots__ = ("created", "delta", "failure", "is_foreign", "names", "origin", "record", "sequence")
+    __slots__ = ("aside", "created", "delta", "failure", "is_foreign", "names", "origin", "record", "sequence")
 
     def __init__(
         self,
@@ -84,6 +88,11 @@ class Change:
         self.is_foreign = is_foreign
         self.failure = failure
         self.origin = origin
+        self.aside: Aside = NOTHING_ASIDE
+
+    def is_aside(self, image_name: str, declaration: str) -> bool:
+        names = self.aside.get(image_name, ())
+        return names is None or declaration in names
 
 
 def changes_of(records: Iterable[Record]) -> list[Change]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
 from dynamodb_counters._fold.deltas import Unfoldable
-from dynamodb_counters._fold.records import MAX_TTL_AGE, NEW, OLD, Origin, Record
+from dynamodb_counters._fold.records import MAX_TTL_AGE, NEW, NOTHING_ASIDE, OLD, Aside, Change, Origin, Record
 from dynamodb_counters._items.bookkeeping import put_as_seen, read_units
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import base64_text, binary
@@ -64,6 +65,12 @@ PREFIX: Final = "aws/lambda/"
 MOST_READ_UNITS: Final = 500
 """No further page is read after so many: what waits then is a lower bound."""
 
+_IMAGE: Final = re.compile(r"#(\d{40})#((?:NewImage|OldImage)(?:#\d{1,7})?)(?:#[0-9a-f]{8}|#DOUBTFUL)?$")
+"""End of the sort key of an image's entry."""
+
+_AFTER: Final = "~"
+"""After every sequence number."""
+
 _PAGE: Final = 50
 _MOST_PAGES: Final = 10
 RETENTION: Final = 90 * DAY
@@ -106,9 +113,12 @@ class Quarantined:
 
 
 def quarantine_key(shard: str, entry_id: str) -> dict[str, Any]:
-    """Spread, so that a flood of entries meets no hot key."""
-    sk = f"{shard}#{entry_id}"
-    return {PK: {"S": PARTITIONS[zlib.crc32(sk.encode()) % len(PARTITIONS)]}, SK: {"S": sk}}
+    return {PK: {"S": _partition_of(shard)}, SK: {"S": f"{shard}#{entry_id}"}}
+
+
+def _partition_of(shard: str) -> str:
+    # Those of a shard lie together, to be looked up at once: a shard has no more records than a key takes entries.
+    return PARTITIONS[zlib.crc32(shard.encode()) % len(PARTITIONS)]
 
 
 def quarantine_item(
@@ -246,6 +256,18 @@ def _created(item: Mapping[str, Any], otherwise: float) -> float:
         return otherwise
 
 
+def aside_by_sequence(entries: Iterable[Image]) -> Mapping[str, Aside]:
+    """What entries hold of each record; an entry without names is of all declarations."""
+    aside: dict[str, dict[str, frozenset[str] | None]] = {}
+    for item in entries:
+        found = _IMAGE.search(item[SK]["S"])
+        if found is not None:
+            of_record = aside.setdefault(found[1], {})
+            before, names = of_record.get(found[2], frozenset()), item.get(NAMES, {}).get("SS")
+            of_record[found[2]] = None if before is None or not names else before.union(names)
+    return aside
+
+
 class Quarantine:
     """The quarantine of one table: entries stay for `retention_seconds`, or as long as the item's own `ttl_of` says."""
 
@@ -253,6 +275,31 @@ class Quarantine:
         self, table: Table, retention_seconds: float, ttl_of: Callable[[Record], str | None] = lambda _: TTL
     ) -> None:
         self._table, self._retention_seconds, self._ttl_of = table, retention_seconds, ttl_of
+        self._aside: dict[str, tuple[str, Mapping[str, Aside]]] = {}
+        """By shard: from which record on it is known what was put aside, and what, by sequence number."""
+
+    def leave_aside(self, shard: str, changes: Sequence[Change]) -> None:
+        """Leave to the quarantine what an earlier delivery has put there, though newer code may fold it."""
+        # Once per shard and process: what this one meets later, it meets with its own code.
+        since, aside = self._aside.get(shard, (_AFTER, {}))
+        if changes[0].sequence < since:
+            since = changes[0].sequence
+            aside = aside_by_sequence(self._entries_from(shard, since))
+            self._aside[shard] = since, aside
+        if aside:
+            for change in changes:
+                change.aside = aside.get(change.sequence, NOTHING_ASIDE)
+
+    def _entries_from(self, shard: str, first: str) -> Iterator[Image]:
+        pk = _partition_of(shard)
+        ends = {":pk": pk, ":first": f"{shard}#{first}", ":last": f"{shard}#{_AFTER}"}
+        return self._table.partition(
+            pk,
+            KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
+            ExpressionAttributeValues={name: {"S": text} for name, text in ends.items()},
+            ProjectionExpression=f"{SK}, #names",
+            ExpressionAttributeNames={"#names": NAMES},
+        )
 
     def keep(self, shard: str, images: Sequence[Unfoldable], state: str = WAITING) -> int:
         """Keep images that are not kept yet and return how many; `CommitError` means: deliver the batch again."""
@@ -262,7 +309,7 @@ class Quarantine:
         return answers.count(None)
 
     def keep_one(self, shard: str, image: Unfoldable, state: str = WAITING) -> dict[str, Any] | None:
-        """Keep an image; return the entry that is there already: every delivery folds alike, and so names it alike."""
+        """Keep an image; return the entry that is there already."""
         expires_at = {"N": str(self._expires_at(image.record))}
         content = {RECORD: pack(image.record), STATE: {"S": state}, TTL: expires_at}
         return self.put(self.item(shard, image.entry_id, image.reason, content, image.names))
