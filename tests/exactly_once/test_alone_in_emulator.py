@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from dynamodb_counters import Aggregate
 from dynamodb_counters._backfill.feeds import EMULATOR_HEADER
-from dynamodb_counters._commit.batch import Aggregator
+from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._dev import server
 from simulation.workbench import QUARANTINE_SECONDS, Workbench
 from tests.exactly_once.test_backfill import NUMBER, REVENUE, put, read
@@ -28,8 +29,19 @@ class Alone:
         return {**self._client.describe_table(**request), "ResponseMetadata": {"HTTPHeaders": headers}}
 
 
+class Function(Aggregator):
+    """The emulator's function: it reads the registry before each batch, and its events name no shard."""
+
+    def __init__(self, bench: Workbench, *declarations: Aggregate) -> None:
+        options: Any = {"single_shard": True, "always_reads": True}
+        super().__init__(bench.store, declarations, quarantine_retention_seconds=QUARANTINE_SECONDS, **options)
+
+    def handle(self, event: Any, *arguments: Any, **options: Any) -> Report:
+        return super().handle({"Records": event["Records"]}, *arguments, **options)
+
+
 class Emulated(Counters):
-    """Commands against an emulator, whose function reads the registry before each batch."""
+    """Commands against an emulator."""
 
     def __call__(self, *arguments: str, **outside: Any) -> Any:
         return super().__call__(*arguments, **{"client": Alone(self.bench.table)} | outside)
@@ -38,14 +50,12 @@ class Emulated(Counters):
 @pytest.fixture
 def emulated() -> Emulated:
     bench = Workbench([REVENUE])
+    bench.aggregator = Function(bench, REVENUE)
     for number in range(20):
         put(bench, number, 10, f"customer{number % 3}")
     counters = Emulated(bench)
     counters.stream.deliver()
-    bench.deploy([REVENUE, NUMBER])
-    bench.aggregator = Aggregator(
-        bench.store, (REVENUE, NUMBER), quarantine_retention_seconds=QUARANTINE_SECONDS, always_reads=True
-    )
+    bench.aggregator = Function(bench, REVENUE, NUMBER)
     counters.stream.deliver()
     counters.then = lambda slept: put(bench, 100 + slept, 7, f"customer{slept % 3}")
     return counters

@@ -95,6 +95,11 @@ class Lineage:
         self.parents |= {shard.id: shard.parent or self.parents.get(shard.id, "") for shard in known}
         self.open = frozenset(shard.id for shard in known if shard.is_open)
 
+    @property
+    def in_order(self) -> list[str]:
+        """All shards that may have a log, parents before children; an emulator's events name none."""
+        return sorted((*self.parents, ONLY_SHARD), key=self.depth)
+
     def depth(self, shard: str) -> int:
         return depth_of(shard, self.parents)
 
@@ -168,7 +173,7 @@ class Pages:
 
     def logged(self) -> Iterator[tuple[str, LoggedChange]]:
         """Each logged change with its shard, some of them repeatedly; parents before children."""
-        for shard in sorted(self.lineage.parents, key=self.lineage.depth):
+        for shard in self.lineage.in_order:
             for page in self.table.partition(log_key(self.run.id, shard)[PK]["S"]):
                 for change in unpack_log(page[ROWS]["B"]):
                     yield shard, change
@@ -189,7 +194,7 @@ class Pages:
 def first_changes(pages: Pages, part: int, parts: int) -> dict[str, tuple[str, LoggedChange]]:
     """The first change after the cut of each item that changed, and its shard, by the item's digest."""
     found: dict[str, tuple[tuple[int, str], str, LoggedChange]] = {}
-    depths = {shard: pages.lineage.depth(shard) for shard in pages.lineage.parents}
+    depths = {shard: pages.lineage.depth(shard) for shard in pages.lineage.in_order}
     for shard, change in pages.logged():
         if not change.digest or part_of(change.digest, parts) != part:
             continue
@@ -468,7 +473,7 @@ class Runner(ABC):
                     raise BackfillError(self._dropped.format(state.run.id))
             if state.phase != phase:
                 return
-            for shard in (*state.lineage.parents, ONLY_SHARD):
+            for shard in state.lineage.in_order:
                 if not acknowledged.get(shard):
                     acknowledged[shard] = has_passed(shard)
             waiting = state.lineage.waiting(acknowledged)
