@@ -25,7 +25,7 @@ HANDLERS: Final = r"""
 * a run begins to count at once
 - RUN_OPEN_AFTER: Final = FRESH + 2 * CLOCKS
 + RUN_OPEN_AFTER: Final = 1.0
-? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
+? test_run_commands.py::test_backfill_counts_what_the_table_held
 
 == _layouts.py
 * a layout changes

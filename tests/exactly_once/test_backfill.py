@@ -219,6 +219,14 @@ def spoil(bench: Workbench, declaration: Aggregate, measure: str, by: int, **val
     )
 
 
+def test_a_baseline_that_was_added_before_its_process_died_is_not_added_again(bench: Workbench) -> None:
+    bench.deploy([REVENUE, NUMBER])
+    stream = Stream(bench)
+    run = next(step.run for step in backfill(bench, stream).steps() if step.phase == "adding" and step.done)
+    fill(bench, stream, run=run)
+    assert read(bench, NUMBER) == ({"orders": 20}, True)
+
+
 def test_a_count_that_is_right_has_no_differences_while_traffic_flows(bench: Workbench) -> None:
     stream = Stream(bench)
     verifying = verification(bench, stream, segments=2, page_items=5)
