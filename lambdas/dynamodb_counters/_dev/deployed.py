@@ -130,16 +130,18 @@ class FunctionLogs:
     def __init__(self, client: Any) -> None:
         self._client = client
         self._seen: dict[str, int] = {}
+        self._last: dict[str, str] = {}
 
     def new(self, functions: Iterable[Function]) -> Iterator[str]:
-        """Lines logged since the last look, but for metrics and those of every invocation."""
+        """Lines logged since the last look, but for metrics, those of every invocation, and repetitions."""
         for function in functions:
             messages = self._messages(function.log_group)
             first = self._seen.get(function.log_group, 0)
             self._seen[function.log_group] = len(messages)
-            for message in messages[first:]:
-                for line in shown(message).splitlines():
+            for line in (line for message in messages[first:] for line in shown(message).splitlines()):
+                if line != self._last.get(function.log_group):
                     yield f"{function.label}  {line}"
+                self._last[function.log_group] = line
 
     def _messages(self, group: str) -> list[str]:
         try:

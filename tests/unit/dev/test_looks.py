@@ -82,8 +82,10 @@ def test_only_new_lines_for_people_are_shown() -> None:
     function, logs = Function("Writer", "writer-1", "/writer"), FunctionLogs(Logs())
     assert list(logs.new([function])) == ["Writer  hello"]
     lines.append("END RequestId: 1")
-    lines.append("again")
+    lines += ["again", "again"]
     assert list(logs.new([function])) == ["Writer  again"]
+    lines += ["again", "hello"]
+    assert list(logs.new([function])) == ["Writer  hello"]
 
 
 @pytest.mark.parametrize(
