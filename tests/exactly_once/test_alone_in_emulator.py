@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate
+from dynamodb_counters import Aggregate, Counters
 from dynamodb_counters._backfill.feeds import EMULATOR_HEADER
 from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._dev import server
 from simulation.workbench import QUARANTINE_SECONDS, Workbench
+from tests.exactly_once import test_run_commands as run_commands
 from tests.exactly_once.test_backfill import NUMBER, REVENUE, put, read
-from tests.exactly_once.test_run_commands import Counters, lines
+from tests.exactly_once.test_run_commands import lines
 
 
 class Alone:
@@ -40,7 +41,7 @@ class Function(Aggregator):
         return super().handle({"Records": event["Records"]}, *arguments, **options)
 
 
-class Emulated(Counters):
+class Emulated(run_commands.Counters):
     """Commands against an emulator."""
 
     def __call__(self, *arguments: str, **outside: Any) -> Any:
@@ -80,6 +81,24 @@ def test_a_backfill_and_a_verification_take_seconds_and_are_exact(emulated: Emul
 def test_where_no_answer_says_so_a_run_waits_for_other_processes(emulated: Emulated) -> None:
     done = emulated("backfill", "--yes", "--json", client=emulated.bench.table)
     assert lines(done.err)[0] == "waiting: 0 of 240 s"
+
+
+@pytest.mark.parametrize("command", ["drop", "backfill"])
+def test_no_reader_takes_a_name_that_is_emptied_for_complete(emulated: Emulated, command: str) -> None:
+    bench, reads = emulated.bench, []
+    reader = Counters(bench.table.name, client=bench.table, clock=bench.clock)  # type: ignore[arg-type]
+
+    def customer(_slept: int = 0) -> None:
+        group = reader.get(REVENUE, customer="customer0", consistent=True)
+        reads.append((group.measures["total"], group.complete))
+
+    customer()
+    emulated.then = customer
+    done = emulated(command, "revenue", "--yes")
+    assert done.code == 0, done.err
+    assert reads[0] == (70, True)
+    assert {total for total, is_complete in reads if is_complete} == {70}
+    assert any(not is_complete for _, is_complete in reads)
 
 
 @pytest.mark.parametrize("is_alone", [True, False])

@@ -18,7 +18,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, Self
 
-from dynamodb_counters._assumptions import CLOCKS, FRESH, KNOWN_AT_ONCE, SETTLED_AFTER
+from dynamodb_counters._assumptions import CLOCKS, FRESH, KNOWN_AT_ONCE, ONE_CLOCK, SETTLED_AFTER
 from dynamodb_counters._backfill.emptying import Emptying
 from dynamodb_counters._backfill.estimate import Estimate, estimate
 from dynamodb_counters._backfill.feeds import Pace, is_emulated, paid_write
@@ -128,7 +128,7 @@ class Dropping:
     def of_table(cls, table: Table, **options: Any) -> Self:
         """Make what drops names of a table, which waits no longer than that needs."""
         if is_emulated(table.client.describe_table(TableName=table.name)):
-            options |= {"fresh": KNOWN_AT_ONCE, "folded": KNOWN_AT_ONCE}
+            options |= {"fresh": FRESH + ONE_CLOCK, "folded": KNOWN_AT_ONCE}
         return cls(table=table, **options)
 
     def steps(self) -> Iterator[tuple[str, float, float]]:

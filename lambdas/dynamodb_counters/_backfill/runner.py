@@ -320,7 +320,8 @@ class Runner(ABC):
         """Make what works on a run with what its table says; `now` is DynamoDB's time if not its own."""
         feeds = feeds_of(table, streams)
         if feeds.clocks == ONE_CLOCK:
-            options |= dict.fromkeys(("open_after", "fresh", "folded"), KNOWN_AT_ONCE)
+            # Readers have the same copy for as long as anywhere.
+            options |= {"open_after": KNOWN_AT_ONCE, "fresh": FRESH + ONE_CLOCK, "folded": KNOWN_AT_ONCE}
         return cls(table=table, feeds=feeds, now=now or ServiceTime(table), **options)
 
     def steps(self) -> Iterator[Progress]:
