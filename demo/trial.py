@@ -52,8 +52,7 @@ class Trial:
     def finding(self, silence: Silence) -> Finding:
         found = read_settled(self._read, lambda numbers: numbers == self.example.expected(numbers), silence)
         costs = self.bill.costs(self.account.sent, self.example.responses()["accepted"]) if self.bill else None
-        streams = self.emulator.client("dynamodbstreams")
-        explained = [explain(self.reader, streams, *asked) for asked in self.example.questions()]
+        explained = [explain(self.reader, *asked) for asked in self.example.questions()]
         return Finding(
             self.example, self.account, found, costs, explained, crashed=crashes(self.emulator, self.function) > 0
         )

@@ -61,20 +61,13 @@ class TableGrants:
         return grant(self._table, grantee, "GetItem", "UpdateItem")
 
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow reading counts, windows, leaderboards and events, but no Scan of the table.
+        """Allow reading and explaining counts, windows, leaderboards and events, but no Scan of the table.
 
         This is the only grant that covers the table's indexes: leaderboards are read from one.
         """
         # An index can only be queried.
         items = grant(self._table, grantee, "BatchGetItem", "GetItem", reading=True)
         return items.combine(grant(self._table, grantee, "Query", reading=True, indexes=True))
-
-    def grant_explain(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow explaining what counts are made of: reading the table and its stream, but no Scan of the table."""
-        granted = grant(self._table, grantee, "DescribeTable", "GetItem", "Query", reading=True)
-        stream = [self._table.table_stream_arn or ""]
-        reads = [f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator")]
-        return granted.combine(iam.Grant.add_to_principal(grantee=grantee, actions=reads, resource_arns=stream))
 
     def grant_redrive(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow listing quarantined records and redriving them."""

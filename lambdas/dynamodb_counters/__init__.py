@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from dynamodb_counters._erase.eraser import Erased as Erased
     from dynamodb_counters._evaluate import Declaration as Declaration
     from dynamodb_counters._evaluate import evaluate as evaluate
-    from dynamodb_counters._explain.lines import Explanation as Explanation
-    from dynamodb_counters._explain.lines import Line as Line
+    from dynamodb_counters._explain.explainer import Explanation as Explanation
+    from dynamodb_counters._explain.explainer import Line as Line
     from dynamodb_counters._items.conditions import Attr as Attr
     from dynamodb_counters._items.conditions import Condition as Condition
     from dynamodb_counters._quarantine.quarantine import Quarantined as Quarantined
@@ -71,7 +71,7 @@ _NAMES = {
     "_declarations.groups": "Group",
     "_declarations.sources": "TableKeys",
     "_erase.eraser": "Erased",
-    "_explain.lines": "Explanation Line",
+    "_explain.explainer": "Explanation Line",
     "_evaluate": "Declaration evaluate",
     "_items.conditions": "Attr Condition",
     "_reads.group_reads": "Extreme Ranked",

@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dynamodb_counters._backfill.feeds import Feeds, feeds_of
-from dynamodb_counters._clients import make_service_client
 from dynamodb_counters._declarations import (
     ActiveMembers,
     Aggregate,
@@ -23,8 +21,7 @@ from dynamodb_counters._declarations import (
 from dynamodb_counters._declarations.composites import require_declaration
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
-from dynamodb_counters._explain.explainer import make_explainer
-from dynamodb_counters._explain.lines import Explanation
+from dynamodb_counters._explain.explainer import LINES, Explanation, make_explainer
 from dynamodb_counters._quarantine import redrive_entries
 from dynamodb_counters._quarantine.quarantine import Quarantined
 from dynamodb_counters._reads.event_reads import EventReads
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
-    from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
 
 
 class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupReads, RankingReads, WindowReads):
@@ -282,13 +278,14 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         start: datetime | None = None,
         end: datetime | None = None,
         scan: bool = False,
-        streams: DynamoDBStreamsClient | None = None,
+        limit: int = LINES,
         **fields: object,
     ) -> Explanation:
-        """Explain why a number is what it is: the events, items or groups that make it, adding up to it exactly.
+        """Explain why a number is what it is: the events, items or groups that make it, and what differs.
 
-        Nothing is written, and nothing has to stand still. A read unit per 4 KB of what is read: one Query where the
-        group's fields give the partition key of what it counts, packed events by their time, else the whole table.
+        Nothing is written. A read unit per 4 KB of what is read: one Query where the group's fields give the partition
+        key of what it counts, packed events by their time, else the whole table. What comes, changes or waits meanwhile
+        is a difference that says so.
 
         Parameters
         ----------
@@ -300,19 +297,17 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
             The interval of a window, both with a time zone, in whole units of its precision.
         scan : bool, optional
             Whether the whole table may be read. Default False: that is refused with its price.
-        streams : DynamoDBStreamsClient, optional
-            Default: a new one.
+        limit : int, optional
+            Most lines to return, by time and key; all of them add up. Default 1,000.
 
         Examples
         --------
-        >>> for line in counters.explain(VIEWS, url="/").lines():  # doctest: +SKIP
+        >>> found = counters.explain(VIEWS, url="/")  # doctest: +SKIP
+        >>> for line in [*found.differences, *found.lines]:  # doctest: +SKIP
         ...     print(line.key, line.adds, line.reason)
         """
-        feeds = self._feeds(streams)
-        return make_explainer(self._table, feeds, declaration, given(values, fields), (start, end)).explained(scan=scan)
-
-    def _feeds(self, streams: DynamoDBStreamsClient | None) -> Feeds:
-        return feeds_of(self._table, streams or make_service_client("dynamodbstreams"))
+        explainer = make_explainer(self._table, declaration, given(values, fields), (start, end))
+        return explainer.explain(scan=scan, limit=limit)
 
     def reset(self, counter: Counter, values: Given = None, /, **fields: object) -> dict[str, Any]:
         """Set the measures of a counter's group to 0.

@@ -20,6 +20,7 @@ from simulation.memory.request_checks import crowd_problem, service_model
 from simulation.memory.typed_values import InvalidValueError, Item
 
 _INSERT: Final = re.compile(r"""INSERT INTO "([^"]+)" VALUE \{(.*)\}""", re.DOTALL)
+_KEY_TYPES: Final = ("HASH", "RANGE")
 _NAME: Final = re.compile(r"'((?:[^']|'')*)':\?")
 
 _PAGES: Final = {
@@ -114,10 +115,12 @@ class MemoryDynamoDB:
         return {**told, **counts, "ConsumedCapacity": {"CapacityUnits": units}, **last}
 
     def describe_table(self, **request: Any) -> dict[str, Any]:
-        """Description that a run asks for: how many items there are about, how large they are, and the stream."""
+        """Description that a run asks for: its keys, how many items there are about, how large they are, the stream."""
         table = self._table("DescribeTable", request)
         sizes = [item_bytes(item) for item in table.items()]
-        return {"Table": {"ItemCount": len(sizes), "TableSizeBytes": sum(sizes), "LatestStreamArn": table.stream.arn}}
+        keys = [{"AttributeName": name, "KeyType": kind} for name, kind in zip(table.keys, _KEY_TYPES, strict=False)]
+        described = {"ItemCount": len(sizes), "TableSizeBytes": sum(sizes), "LatestStreamArn": table.stream.arn}
+        return {"Table": {**described, "KeySchema": keys}}
 
     def get_paginator(self, operation: str) -> Any:
         return paginator({"query": self.query, "scan": self.scan}[operation])
@@ -133,9 +136,11 @@ class MemoryDynamoDB:
         if given != needed:
             message = f"Value provided unused in expressions, or used and not provided: {sorted(given ^ needed)}"
             raise failure(operation, "ValidationException", message)
-        if request["TableName"] not in self.tables:
+        # Its ARN names a table, too.
+        name = request["TableName"].rpartition("/")[2]
+        if name not in self.tables:
             raise failure(operation, "ResourceNotFoundException", "Requested resource not found")
-        return self.tables[request["TableName"]]
+        return self.tables[name]
 
     def _insert(self, statement: Mapping[str, Any]) -> dict[str, Any]:
         parsed = _INSERT.fullmatch(statement["Statement"])

@@ -6,75 +6,64 @@ from typing import Final
 
 EXPLAIN: Final = r"""
 == _explain/explainer.py
-* groups are read after what they count
-- self._items.setdefault(group, [])
--         return table.clock()
-+ self._items.setdefault(group, [])
-+         self._items |= asked.read(table)
-+         return table.clock()
-? ../unit/explain/test_traffic.py::test_a_change_after_the_group_was_read_is_in_neither
-* what changed after a position is explained as it is now
-- if is_changed and sequence > self._applied_in(group, shard):
+* the group is not read again
+- after = question.read(self.table)
++ after = before
+? ../unit/explain/test_traffic.py::test_a_change_that_both_the_lines_and_the_last_read_show_is_no_difference
+* a change between the reads is not named
+- CHANGED: group in changed,
++ CHANGED: False,
+? ../unit/explain/test_traffic.py::test_a_change_between_the_reads_is_a_difference_that_says_so
+* what waits in the quarantine is not named
+- WAITS[waiting > 1].format(waiting): waiting,
++ WAITS[waiting > 1].format(waiting): False,
+? ../unit/explain/test_explanations.py::test_events_that_where_leaves_out_are_no_lines_and_those_that_wait_are_named
+* another definition than the registered one is explained
+- if not same_definition(declaration, wanted):
 + if False:
-? ../unit/explain/test_traffic.py::test_a_change_after_the_group_was_read_is_in_neither
-* what a group has applied is explained as it was before
-- if is_changed and sequence > self._applied_in(group, shard):
-+ if is_changed:
+? ../unit/explain/test_explanations.py::test_lines_are_made_by_the_registered_definition_and_another_one_is_refused
+* lines are made without the condition of the definition
+- plan = Plan(tuple(with_below(_timeless(declared))))
++ plan = Plan(tuple(with_below(replace(_timeless(declared), where=None))))
 ? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
-* the stream is explained as far as it shows at once
-- while left > 0 and any(
-+ while False and any(
-? ../unit/explain/test_traffic.py::test_the_stream_is_read_again_once_it_shows_all_that_was_written_before
-* what a transaction counts meanwhile is nothing to explain
-- if is_direct:
-+ if False:
-? ../unit/explain/test_traffic.py::test_a_group_that_a_transaction_counted_in_is_explained_again
-* records before the cut of a backfill are taken out of its baseline
-- and not self._is_in_baseline(shard, record):
-+ and True:
-? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
-* what made a page ranks as what changed it first
-- int(new[VERSION]["N"]) - 1
-+ int(new[VERSION]["N"])
-? ../unit/explain/test_traffic.py::test_the_first_change_of_a_group_in_a_page_is_the_one_that_made_the_page
-* a repaired group without watermarks has applied nothing
-- is_lost = not self._applied_in(group, shard) and
-+ is_lost = False and
-? ../unit/explain/test_traffic.py::test_a_group_that_was_lost_and_repaired_has_an_unknown_position
-* a shard that was counted to its end is read from there
-- if after < LAST_SEQUENCE else ()
-+ if True else ()
-? ../unit/explain/test_traffic.py::test_a_shard_that_was_counted_to_its_end_is_not_read
-* entries that are redriven after a position add up twice
-- if is_before and not (shard and sequence <= self._applied_in(group, shard)):
-+ if is_before:
-? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
-* a split shows groups as they were, whatever has changed and counted since
-- _MOVED if is_moved else rank
-+ rank
-? ../unit/explain/test_traffic.py::test_a_split_shows_no_group_that_was_changed_and_counted_since
+* lines of other groups count, too
+- part = question.part(group, numbers) if question.holds(group) else {}
++ part = question.part(group, numbers)
+? ../unit/explain/test_explanations.py::test_items_of_a_source_table_are_explained_by_their_keys
+* what came late is no line
+- free: dict[str, Any] = {"retention": None}
++ free: dict[str, Any] = {}
+? ../unit/explain/test_explanations.py::test_what_came_too_late_is_a_difference_that_says_so
 * a difference is smoothed over
-- for why, numbers in self._judged(group, missing):
-+ for why, numbers in ():
-? ../unit/explain/test_explanations.py::test_a_group_that_was_changed_by_hand_shows_exactly_that_as_a_difference
-* entries of the quarantine are no lines
-- if item.get(STATE) == {"S": WAITING}:
+- if lacking:
 + if False:
-? ../unit/explain/test_explanations.py::test_events_that_where_leaves_out_or_that_wait_have_their_reasons
+? ../unit/explain/test_explanations.py::test_a_group_that_was_changed_by_hand_shows_exactly_that_as_a_difference
+* a difference that nothing shows is called an expiry
+- told = known if why or verdict == "unknown" else [UNEXPLAINED, *known]
++ told = known
+? ../unit/explain/test_explanations.py::test_a_group_that_was_changed_by_hand_shows_exactly_that_as_a_difference
+* a name that is not filled is called complete
+- INCOMPLETE: not names[declared.name].is_complete,
++ INCOMPLETE: False,
+? ../unit/explain/test_traffic.py::test_a_name_that_is_not_filled_says_so
+* lines that are not shown do not add up
+- self._counts[group] += 1
++ self._counts[group] += 1
++                     if self._counts[group] > 2:
++                         self._sums[group] = {}
+? ../unit/explain/test_explanations.py::test_the_first_lines_are_shown_and_all_add_up
+* where no line is shown, none is read
+- most, lines = max(limit, 1), self._lines(plan, begun)
++ most, lines = limit, self._lines(plan, begun)
+? ../unit/explain/test_explanations.py::test_the_first_lines_are_shown_and_all_add_up
 * the whole table is read unasked
 - if not self.reach.ranges and not scan:
 + if False:
 ? ../unit/explain/test_explanations.py::test_a_scan_is_refused_with_its_price_unless_it_is_asked_for
 
-== _explain/lines.py
-* the last change after a position is shown, not the first
-- WHERE excluded.rank <= rank"
-+ WHERE excluded.rank >= rank OR rank = '~'"
-? ../unit/explain/test_traffic.py::test_a_change_after_the_group_was_read_is_in_neither
-
-== _explain/lines.py
+== _explain/reach.py
 * rows of a chunk that take back others add up with them
-- -1 if sign == "-" else 1
-+ 1
+- _SIGNS: Final = {"+": 1, "-": -1}
++ _SIGNS: Final = {"+": 1, "-": 1}
 ? ../unit/explain/test_explanations.py::test_rows_of_packed_events_that_were_taken_back_stand_with_what_took_them_back
 """

@@ -1,37 +1,31 @@
-"""Groups explained while all else goes on: lines add up, and differ from the number by what nothing shows alone."""
+"""Groups explained while all else goes on: lines are the events of a group, and what differs has a reason."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from dynamodb_counters._backfill.feeds import Feeds
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Window
-from dynamodb_counters._explain import explainer as explained
-from dynamodb_counters._explain.explainer import Explainer, make_explainer
-from dynamodb_counters._explain.lines import Explanation
+from dynamodb_counters._explain.explainer import INCOMPLETE, UNEXPLAINED, Explanation, Line, make_explainer
 from dynamodb_counters._items.table_schema import SCORE
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import utc
 from simulation.pairs import features
-from simulation.pairs.calls import BackendStream
 from simulation.pairs.engine import Act, Engine
 from simulation.pairs.subjects import Group, Parts
 from simulation.pairs.truth import Truth, nonzero
 
 _HOUR: Final = 3600
-UNSURE: Final = "explanation that a direct count, a deletion, a repair or a redrive made unsure"
-_UNSURE: Final = (
-    explained.COUNTED_MEANWHILE,
-    explained.GONE_MEANWHILE,
-    explained.REPAIRED_MEANWHILE,
-    explained.REDRIVEN_MEANWHILE,
-)
+_ALL: Final = 10**9
 SURE: Final = "group explained"
+LINES: Final = "lines compared while all else goes on"
 SHOWN: Final = "difference explained"
+WAITS: Final = "difference explained by what waits"
+
+_Lines = Counter[tuple[tuple[str, ...], tuple[tuple[str, Decimal], ...]]]
+"""What identifies an event, and what it adds; how often."""
 
 
 class Explaining:
@@ -46,95 +40,131 @@ class Explaining:
     def explain(self) -> None:
         """Have some process explain a group, or the hour of a window."""
         engine = self._engine
-        truth = Truth(engine.backend, engine.ledger)
+        truth = self._truth()
         among = sorted(self._wanted(truth), key=repr)
-        if among:
-            self._explain(*engine.rng.choice(among))
+        if not among:
+            return
+        name, group = engine.rng.choice(among)
+        declaration = engine.registered()[name]
+
+        def work(table: Table) -> tuple[Truth, Explanation]:
+            return self._truth(), self._explained(table, declaration, group)
+
+        engine.call(work, lambda found: self._compare(found[0], found[1], declaration, group))
 
     def explain_all(self) -> None:
-        """With nothing in the way: every group, and all groups of every partition, one after the other."""
-        truth = Truth(self._engine.backend, self._engine.ledger)
+        """With nothing in the way or on its way: every group, and all groups of every partition."""
+        self._engine.go()
+        truth = self._truth()
         wanted = self._wanted(truth)
         wanted |= {(name, self._begin(truth.registered[name], group)) for name, group in wanted}
+        shown = {name: truth.shown(truth.registered[name]) for name, _ in wanted}
+        groups = {name: truth.of(truth.registered[name]) for name, _ in wanted}
         for name, group in sorted(wanted, key=repr):
-            made = self._made(self._engine.table(), truth.registered[name], group)
-            before = self._moment()
-            self._judge(made, made.explained(), group, before)
+            declaration = truth.registered[name]
+            found = self._explained(self._engine.table(), declaration, group)
+            lines = _lines(shown[name], group)
+            self._require_lines(found, lines, declaration, group)
+            rest = _sums_of(_lines([((), *each) for each in groups[name].items()], group))
+            for measure, number in _sums_of(lines).items():
+                rest[measure] -= number
+            self._require_difference(truth, found, nonzero(dict(rest)), declaration, group)
 
     def _begin(self, declaration: Declaration, group: Group) -> Group:
         """The fields of a group's partition, which come first; all of a window's."""
         return group if isinstance(declaration, Window) else group[: len(declaration._pk_template.fields)]
+
+    def _truth(self) -> Truth:
+        return Truth(self._engine.backend, self._engine.ledger)
 
     def _wanted(self, truth: Truth) -> set[tuple[str, Group]]:
         declared = [truth.registered[name] for name in truth.complete()]
         among = [each for each in declared if not isinstance(each.source, Direct)]
         return {(each.name, group) for each in among for group in truth.of(each)}
 
-    def _explain(self, name: str, group: Group) -> None:
-        engine, before = self._engine, self._moment()
-        declaration = engine.registered()[name]
-
-        def work(table: Table) -> tuple[Explainer, Explanation]:
-            made = self._made(table, declaration, group)
-            return made, made.explained()
-
-        engine.call(work, lambda found: self._judge(found[0], found[1], group, before))
-
-    def _made(self, table: Table, declaration: Declaration, group: Group) -> Explainer:
+    def _explained(self, table: Table, declaration: Declaration, group: Group) -> Explanation:
         values = dict(zip(declaration.fields, group, strict=False))
         hour = int(group[-1]) if isinstance(declaration, Window) else 0
         hours = (utc(hour), utc(hour + _HOUR)) if isinstance(declaration, Window) else (None, None)
-        feeds = Feeds(cast("Any", BackendStream(self._engine.backend)), None)
-        return make_explainer(table, feeds, declaration, values, hours)
+        return make_explainer(table, declaration, values, hours).explain(limit=_ALL)
 
-    def _moment(self) -> tuple[str, int]:
-        ledger = self._engine.ledger
-        return repr(sorted(ledger.spoiled.items())), self._engine.deliveries.lost()
+    def _compare(self, before: Truth, found: Explanation, declaration: Declaration, group: Group) -> None:
+        """Compare what a process has found, where no event has come, changed or gone meanwhile."""
+        self._engine.note(features.EXPLAINED, [declaration.name])
+        sums = _sums(found.lines)
+        for name, number in found.difference.items():
+            sums[name] += Decimal(number)
+        if nonzero(dict(sums)) != _decimals(found.numbers):
+            self._wrong(declaration, group, f"the lines come to {dict(sums)}, not to {found}")
+        after = self._truth()
+        is_same = not isinstance(declaration.source, Aggregate) and declaration == after.registered.get(
+            declaration.name
+        )
+        if is_same and before.changes(declaration) == after.changes(declaration):
+            self._engine.reached[LINES] += 1
+            self._require_lines(found, _lines(after.shown(declaration), group), declaration, group)
 
-    def _judge(self, made: Explainer, found: Explanation, group: Group, before: tuple[str, int]) -> None:
-        engine, declaration = self._engine, made.asked.declaration
-        place = declaration.name, group
-        lost = [one for name, one in engine.ledger.lost if name == declaration.name and one[: len(group)] == group]
-        sums: defaultdict[str, Decimal] = defaultdict(Decimal)
-        kinds: Counter[str] = Counter()
-        for line in found.lines():
-            kinds[line.kind] += 1
-            for name, number in line.adds.items():
-                sums[name] += number
-        if nonzero(dict(sums)) != {name: Decimal(number) for name, number in found.numbers.items()}:
-            engine.wrong.append(f"explained {place}: the lines add up to {dict(sums)}, not to {found.numbers}")
-        if any(line.reason.startswith(_UNSURE) for line in found.rest):
-            engine.reached[UNSURE] += 1
-            return
-        truth = Truth(engine.backend, engine.ledger)
-        is_same = declaration.name in truth.complete() and truth.run_of(declaration.name) == made.entry.run
-        if before != self._moment() or before[1] or lost or not is_same:
-            return
-        want = self._expected(truth, made, group)
-        if found.difference != want:
-            engine.wrong.append(
-                f"explained {place} at {found.position}: differs by {found.difference}, expected {want}; "
-                f"{dict(kinds)}, {[line for line in found.rest if line.kind == 'difference']}"
-            )
-        engine.reached[SHOWN if want else SURE] += 1
-        engine.reached.update(f"lines {kind}" for kind in kinds)
-        engine.note(features.EXPLAINED, [declaration.name])
+    def _require_lines(self, found: Explanation, wanted: _Lines, declaration: Declaration, group: Group) -> None:
+        lines: _Lines = Counter((tuple(line.key.values()), _numbers(line.adds)) for line in found.lines)
+        if len(found.lines) != found.count:
+            self._wrong(declaration, group, f"{found.count} lines, of which {len(found.lines)} are shown")
+        if any(not key for key, _ in wanted):
+            # Groups that are looked at together.
+            lines = Counter({((), numbers): count for (_, numbers), count in lines.items()})
+            sums = [_sums_of(each) for each in (lines, wanted)]
+            if sums[0] != sums[1]:
+                self._wrong(declaration, group, f"lines come to {sums[0]}, expected {sums[1]}")
+        elif lines != wanted:
+            self._wrong(declaration, group, f"has {lines - wanted} too much, lacks {wanted - lines}")
 
-    def _expected(self, truth: Truth, made: Explainer, group: Group) -> Parts:
-        """The part of groups that no item shows at their positions: it was spoiled, or has expired, or was erased."""
-        declaration = made.asked.declaration
-        parts: defaultdict[str, Decimal] = defaultdict(Decimal)
-        for (name, one), spoiled in truth.spoiled.items():
-            for measure, number in spoiled.items() if name == declaration.name and one[: len(group)] == group else ():
-                parts[measure] += number
-        parts.pop(SCORE, None)
-        if isinstance(declaration.source, Aggregate):
-            return nonzero(parts)
-        keys = list(made._items)
-        for key, wanted in [(keys[0], group)] if isinstance(declaration, Window) else zip(keys, keys, strict=True):
-            for one, numbers in truth.expired_before(declaration, partial(made._applied_in, key)):
-                for name, number in numbers.items() if one == wanted else ():
-                    parts[name] += number
-        # Changes of a level are explained; when they were is no number of their own.
-        parts.pop("total.t", None)
-        return nonzero(parts)
+    def _require_difference(
+        self, truth: Truth, found: Explanation, wanted: Parts, declaration: Declaration, group: Group
+    ) -> None:
+        """Require exactly what was spoiled, waits, has expired or was erased, for these reasons."""
+        engine, name = self._engine, declaration.name
+        reasons = [line.reason for line in found.differences]
+        if any(INCOMPLETE in reason for reason in reasons):
+            self._wrong(declaration, group, f"it is complete, but {reasons}")
+        is_waiting = any("for it" in reason for reason in reasons) and truth.waits(name)
+        if engine.deliveries.lost() or is_waiting:
+            engine.reached[WAITS] += is_waiting
+        elif _decimals(found.difference) != wanted:
+            self._wrong(declaration, group, f"differs by {found.difference}, expected {wanted}: {reasons}")
+        elif any(one[: len(group)] == group for place, one in truth.spoiled if place == name):
+            engine.reached[SHOWN] += 1
+        elif any(UNEXPLAINED in reason for reason in reasons):
+            self._wrong(declaration, group, f"{wanted} is explained by nothing")
+        elif wanted and not any(one[: len(group)] == group for one in truth.kept(declaration)):
+            self._wrong(declaration, group, f"nothing has gone: {reasons}")
+        else:
+            engine.reached[SHOWN if wanted else SURE] += 1
+
+    def _wrong(self, declaration: Declaration, group: Group, what: str) -> None:
+        self._engine.wrong.append(f"explained {declaration.name} {group}: {what}")
+
+
+def _lines(shown: Iterable[tuple[tuple[str, ...], Group, Parts]], group: Group) -> _Lines:
+    among = [(key, _numbers(parts)) for key, one, parts in shown if one[: len(group)] == group]
+    return Counter((key, numbers) for key, numbers in among if numbers)
+
+
+def _numbers(parts: Mapping[str, Any]) -> tuple[tuple[str, Decimal], ...]:
+    # Changes of a level are explained; when they were is no number of their own.
+    counts = {name: Decimal(part) for name, part in parts.items() if name not in (SCORE, "total.t")}
+    return tuple(sorted(nonzero(counts).items()))
+
+
+def _decimals(numbers: Mapping[str, Any]) -> dict[str, Decimal]:
+    return {name: Decimal(number) for name, number in numbers.items()}
+
+
+def _sums(lines: Iterable[Line]) -> defaultdict[str, Decimal]:
+    return _sums_of(Counter(((), _numbers(line.adds)) for line in lines))
+
+
+def _sums_of(lines: _Lines) -> defaultdict[str, Decimal]:
+    sums: defaultdict[str, Decimal] = defaultdict(Decimal)
+    for (_, numbers), count in lines.items():
+        for name, number in numbers:
+            sums[name] += count * number
+    return sums

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Items
+from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Items
 from dynamodb_counters._items.bookkeeping import is_discarded, stored_marks
 from dynamodb_counters._items.table_schema import SCORE
 from dynamodb_counters._quarantine.quarantine import read_quarantine_item, unpack
@@ -34,8 +34,11 @@ _SIGNS: Final = {"NewImage": 1, "OldImage": -1}
 _SCANNED: Final = "run~"
 """Comes before a run's id in the place of a shard, where its scan has met an image."""
 
-Shown = list[tuple[Values, int]]
+Signed = list[tuple[Values, int]]
 """Events of an image, each with its sign."""
+
+Shown = tuple[tuple[str, ...], Group, Parts]
+"""What identifies an item, and what it adds to a group."""
 
 
 @dataclass(frozen=True)
@@ -202,13 +205,37 @@ class Truth(Cuts):
             if self.counts(declaration.name, position) and not (run and self._past(run, until, position)):
                 yield from images
 
-    def expired_before(self, declaration: Declaration, applied: Callable[[str], str]) -> Iterator[tuple[Group, Parts]]:
-        """Contributions, still counted, of what had gone at a position: the last record of each shard."""
-        for position, images in self._gone if declaration.on_expiry == "keep" else ():
-            if position.sequence <= applied(position.shard) and self.counts(declaration.name, position):
-                for image, sign in images:
-                    for group, parts in _added(declaration, image):
-                        yield group, {name: sign * part for name, part in parts.items()}
+    def shown(self, declaration: Declaration) -> list[Shown]:
+        """What items show now: what identifies an event, an item or a group of the source, and what it adds where."""
+        source: Any = declaration.source
+        if isinstance(source, Aggregate):
+            below = self.of(source)
+            subject = subject_of(declaration)
+            if subject.together is not None:
+                return [((), group, parts) for group, parts in subject.together(below)]
+            found = []
+            for group in below:
+                groups: defaultdict[Group, Parts] = defaultdict(dict)
+                self._add_groups(groups, declaration, source, {group: below[group]})
+                found += [(group, one, parts) for one, parts in groups.items()]
+            return found
+        return [
+            (_key_of(declaration, item, values), group, parts)
+            for item in self._items
+            for values, sign in _events_of(item, subject_of(declaration).declaration)
+            for group, parts in _added_by(declaration, item, values, sign)
+        ]
+
+    def changes(self, declaration: Declaration) -> int:
+        """How often events or items of a source have changed."""
+        images = [[record["dynamodb"].get(name) or {} for name in _SIGNS] for _, record in self.history]
+        return sum(any(_events_of(image, declaration) for image in both) for both in images)
+
+    def kept(self, declaration: Declaration) -> set[Group]:
+        """The groups that count what has gone."""
+        if isinstance(declaration.source, Aggregate | Direct):
+            return set()
+        return {group for image, _ in self._kept(declaration) for group, _ in _added(declaration, image)}
 
     def _add_direct(self, groups: defaultdict[Group, Parts], declaration: Declaration) -> None:
         for (name, (pk, sk)), parts in self._ledger.direct.items():
@@ -255,7 +282,7 @@ class Truth(Cuts):
                     names, state = frozenset(entry.names), item["state"]["S"]
                     yield _Entry(names, image, sign, state, has_gone=has_gone, position=position)
 
-    def _read_gone(self) -> Iterator[tuple[Position, Shown]]:
+    def _read_gone(self) -> Iterator[tuple[Position, list[tuple[Image, int]]]]:
         """Expiries, and erasures that keep counts: images, each with a sign."""
         for position, record in self.history:
             change = record["dynamodb"]
@@ -285,7 +312,7 @@ def _lost(old: Image, new: Image) -> list[tuple[Image, int]]:
     return lost
 
 
-def _events_of(item: Image, declaration: Declaration) -> Shown:
+def _events_of(item: Image, declaration: Declaration) -> Signed:
     """The events of its source that an item holds."""
     source: Any = declaration.source
     kind = item.get("_type", {}).get("S", "")
@@ -301,20 +328,29 @@ def _events_of(item: Image, declaration: Declaration) -> Shown:
 
 def _added(declaration: Declaration, item: Image) -> list[tuple[Group, Parts]]:
     """Contributions of an item, by group; none where it cannot be counted."""
-    found: list[tuple[Group, Parts]] = []
+    events = _events_of(item, subject_of(declaration).declaration)
+    return [each for values, sign in events for each in _added_by(declaration, item, values, sign)]
+
+
+def _added_by(declaration: Declaration, item: Image, values: Values, sign: int) -> list[tuple[Group, Parts]]:
+    """Contributions of an event that an item shows."""
     if is_discarded(declaration.name, item, stored_marks(item)):
-        return found
-    subject = subject_of(declaration)
-    for values, sign in _events_of(item, subject.declaration):
-        try:
-            counted = subject.counted(values)
-        except UNCOUNTABLE:
-            continue
-        except TypeError:
-            # A text compares with no number.
-            continue
-        found += [(group, {name: sign * part for name, part in parts.items()}) for group, parts in counted]
-    return found
+        return []
+    try:
+        counted = subject_of(declaration).counted(values)
+    except (*UNCOUNTABLE, TypeError):
+        # A text compares with no number.
+        return []
+    return [(group, {name: sign * part for name, part in parts.items()}) for group, parts in counted]
+
+
+def _key_of(declaration: Declaration, item: Image, values: Values) -> tuple[str, ...]:
+    source = declaration.source
+    return (
+        tuple(str(values[name]) for name in source.fields)
+        if isinstance(source, Event)
+        else (item["pk"]["S"], item["sk"]["S"])
+    )
 
 
 def _is_malformed(declaration: Declaration, item: Image) -> bool:

@@ -49,13 +49,6 @@ counters = Counters(table_name)
     "pages.md": """
 from dynamodb_counters import Aggregate, Distinct, Event, Packed
 """,
-    "explain.md": """
-import hashlib, json
-from pathlib import Path
-counted = json.dumps({"adds": {"calls": "17"}, "kind": "counted"}) + chr(10)
-end = {"adds": {"calls": "17"}, "key": {"digest": hashlib.sha256(counted.encode()).hexdigest()}, "kind": "sum"}
-Path("acme-2026-11.jsonl").write_text(counted + json.dumps(end) + chr(10))
-""",
     "windows.md": """
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo

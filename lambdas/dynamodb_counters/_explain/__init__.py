@@ -1,1 +1,1 @@
-"""Why a number is what it is: the events that make it, and what of it they do not show."""
+"""Why a number is what it is: the events that its group counts, and what differs."""

@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
-from dynamodb_counters._backfill.feeds import Feeds, SourceTable
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declarable, Declaration, Items, TableKeys, flatten, require_consistent
@@ -215,15 +214,6 @@ class CountersInMemory(Counters):
         while batches := [(table.stream, records) for table in self._tables if (records := table.new_records())]:
             for stream, records in batches:
                 self._aggregator.handle({"shardId": stream.shard, "Records": records})
-
-    def _feeds(self, streams: Any) -> Any:
-        del streams  # They are in memory, too.
-        own, *others = self._tables
-        sources = [
-            SourceTable(Table(each.name, self.client), table_of(each.stream.arn), each.keys, cast("Any", each.stream))
-            for each in others
-        ]
-        return Feeds(cast("Any", own.stream), sources[0] if sources else None, 0.0)
 
     def _expire_until(self, until: float) -> None:
         with self._lock:

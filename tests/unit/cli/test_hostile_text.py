@@ -19,7 +19,6 @@ from rich.text import Text
 
 from dynamodb_counters import Aggregate, Attr, Count
 from dynamodb_counters._backfill.estimate import Estimate
-from dynamodb_counters._backfill.feeds import Feeds, feeds_of
 from dynamodb_counters._backfill.verification import Difference
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._dev import cdk
@@ -29,7 +28,6 @@ from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.cli import main
 from dynamodb_counters.cli.commands import backfill as verifying
 from dynamodb_counters.cli.commands import dev
-from dynamodb_counters.cli.commands import explain as explaining
 from dynamodb_counters.cli.commands.backfill import Worked
 from dynamodb_counters.cli.session import FAULT, Session, shared
 from tests.unit.cli.blog import DECLARED, VIEW, Blog
@@ -169,17 +167,6 @@ def _verification(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setattr(verifying, "runner_of", lambda *_, **__: over)
     monkeypatch.setattr(verifying, "work_off", lambda *_: Worked(TEXT, was_complete=False))
-
-
-@pytest.fixture(autouse=True)
-def _stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For `counters explain`: nothing is on its way to the stream."""
-
-    def at_rest(*given: Any) -> Feeds:
-        found = feeds_of(*given)
-        return found._replace(clocks=0.0, stream=replace(found.stream, sleep=lambda _: None))
-
-    monkeypatch.setattr(explaining, "feeds_of", at_rest)
 
 
 def perform(blog: Blog, name: str, *options: str, terminal: bool = False) -> Done:

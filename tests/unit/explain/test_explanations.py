@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import random
 import re
-import subprocess
-import sys
 from collections import Counter as Sums
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +28,8 @@ from dynamodb_counters import (
     TableKeys,
     Window,
 )
+from dynamodb_counters._explain.explainer import LATE, UNEXPLAINED
+from dynamodb_counters.errors import ChangedError
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 
 SALE = Event("sale", key=("shop", "time", "id"), version="revision")
@@ -51,18 +48,14 @@ def sale(number: int, price: Any = 5, *, shop: str = "a", revision: int = 1, **m
     return {"shop": shop, "ad": shop, "time": at, "id": f"s{number}", "price": price, "revision": revision, **more}
 
 
-def kinds(lines: Iterable[Any]) -> Sums[str]:
-    return Sums(line.kind for line in lines)
-
-
 def adds_up(counters: CountersInMemory, declaration: Any, values: dict[str, str], **more: Any) -> dict[str, Any]:
     """The numbers of a group, once its lines were found to add up to it without a difference."""
     found = counters.explain(declaration, values, scan=True, **more)
     sums: Sums[str] = Sums()
-    for line in found.lines():
+    for line in found.lines:
         sums.update(dict(line.adds))
     assert {name: number for name, number in sums.items() if number} == found.numbers
-    assert not found.difference, found.rest
+    assert (found.differences, found.count) == ([], len(found.lines))
     return dict(found.numbers)
 
 
@@ -71,12 +64,10 @@ def test_the_lines_of_a_group_are_its_events_by_key_and_add_up_to_it() -> None:
         counters.accept_many(SALE, [sale(2, 7), sale(1, 5), sale(3, 1, shop="b")])
         found = counters.explain(SHOPS, shop="a")
         assert found.numbers == {"sales": 2, "taken": 12}
-        assert [(line.key["id"], dict(line.adds)) for line in found.lines()] == [
+        assert [(line.key["id"], dict(line.adds)) for line in found.lines] == [
             ("s2", {"sales": 1, "taken": 7}),
             ("s1", {"sales": 1, "taken": 5}),
         ]
-        [(_, record)] = found.position.items()
-        assert record.isdecimal()
 
 
 @pytest.mark.parametrize("event", [SALE, CLICK], ids=["one by one", "packed"])
@@ -88,8 +79,8 @@ def test_an_erased_event_that_stays_counted_is_a_difference_with_what_may_be_its
         counters.accept(event, sale(3))
         found = counters.explain(shops, {"shop": "a"}, scan=True)
         assert found.numbers == {"sales": 3, "taken": 15}
-        assert kinds(found.lines()) == {"counted": 2, "difference": 1}
-        [rest] = found.rest
+        assert found.count == 2
+        [rest] = found.differences
         assert (dict(rest.adds), "been erased" in rest.reason) == ({"sales": 1, "taken": 5}, True)
 
 
@@ -107,7 +98,7 @@ def test_a_group_that_was_changed_by_hand_shows_exactly_that_as_a_difference(amo
         found = counters.explain(SHOPS, shop="a")
         assert found.difference == {"sales": amount}
         assert found.numbers["sales"] == 2 + amount
-        assert [line.reason for line in found.rest] == ["nothing explains it: verify, and repair"]
+        assert [line.reason for line in found.differences] == [UNEXPLAINED]
 
 
 def test_a_retracted_event_is_no_line_and_a_replaced_one_is_its_latest_version() -> None:
@@ -115,7 +106,7 @@ def test_a_retracted_event_is_no_line_and_a_replaced_one_is_its_latest_version()
         counters.accept_many(SALE, [sale(1), sale(2)])
         counters.accept(SALE, sale(2, 9, revision=2))
         counters.retract(SALE, sale(1))
-        assert [dict(line.adds) for line in counters.explain(SHOPS, shop="a").lines()] == [{"sales": 1, "taken": 9}]
+        assert [dict(line.adds) for line in counters.explain(SHOPS, shop="a").lines] == [{"sales": 1, "taken": 9}]
 
 
 def test_rows_of_packed_events_that_were_taken_back_stand_with_what_took_them_back() -> None:
@@ -126,37 +117,69 @@ def test_rows_of_packed_events_that_were_taken_back_stand_with_what_took_them_ba
         counters.retract(CLICK, sale(30))
         found = counters.explain(clicks, ad="a")
         assert found.numbers == {"clicks": 2, "paid": 10}
-        assert kinds(found.lines()) == {"counted": 3, "taken back": 1, "left out": 1}
-        assert {line.reason for line in found.lines()} == {"", "it was retracted", "it was retracted before it came"}
+        assert sorted(line.adds["clicks"] for line in found.lines) == [-1, 1, 1, 1]
+        assert not found.differences
 
 
-def test_events_that_where_leaves_out_or_that_wait_have_their_reasons() -> None:
+def test_events_that_where_leaves_out_are_no_lines_and_those_that_wait_are_named() -> None:
     pace = Window("pace", SALE, by="shop", time="time", retention=timedelta(days=3))
     with counters_in_memory([BIG, pace], now=NOW, quarantine="keep") as counters:
         counters.accept(SALE, sale(-20))
         counters.accept_many(SALE, [sale(1), sale(2, 10), sale(3, "free"), sale(0, 10)])
-        lines = {line.key["id"]: line for line in counters.explain(BIG, shop="a").lines()}
-        assert {name: (line.kind, line.reason) for name, line in lines.items()} == {
-            "s1": ("left out", "the declaration's `where` leaves it out"),
-            "s2": ("counted", ""),
-            "s0": ("counted", ""),
-            "s3": ("left out", "the declaration's `where` leaves it out"),
-            "s-20": ("left out", "the declaration's `where` leaves it out"),
-        }
-        found = counters.explain(pace, shop="a", start=NOW - timedelta(hours=1), end=NOW + timedelta(hours=2))
-        assert found.numbers == {"total": 4}
-        assert kinds(found.lines()) == {"counted": 5, "waiting": 1}
-        [waits] = [line for line in found.lines() if line.kind == "waiting"]
-        assert dict(waits.adds) == {"total": -1}
-        assert "in the future" in waits.reason
+        assert [line.key["id"] for line in counters.explain(BIG, shop="a").lines] == ["s2", "s0"]
+        found = counters.explain(pace, shop="a", start=NOW - HOUR, end=NOW + timedelta(hours=2))
+        assert (found.numbers, found.count) == ({"total": 4}, 5)
+        [rest] = found.differences
+        assert (dict(rest.adds), dict(rest.group)) == ({"total": -1}, {"hour": "2026-11-20T12"})
+        assert rest.reason == "1 entry of the quarantine waits for it"
 
 
-def test_an_event_that_cannot_be_counted_is_left_out_with_the_reason() -> None:
+def test_an_event_that_cannot_be_counted_is_no_line() -> None:
     with counters_in_memory([SHOPS], now=NOW, quarantine="keep") as counters:
         counters.accept_many(SALE, [sale(1), sale(2, "free")])
-        [_, other] = sorted(counters.explain(SHOPS, shop="a").lines(), key=lambda line: line.kind)
-        assert (other.kind, other.key["id"], dict(other.adds)) == ("left out", "s2", {})
-        assert "attribute 'price' is not a number" in other.reason
+        found = counters.explain(SHOPS, shop="a")
+        assert ([line.key["id"] for line in found.lines], found.difference) == (["s1"], {})
+
+
+def test_what_came_too_late_is_a_difference_that_says_so() -> None:
+    with counters_in_memory([RECENT], now=NOW) as counters:
+        counters.accept_many(SALE, [sale(1), sale(60 * 24 * 8)])
+        then = NOW - timedelta(days=8)
+        found = counters.explain(RECENT, shop="a", start=then - HOUR, end=then + HOUR)
+        assert (found.numbers, [line.reason for line in found.differences]) == ({}, [LATE])
+
+
+def test_lines_are_made_by_the_registered_definition_and_another_one_is_refused() -> None:
+    with counters_in_memory([BIG], now=NOW) as counters, pytest.raises(ChangedError):
+        counters.explain(replace(BIG, where=None), shop="a")
+
+
+def test_the_first_lines_are_shown_and_all_add_up() -> None:
+    with counters_in_memory([SHOPS], now=NOW) as counters:
+        counters.accept_many(SALE, [sale(number) for number in range(9)])
+        found = counters.explain(SHOPS, limit=2, shop="a")
+        assert ([line.key["id"] for line in found.lines], found.count) == (["s8", "s7"], 9)
+        assert (found.numbers, found.differences) == ({"sales": 9, "taken": 45}, [])
+        none = counters.explain(SHOPS, limit=0, shop="a")
+        assert (none.lines, none.count, none.differences) == ([], 9, [])
+
+
+def test_bins_that_differ_do_not_cancel_out() -> None:
+    prices = Percentiles("prices", SALE, by="shop", attribute="price", error=0.5)
+    with counters_in_memory([prices], now=NOW) as counters:
+        counters.accept_many(SALE, [sale(1, 1), sale(2, 1000)])
+        [page] = [item for item in counters._tables[0].items() if item.get("_type") == {"S": "prices"}]
+        low, high = sorted(name for name, value in page.items() if value == {"N": "1"})
+        counters.client.update_item(
+            TableName=counters.table_name,
+            Key={name: page[name] for name in ("pk", "sk")},
+            UpdateExpression="ADD #low :more, #high :less",
+            ExpressionAttributeNames={"#low": low, "#high": high},
+            ExpressionAttributeValues={":more": {"N": "1"}, ":less": {"N": "-1"}},
+        )
+        found = counters.explain(prices, shop="a")
+        assert found.difference == {}
+        assert sorted(line.adds["values"] for line in found.differences) == [-1, 1]
 
 
 EVERYTHING: list[Any] = [
@@ -223,7 +246,7 @@ def test_items_of_a_source_table_are_explained_by_their_keys() -> None:
         counters.table.put_item(Item={"owner": "ann", "range": "2", "price": 6})
         counters.table.put_item(Item={"owner": "bob", "range": "1", "price": 7})
         assert adds_up(counters, spent, {"customer": "ann"}) == {"spent": 11}
-        keys = [dict(line.key) for line in counters.explain(spent, customer="ann", scan=True).lines()]
+        keys = [dict(line.key) for line in counters.explain(spent, customer="ann", scan=True).lines]
         assert keys == [{"owner": "ann", "range": "1"}, {"owner": "ann", "range": "2"}]
 
 
@@ -264,32 +287,6 @@ def test_only_declarations_with_groups_are_explained() -> None:
             counters.explain(level)
 
 
-def program() -> str:
-    page = (Path(__file__).parents[3] / "docs" / "explain.md").read_text(encoding="utf-8")
-    [found] = re.findall(r"```python\n(import hashlib.*?)```", page, re.DOTALL)
-    return str(found)
-
-
-def test_the_program_of_the_docs_recomputes_the_sum_from_the_file_and_finds_a_change(tmp_path: Path) -> None:
-    with counters_in_memory([SHOPS], now=NOW) as counters:
-        counters.accept_many(SALE, [sale(number, Decimal("0.1") * number) for number in range(1, 9)])
-        lines = list(counters.explain(SHOPS, shop="a").file())
-        assert lines == list(counters.explain(SHOPS, shop="a").file())
-    checked = tmp_path / "check.py"
-    checked.write_text(program(), encoding="utf-8")
-    assert len([line for line in program().splitlines() if line]) <= 10
-
-    def check(text: str) -> subprocess.CompletedProcess[str]:
-        (tmp_path / "acme-2026-11.jsonl").write_bytes(text.encode())
-        return subprocess.run([sys.executable, checked], cwd=tmp_path, capture_output=True, text=True, check=False)
-
-    good = check("".join(lines))
-    assert (good.returncode, good.stdout) == (0, "{'sales': '8', 'taken': '3.6'} is right\n"), good.stderr
-    for changed in ("".join(lines[1:]), "".join(lines).replace("0.8", "0.9")):
-        found = check(changed)
-        assert (found.returncode, found.stderr) == (1, "the file was changed\n")
-
-
 @pytest.mark.parametrize("by", [("ad", "time:day", "paid:day"), ("ad", "paid:day", "time:day")])
 def test_packed_events_are_read_by_their_own_time_not_by_another_one(by: tuple[str, ...]) -> None:
     payments = Aggregate("payments", CLICK, by=by, paid=Sum("price"))
@@ -299,20 +296,11 @@ def test_packed_events_are_read_by_their_own_time_not_by_another_one(by: tuple[s
         assert adds_up(counters, payments, values) == {"paid": 5}
 
 
-def test_groups_that_begin_in_an_interval_are_explained_to_their_end() -> None:
-    days = Aggregate("days", CLICK, by=("ad", "time:day"), n=Count())
-    with counters_in_memory([days], now=NOW) as counters:
-        counters.accept_many(CLICK, [sale(1), sale(700)])
-        midnight = NOW.replace(hour=0)
-        more = {"start": midnight, "end": midnight + timedelta(hours=6)}
-        assert adds_up(counters, days, {"ad": "a"}, **more) == {"n": 2}
-
-
 @pytest.mark.parametrize(
     ("declared", "start", "end", "message"),
     [
         (SHOPS, NOW, None, "invalid end=None: expected both ends of a span, or neither"),
-        (SHOPS, NOW, NOW + HOUR, "expected no span: groups of 'shops' have no time"),
+        (SHOPS, NOW, NOW + HOUR, "expected no span: 'shops' is no Window"),
         (RECENT, None, None, "invalid start=None: expected a start and an end, as 'recent' counts over time"),
         (RECENT, NOW, NOW, "expected a moment after start"),
         (RECENT, NOW.replace(tzinfo=None), NOW, "expected a datetime with a time zone"),

@@ -26,7 +26,6 @@ from dynamodb_counters import (
     Sum,
     Window,
 )
-from dynamodb_counters._backfill.feeds import Feeds
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.event_requests import EventCheck
@@ -71,15 +70,8 @@ def ranked_table() -> MemoryTable:
     return MemoryTable(lambda: NOW, indexes={RANKING_INDEX: (LEADERBOARD, SCORE)})
 
 
-class _Counters(Counters):
-    def _feeds(self, streams: Any) -> Any:
-        del streams
-        client: Any = self._table.client
-        return Feeds(client.stream, None, 0.0)
-
-
 def counters_of(client: MemoryTable) -> Counters:
-    return _Counters(client.name, client=cast("Any", client), bulk="put", clock=lambda: NOW)
+    return Counters(client.name, client=cast("Any", client), bulk="put", clock=lambda: NOW)
 
 
 def resources_of(

@@ -194,7 +194,7 @@ def test_writers_of_several_threads_lose_nothing() -> None:
 def test_what_has_been_counted_is_explained() -> None:
     with counters_in_memory([VIEWS]) as counters:
         counters.accept_many(VIEW, [view(number) for number in range(3)])
-        assert [line.adds for line in counters.explain(VIEWS, url="/").lines()] == [{"views": 1}] * 3
+        assert [line.adds for line in counters.explain(VIEWS, url="/").lines] == [{"views": 1}] * 3
 
 
 BAD = {"id": "1", "shop": "a", "price": "five", "revision": 1}
