@@ -238,16 +238,6 @@ COMMIT: Final = r"""
 + if not all(self._table.write("put_item", **each["Put"]) for each in puts):
 ? test_page_guards.py::test_a_process_that_dies_while_a_page_splits_leaves_no_half
 
-== _erase/discards.py
-* an image that its item shows no more is discarded alone
-- raise _refusal(entry, "an image that its item still shows, or whose other side waits, too: redrive it")
-+ return self._write(entry)
-? test_discards.py::test_entries_that_were_taken_back_already_are_redriven_not_discarded
-* an item is marked though it has changed
-- {NOT_IN: None, **item})
-+ {})
-? test_discards.py::test_an_item_that_changes_while_it_is_marked_is_not_marked
-
 == _commit/batch.py
 * a process notes what has expired once
 - if until > self._noted.get(name, -math.inf):
@@ -269,18 +259,10 @@ COMMIT: Final = r"""
 ? test_two_streams.py::test_a_record_of_another_table_fails_its_batch
 
 == _commit/batch.py
-* a redriven record of a source table is taken for one of ours
-- is_foreign = origins.is_foreign(held)
-+ is_foreign = False
-? test_source_tables.py::test_every_count_is_exact_whatever_goes_wrong
 * an item of a source table can pass for a redrive
 - == _OF_QUARANTINE and not change.is_foreign:
 + == _OF_QUARANTINE:
 ? test_source_tables.py::test_every_count_is_exact_whatever_goes_wrong
-* a redrive counts for all declarations
-- names = frozenset(names_of(item)) or None
-+ names = None
-? test_mechanisms.py::test_images_that_one_declaration_cannot_fold_wait_for_it_alone
 
 == _commit/commit.py
 * watermarks are pruned without condition
@@ -317,6 +299,26 @@ COMMIT: Final = r"""
 ? test_given_up.py::test_a_bucket_is_counted_in_the_order_of_its_shards
 
 == _quarantine/redrive_entries.py
+* a redriven record of a source table is taken for one of ours
+- is_foreign = origins.is_foreign(held)
++ is_foreign = False
+? test_source_tables.py::test_every_count_is_exact_whatever_goes_wrong
+* a redrive counts for all declarations
+- names = frozenset(names_of(item)) or None
++ names = None
+? test_mechanisms.py::test_images_that_one_declaration_cannot_fold_wait_for_it_alone
+* an entry is discarded though a redrive counts it
+- folded.deltas or folded.early
++ folded.early
+? test_discards.py::test_an_entry_that_can_be_counted_by_now_is_redriven_not_discarded
+* an entry that may have been counted is only redriven
+- not entry.key[1].endswith(DOUBTFUL) and _can_count
++ _can_count
+? test_discards.py::test_an_entry_that_may_have_been_counted_is_discarded_though_it_can_be_counted
+* an event from the future is discarded
+- folded.deltas or folded.early
++ folded.deltas
+? test_discards.py::test_an_event_from_the_future_is_not_discarded_while_it_can_be_counted_later
 * an image waits twice, once as scanned and once as logged
 - if other is None:
 + if True:

@@ -13,14 +13,14 @@ ERASE: Final = r"""
 
 == _erase/eraser.py
 * an entry that waits is erased without a discard
-- done = discards.discard(entry)
+- done = discard(self._table, entry, plan, origins)
 + done = self._update(item, None) is None
 ? test_erase_waiting.py::test_an_entry_that_is_erased_with_its_event_leaves_nothing_to_be_taken_back
 * an entry that comes meanwhile is erased without consent
 - is_left = self._waits(item) and not (drops and left is not None)
 + is_left = False
 ? test_erase_waiting.py::test_without_consent_an_entry_that_comes_meanwhile_stays
-* entries that a discard does not make right are dropped
+* entries that a redrive counts are dropped
 - done = redrive(self._table, entry)
 + done = self._update(item, None) is None
 ? test_erase_waiting.py::test_an_entry_that_is_erased_with_its_event_leaves_nothing_to_be_taken_back

@@ -8,11 +8,13 @@ from datetime import timedelta
 from typing import Any, Final, Literal
 
 from dynamodb_counters._backfill.backfill import Backfill
+from dynamodb_counters._control.counted_names import plan_of
+from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import Event, Quota
-from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._erase.eraser import Eraser
+from dynamodb_counters._fold.records import Origins
 from dynamodb_counters._quarantine.quarantine import Quarantined
-from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
+from dynamodb_counters._quarantine.redrive_entries import discard, list_quarantined, redrive
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.increments import increment, reset
 from dynamodb_counters._writes.leases import Leases
@@ -129,9 +131,10 @@ class Quarantine:
 
 
 def _is_discarded(table: Table, entry: Quarantined) -> bool:
-    """Discard an entry, unless only a redrive makes it right."""
+    """Discard an entry, unless a redrive would count it."""
     try:
-        return Discards(table).discard(entry)
+        registry = read_registry(table)
+        return discard(table, entry, plan_of(registry), Origins(table.name, registry.source or None))
     except InvalidArgumentError:
         return False
 

@@ -15,7 +15,6 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Items
-from dynamodb_counters._items.bookkeeping import is_discarded, stored_marks
 from dynamodb_counters._items.table_schema import SCORE
 from dynamodb_counters._quarantine.quarantine import read_quarantine_item, unpack
 from simulation.clock import EPOCH
@@ -96,7 +95,11 @@ class Truth(Cuts):
 
     def _awaits(self, entry: _Entry, name: str) -> bool:
         """Whether an entry waits for a name, which has not met what it holds in its backfill."""
-        if entry.state != "waiting" or (entry.names and name not in entry.names):
+        return entry.state == "waiting" and self._lacks(name, entry)
+
+    def _lacks(self, name: str, entry: _Entry) -> bool:
+        """Whether a name has not counted what an entry holds."""
+        if entry.names and name not in entry.names:
             return False
         if entry.position.shard.startswith(_SCANNED):
             return entry.position.shard == _SCANNED + self.run_of(name)
@@ -132,10 +135,11 @@ class Truth(Cuts):
         return found
 
     def orders_waiting(self, name: str) -> Counter[str]:
-        """Orders whose images wait: one of before a correction cancels what it corrects."""
+        """Orders whose images wait, or were given up: one of before a correction cancels what it corrects."""
         found: Counter[str] = Counter()
         for entry in self._entries:
-            if "customer" in entry.image and "_type" not in entry.image and self._awaits(entry, name):
+            is_order = "customer" in entry.image and "_type" not in entry.image
+            if is_order and entry.state in ("waiting", "discarded") and self._lacks(name, entry):
                 found[entry.image["pk"]["S"]] += entry.sign
         return Counter({key: count for key, count in found.items() if count})
 
@@ -191,7 +195,6 @@ class Truth(Cuts):
         for image, sign in self._kept(declaration):
             _add_all(groups, _added(declaration, image), sign)
         for entry in self._entries:
-            # A discarded image has left its item, too, or its item says so.
             keeps = entry.has_gone and declaration.on_expiry != "subtract"
             if not keeps and self._awaits(entry, declaration.name):
                 _add_all(groups, _added(declaration, entry.image), -entry.sign)
@@ -223,7 +226,7 @@ class Truth(Cuts):
             (_key_of(declaration, item, values), group, parts)
             for item in self._items
             for values, sign in _events_of(item, subject_of(declaration).declaration)
-            for group, parts in _added_by(declaration, item, values, sign)
+            for group, parts in _added_by(declaration, values, sign)
         ]
 
     def changes(self, declaration: Declaration) -> int:
@@ -329,13 +332,11 @@ def _events_of(item: Image, declaration: Declaration) -> Signed:
 def _added(declaration: Declaration, item: Image) -> list[tuple[Group, Parts]]:
     """Contributions of an item, by group; none where it cannot be counted."""
     events = _events_of(item, subject_of(declaration).declaration)
-    return [each for values, sign in events for each in _added_by(declaration, item, values, sign)]
+    return [each for values, sign in events for each in _added_by(declaration, values, sign)]
 
 
-def _added_by(declaration: Declaration, item: Image, values: Values, sign: int) -> list[tuple[Group, Parts]]:
+def _added_by(declaration: Declaration, values: Values, sign: int) -> list[tuple[Group, Parts]]:
     """Contributions of an event that an item shows."""
-    if is_discarded(declaration.name, item, stored_marks(item)):
-        return []
     try:
         counted = subject_of(declaration).counted(values)
     except (*UNCOUNTABLE, TypeError):
@@ -354,9 +355,7 @@ def _key_of(declaration: Declaration, item: Image, values: Values) -> tuple[str,
 
 
 def _is_malformed(declaration: Declaration, item: Image) -> bool:
-    """Whether an item cannot be counted, and was not discarded."""
-    if is_discarded(declaration.name, item, stored_marks(item)):
-        return False
+    """Whether an item cannot be counted."""
     try:
         for values, _ in _events_of(item, declaration):
             subject_of(declaration).counted(values)

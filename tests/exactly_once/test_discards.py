@@ -1,4 +1,4 @@
-"""Discarded images never count, and are never taken back: the item says so, or both of its images are discarded."""
+"""Discarded entries never count: what cannot be folded counts neither then nor when its item is deleted."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Count, Event, Items
-from dynamodb_counters._erase.discards import Discards
-from dynamodb_counters._quarantine.redrive_entries import list_quarantined
+from dynamodb_counters import Event
+from dynamodb_counters._control.counted_names import plan_of
+from dynamodb_counters._control.registry import read_registry
+from dynamodb_counters._fold.records import Origins
+from dynamodb_counters._quarantine.quarantine import Quarantined
+from dynamodb_counters._quarantine.redrive_entries import discard, list_quarantined
 from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.exactly_once.test_backfill import Live, mend, spoil
+from tests.exactly_once.test_backfill import Live, backfill, mend, spoil
 from tests.exactly_once.test_waiting_entries import AHEAD, PACKED, SALE, SHOPS, TAGS, VIEW, redrive_all, tags
 
 RAISED = replace(TAGS, max_groups=3)
-ORDER = Items("order", where=Attr("customer").exists())
-ORDERS = Aggregate("orders", ORDER, pk="TAG#{tags[]}", sk="ORDERS", measures={"orders": Count()}, max_groups=2)
+KINDS = {"plain": VIEW, "packed": PACKED}
+OF_EACH_KIND = pytest.mark.parametrize("kind", KINDS)
 
 
 class World(Live):
@@ -29,13 +32,17 @@ class World(Live):
         self.stream.deliver()
         return view
 
-    def retract(self, view: dict[str, Any]) -> None:
-        assert self.bench.counters.retract(VIEW, {name: view[name] for name in ("url", "at", "id")})
+    def retract(self, view: dict[str, Any], event: Event = VIEW) -> None:
+        assert self.bench.counters.retract(event, {name: view[name] for name in ("url", "at", "id")})
         self.stream.deliver()
 
+    def discard(self, entry: Quarantined) -> bool:
+        registry = read_registry(self.bench.store)
+        origins = Origins(self.bench.store.name, registry.source or None)
+        return discard(self.bench.store, entry, plan_of(registry), origins)
+
     def discard_all(self) -> list[bool]:
-        discards = Discards(self.bench.store)
-        done = [discards.discard(entry) for entry in list_quarantined(self.bench.store, redriven=False)]
+        done = [self.discard(entry) for entry in list_quarantined(self.bench.store, redriven=False)]
         self.stream.deliver()
         return done
 
@@ -46,97 +53,100 @@ class World(Live):
         return sum(1 for _ in self.bench.counters.quarantined())
 
 
-def test_a_discarded_event_from_the_future_is_not_taken_back_when_it_is_retracted() -> None:
-    world = World(AHEAD)
-    view = world.view(ahead=HOUR)
-    world.view(id=2)
+@OF_EACH_KIND
+def test_a_discarded_event_counts_neither_now_nor_when_it_is_deleted(kind: str) -> None:
+    declared = replace(TAGS, source=KINDS[kind])
+    world = World(declared)
+    view = world.view(KINDS[kind], tags=["a", "b", "c"])
     assert world.discard_all() == [True]
-    world.bench.clock.advance(2 * HOUR)
+    items = [item for item in world.bench.table.items() if "tags" in item]
+    assert not any(name.startswith("_") for item in items for name in item.keys() - {"_type"})
     assert world.is_right()
-    world.retract(view)
-    assert world.bench.counters.window(AHEAD, url="/").last(hours=3).count == 1
-    assert world.is_right()
-
-
-@pytest.mark.parametrize("in_place", [True, False])
-def test_a_correction_of_a_discarded_item_counts(*, in_place: bool) -> None:
-    world = World(ORDERS)
-    key = {"pk": {"S": "ORDER#1"}, "sk": {"S": "ORDER"}}
-    order = {**key, "customer": {"S": "ann"}, "tags": {"SS": ["a", "b", "c"]}, "photo": {"B": b"\x00\xff"}}
-    table: Any = world.bench.table
-    table.put_item(TableName=table.name, Item=order)
-    world.stream.deliver()
+    world.retract(view, KINDS[kind])
     assert world.discard_all() == [True]
-    mend(world.bench, raised := replace(ORDERS, max_groups=3))
-    if in_place:
-        table.update_item(
-            TableName=table.name,
-            Key=key,
-            UpdateExpression="SET tags = :two",
-            ExpressionAttributeValues={":two": {"SS": ["a", "b"]}},
-        )
-    else:
-        table.put_item(TableName=table.name, Item={**order, "tags": {"SS": ["a", "b"]}})
-    world.stream.deliver()
-    counts = [world.bench.counters.get(raised, {"tags[]": tag}).measures["orders"] for tag in "abc"]
-    assert counts == [1, 1, 0]
+    assert tags(world.bench) == [0, 0, 0]
     assert world.is_right()
-    table.delete_item(TableName=table.name, Key=key)
-    world.stream.deliver()
-    counts = [world.bench.counters.get(raised, {"tags[]": tag}).measures["orders"] for tag in "abc"]
-    assert counts == [0, 0, 0]
 
 
-def test_entries_that_were_taken_back_already_are_redriven_not_discarded() -> None:
+@OF_EACH_KIND
+def test_an_event_from_the_future_is_not_discarded_while_it_can_be_counted_later(kind: str) -> None:
+    """Its deletion would be subtracted, once its time has come."""
+    ahead = replace(AHEAD, source=KINDS[kind])
+    world = World(ahead)
+    view = world.view(KINDS[kind], ahead=HOUR)
+    for _ in range(2):
+        with pytest.raises(InvalidArgumentError, match="expected one that cannot be counted: redrive it"):
+            world.discard_all()
+        world.bench.clock.advance(2 * HOUR)
+    redrive_all(world.bench, world.stream)
+    assert world.bench.counters.window(ahead, url="/").last(hours=6).count == 1
+    world.retract(view, KINDS[kind])
+    assert world.bench.counters.window(ahead, url="/").last(hours=6).count == 0
+    assert world.is_right()
+
+
+def test_an_entry_that_can_be_counted_by_now_is_redriven_not_discarded() -> None:
     world = World(TAGS)
     view = world.view(tags=["a", "b", "c"])
     mend(world.bench, RAISED)
     world.retract(view)
     assert tags(world.bench) == [-1, -1, -1]
-    with pytest.raises(
-        InvalidArgumentError, match="that its item still shows, or whose other side waits, too: redrive it"
-    ):
+    with pytest.raises(InvalidArgumentError, match="redrive it"):
         world.discard_all()
     redrive_all(world.bench, world.stream)
     assert tags(world.bench) == [0, 0, 0]
 
 
-def test_an_image_that_only_leaves_is_redriven_not_discarded() -> None:
-    world = World(RAISED)
-    view = world.view(tags=["a", "b", "c"])
-    mend(world.bench, TAGS)
-    world.retract(view)
-    assert world.waiting() == 1
+def test_an_entry_that_may_have_been_counted_is_discarded_though_it_can_be_counted() -> None:
+    world = World(TAGS)
+    world.view(tags=["a", "b", "c"])
+    mend(world.bench, RAISED)
+    table: Any = world.bench.table
+    [entry] = world.bench.counters.quarantined()
+    [item] = [item for item in table.items() if item["sk"]["S"] == entry.key[1]]
+    doubtful = {**item, "sk": {"S": f"{entry.key[1]}#DOUBTFUL"}}
+    table.delete_item(TableName=table.name, Key={name: item[name] for name in ("pk", "sk")})
+    table.put_item(TableName=table.name, Item=doubtful)
+    assert world.discard_all() == [True]
+
+
+def test_a_delta_is_redriven_not_discarded() -> None:
+    world = World(SHOPS)
+    spoil(world.bench, SHOPS, "taken", 10**38 - 1, shop="a")
+    world.bench.counters.accept(SALE, {"id": 1, "shop": "a", "price": 2})
+    world.stream.deliver()
     with pytest.raises(InvalidArgumentError, match="redrive it"):
         world.discard_all()
 
 
-def test_entries_that_cannot_be_marked_are_not_discarded() -> None:
-    packed = World(replace(AHEAD, source=PACKED))
-    packed.view(PACKED, ahead=HOUR)
-    with pytest.raises(InvalidArgumentError, match="expected an item of its own"):
-        packed.discard_all()
-
-    overflow = World(SHOPS)
-    spoil(overflow.bench, SHOPS, "taken", 10**38 - 1, shop="a")
-    overflow.bench.counters.accept(SALE, {"id": 1, "shop": "a", "price": 2})
-    overflow.stream.deliver()
-    with pytest.raises(InvalidArgumentError, match="expected an image"):
-        overflow.discard_all()
-
-
-def test_an_item_that_changes_while_it_is_marked_is_not_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_that_was_redriven_meanwhile_is_not_discarded() -> None:
     world = World(TAGS)
     world.view(tags=["a", "b", "c"])
-    table: Any = world.bench.table
-    send = table.transact_write_items
-
-    def late(**request: Any) -> Any:
-        [item] = [item for item in table.items() if "tags" in item]
-        table.put_item(TableName=table.name, Item={**item, "tags": {"SS": ["d"]}})
-        return send(**request)
-
-    monkeypatch.setattr(table, "transact_write_items", late)
     [entry] = world.bench.counters.quarantined()
-    assert not Discards(world.bench.store).discard(entry)
-    assert world.waiting() == 1
+    assert world.bench.counters.redrive(entry)
+    assert not world.discard(entry)
+
+
+def test_a_backfill_puts_what_was_discarded_into_quarantine_again() -> None:
+    world = World(TAGS)
+    world.view(tags=["a", "b", "c"])
+    assert world.discard_all() == [True]
+    world.bench.deploy([TAGS, other := replace(TAGS, name="labels", pk="LABEL#{tags[]}")])
+    world.stream.deliver()
+    list(backfill(world.bench, world.stream).steps())
+    [entry] = world.bench.counters.quarantined()
+    assert entry.names == (other.name,)
+    assert world.is_right()
+
+
+def test_code_that_can_count_what_was_discarded_has_a_repair_count_it() -> None:
+    world = World(TAGS)
+    world.view(tags=["a", "b", "c"])
+    assert world.discard_all() == [True]
+    mend(world.bench, RAISED)
+    world.bench.clock.advance(HOUR)
+    verifying = world.verify()
+    assert {each.verdict for each in verifying.differences} == {"drift"}
+    assert verifying.repair() == (3, 0)
+    assert tags(world.bench) == [1, 1, 1]
+    assert world.is_right()

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
-from itertools import permutations
 from typing import Any
 
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event
-from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._erase.eraser import Erased, Eraser
-from dynamodb_counters._quarantine.redrive_entries import list_quarantined
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import HOUR
-from dynamodb_counters.errors import EraseError, InvalidArgumentError
+from dynamodb_counters.errors import EraseError
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HookedClient, once
 from simulation.oracle.chunks import rows_of
 from tests.exactly_once.test_backfill import backfill, mend
+from tests.exactly_once.test_discards import KINDS, OF_EACH_KIND
 from tests.exactly_once.test_discards import World as Delivered
 from tests.exactly_once.test_erase import WRITES, dying
 from tests.exactly_once.test_waiting_entries import AHEAD, PACKED, TAGS, VIEW, redrive_all, tags
 
-KINDS = {"plain": VIEW, "packed": PACKED}
 BOTH = pytest.mark.parametrize("counts", ["keep", "take_back"])
-OF_EACH_KIND = pytest.mark.parametrize("kind", KINDS)
 
 
 def _views(event: Event, on_expiry: Any = "keep") -> Aggregate:
@@ -105,16 +100,6 @@ def test_an_entry_that_is_erased_with_its_event_leaves_nothing_to_be_taken_back(
     assert "'/'" not in world.stored()
     world.finish(counts)
     assert world.is_exact(counts, on_expiry)
-
-
-@BOTH
-def test_a_plain_event_is_dropped_where_it_waits_and_counted_nowhere(counts: str) -> None:
-    world = World("plain")
-    world.let_it_wait()
-    world.erase(counts)
-    world.stream.deliver()
-    assert world.waiting() == 0
-    assert world.counts() == (0, counts == "keep")
 
 
 @pytest.mark.parametrize("uncounted", ["refuse", "drop"])
@@ -201,12 +186,8 @@ def test_an_event_that_changes_while_its_entry_is_dropped_is_taken_back_as_it_wa
 
 def test_an_entry_of_a_backfill_that_goes_on_stays_until_that_is_over() -> None:
     world = World("plain")
-    world.accept()
-    world.stream.deliver()
-    for entry in list_quarantined(world.bench.store, redriven=False):
-        assert Discards(world.bench.store).discard(entry)
     soon = replace(world.ahead, name="soon", pk="SOON#{url}")
-    world.accept(2)
+    world.accept()
     world.stream.deliver()
     redrive_all(world.bench, world.stream)
     world.bench.deploy([soon, world.views])
@@ -246,20 +227,3 @@ def test_rows_taken_out_of_a_chunk_uncounted_are_redriven_as_they_were_erased(
     if then == on_expiry:
         world.bench.clock.advance(HOUR)
         assert {each.verdict for each in world.verify().differences} <= {"unknown"}
-
-
-@pytest.mark.parametrize("order", list(permutations(range(4))))
-def test_an_erased_retraction_that_is_half_counted_counts_nothing_in_the_end(order: tuple[int, ...]) -> None:
-    """The first of the four entries is counted before the others are discarded, where they can be."""
-    world = taken_out_of_a_chunk("subtract", "subtract", keeps_counts=False)
-    entries = sorted(world.bench.counters.quarantined(), key=lambda entry: entry.key[1])
-    first, *others = (entries[place] for place in order)
-    assert world.bench.counters.redrive(first)
-    world.stream.deliver()
-    discards = Discards(world.bench.store)
-    for entry in others:
-        with suppress(InvalidArgumentError):
-            discards.discard(entry)
-    redrive_all(world.bench, world.stream)
-    assert tags(world.bench) == [0, 0, 0]
-    assert world.is_right()

@@ -41,10 +41,8 @@ from dynamodb_counters._backfill.feeds import Feeds
 from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._control.registry import SOURCE, read_registry, write_registry
 from dynamodb_counters._declarations import flatten
-from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._items import table_schema
 from dynamodb_counters._items.bookkeeping import typed_values
-from dynamodb_counters._quarantine.redrive_entries import purge
 from dynamodb_counters._streams import Shard
 from dynamodb_counters._table import Table
 from simulation.engines import Engine
@@ -119,7 +117,6 @@ EXAMPLES = {
     "Event": "URL#/ T#2026-11-20T10:30:00Z#CID#c1",
     "Event: with a version": "ORDER#1 ORDER",
     "Event: counted by `record_once`": "JOB#1 JOB",
-    "Event: discarded": "SALE#7 SALE",
     "Chunk": "PACK#click#0 *T10:30*#000000",
     "Chunk: with an erased event": "PACK#click#0 *T10:20*#000000",
     "Layout": "PACK#click LAYOUT",
@@ -339,16 +336,9 @@ class World:
         for values in (path, view):
             self.expire({**{name: {"S": value} for name, value in values.items()}, "ttl": {"N": str(NOW)}})
         self.counters.leases(CALLS, {"customer": "7"}).take()
-        for number in (6, 7):
-            self.counters.accept(SALE, {"id": number, "shop": "b"})
+        self.counters.accept(SALE, {"id": 6, "shop": "b"})
         self.deliver_all()
-        redriven, discarded = [
-            next(entry for entry in self.counters.quarantined() if name in str(entry.content))
-            for name in ("SALE#6", "SALE#7")
-        ]
-        self.counters.redrive(redriven)
-        Discards(self._store.table).discard(discarded)
-        purge(self._store.table, discarded)
+        self.counters.redrive(next(entry for entry in self.counters.quarantined() if "SALE#6" in str(entry.content)))
         # As a verification does at its end, and an aggregator with a source table.
         header = typed_values({SOURCE: "arn:aws:dynamodb:us-east-1:123456789012:table/orders"})
         write_registry(self._store.table, read_registry(self._store.table), (), attributes=header, verifications=())

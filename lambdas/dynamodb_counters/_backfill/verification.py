@@ -35,7 +35,7 @@ from dynamodb_counters._backfill.runner import (
     baselines,
     part_of,
 )
-from dynamodb_counters._commit.batch import held_by, read_expired
+from dynamodb_counters._commit.batch import read_expired
 from dynamodb_counters._commit.commit import ItemDelta, joined, place_of
 from dynamodb_counters._control.counted_names import restrict
 from dynamodb_counters._control.registry import Entry, Registry, write_registry
@@ -64,7 +64,7 @@ from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.table_schema import REPAIRED, SCORE
 from dynamodb_counters._pages import PageLevels
 from dynamodb_counters._quarantine.quarantine import STATE, UNREADABLE, WAITING, changed_at
-from dynamodb_counters._quarantine.redrive_entries import stored_entries
+from dynamodb_counters._quarantine.redrive_entries import held_by, stored_entries
 from dynamodb_counters._reads.table_reads import read_items
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import BY_LETTER, TOTAL

@@ -24,21 +24,11 @@ from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.expiry import expired_until
 from dynamodb_counters._fold.fold import fold, reason_of
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import NEW, OLD, ONE_TABLE, Change, Origins, QuarantinedDelta, Record, single_image
+from dynamodb_counters._fold.records import NEW, OLD, ONE_TABLE, Change, Origins, Record, single_image
 from dynamodb_counters._items.bookkeeping import Watermark, bookkeeping_item, bookkeeping_key
-from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._items.conversions import parse_number
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, QUARANTINE, SK, TYPE
-from dynamodb_counters._quarantine.quarantine import (
-    DELTA,
-    RECORD,
-    UNREADABLE,
-    Quarantine,
-    names_of,
-    origin_of,
-    redriven_item,
-    unpack,
-)
+from dynamodb_counters._quarantine.quarantine import UNREADABLE, Quarantine, redriven_item
+from dynamodb_counters._quarantine.redrive_entries import DOUBTFUL, held_by
 from dynamodb_counters._table import RetryingClient, Table, ending_at
 from dynamodb_counters.errors import CommitError, ShardUnknownError
 
@@ -86,14 +76,14 @@ def set_aside(
             continue
         folded = fold(plan, [change])
         names = tuple(sorted({delta.layout.name for delta in folded.deltas}))
-        whole = Unfoldable(change.sequence, f"{NEW}#DOUBTFUL", change.record, _REASON)
+        whole = Unfoldable(change.sequence, f"{NEW}{DOUBTFUL}", change.record, _REASON)
         if change.delta is not None:
             doubtful.append(whole)
         elif names:
             for name in (NEW, OLD):
                 if change.record["dynamodb"].get(name) is not None:
                     record = single_image(change.record, name)
-                    doubtful.append(replace(whole, image_name=f"{name}#DOUBTFUL", record=record, names=names))
+                    doubtful.append(replace(whole, image_name=f"{name}{DOUBTFUL}", record=record, names=names))
         doubtful += [replace(image, reason=f"{_REASON}; {image.reason}") for image in folded.unfoldable]
     return fresh, doubtful
 
@@ -163,25 +153,6 @@ def intake(records: Iterable[Record], origins: Origins = ONE_TABLE) -> list[Chan
             change = _redriven(record, change, origins)
         changes.append(change)
     return changes
-
-
-def held_by(item: Image, delivered: Record, origins: Origins) -> Change:
-    """The change that an entry holds; one that could not be counted when redriven holds a redriven entry itself."""
-    if DELTA in item:
-        content = unpack(item[DELTA])
-        numbers = tuple((name, parse_number(text)) for name, text in content["numbers"].items())
-        delta = QuarantinedDelta(content["name"], tuple(content["group"]), numbers)
-        return Change(delivered, delta=delta, origin=origin_of(item, content.get("created")))
-    held = unpack(item[RECORD])
-    if not isinstance(held["dynamodb"], dict):
-        raise TypeError("expected a stream record")
-    is_foreign = origins.is_foreign(held)
-    again = None if is_foreign else redriven_item(held["dynamodb"])
-    if again is not None:
-        return held_by(again, delivered, origins)
-    names = frozenset(names_of(item)) or None
-    origin = origin_of(item, held["dynamodb"].get("ApproximateCreationDateTime"))
-    return Change(delivered, held, names=names, is_foreign=is_foreign, origin=origin)
 
 
 def _redriven(record: Record, change: Change, origins: Origins) -> Change:

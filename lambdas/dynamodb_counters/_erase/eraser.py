@@ -20,13 +20,13 @@ from itertools import islice
 from typing import Any, Final, Literal, TypeAlias, get_args
 from uuid import uuid4
 
+from dynamodb_counters._control.counted_names import plan_of
 from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._control.run_items import KEPT, RUN_SK_PREFIX, page_partitions
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters._declarations.sources import EventIdentity
-from dynamodb_counters._erase.discards import Discards
-from dynamodb_counters._fold.records import NEW, OLD, Record
+from dynamodb_counters._fold.records import NEW, OLD, Origins, Record
 from dynamodb_counters._items.bookkeeping import typed_values, update_as_seen
 from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk, encode_chunk
 from dynamodb_counters._items.conditions import Image, text_reader
@@ -56,7 +56,7 @@ from dynamodb_counters._quarantine.quarantine import (
     read_quarantine_item,
     unpack,
 )
-from dynamodb_counters._quarantine.redrive_entries import redrive, stored_entries
+from dynamodb_counters._quarantine.redrive_entries import discard, redrive, stored_entries
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY, HOUR
 from dynamodb_counters._writes.chunk_writes import (
@@ -325,12 +325,13 @@ class QuarantineCopies:
 
     def drop(self) -> int:
         """Have entries wait no more that hold nothing but events; return how many of these were dropped."""
-        discards, dropped = Discards(self._table), 0
+        registry, dropped = read_registry(self._table), 0
+        plan, origins = plan_of(registry), Origins(self._table.name, registry.source or None)
         for item, found, left in self._found():
             if _state(item) == WAITING and left is None:
                 entry = read_quarantine_item(item)
                 try:
-                    done = discards.discard(entry)
+                    done = discard(self._table, entry, plan, origins)
                 except InvalidArgumentError:
                     done = redrive(self._table, entry)
                 dropped += found * done

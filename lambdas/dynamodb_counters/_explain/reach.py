@@ -22,7 +22,7 @@ from dynamodb_counters._fold.item_layout import (
     group_items,
     group_of_item,
 )
-from dynamodb_counters._items.bookkeeping import READ_UNIT_BYTES, is_discarded, stored_marks
+from dynamodb_counters._items.bookkeeping import READ_UNIT_BYTES
 from dynamodb_counters._items.chunks import decode_chunk
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, event_seconds
@@ -176,8 +176,6 @@ class Reach:
         is_whole = not isinstance(source, Aggregate) or source._longest
         pages = None if is_whole else ItemLayout(source).pages
         for item in self._items():
-            if is_discarded(declared.name, item, stored_marks(item)):
-                continue
             held = Held({name: item[name] for name in self.source.key_names}, self.source.is_foreign, "")
             # What cannot be read, the fold leaves to the quarantine.
             with suppress(*UNFOLDABLE):

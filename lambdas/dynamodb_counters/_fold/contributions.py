@@ -269,6 +269,10 @@ def _members(value: Mapping[str, Any] | None, path: str) -> list[Image]:
     return [member["M"] for member in members]
 
 
+class EarlyError(MalformedImageError):
+    """An event lies too far in the future, for now."""
+
+
 def compile_window(layout: ItemLayout, declaration: Window) -> Contribute:
     holds = compile_where(declaration)
     group_of = compile_group(declaration.fields)
@@ -316,7 +320,7 @@ def _lateness(declaration: Window) -> Callable[[int, float | None], bool]:
         if created is None:
             raise MalformedImageError(UNDATED)
         if ahead is not None and seconds > created + ahead:
-            raise MalformedImageError(f"{time!r} lies {seconds - created:.0f} s in the future")
+            raise EarlyError(f"{time!r} lies {seconds - created:.0f} s in the future")
         # The finest bucket decides for all tiers, though coarser ones are kept longer. No read misses the event:
         # a window that includes it would begin before what is retained.
         if keep is None or finest.end(finest.locate(seconds)[0]) + keep > created:

@@ -51,11 +51,12 @@ class Unfoldable:
 
 @dataclass(slots=True)
 class Folded:
-    """One delta per group, what goes to quarantine instead, and how many contributions came too late."""
+    """One delta per group, what goes to quarantine instead, and how many contributions came too late, or too early."""
 
     deltas: list[Delta] = field(default_factory=list)
     unfoldable: list[Unfoldable] = field(default_factory=list)
     late: int = 0
+    early: int = 0
     skipped_types: Counter[str] = field(default_factory=Counter)
     """Changes of items that `Items` would count but for a type that nothing declares, by type."""
     changes: int = 0

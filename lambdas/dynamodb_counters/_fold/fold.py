@@ -15,13 +15,19 @@ from dataclasses import dataclass, field
 from decimal import localcontext
 from typing import Final, TypeAlias
 
-from dynamodb_counters._fold.contributions import LATE, UNFOLDABLE, Contribution, is_late, require_storable_group
+from dynamodb_counters._fold.contributions import (
+    LATE,
+    UNFOLDABLE,
+    Contribution,
+    EarlyError,
+    is_late,
+    require_storable_group,
+)
 from dynamodb_counters._fold.deltas import Delta, Folded, Unfoldable
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._fold.plan import Plan, Program, Source
 from dynamodb_counters._fold.records import NEW, OLD, Change, Record, counted_in, is_erasure, is_expiry, single_image
-from dynamodb_counters._items.bookkeeping import is_discarded, stored_marks
 from dynamodb_counters._items.chunks import Chunk, Row, decode_chunk, lost_rows
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT
@@ -227,6 +233,7 @@ class _Folding:
                 found = program.contribute(shown, change.created)
             except UNFOLDABLE as error:
                 failed[program.layout.name] = error
+                self.folded.early += isinstance(error, EarlyError)
                 continue
             if found is LATE:
                 self.folded.late += 1
@@ -265,11 +272,6 @@ class _Folding:
             programs = [program for program in programs if not program.keeps]
         if change.names is not None:
             programs = [program for program in programs if program.layout.name in change.names]
-        images = change.record["dynamodb"]
-        # An image that a mark is put on has been counted as little before as after.
-        if not change.is_foreign and (marks := stored_marks(images.get(OLD), images.get(NEW))):
-            image = images[image_name]
-            programs = [each for each in programs if not is_discarded(each.layout.name, image, marks)]
         return _not_aside(programs, change, image_name)
 
     def _quarantined_delta(self, change: Change) -> list[Contribution]:

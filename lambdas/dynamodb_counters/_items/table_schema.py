@@ -91,9 +91,6 @@ CROSSING_PREFIX: Final = "CROSSING#"
 COUNTED_IN: Final = "_in"
 """The names of the declarations in which a transaction has counted an event."""
 
-NOT_IN: Final = "_out"
-"""Names declarations that do not count an image of an item: it was discarded from their quarantine."""
-
 QUOTA: Final = "_quota"
 """The type of items that hold what is reserved of a quota, which no declaration can have as its name."""
 

@@ -1,7 +1,10 @@
-"""Redrive: list the quarantine, and send an entry back through the stream.
+"""Redrive and discard: send an entry back through the stream, or give it up.
 
 A redrive changes the state of the quarantine item. The stream record of that change stands for what the item holds, so
 it is folded and committed like any record: exactly once, however often it is requested or delivered.
+
+A discarded entry is never counted. Nothing else knows of it: its item cannot be folded either, when it is scanned or
+deleted, so an entry that can be, now or later, is refused.
 """
 
 from __future__ import annotations
@@ -10,25 +13,39 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import Change, Origins, QuarantinedDelta, Record, inserted
 from dynamodb_counters._items.bookkeeping import update_as_seen
 from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.conversions import parse_number
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._quarantine.quarantine import (
     CHANGED_AT,
+    DELTA,
     DISCARDED,
     NAMES,
     PARTITIONS,
     PROVISIONAL,
+    RECORD,
     REDRIVEN,
     SETTLED,
     STATE,
+    UNREADABLE,
     WAITING,
     Quarantined,
     awaited_by,
+    names_of,
+    origin_of,
     read_quarantine_item,
+    redriven_item,
+    unpack,
 )
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
+
+DOUBTFUL: Final = "#DOUBTFUL"
+"""Ends the sort key of an entry that may have been counted."""
 
 _AT_A_TIME: Final = 256
 
@@ -51,6 +68,43 @@ def redrive(table: Table, entry: Quarantined) -> bool:
     if not isinstance(entry, Quarantined):
         raise InvalidArgumentError("entry", entry, "a Quarantined, one of quarantined()")
     return table.write("update_item", **state_request(table, stored_key(entry), WAITING, REDRIVEN))
+
+
+def discard(table: Table, entry: Quarantined, plan: Plan, origins: Origins) -> bool:
+    """Give an entry up for good; False if it has changed meanwhile."""
+    key = stored_key(entry)
+    # Of an entry that may have been counted, a person says that it was.
+    if not entry.key[1].endswith(DOUBTFUL) and _can_count(plan, origins, table.read_item(key), table.clock()):
+        raise InvalidArgumentError("entry", entry.key[1], "one that cannot be counted: redrive it")
+    return table.write("update_item", **state_request(table, key, WAITING, DISCARDED))
+
+
+def _can_count(plan: Plan, origins: Origins, item: Image, now: float) -> bool:
+    """Whether an entry would count once it is redriven, or its item once its time has come."""
+    try:
+        folded = fold(plan, [held_by(item, inserted({}, now), origins)])
+    except UNREADABLE:
+        return False
+    return bool(folded.deltas or folded.early)
+
+
+def held_by(item: Image, delivered: Record, origins: Origins) -> Change:
+    """The change that an entry holds; one that could not be counted when redriven holds a redriven entry itself."""
+    if DELTA in item:
+        content = unpack(item[DELTA])
+        numbers = tuple((name, parse_number(text)) for name, text in content["numbers"].items())
+        delta = QuarantinedDelta(content["name"], tuple(content["group"]), numbers)
+        return Change(delivered, delta=delta, origin=origin_of(item, content.get("created")))
+    held = unpack(item[RECORD])
+    if not isinstance(held["dynamodb"], dict):
+        raise TypeError("expected a stream record")
+    is_foreign = origins.is_foreign(held)
+    again = None if is_foreign else redriven_item(held["dynamodb"])
+    if again is not None:
+        return held_by(again, delivered, origins)
+    names = frozenset(names_of(item)) or None
+    origin = origin_of(item, held["dynamodb"].get("ApproximateCreationDateTime"))
+    return Change(delivered, held, names=names, is_foreign=is_foreign, origin=origin)
 
 
 def purge(table: Table, entry: Quarantined) -> bool:

@@ -114,5 +114,5 @@ def _counts(session: Session, event: Event, row: Image) -> Iterator[dict[str, An
             reason = "; ".join(each.reason for each in folded.unfoldable) or (
                 "it is late by now" if folded.late else ""
             )
-            reason = reason or "`where` leaves it out, it adds 0, or it was discarded from the quarantine"
+            reason = reason or "`where` leaves it out, or it adds 0"
             yield {"name": name, "group": {}, "adds": {}, "thresholds": armed, "reason": reason}

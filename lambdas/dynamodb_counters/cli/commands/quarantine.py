@@ -7,16 +7,17 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial, wraps
+from functools import partial, wraps
 from typing import Any, Final
 
 import click
 from rich.console import Group as Lines
 from rich.text import Text
 
+from dynamodb_counters._control.counted_names import plan_of
 from dynamodb_counters._control.run_items import found_by
 from dynamodb_counters._declarations.composites import with_parts
-from dynamodb_counters._erase.discards import Discards
+from dynamodb_counters._fold.records import Origins
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import TTL
 from dynamodb_counters._quarantine import redrive_entries
@@ -219,14 +220,15 @@ def redrive(session: Session, wanted: Wanted, *, everything: bool, **how: bool) 
 @_filtered
 @_ACTING
 def discard(session: Session, wanted: Wanted, *, everything: bool, **how: bool) -> int:
-    """Give entries up: they are never counted, nor taken back, also if their records come again.
+    """Give entries up: they are never counted, also if their records come again.
 
-    They can be shown until they expire. Refused is what only a redrive makes right.
+    They can be shown until they expire. Refused is what a redrive would count, now or later.
     """
     found = _chosen(session, wanted, "waiting", everything=everything)
-    made = cache(Discards)  # Not before the user has said yes.
     question = f"Discard {len(found):,} entries? The counts will lack them for good."
-    return _act(session, found, "discarded", lambda table, entry: made(table).discard(entry), question, **how)
+    origins = Origins(session.table.name, session.registry.source or None)
+    work = partial(redrive_entries.discard, plan=plan_of(session.registry), origins=origins)
+    return _act(session, found, "discarded", work, question, **how)
 
 
 @quarantine.command()
