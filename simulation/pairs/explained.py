@@ -110,7 +110,6 @@ class Explaining:
             self._wrong(declaration, group, f"{found.count} lines, of which {len(found.lines)} are shown")
         if any(not key for key, _ in wanted):
             # Groups that are looked at together.
-            lines = Counter({((), numbers): count for (_, numbers), count in lines.items()})
             sums = [_sums_of(each) for each in (lines, wanted)]
             if sums[0] != sums[1]:
                 self._wrong(declaration, group, f"lines come to {sums[0]}, expected {sums[1]}")
