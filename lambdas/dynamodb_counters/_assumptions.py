@@ -144,3 +144,15 @@ PASSING: Final = frozenset(
 """DynamoDB may answer the same request otherwise in a moment. Codes without "Exception" are of single statements and of
 single items of a transaction.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html"""
+
+IN_DOUBT: Final = frozenset(
+    (
+        "InternalServerError",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "ServiceUnavailable",
+        "ServiceUnavailableException",
+    )
+)
+"""DynamoDB may have done a request that it answers so; what it refuses otherwise it has not done, and never will.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html"""

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from http import HTTPStatus
 from typing import Any
+from zlib import crc32
 
 from botocore.config import Config
-from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import (
+    ChecksumError,
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    HTTPClientError,
+)
 from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.session import get_session
 
-from dynamodb_counters._assumptions import LONGEST_REQUEST, LONGEST_TRY, PASSING
+from dynamodb_counters._assumptions import IN_DOUBT, LONGEST_REQUEST, LONGEST_TRY, PASSING
+
+_is_sent_once: ContextVar[bool] = ContextVar("is_sent_once", default=False)
 
 
 def may_pass(error: Exception) -> bool:
@@ -23,6 +35,45 @@ def may_pass(error: Exception) -> bool:
         return bool(reasons) and reasons <= PASSING
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return response["Error"]["Code"] in PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def may_be_done(error: Exception) -> bool:
+    """Whether the table may have done a request that failed so, or may do it yet."""
+    if not isinstance(error, ClientError):
+        never_sent = isinstance(error, ConnectTimeoutError | EndpointConnectionError)
+        return isinstance(error, HTTPClientError | NoConnectionError | ChecksumError) and not never_sent
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return error.response["Error"]["Code"] in IN_DOUBT or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+@contextmanager
+def sending_once(client: Any) -> Iterator[None]:
+    """Have the client raise where it would send an UpdateItem again that may be done, whatever its settings."""
+    client.meta.events.register("needs-retry.dynamodb.UpdateItem", _raise_in_doubt, unique_id=__name__)
+    before = _is_sent_once.set(True)
+    try:
+        yield
+    finally:
+        _is_sent_once.reset(before)
+
+
+def _raise_in_doubt(response: Any, caught_exception: Exception | None, operation: Any, **_: Any) -> None:
+    # Called before botocore's own handler, which decides about another try.
+    if _is_sent_once.get():
+        failure = caught_exception or _failure_of(response, operation.name)
+        if failure is not None and may_be_done(failure):
+            raise failure
+
+
+def _failure_of(response: Any, operation: str) -> Exception | None:
+    sent, parsed = response
+    if "Error" in parsed:
+        return ClientError(parsed, operation)
+    # botocore sends a request again whose answer came damaged.
+    expected, actual = sent.headers.get("x-amz-crc32"), str(crc32(sent.content))
+    if expected in (None, actual):
+        return None
+    return ChecksumError(checksum_type="crc32", expected_checksum=expected, actual_checksum=actual)
 
 
 def make_service_client(service: str, seconds: float = LONGEST_REQUEST, **settings: Any) -> Any:

@@ -176,8 +176,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
     ) -> dict[str, Any]:
         """Add to a group of a counter at once. 1 write unit. Not idempotent: calling it again counts again.
 
-        An update that the client itself sends again, because an answer was lost, counts once; `CountersError` if so
-        many other increments followed that this is unknown.
+        It is sent again where the table refused it, so that it never counts twice within one call.
 
         Parameters
         ----------
@@ -191,8 +190,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         Returns
         -------
         dict
-            All measures afterward; of a write-sharded group, those of the one item that was written. If the answer was
-            lost, what others added meanwhile is in them.
+            All measures afterward; of a write-sharded group, those of the one item that was written.
 
         Raises
         ------
@@ -200,6 +198,8 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
             It is no `Counter`: what the stream counts is changed by its items alone.
         UncountedError
             Aggregators serve the table, and none has ever known this counter: deploy it first.
+        UnavailableError
+            Its answer is lost, so that it "may have been counted"; or it was refused to the end, and "was not counted".
 
         Examples
         --------
@@ -312,13 +312,18 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
     def reset(self, counter: Counter, values: Given = None, /, **fields: object) -> dict[str, Any]:
         """Set the measures of a counter's group to 0.
 
-        1 write unit and a strongly consistent read per item; what it returns is not lost with an answer. The group is
-        named as in `increment`.
+        1 write unit and a strongly consistent read per item, if no other update comes between them. The group is named
+        as in `increment`.
 
         Returns
         -------
         dict
             All measures as they were. What is added meanwhile is either in here or in the group, never both.
+
+        Raises
+        ------
+        UnavailableError
+            Its answer is lost, so that the group "may have been reset", and from what; or nothing was written.
         """
         return increments.reset(self._table, counter, given(values, fields))
 

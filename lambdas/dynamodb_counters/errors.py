@@ -143,7 +143,8 @@ class RejectedEventError(InvalidArgumentError):
 class UnavailableError(CountersError):
     """The table cannot do this now: it was throttled or failed, however often it was tried. Do it again later.
 
-    Sending an event again is always safe: if it was accepted after all, it is a duplicate.
+    Sending an event again is always safe: if it was accepted after all, it is a duplicate. An increment or reset is
+    not repeated after a lost answer: the message says that it "may have been counted", or "reset".
     """
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from types import SimpleNamespace
 from typing import Any, Final
 
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
@@ -31,7 +32,7 @@ class Fault(Enum):
     LOST_ACK = "lost acknowledgement"
     """Applied, but the caller sees an error."""
     RETRIED = "lost acknowledgement, retried by the client"
-    """Applied, lost, and sent again by botocore: the caller sees the second answer."""
+    """Applied, lost, and sent again by botocore, unless a handler of the caller's stops it."""
     LATE = "applied late"
     """The caller gives up; the request is applied some time later."""
     LATE_RETRIED = "applied late, after the client's retry"
@@ -68,7 +69,21 @@ class FaultyClient:
     tells_lost: bool = False
 
     def __post_init__(self) -> None:
-        self.exceptions, self.meta = self.client.exceptions, self.client.meta
+        self.exceptions = self.client.exceptions
+        self._handlers: dict[str, Callable[..., Any]] = {}
+        self.meta = SimpleNamespace(events=SimpleNamespace(register=self._register))
+
+    def _register(self, event: str, handler: Callable[..., Any], **_: Any) -> None:
+        self._handlers[event] = handler
+
+    def _needs_retry(self, operation: str) -> None:
+        """Ask the caller's handlers, as botocore does before it sends a request again; one that raises stops it."""
+        handler = self._handlers.get(f"needs-retry.dynamodb.{operation}")
+        if handler is not None:
+            error = self._lost(operation)
+            response = (None, error.response) if isinstance(error, ClientError) else None
+            caught = None if response else error
+            handler(response=response, caught_exception=caught, operation=SimpleNamespace(name=operation))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         call = getattr(self.client, name)
@@ -101,6 +116,7 @@ class FaultyClient:
             case Fault.LOST_ACK | Fault.LATE:
                 raise self._lost(operation)
             case Fault.RETRIED | Fault.LATE_RETRIED:
+                self._needs_retry(operation)
                 return self._call(operation, about, send, again=True)
             case Fault.CRASH_BEFORE | Fault.CRASH_AFTER | Fault.CRASH_DURING:
                 raise Crashed

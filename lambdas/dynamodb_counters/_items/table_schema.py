@@ -73,10 +73,7 @@ BASELINE: Final = "_b"
 """The backfill whose baseline a group has; of a page, with the part that it had last."""
 
 NONCE_PREFIX: Final = "_n"
-"""Starts the attributes that hold the nonces of a group's latest increments and resets."""
-
-LAST_RESET: Final = "_reset"
-"""The nonce of a group's latest reset."""
+"""Starts the attributes that hold the nonces of the latest updates of a quota's item."""
 
 REPAIRED: Final = "_r"
 """The verification whose difference was last added to a group."""

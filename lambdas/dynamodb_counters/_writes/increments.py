@@ -1,9 +1,12 @@
-"""Counting without the stream: add to a group of a `Counter` at once, or set it to 0."""
+"""Counting without the stream: add to a group of a `Counter` at once, or set it to 0.
+
+Each update is sent once, and again only where it was refused. So it never counts twice; where its answer is lost, it
+may have counted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import localcontext
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._assumptions import TRIES
@@ -13,20 +16,11 @@ from dynamodb_counters._declarations.groups import Key, canonical_fields, group_
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, require_storable_group
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._items.conversions import EXACT, Number, converted, parse_number, require_storable
-from dynamodb_counters._items.table_schema import LAST_RESET, SCORE
+from dynamodb_counters._items.conversions import Number, converted, parse_number, require_storable
+from dynamodb_counters._items.table_schema import SCORE
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes.update_conditions import (
-    conditional,
-    item_of,
-    met,
-    new_nonce,
-    once,
-    only_own,
-    require_own,
-    watch_for_lost_answers,
-)
-from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError, UncountedError
+from dynamodb_counters._writes.update_conditions import item_of, only_own, require_own, update_once
+from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, UnavailableError, UncountedError
 
 _BUSY: Final = f"nothing was written: {TRIES} times, other updates of the group came first"
 _COUNTER: Final = "a Counter: what the stream counts is changed by its items alone"
@@ -37,61 +31,57 @@ _ZERO: Final = {"N": "0"}
 def increment(table: Table, counter: Counter, values: Mapping[str, object], amount: Amount) -> dict[str, Any]:
     """Add to a group at once and return its measures; not idempotent. A write-sharded group returns one item's."""
     layout, group = open_group(table, counter, values)
-    added = _by_measure(counter, amount)
-    request = only_own(Update(layout, group, added, str(table.jitter())).request(table.name), layout.name)
-    nonce = new_nonce(table)
-    for _ in table.tries():
-        try:
-            answer: Any = table.client.update_item(**once(request, nonce), ReturnValues="ALL_NEW")
-        except table.client.exceptions.ConditionalCheckFailedException as refusal:
-            require_own(item_of(refusal), layout.name)
-            item, done = met(refusal, nonce)
-            if not done:
-                nonce = new_nonce(table, item)
-                continue
-        else:
-            item = answer["Attributes"]
-        return dict(group_of(counter, values, [item]).measures)
-    raise CountersError(_BUSY)
+    update = Update(layout, group, _by_measure(counter, amount), str(table.jitter()))
+    request = only_own(update.request(table.name), layout.name)
+    try:
+        item = update_once(table, request, "counted")
+    except table.client.exceptions.ConditionalCheckFailedException as refusal:
+        require_own(item_of(refusal), layout.name)
+        raise
+    return dict(group_of(counter, values, [item]).measures)
 
 
 def reset(table: Table, counter: Counter, values: Mapping[str, object]) -> dict[str, Any]:
     """Set a group's measures to 0 and return what they were; nothing is lost or counted twice."""
     layout, group = open_group(table, counter, values)
-    measures = [*counter._attributes, *([SCORE] if counter.ranking is not None else [])]
-    taken = [_take(table, layout, group, key, measures) for key in layout.keys(group)]
-    return dict(group_of(counter, values, taken).measures)
+    items: list[Mapping[str, Any]] = []
+    for key in layout.keys(group):
+        try:
+            items.append(_reset_item(table, counter, layout, key))
+        except UnavailableError as error:
+            if not items:
+                raise
+            before = dict(group_of(counter, values, items).measures)
+            raise UnavailableError(f"{error}; other items of the group were reset, from {before}") from error
+    return dict(group_of(counter, values, items).measures)
 
 
-def _take(table: Table, layout: ItemLayout, group: GroupKey, key: Key, measures: list[str]) -> Mapping[str, Any]:
-    """Subtract what an item has counted, and return the item as it was read: its answer cannot be lost."""
-    item: Mapping[str, Any] = table.read_item(key)
-    require_own(item, layout.name)
+def _reset_item(table: Table, counter: Counter, layout: ItemLayout, key: Key) -> Mapping[str, Any]:
+    """Set what an item has counted to 0, if it still is what was read; return the item as it was read."""
     for _ in table.tries():
-        counted = {each: parse_number(item[each]["N"]) for each in measures if item.get(each, _ZERO) != _ZERO}
+        item: Mapping[str, Any] = table.read_item(key)
+        require_own(item, layout.name)
+        counted = {name: item[name] for name in counter._attributes if parse_number(item.get(name, _ZERO)["N"])}
         if not counted:
             return item
-        nonce = new_nonce(table, item)
-        with localcontext(EXACT):
-            update = Update(layout, group, {name: -number for name, number in counted.items()}, "")
-        update.key = {name: value["S"] for name, value in key.items()}
-        update.set(LAST_RESET, {"S": nonce})
-        # Or two resets would subtract the same.
-        is_last, last = "attribute_not_exists(#r)", {}
-        if LAST_RESET in item:
-            is_last, last = "#r = :last", {":last": item[LAST_RESET]}
-        request = conditional(update.request(table.name), is_last, {"#r": LAST_RESET}, last)
+        names = {f"#n{index}": name for index, name in enumerate(counted)}
+        reads = {f":v{index}": number for index, number in enumerate(counted.values())}
+        score = {} if counter.ranking is None else {"#score": SCORE}
+        request = {
+            "TableName": table.name,
+            "Key": key,
+            "UpdateExpression": "SET " + ", ".join(f"{name} = :zero" for name in (*names, *score)),
+            "ConditionExpression": " AND ".join(f"{name} = {read}" for name, read in zip(names, reads, strict=True)),
+            "ExpressionAttributeNames": {**names, **score},
+            "ExpressionAttributeValues": {":zero": _ZERO, **reads},
+        }
+        before = ", ".join(f"{name}={number['N']}" for name, number in counted.items())
         try:
-            table.client.update_item(**once(only_own(request, layout.name), nonce))
-        except table.client.exceptions.ConditionalCheckFailedException as refusal:
-            require_own(item_of(refusal), layout.name)
-            now, done = met(refusal, nonce, item)
-            if done:
-                return item
-            item = now
-        else:
-            return item
-    raise CountersError(_BUSY)
+            update_once(table, only_own(request, layout.name), f"reset, from {before}")
+        except table.client.exceptions.ConditionalCheckFailedException:
+            continue
+        return item
+    raise UnavailableError(_BUSY)
 
 
 def open_group(table: Table, declared: Counter, values: Mapping[str, object]) -> tuple[ItemLayout, GroupKey]:
@@ -112,7 +102,6 @@ def open_group(table: Table, declared: Counter, values: Mapping[str, object]) ->
     if not is_open:
         # All that looks at it has counted it for good.
         raise InvalidArgumentError("values", dict(values), f"a group of {layout.name!r} whose retention is not over")
-    watch_for_lost_answers(table)
     return layout, group
 
 

@@ -15,11 +15,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import uuid4
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._items.table_schema import LAST_RESET, NONCE_PREFIX, TYPE
+from dynamodb_counters._clients import may_be_done, may_pass, sending_once
+from dynamodb_counters._items.table_schema import NONCE_PREFIX, TYPE
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import CountersError, InvalidArgumentError
+from dynamodb_counters.errors import CountersError, InvalidArgumentError, UnavailableError
 
 KEPT: Final = 16
 _LATER: Final = 7
@@ -75,6 +76,31 @@ def require_own(item: Mapping[str, Any], name: str) -> None:
         raise InvalidArgumentError("aggregate", name, f"{writer!r}, which has written the item of this group")
 
 
+def update_once(table: Table, request: Mapping[str, Any], done: str) -> Mapping[str, Any]:
+    """Return the item after an update, which is sent again only where it was refused.
+
+    `UnavailableError` if it may be `done`: its answer is lost. Whether its condition held is the caller's to see.
+    """
+    failure: Exception | None = None
+    for _ in table.tries():
+        try:
+            with sending_once(table.client):
+                answer: Any = table.client.update_item(
+                    **request,
+                    ReturnValues="ALL_NEW",
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+        except (ClientError, BotoCoreError) as error:
+            if may_be_done(error):
+                raise UnavailableError(f"may have been {done}: the answer was lost: {error}") from error
+            if not may_pass(error):
+                raise
+            failure = error
+        else:
+            return dict(answer["Attributes"])
+    raise UnavailableError(f"was not {done}: {failure}") from failure
+
+
 def new_nonce(table: Table, item: Mapping[str, Any] | None = None) -> str:
     """A nonce that no other update has, later than those of the item."""
     kept = [] if item is None else [item[name]["S"] for name in _NONCES if name in item]
@@ -96,7 +122,7 @@ def met(error: ClientError, nonce: str, since: Mapping[str, Any] | None = None) 
     """The item that refused an update, and whether it had been done before; `CountersError` if unknown."""
     item = item_of(error)
     kept = [item.get(name, _NONE) for name in _NONCES]
-    done = {"S": nonce} in (*kept, item.get(LAST_RESET))
+    done = {"S": nonce} in kept
     # Changes of the item since then are known if a nonce of then is still kept.
     known = since is not None and since.get(_NONCES[0], _NONE) in kept
     if not (done or known) and dict(error.response.get("ResponseMetadata", {})).get(_LOST, True):
