@@ -148,6 +148,10 @@ class UnavailableError(CountersError):
     """
 
 
+class InDoubtError(UnavailableError):
+    """An update's answer is lost: it may have been done, or may be done in a while."""
+
+
 class UnparsableKeyError(CountersError, ValueError):
     """A key does not match the template it is parsed with, or holds a hash in place of its values."""
 

@@ -56,8 +56,7 @@ class FaultyClient:
     """A client whose every call meets the `Fault` that `decide` draws for its operation.
 
     `postpone` takes a request to be applied later; `delay` the seconds a call was slow; `rng` decides error codes;
-    `heard` takes each answer with its request. With `tells_lost`, a refusal says, as boto3's client does, whether an
-    answer to the same request was lost before.
+    `heard` takes each answer with its request.
     """
 
     client: Any
@@ -66,7 +65,6 @@ class FaultyClient:
     postpone: Callable[[Callable[[], Any]], None] = _never
     delay: Callable[[float], None] = _never
     heard: Callable[[dict[str, Any], Any], None] = lambda *_: None
-    tells_lost: bool = False
 
     def __post_init__(self) -> None:
         self.exceptions = self.client.exceptions
@@ -100,7 +98,7 @@ class FaultyClient:
     def get_paginator(self, operation: str) -> Any:
         return paginator(getattr(self, operation))
 
-    def _call(self, operation: str, about: str, send: Callable[[], Any], *, again: bool = False) -> Any:
+    def _call(self, operation: str, about: str, send: Callable[[], Any]) -> Any:
         fault = self.decide(about)
         if fault in (Fault.LOST_ACK, Fault.RETRIED, Fault.CRASH_AFTER):
             _ignored(send)
@@ -110,29 +108,19 @@ class FaultyClient:
             case Fault.THROTTLED:
                 raise failure(operation, self.rng.choice(_THROTTLED))
             case Fault.CONFLICT:
-                raise _conflict(operation, **self._told(again=again))
+                raise _conflict(operation)
             case Fault.INTERNAL:
                 raise failure(operation, "InternalServerError")
             case Fault.LOST_ACK | Fault.LATE:
                 raise self._lost(operation)
             case Fault.RETRIED | Fault.LATE_RETRIED:
                 self._needs_retry(operation)
-                return self._call(operation, about, send, again=True)
+                return self._call(operation, about, send)
             case Fault.CRASH_BEFORE | Fault.CRASH_AFTER | Fault.CRASH_DURING:
                 raise Crashed
             case Fault.SLOW:
                 self.delay(self.rng.uniform(1, 40))
-        return self._telling(send, again=again) if self.tells_lost else send()
-
-    def _telling(self, send: Callable[[], Any], *, again: bool) -> Any:
-        try:
-            return send()
-        except self.exceptions.ConditionalCheckFailedException as refusal:
-            refusal.response.update(self._told(again=again))
-            raise
-
-    def _told(self, *, again: bool) -> Any:
-        return {"ResponseMetadata": {"AnswersLost": again}} if self.tells_lost else {}
+        return send()
 
     def _lost(self, operation: str) -> Exception:
         return self.rng.choice(
@@ -192,9 +180,9 @@ def _registers(request: dict[str, Any]) -> bool:
     return any(item["sk"]["S"].startswith("DECLARED") for item in items if "sk" in item)
 
 
-def _conflict(operation: str, **told: Any) -> ClientError:
+def _conflict(operation: str) -> ClientError:
     if operation != "TransactWriteItems":
-        return failure(operation, "TransactionConflictException", **told)
+        return failure(operation, "TransactionConflictException")
     reasons = [{"Code": "TransactionConflict", "Message": "injected"}]
     return failure(operation, "TransactionCanceledException", CancellationReasons=reasons)
 

@@ -38,9 +38,7 @@ class Process:
         self.call: Actor | None = None
         self.deadline = math.inf
         self._wrong = wrong = rng.choice((0.0, 0.0, rng.uniform(-skew, skew), rng.choice((-skew, skew))))
-        faulty: Any = FaultyClient(
-            client, self._pause, rng, self._postpone, self._pass_time, self._hear, tells_lost=True
-        )
+        faulty: Any = FaultyClient(client, self._pause, rng, self._postpone, self._pass_time, self._hear)
         # Between threads, no actor could switch.
         self.table = one_by_one(
             Table(name, faulty, "put", lambda: clock.now + wrong, sleep=self._sleep, jitter=rng.random)

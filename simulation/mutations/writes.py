@@ -90,18 +90,20 @@ WRITES: Final = r"""
 - str(self._quota.limit - units)
 + str(self._quota.limit)
 ? test_quotas.py::test_no_limit_is_exceeded_and_nothing_is_lost_whatever_goes_wrong
-* units are given back as often as they are sent
-- client.update_item(**once(request, nonce), ReturnValues
-+ client.update_item(**(request if units < 0 else once(request, nonce)), ReturnValues
-? test_quotas.py::test_no_limit_is_exceeded_and_nothing_is_lost_whatever_goes_wrong
-* a request without an answer is sent as something new
-- self._send(*self._pending)
-+ self._change(self._pending[0])
-? test_quotas.py::test_units_in_doubt_are_not_given_back_again
-* a request without an answer is forgotten
-- if self._pending is not None:
-+ if False:
-? test_quotas.py::test_a_portion_whose_answer_is_lost_is_not_taken_twice
+* units whose release is in doubt are given back again
+-         except InDoubtError:
+-             raise
+-         except (
++         except (
+? test_quotas.py::test_units_in_doubt_are_given_back_once_and_never_granted
+* units whose release was refused are forgotten
+- self.units = units  # Certainly not done.
++ pass
+? test_quotas.py::test_units_whose_release_was_refused_are_given_back_by_the_next
+* lost answers give up portion after portion
+- self._size, self._reserved_at = 1, -math.inf
++ pass
+? test_quotas.py::test_answers_that_are_lost_give_up_no_more_than_was_asked_for
 * calls are granted while they are given back
 - units, self.units = self.units, 0
 + units = self.units
@@ -197,10 +199,6 @@ WRITES: Final = r"""
 ? test_quotas.py::test_threads_never_grant_the_same_call
 
 == _writes/update_conditions.py
-* a request that is sent again is taken for a new one
-- {' OR '.join(_KNOWN)}
-+ #c0 = :none
-? test_quotas.py::test_a_portion_whose_answer_is_lost_is_not_taken_twice
 * a request is sent again whose answer was lost
 - if may_be_done(error):
 + if False:

@@ -14,7 +14,6 @@ from dynamodb_counters._backfill.feeds import Feeds
 from dynamodb_counters._backfill.runner import Progress
 from dynamodb_counters._streams import Shard
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes import update_conditions
 from dynamodb_counters.errors import CountersError
 from simulation.faults.actors import Actor, Crashed
 from simulation.faults.faulty_client import Fault, FaultPlan
@@ -38,7 +37,6 @@ class Caller(Process):
         self.crashed = False
         self.ended: Callable[[Any], None] = lambda _: None
         self.wakes_at = 0.0
-        self._latest = 0
 
     @property
     def is_asleep(self) -> bool:
@@ -65,9 +63,7 @@ class Caller(Process):
         call = self.call
         assert call is not None
         calm = faults is None or call.waiting in (None, _STEP, _SLEEP)
-        others, update_conditions._latest[0] = update_conditions._latest[0], self._latest
         call.step(Fault.NONE if calm or faults is None else faults.draw(str(call.waiting)))
-        self._latest, update_conditions._latest[0] = update_conditions._latest[0], others
         return call
 
     def _sleep(self, seconds: float) -> None:

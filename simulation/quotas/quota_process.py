@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._clients import may_be_done
 from dynamodb_counters._declarations import Quota
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes import update_conditions
 from dynamodb_counters._writes.leases import RESERVED, Holding, Leases
-from dynamodb_counters.errors import CountersError
+from dynamodb_counters.errors import UnavailableError
 from simulation.aws.sigv4 import landing
 from simulation.clock import VirtualClock
 from simulation.faults.actors import Actor, Crashed
@@ -85,21 +85,19 @@ class Process:
         self._offset = world.rng.uniform(-self._error, self._error)
         self.crashed = False
         self._calls = calls
-        self._latest = 0
         client: Any = FaultyClient(
             _Counted(world, name),
             self._pause,
             world.rng,
             self._postpone,
             lambda seconds: world.clock.advance(seconds / 10),
-            tells_lost=True,
         )
         client = HookedClient(client, self._doubt)
         table = Table(world.table.name, client, clock=self._now, sleep=self._sleep, jitter=world.rng.random)
         self.leases = _Watched(table, world.quota, {})
         self.actor = Actor(self._live)
         self.doubtful: Calls = Counter()
-        """Units of requests that failed, which may be given up."""
+        """Units of requests whose answer was lost, which may be given up."""
         self.released_in: set[str] = set()
         """The periods that nothing is held of any more, because it was given back."""
 
@@ -120,20 +118,17 @@ class Process:
         self.actor.pause("sleep")
 
     def _doubt(self, _: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
-        """Note what a request was about that failed."""
+        """Note what a request was about whose answer is lost."""
         try:
             return send()
-        except self.world.table.exceptions.ConditionalCheckFailedException:
-            raise
-        except (ClientError, BotoCoreError):
-            about = self.name, request["Key"]["sk"]["S"]
-            self.doubtful[about] += int(request["ExpressionAttributeValues"][":units"]["N"])
+        except (ClientError, BotoCoreError) as error:
+            if may_be_done(error):
+                about = self.name, request["Key"]["sk"]["S"]
+                self.doubtful[about] += int(request["ExpressionAttributeValues"][":units"]["N"])
             raise
 
     def step(self) -> None:
-        update_conditions._latest[0] = self._latest
         self.actor.step(self.world.plan.draw() if self.actor.waiting == "UpdateItem" else Fault.NONE)
-        self._latest = update_conditions._latest[0]
         if self.actor.done and isinstance(self.actor.error, Crashed):
             self.crashed = True
         elif self.actor.done and self.actor.error is not None:
@@ -155,7 +150,7 @@ class Process:
         world = self.world
         try:
             allowed = self.leases.take(n)
-        except (ClientError, BotoCoreError):
+        except UnavailableError:
             world.reached["a call that failed"] += 1
             return
         if not allowed:
@@ -173,7 +168,7 @@ class Process:
         for _ in range(_TRIES):
             try:
                 self.leases.release()
-            except (ClientError, BotoCoreError, CountersError):
+            except UnavailableError:
                 self.world.reached["a release that failed"] += 1
                 self.actor.pause("think")
             else:

@@ -6,13 +6,10 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any, Final
-from unittest.mock import patch
 
 from dynamodb_counters._declarations import Quota
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes import update_conditions
 from dynamodb_counters._writes.leases import RESERVED, Leases
 from simulation.clock import VirtualClock
 from simulation.faults.faulty_client import FaultPlan
@@ -25,7 +22,7 @@ _MOST_PROCESSES: Final = 12
 CRASHED: Final = "a process that died with calls reserved"
 RETURNED: Final = "a process that has given back all it had left"
 LEFT: Final = "a call that a newcomer could make of what was left"
-GIVEN_UP: Final = "a portion given up, because a request about it failed and its repetition was refused"
+GIVEN_UP: Final = "a portion given up, because the answer of a request about it was lost"
 ZOMBIE: Final = "a call granted after a long sleep"
 
 
@@ -73,12 +70,6 @@ class QuotaSchedule:
         self._pace = rng.choice([0.02, 0.3, 2.0])
 
     def run(self) -> QuotaOutcome:
-        with patch.object(
-            update_conditions, "uuid4", lambda: SimpleNamespace(hex=f"{self._rng.getrandbits(128):032x}")
-        ):
-            return self._run()
-
-    def _run(self) -> QuotaOutcome:
         for _ in range(self._rng.randint(2, 7)):
             self._start()
         for step in range(_MOST_STEPS):

@@ -20,7 +20,7 @@ from dynamodb_counters._fold import updates
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import Page, texts_of
 from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._writes import chunk_writes, packed_accept, update_conditions
+from dynamodb_counters._writes import chunk_writes, packed_accept
 
 _EAGER: Final = (
     (commit, "PRUNED_AT", 1),
@@ -44,7 +44,7 @@ def seeded(rng: random.Random, *, small: bool) -> Iterator[None]:
     """Have the seed decide ids; if small, logs and baselines come in parts."""
     ids: list[tuple[ModuleType, str, Any]]
     ids = [(module, "secrets", _Ids(rng)) for module in (run_items, runner)]
-    ids += [(one, "uuid4", lambda: UUID(int=rng.getrandbits(128))) for one in (eraser, chunk_writes, update_conditions)]
+    ids += [(one, "uuid4", lambda: UUID(int=rng.getrandbits(128))) for one in (eraser, chunk_writes)]
     with _changed([*ids, *(_SMALL if small else ())]):
         yield
 

@@ -78,10 +78,8 @@ def _check_schedule(seed: int) -> None:
 
     client: Any = FaultyClient(memory, decide, rng, late.append)
     table = Table(memory.name, client, clock=clock, sleep=lambda _: None, jitter=rng.random)
-    while budget[0]:
-        act()
-    for apply in late:
-        apply()
+    while budget[0] or late:
+        act() if budget[0] else late.pop()()
     left = increment(Table(memory.name, memory, clock=clock), _SITE, {}, 0)["n"]  # type: ignore[arg-type]
     found = sum(taken) + left
     assert sum(added) - sum(may_be_taken) <= found <= sum(added) + sum(may_be_added), f"seed {seed}"

@@ -11,13 +11,14 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from botocore.exceptions import ReadTimeoutError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
-from dynamodb_counters import Aggregate, Count, Items, Leases, Quota
+from dynamodb_counters import Aggregate, Count, Items, Leases, Quota, UnavailableError
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.leases import Holding
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient
+from simulation.memory.client_errors import failure
 from simulation.memory_table import MemoryTable
 from simulation.night import scaled
 from simulation.quotas import quota_schedule
@@ -55,84 +56,84 @@ def _take_all(leases: Leases) -> int:
     return next(number for number in range(10**6) if not leases.take())
 
 
-def test_units_in_doubt_are_not_given_back_again() -> None:
-    clock = VirtualClock()
-    table = MemoryTable(clock)
-    is_lost = [False]
+class _Losing:
+    """A table whose next answer is lost, or is an error, if there is one."""
 
-    def lose(_: str, send: Callable[[], Any], __: dict[str, Any]) -> Any:
-        answer = send()
-        if is_lost[0]:
-            is_lost[0] = False
-            raise ReadTimeoutError(endpoint_url="http://table")
+    def __init__(self, clock: VirtualClock) -> None:
+        self.table = MemoryTable(clock)
+        self.leases = _leases(HookedClient(self.table, self._answer), clock)
+        self.error: Exception | None = None
+        self.is_done = True
+
+    def _answer(self, _: str, send: Callable[[], Any], __: dict[str, Any]) -> Any:
+        error, self.error = self.error, None
+        answer = send() if self.is_done or error is None else None
+        if error is not None:
+            raise error
         return answer
 
-    def tell(_: str, send: Callable[[], Any], __: dict[str, Any]) -> Any:
-        # As boto3's client: no answer to this very request was lost.
-        try:
-            return send()
-        except table.exceptions.ConditionalCheckFailedException as refusal:
-            refusal.response["ResponseMetadata"] = {"AnswersLost": False}
-            raise
+    @property
+    def units(self) -> int:
+        return sum(holding.units for holding in self.leases._holdings.values())
 
-    one, other = _leases(HookedClient(HookedClient(table, lose), tell), clock), _leases(table, clock)
-    while one._holdings == {} or not next(iter(one._holdings.values())).units:
-        clock.advance(1)
-        assert one.take()
-    is_lost[0] = True
-    with pytest.raises(ReadTimeoutError):
-        one.release()
-    for _ in range(20):
-        clock.advance(1)
-        assert other.take(2)
-    held = _reserved(table)
-    one.release()
-    assert _reserved(table) == held
-
-
-def test_units_are_given_up_where_too_many_updates_followed_a_lost_answer() -> None:
-    clock = VirtualClock()
-    table = MemoryTable(clock)
-
-    def lose(_: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
-        """As boto3's client, which sends a request again whose answer is lost."""
-        answer = send()
-        if ">= :units" not in request["ConditionExpression"]:
-            return answer
-        for __ in range(20):
+    def hold(self, clock: VirtualClock) -> int:
+        """Take calls until some are left; return how many were taken."""
+        for taken in range(1, 100):
             clock.advance(1)
-            assert _leases(table, clock).take()
-        try:
-            return send()
-        except table.exceptions.ConditionalCheckFailedException as refusal:
-            refusal.response["ResponseMetadata"] = {"AnswersLost": True}
-            raise
-
-    leases = _leases(HookedClient(table, lose), clock)
-    while leases._holdings == {} or not next(iter(leases._holdings.values())).units:
-        clock.advance(1)
-        assert leases.take()
-    made = _reserved(table) - next(iter(leases._holdings.values())).units
-    leases.release()
-    leases.release()
-    assert _reserved(table) == made + 20
+            assert self.leases.take()
+            if self.units:
+                return taken
+        raise AssertionError
 
 
-def test_a_portion_whose_answer_is_lost_is_not_taken_twice() -> None:
+def test_units_in_doubt_are_given_back_once_and_never_granted() -> None:
     clock = VirtualClock()
-    table = MemoryTable(clock)
-    is_lost = [True]
+    losing = _Losing(clock)
+    made = losing.hold(clock)
+    losing.error = ReadTimeoutError(endpoint_url="http://table")
+    with pytest.raises(UnavailableError, match=r"^may have been given back: the answer was lost"):
+        losing.leases.release()
+    assert (losing.units, _reserved(losing.table)) == (0, made)
+    assert _leases(losing.table, clock).take(CALLS.limit - made)
+    losing.leases.release()
+    assert not losing.leases.take()
+    assert _reserved(losing.table) == CALLS.limit
 
-    def lose(_: str, send: Callable[[], Any], __: dict[str, Any]) -> Any:
-        answer = send()
-        if is_lost and is_lost.pop():
-            raise ReadTimeoutError(endpoint_url="http://table")
-        return answer
 
-    leases = _leases(HookedClient(table, lose), clock)
-    with pytest.raises(ReadTimeoutError):
-        leases.take()
-    assert _take_all(leases) == CALLS.limit
+def test_units_whose_release_was_refused_are_given_back_by_the_next() -> None:
+    clock = VirtualClock()
+    losing = _Losing(clock)
+    made = losing.hold(clock)
+    losing.error, losing.is_done = failure("UpdateItem", "AccessDeniedException"), False
+    with pytest.raises(ClientError, match="AccessDenied"):
+        losing.leases.release()
+    assert losing.units > 0
+    losing.leases.release()
+    assert (losing.units, _reserved(losing.table)) == (0, made)
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_portion_whose_answer_is_lost_is_given_up(*, is_done: bool) -> None:
+    clock = VirtualClock()
+    losing = _Losing(clock)
+    losing.error, losing.is_done = ReadTimeoutError(endpoint_url="http://table"), is_done
+    with pytest.raises(UnavailableError, match=r"^may have been reserved: the answer was lost"):
+        losing.leases.take()
+    assert _take_all(losing.leases) == CALLS.limit - is_done
+
+
+def test_answers_that_are_lost_give_up_no_more_than_was_asked_for() -> None:
+    clock = VirtualClock()
+    losing = _Losing(clock)
+    losing.hold(clock)
+    for _ in range(30):
+        while losing.units:
+            assert losing.leases.take()
+        before = _reserved(losing.table)
+        losing.error = ReadTimeoutError(endpoint_url="http://table")
+        with pytest.raises(UnavailableError):
+            losing.leases.take()
+    assert _reserved(losing.table) - before == 1
 
 
 def test_a_forked_process_grants_nothing_of_what_its_parent_holds() -> None:

@@ -72,9 +72,6 @@ RUN_PREFIX: Final = f"{CHECKPOINT_PREFIX}run~"
 BASELINE: Final = "_b"
 """The backfill whose baseline a group has; of a page, with the part that it had last."""
 
-NONCE_PREFIX: Final = "_n"
-"""Starts the attributes that hold the nonces of the latest updates of a quota's item."""
-
 REPAIRED: Final = "_r"
 """The verification whose difference was last added to a group."""
 

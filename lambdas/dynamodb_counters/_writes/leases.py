@@ -1,9 +1,8 @@
 """Leases: a process reserves portions of a quota, and grants calls from them without asking the table.
 
 The period's item has one number, `reserved`: what processes were granted and have not given back. A portion is added on
-condition that it stays within the limit, so nothing but a portion that is subtracted twice could exceed it. The
-nonces prevent that. Where it is unknown whether an update was done, its calls are given up: too little is granted
-then, never too much.
+condition that it stays within the limit, so nothing but a portion that is subtracted twice could exceed it. Each update
+is sent once, so none is. Where its answer is lost, its calls are given up: too little is granted then, never too much.
 """
 
 from __future__ import annotations
@@ -15,16 +14,20 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Self
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from dynamodb_counters._assumptions import KEPT_LONGER, TRIES
 from dynamodb_counters._declarations.checks import require_count
 from dynamodb_counters._declarations.quotas import MOST_CALLS, Quota, QuotaPeriod
 from dynamodb_counters._items.table_schema import PK, QUOTA, SK, TTL, TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import utc
-from dynamodb_counters._writes.update_conditions import item_of, met, new_nonce, once, watch_for_lost_answers
-from dynamodb_counters.errors import CountersError, InvalidArgumentError
+from dynamodb_counters._writes.update_conditions import item_of, update_once
+from dynamodb_counters.errors import InDoubtError, InvalidArgumentError, UnavailableError
 
 RESERVED: Final = "reserved"
+
+_ZERO: Final = {"N": "0"}
 
 _SHARE: Final = 8
 """A portion is at most this part of what is left, so that the last calls are not all held by the first to come."""
@@ -44,15 +47,13 @@ class Holding:
         self.units = 0
         self._table, self._quota = table, quota
         self._key = {PK: {"S": pk}, SK: {"S": period.sk}}
-        self._seen: Mapping[str, Any] = {}
-        self._pending: tuple[int, str] | None = None
-        """An update that was sent and not answered: what it adds, and its nonce."""
+        self._reserved = 0
+        """By all processes, as the item was met last."""
         self._size = 1
         self._reserved_at = self._refused_at = -math.inf
 
     def reserve(self, n: int) -> bool:
         """Hold `n` calls or more; False if the limit does not leave so many."""
-        self._settle()
         for _ in self._table.tries():
             missing, now = n - self.units, self._table.clock()
             if missing <= 0:
@@ -61,27 +62,31 @@ class Holding:
             if missing > left and now < self._refused_at + _PAUSE:
                 return False
             self._adapt(now)
-            if self._change(max(missing, min(self._size, left // _SHARE))):
+            units = max(missing, min(self._size, left // _SHARE))
+            try:
+                is_done = self._change(units, "reserved")
+            except InDoubtError:
+                # The next one may be given up, too: it asks for no more than is missing.
+                self._size, self._reserved_at = 1, -math.inf
+                raise
+            if is_done:
+                self.units += units
                 return True
             self._refused_at = now
         return False
 
     def give_back(self) -> None:
         """Give back what is held, once."""
-        self._settle()
-        for _ in self._table.tries():
-            if not self.units:
-                return
-            units, self.units = self.units, 0
-            if self._change(-units) is not False or self._reserved < units:
-                return
-            # Certainly not done: clocks of others are ahead of the nonce.
-            self.units = units
-        raise CountersError(f"nothing was given back: {TRIES} times, updates of other processes came first")
-
-    @property
-    def _reserved(self) -> int:
-        return int(self._seen.get(RESERVED, {"N": "0"})["N"])
+        units, self.units = self.units, 0
+        if not units:
+            return
+        try:
+            self._change(-units, "given back")
+        except InDoubtError:
+            raise
+        except (ClientError, BotoCoreError, UnavailableError):
+            self.units = units  # Certainly not done.
+            raise
 
     def _adapt(self, now: float) -> None:
         lasted = now - self._reserved_at
@@ -91,34 +96,16 @@ class Holding:
         elif lasted > 4 * _LASTS:
             self._size = max(1, self._size // 2)
 
-    def _settle(self) -> None:
-        """Learn what became of an update whose answer was lost, by sending it again."""
-        if self._pending is not None:
-            # Not done is not known to be never done: the first request may still be under way. It is given up.
-            self._send(*self._pending)
-
-    def _change(self, units: int) -> bool | None:
-        return self._send(units, new_nonce(self._table, self._seen))
-
-    def _send(self, units: int, nonce: str) -> bool | None:
-        """Add to what is reserved, or subtract; None if it is refused and unknown whether it was done."""
-        self._pending = units, nonce
-        client = self._table.client
-        request = self._reservation(units)
-        done: bool | None
+    def _change(self, units: int, done: str) -> bool:
+        """Add to what is reserved, or subtract; return whether the item took it."""
         try:
-            answer = client.update_item(**once(request, nonce), ReturnValues="ALL_NEW")
-        except client.exceptions.ConditionalCheckFailedException as refusal:
-            try:
-                self._seen, done = met(refusal, nonce, self._seen)
-            except CountersError:
-                self._seen, done = item_of(refusal), None
+            item = update_once(self._table, self._reservation(units), done)
+        except self._table.client.exceptions.ConditionalCheckFailedException as refusal:
+            item, is_done = item_of(refusal), False
         else:
-            self._seen, done = answer["Attributes"], True
-        self._pending = None
-        if done and units > 0:
-            self.units += units
-        return done
+            is_done = True
+        self._reserved = int(item.get(RESERVED, _ZERO)["N"])
+        return is_done
 
     def _reservation(self, units: int) -> dict[str, Any]:
         """An update of the period's item: add to what is reserved, within the limit, or subtract."""
@@ -129,7 +116,7 @@ class Holding:
             update = "SET #reserved = if_not_exists(#reserved, :zero) + :units, #type = :type, #ttl = :ttl"
             condition = "(attribute_not_exists(#reserved) OR #reserved <= :room)"
             names |= {"#type": TYPE, "#ttl": TTL}
-            values |= {":zero": {"N": "0"}, ":room": {"N": str(self._quota.limit - units)}}
+            values |= {":zero": _ZERO, ":room": {"N": str(self._quota.limit - units)}}
             values |= {":type": {"S": QUOTA}, ":ttl": {"N": str(self.period.end + KEPT_LONGER)}}
         return {
             "TableName": self._table.name,
@@ -165,7 +152,6 @@ class Leases:
         self._table, self._quota = table, quota
         self._pk = quota._pk_template.render(values)
         self._error = quota.clock_error.total_seconds()
-        watch_for_lost_answers(table)
         self._forget()
 
     def take(self, n: int = 1) -> bool:
@@ -186,9 +172,9 @@ class Leases:
 
         Raises
         ------
-        ClientError, BotoCoreError
-            DynamoDB refused or did not answer, after all retries. Nothing was granted; what was reserved is not lost,
-            the next call finds it.
+        UnavailableError, ClientError, BotoCoreError
+            DynamoDB refused to the end, or its answer is lost. Nothing was granted; in the second case, the calls that
+            the request asked for count as used.
         """
         require_count("n", n, MOST_CALLS)
         if self._pid != os.getpid():
@@ -211,7 +197,7 @@ class Leases:
         """Give back the calls that are reserved and unused, so that others can make them.
 
         Do it when the process ends, or has nothing to do for long. Afterward, calls reserve again. An error of DynamoDB
-        is raised; releasing again completes it.
+        is raised; releasing again completes it. Where an answer is lost, what it gave back may count as used.
         """
         if self._pid != os.getpid():
             self._forget()
