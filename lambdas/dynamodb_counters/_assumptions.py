@@ -145,14 +145,6 @@ PASSING: Final = frozenset(
 single items of a transaction.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html"""
 
-IN_DOUBT: Final = frozenset(
-    (
-        "InternalServerError",
-        "RequestTimeout",
-        "RequestTimeoutException",
-        "ServiceUnavailable",
-        "ServiceUnavailableException",
-    )
-)
-"""DynamoDB may have done a request that it answers so; what it refuses otherwise it has not done, and never will.
+IN_DOUBT: Final = ("InternalServerError", "RequestTimeout", "ServiceUnavailable")
+"""DynamoDB may have done a request whose error begins so; what it refuses otherwise it has not done, and never will.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html"""

@@ -43,7 +43,7 @@ def may_be_done(error: Exception) -> bool:
         never_sent = isinstance(error, ConnectTimeoutError | EndpointConnectionError)
         return isinstance(error, HTTPClientError | NoConnectionError | ChecksumError) and not never_sent
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return error.response["Error"]["Code"] in IN_DOUBT or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    return error.response["Error"]["Code"].startswith(IN_DOUBT) or status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 @contextmanager

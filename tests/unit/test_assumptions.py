@@ -33,7 +33,7 @@ def _documented() -> Iterator[tuple[str, str]]:
 
 def _shown(name: str) -> str:
     value = getattr(_assumptions, name)
-    if isinstance(value, frozenset):
+    if isinstance(value, frozenset | tuple):
         return f"{len(value)} codes"
     if name.startswith(("MOST_", "TRIES")):
         return f"{value}"

@@ -99,11 +99,9 @@ class Holding:
     def _change(self, units: int, done: str) -> bool:
         """Add to what is reserved, or subtract; return whether the item took it."""
         try:
-            item = update_once(self._table, self._reservation(units), done)
+            item, is_done = update_once(self._table, self._reservation(units), done), True
         except self._table.client.exceptions.ConditionalCheckFailedException as refusal:
             item, is_done = item_of(refusal), False
-        else:
-            is_done = True
         self._reserved = int(item.get(RESERVED, _ZERO)["N"])
         return is_done
 

@@ -99,7 +99,7 @@ def test_an_event_is_traced_to_its_groups_and_thresholds_and_to_what_leaves_it_o
         "thresholds": "plan",
         "reason": "",
     }
-    assert counts["large"]["reason"].startswith("`where` leaves it out, it adds 0")
+    assert counts["large"]["reason"].startswith("`where` leaves it out, or it adds 0")
     assert counts["pace"]["group"] == {"customer": "a", "hour": "2026-11-20T12"}
     assert {name for name, one in counts.items() if one["group"]} == {"usage", "pace", "costs"}
     assert counts["site"]["adds"] == {"all": "1"}
