@@ -61,7 +61,7 @@ class MemoryStream:
         return Page(found.records[start:stop], ended=found.closed and stop >= len(found.records))
 
     def records(self, shard: str, after: str = "") -> list[Record]:
-        """Those after a padded sequence number, as one reads them who explains."""
+        """Those after a padded sequence number, as a reader of streams asks for them."""
         found = self.read(shard, None, len(self._shards[shard].records)).records
         return [one for one in found if one["dynamodb"]["SequenceNumber"].zfill(_MOST_DIGITS) > after]
 

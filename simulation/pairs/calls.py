@@ -73,7 +73,7 @@ class Caller(Process):
 
 
 class BackendStream:
-    """The stream of a backend, as one reads it who explains."""
+    """The stream of a backend, as a run reads it."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
