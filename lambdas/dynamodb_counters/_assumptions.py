@@ -37,9 +37,6 @@ https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_aws-signing.html"""
 SKEW: Final = 2 * (LANDS_WITHIN + CLOCKS)
 """Two requests, one after the other, have landed so long after they were sent, whatever clocks say."""
 
-COPY_SKEW: Final = 5 * MINUTE
-"""A restored table contains nothing that was created so long after the moment that it says it is of."""
-
 WIDE_MARGIN: Final = HOUR
 """An invocation, a landing with all retries and the difference of two clocks are less together."""
 

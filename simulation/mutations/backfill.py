@@ -99,6 +99,12 @@ BACKFILL: Final = r"""
 + if True:
 ? test_run_guards.py::test_a_run_begins_again_if_a_shard_was_split_near_its_cut
 
+== _backfill/backfill.py
+* a name that is filled anew may hold what went before
+- , surplus=False))
++ ))
+? test_verdicts.py::test_a_name_that_is_filled_anew_holds_no_more_than_its_sources
+
 == _backfill/feeds.py
 * a page of the scan is written over another
 - **put_as_seen(self.table.name, item, {}, ()))
@@ -124,13 +130,10 @@ BACKFILL: Final = r"""
 ? test_run_guards.py::test_children_of_a_shard_that_has_acknowledged_a_run_need_not
 
 == _backfill/verification.py
-* a group that begins after what has expired counts some of it
-- or (begin is not None and begin >= until)
-? test_verdicts.py::test_a_group_later_than_all_that_has_expired_is_certain
-* no group with a time in its key counts what has expired
-- begin is not None and begin >= until
-+ begin is not None
-? test_verdicts.py::test_an_event_from_the_future_expires_long_before_its_time
+* a group that waits is judged by what it lacks
+- if waits[ref]:
++ if False:
+? test_verdicts.py::test_a_group_waits_for_the_quarantine_whatever_it_lacks
 * a sum cannot grow by what expires
 - number > 0 and _grows(declaration, name)
 + number > 0
@@ -141,9 +144,9 @@ BACKFILL: Final = r"""
 ? test_verdicts.py::test_a_group_that_is_gone_has_lost_all_there_is
 
 == _backfill/verification.py
-* a restored table knows of all that has expired
-- return max(self._restored, noted or 0)
-+ return noted
+* a restored table knows of all items that have expired
+- is_restored = "RestoreSummary" in table
++ is_restored = False
 ? test_restore.py::test_what_expired_before_the_copy_had_counted_it_is_unknown_and_stays_counted
 
 == _backfill/feeds.py

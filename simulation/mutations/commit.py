@@ -39,7 +39,7 @@ COMMIT: Final = r"""
 + return
 ? test_given_up.py::test_batches_beyond_the_most_books_are_in_doubt
 * expired items are taken for drift
-- self._expired.note(each.expired)
+- self._names.note_surplus(each.surplus)
 + pass
 ? test_run_guards.py::test_expired_items_are_no_drift
 
@@ -237,16 +237,6 @@ COMMIT: Final = r"""
 - if not self._table.write_together(puts):
 + if not all(self._table.write("put_item", **each["Put"]) for each in puts):
 ? test_page_guards.py::test_a_process_that_dies_while_a_page_splits_leaves_no_half
-
-== _commit/batch.py
-* a process notes what has expired once
-- if until > self._noted.get(name, -math.inf):
-+ if name not in self._noted:
-? test_verdicts.py::test_later_expiries_are_noted_later
-* earlier expiries are noted over later ones
-- f"attribute_not_exists({PK}) OR #until < :until"
-+ f"attribute_not_exists({PK}) OR #until <> :until"
-? test_verdicts.py::test_later_expiries_are_noted_later
 
 == _fold/records.py
 * two streams share the names of their shards

@@ -205,12 +205,12 @@ FOLD: Final = r"""
 + False
 ? test_erase_waiting.py::test_rows_taken_out_of_a_chunk_uncounted_are_redriven_as_they_were_erased
 
-== _fold/expiry.py
-* an erased event whose counts are kept leaves no note
-- return name == "REMOVE" or
-+ return (name == "REMOVE" and not is_erasure(record)) or
+== _fold/fold.py
+* an erased event whose counts are kept is not noted
+- not (name == "REMOVE" or
++ not ((name == "REMOVE" and not is_erasure(record)) or
 ? test_verdicts.py::test_what_is_erased_and_stays_counted_is_unknown_never_drift
-* rows that are taken out of a chunk leave no note
+* rows that are taken out of a chunk are not noted
 -  or (name == "MODIFY" and is_erasure(record))
 ? test_verdicts.py::test_what_is_erased_and_stays_counted_is_unknown_never_drift
 

@@ -55,6 +55,9 @@ REGISTRY: Final = r"""
 -                 continue
 +                 refused[each.name] = str(error)
 ? test_registry.py::test_names_that_contradict_what_is_counted_are_not_registered
+* what a name counts too much is noted of one that is gone
+-                 ConditionExpression=f"attribute_exists({PK})",
+? test_verdicts.py::test_what_a_name_counts_too_much_is_noted_once_and_never_of_a_name_that_is_gone
 * a later threshold watches records of before
 - since = 0 if not registry.is_founded else math.ceil(now + RUN_OPEN_AFTER)
 + since = 0
@@ -183,8 +186,8 @@ REGISTRY: Final = r"""
 +         self._emptied = {name: registry.entries[name] for name in self._emptied}
 ? test_registry.py::test_a_slow_process_opens_nothing_that_another_has_filled
 * a name that was filled is taken for one that never counted
-- run=run.id, fresh=False)
-+ run=run.id)
+- run=run.id, fresh=False, surplus
++ run=run.id, surplus
 ? test_registry.py::test_two_backfills_of_one_name_do_not_disturb_each_other
 * the rest of a run that is void stays as if it were filled
 - changes = [(entry, entry.entering(STALE, self.now())) for entry in self._filled(registry, state)]
@@ -212,4 +215,22 @@ REGISTRY: Final = r"""
 - if gone := _uncounted(declared[name], known):
 + if gone := []:
 ? test_registry.py::test_a_name_over_one_that_is_being_dropped_is_not_filled_and_holds_nothing_up
+
+== _control/registry.py
+* a note of what has gone is lost when a name changes its state
+- , "fresh", "surplus")
++ , "fresh")
+? test_verdicts.py::test_a_change_of_a_name_that_was_noted_meanwhile_is_refused
+* events that expire are all there
+- return source.name not in {event.name for event in events if event.retention is None}
++ return False
+? test_verdicts.py::test_a_group_may_exceed_sources_that_expire
+* what is subtracted when it goes may have gone
+- if declaration.on_expiry != "keep":
++ if False:
+? test_verdicts.py::test_a_group_may_exceed_sources_that_expire
+* what was erased, and stays counted, is forgotten
+- if entry is not None and entry.surplus:
++ if False:
+? test_verdicts.py::test_what_is_erased_and_stays_counted_is_unknown_never_drift
 """

@@ -110,7 +110,7 @@ class Restoring:
             declaration = truth.registered[each.ref[0]]
             if each.verdict == "unknown" and declaration.on_expiry == "subtract":
                 wrong.append(f"{each.ref} is unknown, which nothing explains")
-            if each.verdict != "drift":
+            if each.verdict != "drifted":
                 unknown[declaration.name].add(truth.group_of(declaration, dict(each.group)))
 
         def is_unknown(declaration: Declaration, group: Group) -> bool:

@@ -12,7 +12,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._backfill.backfill import Backfill, Dropping
 from dynamodb_counters._backfill.emptying import DELETING
-from dynamodb_counters._backfill.verification import COUNTED_MEANWHILE, GONE_MEANWHILE, Difference, Verification
+from dynamodb_counters._backfill.verification import (
+    AT_LEAST,
+    COUNTED_MEANWHILE,
+    GONE_MEANWHILE,
+    Difference,
+    Verification,
+)
 from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct
 from dynamodb_counters._items.table_schema import SCORE, VERSION
@@ -438,10 +444,10 @@ class Verifying:
         if refused:
             engine.wrong.append(f"verification: {refused} groups could not be repaired")
         if done:
-            engine.note(features.REPAIRED, {each.ref[0] for each in differences if each.verdict == "drift"})
+            engine.note(features.REPAIRED, {each.ref[0] for each in differences if each.verdict == "drifted"})
         for place, some in told.items():
             for each in some if isinstance(truth.registered[place[0]], Aggregate) else ():
-                missing = _missing(each) if each.verdict == "drift" else {}
+                missing = _missing(each) if each.verdict == "drifted" else {}
                 engine.ledger.spoil(place, truth.run_of(place[0]), missing)
 
     def _wrong(
@@ -456,24 +462,28 @@ class Verifying:
                 # A score that differs from its measure is certain, although the measure is not.
                 missing = {name: scores if name == SCORE else number for name, number in _missing(each).items()}
                 # A window's slots are no groups of the truth: nothing is ever wrong with them but age.
-                is_certain = each.verdict == "drift" or isinstance(truth.registered[place[0]], Aggregate)
+                is_certain = each.verdict == "drifted" or isinstance(truth.registered[place[0]], Aggregate)
                 # A transaction that counts during the comparison is in the number or not.
                 is_certain &= each.reason not in (COUNTED_MEANWHILE, GONE_MEANWHILE)
                 is_wrong = any(lacks.get(name, 0) != number for name, number in missing.items())
                 if is_certain and not waits and is_wrong:
                     yield f"{place} lacks {lacks}, but is said to lack {missing} ({each.verdict})"
-                if not _may_be(each, truth, place[0], is_blocked=place in self._blocked):
+                if not _may_be(each, truth, run, is_blocked=place in self._blocked):
                     yield f"{place} is {each.verdict} ({each.reason}), which nothing explains"
             if not waits and lacks.keys() - {name for each in told.get(place, ()) for name in each.missing}:
                 yield f"{place} lacks {lacks}, which is not reported"
 
 
-def _may_be(each: Difference, truth: Truth, name: str, *, is_blocked: bool) -> bool:
+def _may_be(each: Difference, truth: Truth, run: str, *, is_blocked: bool) -> bool:
     """Whether the table shows a reason for a verdict."""
+    name = each.ref[0]
+    if each.verdict == "drifted":
+        # A group has not drifted for holding what has gone.
+        return each.reason == AT_LEAST or each.missing.keys() == {SCORE} or not truth.exceeds(name, run)
     if each.verdict == "unknown":
         return each.reason == COUNTED_MEANWHILE or truth.may_have_expired(name)
     # It may have been redriven since the verification looked.
-    return each.verdict == "drift" or truth.waits(name, ever=True, deltas=is_blocked)
+    return truth.waits(name, ever=True, deltas=is_blocked)
 
 
 def _missing(each: Difference) -> Parts:

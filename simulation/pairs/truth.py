@@ -17,7 +17,6 @@ from typing import Any, Final
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Items
 from dynamodb_counters._items.table_schema import SCORE
 from dynamodb_counters._quarantine.quarantine import read_quarantine_item, unpack
-from simulation.clock import EPOCH
 from simulation.oracle.chunks import ROW_SIGNS, rows_of
 from simulation.oracle.specs import UNCOUNTABLE
 from simulation.oracle.truth import is_expiry
@@ -144,19 +143,25 @@ class Truth(Cuts):
         return Counter({key: count for key, count in found.items() if count})
 
     def may_have_expired(self, name: str) -> bool:
-        """Whether an event may be gone that still counts: not before its retention is over, unless one was erased."""
+        """Whether a group may be unknown that holds more than its sources: an event that it counts may be gone."""
+        if self.exceeds(name):
+            return True
+        declaration = self.registered[name]
+        seen = [*self._items, *(record["dynamodb"].get("OldImage") or {} for _, record in self.history)]
+        is_kept = declaration.on_expiry == "keep" and isinstance(declaration.source, Items)
+        return is_kept and any("ttl" in item for item in seen if "_type" not in item)
+
+    def exceeds(self, name: str, run: str = "") -> bool:
+        """Whether such a group must be: its events expire, or one was gone, by a run's cut, and still counts."""
         declaration = self.registered[name]
         # A definition says nothing of how long events stay.
         source = subject_of(declaration).declaration.source
-        if declaration.on_expiry != "keep" or isinstance(source, Aggregate | Direct):
+        if declaration.on_expiry != "keep" or isinstance(source, Direct):
             return False
-        if any(_events_of(image, declaration) for image, _ in self._kept(declaration)):
+        if isinstance(source, Event | Aggregate) and source.retention is not None:
             return True
-        if isinstance(source, Items):
-            seen = [*self._items, *(record["dynamodb"].get("OldImage") or {} for _, record in self.history)]
-            return any("ttl" in item for item in seen if "_type" not in item)
-        # The table may be older than the first record that the stream still has.
-        return source.retention is not None and EPOCH + source.retention.total_seconds() <= self._backend.clock()
+        is_below = isinstance(source, Aggregate)
+        return not is_below and any(_events_of(image, declaration) for image, _ in self._kept(declaration, run))
 
     def group_of(self, declaration: Declaration, values: Mapping[str, str]) -> tuple[str, ...]:
         return tuple(values[field] for field in declaration.fields if field in values)

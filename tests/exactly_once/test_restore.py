@@ -7,7 +7,7 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
-from dynamodb_counters import Aggregate, Count, Counters, Event
+from dynamodb_counters import Aggregate, Attr, Count, Counters, Event, Items
 from dynamodb_counters._backfill.verification import Difference, Verification
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations.groups import identity, typed_key
@@ -133,24 +133,31 @@ KEPT = Aggregate("keep", SALE, pk="keep", sk="#", measures=MEASURES)
 LIVE = Aggregate("subtract", SALE, pk="subtract", sk="#", measures=MEASURES, on_expiry="subtract")
 
 
+TICKET = Items("ticket", where=Attr("ticket").exists())
+TICKETS = Aggregate("tickets", TICKET, pk="tickets", sk="#", measures=MEASURES)
+
+
 def test_what_expired_before_the_copy_had_counted_it_is_unknown_and_stays_counted() -> None:
-    declared = (KEPT, LIVE)
+    declared = (KEPT, LIVE, TICKETS)
     original = MemoryBackend(random.Random(1))
     counters = Counters(original.name, client=original.client, clock=original.clock)
     table = Table(original.name, original.client, clock=original.clock)
     aggregator = Aggregator(table, declared, quarantine_retention_seconds=QUARANTINE_SECONDS)
     for number in range(3):
         counters.accept(SALE, {"id": number})
+        ticket = {"pk": {"S": f"TICKET#{number}"}, "sk": {"S": "#"}, "ticket": {"BOOL": True}}
+        ttl = {"ttl": {"N": str(int(original.clock() + HOUR))}}
+        original.client.put_item(TableName=original.name, Item={**ticket, **ttl})
     for shard in original.stream.shards():
         records = original.stream.read(shard.id, None, 1000).records
         aggregator.handle({"shardId": shard.id, "Records": records})
     original.clock.advance(2 * HOUR)
-    original.expire(1)
+    original.expire(6)
     restored = Restored(RestoredTable(original, 1), random.Random(1), declared)
     work = restored.repair()
     verdicts = {each.name: (each.verdict, each.missing["sales"]) for each in work.differences}
-    assert verdicts == {"keep": ("unknown", -1), "subtract": ("drift", -1)}
+    assert verdicts == {"keep": ("unknown", -3), "subtract": ("drifted", -3), "tickets": ("unknown", -3)}
     copy = Counters(restored.table.name, client=restored.table.client, clock=original.clock)
-    assert [copy.get(each, {}).measures["sales"] for each in declared] == [3, 2]
+    assert [copy.get(each, {}).measures["sales"] for each in declared] == [3, 0, 3]
     work.repair(unknown=True)
-    assert [copy.get(each, {}).measures["sales"] for each in declared] == [2, 2]
+    assert [copy.get(each, {}).measures["sales"] for each in declared] == [0, 0, 0]

@@ -195,13 +195,13 @@ def test_verify_lists_differences_and_repair_adds_them_once(counters: Counters) 
             "declaration": "revenue",
             "values": {"customer": "ann"},
             "missing": {"total": -5},
-            "verdict": "drift",
+            "verdict": "drifted",
             "reason": None,
         }
     ]
     looked = counters("repair", "--dry-run")
     assert looked.code == 1
-    assert "revenue customer=ann total -5 drift" in lines(looked.out)
+    assert "revenue customer=ann total -5 drifted" in lines(looked.out)
     person = Person()
     assert counters("repair", answer=person).code == 1
     assert person.asked == ["Add what is missing to 1 group?"]
@@ -210,7 +210,7 @@ def test_verify_lists_differences_and_repair_adds_them_once(counters: Counters) 
     put(counters.bench, 50, 3)
     repaired = counters("repair", "--yes")
     assert (repaired.code, lines(repaired.out)) == (0, ["1 group repaired"])
-    assert "revenue customer=ann total -5 drift" in lines(repaired.err)
+    assert "revenue customer=ann total -5 drifted" in lines(repaired.err)
     counters.stream.deliver()
     assert read(counters.bench, REVENUE, customer="ann")[0] == {"total": 203}
     assert counters("verify", "revenue").code == 0

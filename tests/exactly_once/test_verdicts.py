@@ -1,8 +1,7 @@
-"""Verdicts on counts whose sources expire: certain by sign, by age and by key."""
+"""Verdicts on groups: exact, drifted, unknown, waits. What has gone leaves a group with more than its sources."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -10,16 +9,32 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Average, Count, Counter, Event, Histogram, Packed, Ranking, Sum, Window
+from dynamodb_counters import (
+    Aggregate,
+    Attr,
+    Average,
+    Count,
+    Counter,
+    Event,
+    Histogram,
+    Items,
+    Packed,
+    Ranking,
+    Sum,
+    TableKeys,
+    Window,
+)
 from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._commit.batch import ExpiredItems, read_expired
+from dynamodb_counters._control.counted_names import CountedNames
+from dynamodb_counters._control.registry import DECLARED, Registry, entries_of, entry_key, read_registry, write_registry
 from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._declarations.groups import group_key
 from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import BackfillError
-from tests.exactly_once.test_backfill import Live, backfill, spoil, verification
+from tests.exactly_once.test_backfill import Live, backfill, mend, spoil, verification
 from tests.exactly_once.test_run_commands import Counters, Person, lines
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{at}#{id}", retention=timedelta(days=35))
@@ -31,13 +46,10 @@ HEAVY = Aggregate(
     sk="ALL",
     measures={"mean": Average("weight"), "sizes": Histogram("weight", bounds=(0, 5))},
 )
-DAYS = Aggregate("days", VIEW, pk="URL#{url}", sk="DAY#{at:day}", measures={"views": Count()})
-HOURS = Window("hours", VIEW, pk="URL#{url}", time="at", longest=timedelta(hours=3), future_tolerance=None)
-
-
+FOREVER = replace(VIEW, retention=None)
 RANKED = Aggregate(
     "ranked",
-    VIEW,
+    FOREVER,
     pk="PAGE#{url}",
     sk="ALL",
     measures={"views": Count(), "weight": Sum("weight")},
@@ -52,11 +64,11 @@ class Site(Live):
         super().__init__(*declarations)
         self._views = 0
 
-    def view(self, times: int = 1, at: float | None = None, url: str = "/") -> None:
+    def view(self, times: int = 1, url: str = "/", event: Event = VIEW) -> None:
         for _ in range(times):
             self._views += 1
-            moment = self.bench.clock() if at is None else at
-            self.bench.counters.accept(VIEW, {"url": url, "at": int(moment), "id": self._views, "weight": 2})
+            at = int(self.bench.clock())
+            self.bench.counters.accept(event, {"url": url, "at": at, "id": self._views, "weight": 2})
         self.stream.deliver()
 
     def expire(self, days: float = 36) -> None:
@@ -78,11 +90,88 @@ def found(verifying: Verification) -> list[tuple[str, dict[str, Any]]]:
     return [(each.verdict, dict(each.missing)) for each in verifying.differences]
 
 
-def test_before_anything_has_expired_too_much_is_drift() -> None:
-    site = Site(VIEWS)
+def test_a_group_that_holds_what_its_sources_come_to_is_exact() -> None:
+    site = Site(VIEWS, RANKED)
     site.view(3)
-    spoil(site.bench, VIEWS, "views", 5, url="/")
-    assert site.found() == [("drift", {"views": -5})]
+    verifying = site.verify()
+    assert (verifying.compared, found(verifying)) == (2, [])
+
+
+LEAVING = replace(VIEWS, name="leaving", pk="LEAVING#{url}", on_expiry="subtract")
+PER_DAY = Aggregate("per_day", VIEW, by="at:day", measures={"views": Count()}, retention=timedelta(days=40))
+ITEMS = Items("sale", where=Attr("price").exists())
+ELSEWHERE = {ttl: Items("sale", keys=TableKeys("id", ttl=ttl)) for ttl in (None, "expiresAt")}
+TOTALS = {"total": Sum("price")}
+
+
+@pytest.mark.parametrize(
+    ("declaration", "may_exceed"),
+    [
+        (replace(VIEWS, source=FOREVER), False),
+        (VIEWS, True),
+        (LEAVING, False),
+        (Window("hours", FOREVER, by="url", time="at"), False),
+        (Window("hours", VIEW, by="url", time="at"), True),
+        (Aggregate("sales", ITEMS, pk="SALES", sk="ALL", measures=TOTALS), False),
+        (Aggregate("sales", ELSEWHERE[None], pk="SALES", sk="ALL", measures=TOTALS), False),
+        (Aggregate("sales", ELSEWHERE["expiresAt"], pk="SALES", sk="ALL", measures=TOTALS), True),
+        (Aggregate("over", VIEWS, pk="OVER", sk="ALL", measures={"pages": Count()}), False),
+        (Aggregate("over", PER_DAY, pk="OVER", sk="ALL", measures={"days": Count()}), True),
+    ],
+)
+def test_a_group_may_exceed_sources_that_expire(declaration: Aggregate | Window, may_exceed: bool) -> None:
+    entries = {entry.name: entry for entry in entries_of([declaration])}
+    header = {DECLARED: {"S": encode((declaration,), attributes=True)}}
+    assert Registry(header, entries).may_exceed(declaration) == may_exceed
+    noted = {name: replace(entry, surplus=True) for name, entry in entries.items()}
+    assert Registry(header, noted).may_exceed(declaration) == (declaration.on_expiry == "keep")
+
+
+def test_what_no_code_declares_any_more_may_expire() -> None:
+    views = replace(VIEWS, source=FOREVER)
+    assert Registry({}, {entry.name: entry for entry in entries_of([views])}).may_exceed(views)
+
+
+@pytest.mark.parametrize(("event", "verdict"), [(FOREVER, "drifted"), (VIEW, "unknown")], ids=["for good", "expires"])
+def test_too_much_has_drifted_unless_its_events_expire(event: Event, verdict: str) -> None:
+    views = replace(VIEWS, source=event)
+    site = Site(views)
+    site.view(3, event=event)
+    spoil(site.bench, views, "views", 5, url="/")
+    assert site.found() == [(verdict, {"views": -5})]
+    assert site.verify().repair() == ((1, 0) if verdict == "drifted" else (0, 0))
+    assert site.bench.counters.get(views, url="/")["views"] == (3 if verdict == "drifted" else 8)
+
+
+@pytest.mark.parametrize("event", [FOREVER, VIEW], ids=["for good", "expires"])
+def test_too_little_has_drifted_whether_or_not_its_events_expire(event: Event) -> None:
+    views = replace(VIEWS, source=event)
+    site = Site(views)
+    site.view(3, event=event)
+    spoil(site.bench, views, "views", -2, url="/")
+    verifying = site.verify()
+    assert found(verifying) == [("drifted", {"views": 2})]
+    assert verifying.repair() == (1, 0)
+    assert site.found() == []
+
+
+@pytest.mark.parametrize("event", [FOREVER, VIEW], ids=["for good", "expires"])
+@pytest.mark.parametrize("by", [-2, 0, 5])
+def test_a_group_waits_for_the_quarantine_whatever_it_lacks(event: Event, by: int) -> None:
+    tags = Aggregate("tags", event, pk="TAG#{tags[]}", sk="ALL", measures={"views": Count()}, max_groups=2)
+    site = Site(tags)
+    for number, names in enumerate(("a", "a", "abc")):
+        view = {"url": "/", "at": int(site.bench.clock()), "id": number, "tags": [*names]}
+        site.bench.counters.accept(event, view)
+    site.stream.deliver()
+    mend(site.bench, replace(tags, max_groups=3))
+    spoil(site.bench, tags, "views", by, **{"tags[]": "a"})
+    verifying = site.verify()
+    assert {(each.verdict, each.reason) for each in verifying.differences} == {
+        ("waits", "1 entry of the quarantine waits for it")
+    }
+    assert verifying.groups("waits") == 3
+    assert verifying.repair(unknown=True) == (0, 0)
 
 
 OF_EACH_KIND = pytest.mark.parametrize("packed", [None, Packed("at", timedelta(minutes=10))], ids=["items", "chunks"])
@@ -104,7 +193,7 @@ def five_views(packed: Packed | None) -> tuple[Site, Event, Aggregate, Aggregate
 def test_what_is_erased_and_stays_counted_is_unknown_never_drift(packed: Packed | None) -> None:
     site, event, views, live = five_views(packed)
     spoil(site.bench, views, "views", 7, url="/")
-    assert site.found() == [("drift", {"views": -7})]
+    assert site.found() == [("drifted", {"views": -7})]
     spoil(site.bench, views, "views", -7, url="/")
 
     Eraser(site.bench.store, event, {"id": 1}).erase("keep")
@@ -113,7 +202,7 @@ def test_what_is_erased_and_stays_counted_is_unknown_never_drift(packed: Packed 
     assert site.found() == [("unknown", {"views": -1, "weight": -2})]
     spoil(site.bench, live, "views", 7, url="/")
     spoil(site.bench, views, "views", -3, url="/")
-    assert site.found() == [("drift", {"views": -7}), ("drift", {"views": 2}), ("unknown", {"weight": -2})]
+    assert site.found() == [("drifted", {"views": -7}), ("drifted", {"views": 2}), ("unknown", {"weight": -2})]
 
 
 @OF_EACH_KIND
@@ -129,6 +218,72 @@ def test_an_erasure_during_a_backfill_keeps_counts_from_its_cut_on(
     site.stream.deliver()
     assert site.bench.counters.get(views, url="/").measures == {"views": kept, "weight": 2 * kept}
     assert site.found() == ([] if kept == 4 else [("unknown", {"views": -1, "weight": -2})])
+
+
+def surplus(site: Site) -> dict[str, bool]:
+    return {name: entry.surplus for name, entry in read_registry(site.bench.store).names.items()}
+
+
+@OF_EACH_KIND
+@pytest.mark.parametrize("counts", ["keep", "take_back"])
+def test_a_name_exceeds_its_sources_once_something_was_erased_that_it_counts(
+    packed: Packed | None, counts: Any
+) -> None:
+    site, event, _, _ = five_views(packed)
+    assert surplus(site) == {"views": False, "live": False}
+    Eraser(site.bench.store, event, {"id": 1}).erase(counts)
+    site.stream.deliver()
+    # Rows that take back leave a chunk, too.
+    assert surplus(site) == {"views": counts == "keep" or packed is not None, "live": False}
+
+
+def test_events_that_expire_stay_counted_although_their_retention_was_given_up() -> None:
+    site = Site(VIEWS)
+    site.view(3)
+    site.bench.deploy([replace(VIEWS, source=FOREVER)])
+    site.expire()
+    site.view(4, event=FOREVER)
+    assert site.found() == [("unknown", {"views": -3, "weight": -6})]
+
+
+def test_a_name_that_is_filled_anew_holds_no_more_than_its_sources() -> None:
+    site = Site(VIEWS)
+    site.view(3)
+    site.expire()
+    site.view(4)
+    assert surplus(site) == {"views": True}
+    for _ in backfill(site.bench, site.stream, names=["views"]).steps():
+        pass
+    assert surplus(site) == {"views": False}
+    assert site.found() == []
+
+
+def test_what_a_name_counts_too_much_is_noted_once_and_never_of_a_name_that_is_gone() -> None:
+    site = Site(VIEWS)
+    process, other = (CountedNames(site.bench.store, (VIEWS,)) for _ in range(2))
+    process.refresh()
+    other.refresh()
+    process.note_surplus(["views"])
+    assert surplus(site) == {"views": True}
+    key = {"TableName": site.bench.table.name, "Key": entry_key("views")}
+    site.bench.table.delete_item(**key)
+    process.note_surplus(["views"])
+    other.note_surplus(["views"])
+    assert "Item" not in site.bench.table.get_item(**key)
+
+
+def test_a_change_of_a_name_that_was_noted_meanwhile_is_refused() -> None:
+    site = Site(VIEWS)
+    before = read_registry(site.bench.store)
+    process = CountedNames(site.bench.store, (VIEWS,))
+    process.refresh()
+    process.note_surplus(["views"])
+    entry = before.entries["views"]
+    assert not write_registry(site.bench.store, before, [(entry, entry.entering("stale", site.bench.clock()))])
+    again = read_registry(site.bench.store)
+    entry = again.entries["views"]
+    assert write_registry(site.bench.store, again, [(entry, entry.entering("stale", site.bench.clock()))])
+    assert surplus(site) == {"views": True}
 
 
 def test_a_counter_is_neither_verified_nor_backfilled() -> None:
@@ -157,12 +312,12 @@ def test_expired_items_make_a_group_no_smaller() -> None:
         spoil(site.bench, VIEWS, name, -20, url="/")
     told = site.verify().differences
     assert [(each.name, each.verdict, dict(each.missing)) for each in told] == [
-        ("heavy", "drift", {"mean.count": 4, "sizes.0": 4}),
+        ("heavy", "drifted", {"mean.count": 4, "sizes.0": 4}),
         ("heavy", "unknown", {"mean.sum": 1}),
-        ("views", "drift", {"views": 17}),
+        ("views", "drifted", {"views": 17}),
         ("views", "unknown", {"weight": 14}),
     ]
-    assert {each.reason for each in told if each.verdict == "drift"} == {
+    assert {each.reason for each in told if each.verdict == "drifted"} == {
         "at least so much: events may have expired, or been erased, that it counted, too"
     }
 
@@ -173,60 +328,7 @@ def test_a_group_that_is_gone_has_lost_all_there_is() -> None:
     site.expire()
     site.view(4)
     site.lose(VIEWS, url="/")
-    assert site.found() == [("drift", {"views": 4, "weight": 8})]
-
-
-@pytest.mark.parametrize("declaration", [DAYS, HOURS], ids=["a day in its key", "a window"])
-def test_a_group_later_than_all_that_has_expired_is_certain(declaration: Aggregate | Window) -> None:
-    site = Site(declaration)
-    site.view(3)
-    site.expire()
-    site.view(4)
-    later = too_much(site, declaration.name)
-    told = site.found()
-    assert [verdict for verdict, _ in told].count("drift") == later
-    assert {number for verdict, missing in told for number in missing.values() if verdict == "drift"} == {-1}
-    assert {number for verdict, missing in told for number in missing.values() if verdict == "unknown"} <= {-3, -4}
-
-
-def too_much(site: Site, name: str) -> int:
-    """Add one to each number of a declaration's items; return how many of them are later than what expired."""
-    items = [item for item in site.bench.table.items() if item.get("_type") == {"S": name}]
-    for item in items:
-        for attribute in item.keys() & {"views", "total"}:
-            site.bench.table.update_item(
-                TableName=site.bench.table.name,
-                Key={"pk": item["pk"], "sk": item["sk"]},
-                UpdateExpression="ADD #n :one",
-                ExpressionAttributeNames={"#n": attribute},
-                ExpressionAttributeValues={":one": {"N": "1"}},
-            )
-    return len(items) // 2
-
-
-def test_an_event_from_the_future_expires_long_before_its_time() -> None:
-    ahead = Window("ahead", VIEW, pk="URL#{url}", time="at", longest=timedelta(hours=3))
-    site = Site(ahead)
-    site.view(1, at=site.bench.clock() + 34 * DAY)
-    site.bench.clock.advance(34 * DAY)
-    for entry in site.bench.counters.quarantined():
-        assert site.bench.counters.redrive(entry)
-    site.stream.deliver()
-    assert not [*site.bench.counters.quarantined()]
-    site.expire(2)
-    told = site.found()
-    assert told
-    assert {verdict for verdict, _ in told} == {"unknown"}
-
-
-def test_later_expiries_are_noted_later() -> None:
-    store = Site(DAYS).bench.store
-    one, other = ExpiredItems(store), ExpiredItems(store)
-    seen = []
-    for process, until in ((one, 10.0), (other, 20.0), (one, 15.0), (one, 30.0), (other, math.inf), (one, 40.0)):
-        process.note({"days": until})
-        seen.append(read_expired(store)["days"])
-    assert seen == [10, 20, 20, 30, math.inf, math.inf]
+    assert site.found() == [("drifted", {"views": 4, "weight": 8})]
 
 
 @pytest.fixture
@@ -286,11 +388,11 @@ def test_repair_asks_about_groups_that_may_count_what_has_expired(expired: Site)
 )
 def test_scores_are_verified_and_repaired_on_their_own(spoiled: dict[str, int], missing: dict[str, int]) -> None:
     site = Site(RANKED)
-    site.view(14)
+    site.view(14, event=FOREVER)
     for name, by in spoiled.items():
         spoil(site.bench, RANKED, name, by, url="/")
     verifying = site.verify()
-    assert found(verifying) == [("drift", missing)]
+    assert found(verifying) == [("drifted", missing)]
     assert verifying.repair() == (1, 0)
     assert site.found() == []
     [item] = [item for item in site.bench.table.items() if "_score" in item]
@@ -302,10 +404,11 @@ def test_scores_are_verified_and_repaired_on_their_own(spoiled: dict[str, int], 
 
 
 def test_a_sum_of_many_digits_is_repaired_to_the_last_one() -> None:
-    site = Site(VIEWS)
+    views = replace(VIEWS, source=FOREVER)
+    site = Site(views)
     weight = Decimal("12345678901234567890123456789.0625")
-    site.bench.counters.accept(VIEW, {"url": "/", "at": int(site.bench.clock()), "id": 0, "weight": weight})
+    site.bench.counters.accept(FOREVER, {"url": "/", "at": int(site.bench.clock()), "id": 0, "weight": weight})
     site.stream.deliver()
-    spoil(site.bench, VIEWS, "weight", -12345678901234567890123456789, url="/")
+    spoil(site.bench, views, "weight", -12345678901234567890123456789, url="/")
     site.verify().repair()
-    assert site.bench.counters.get(VIEWS, {"url": "/"}).measures["weight"] == weight
+    assert site.bench.counters.get(views, {"url": "/"}).measures["weight"] == weight

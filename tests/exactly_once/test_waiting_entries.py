@@ -53,8 +53,8 @@ def tags(bench: Workbench, tags: str = "abc") -> list[Any]:
 def test_an_image_that_waits_for_more_groups_is_counted_once() -> None:
     bench, stream = tagged()
     verifying = verify(bench, stream)
-    assert verdicts(verifying) == {("waiting", "1 entry of the quarantine waits for it")}
-    assert verifying.groups("waiting") == 3
+    assert verdicts(verifying) == {("waits", "1 entry of the quarantine waits for it")}
+    assert verifying.groups("waits") == 3
     assert verifying.repair() == (0, 0)
     redrive_all(bench, stream)
     assert tags(bench) == [1, 1, 1]
@@ -73,7 +73,7 @@ def test_an_entry_that_is_redriven_while_groups_are_read_is_no_drift(monkeypatch
 
     monkeypatch.setattr(Verification, "_read", late)
     verifying = verify(bench, stream)
-    assert {verdict for verdict, _ in verdicts(verifying)} <= {"waiting"}
+    assert {verdict for verdict, _ in verdicts(verifying)} <= {"waits"}
     verifying.repair()
     stream.deliver()
     assert tags(bench) == [1, 1, 1]
@@ -83,7 +83,7 @@ def test_a_group_for_which_nothing_waits_is_repaired_while_others_wait() -> None
     bench, stream = tagged()
     bench.counters.accept(VIEW, {"url": "/", "at": int(bench.clock()), "id": 2, "tags": ["d"]})
     stream.deliver()
-    spoil(bench, TAGS, "views", 4, **{"tags[]": "d"})
+    spoil(bench, TAGS, "views", -4, **{"tags[]": "d"})
     counters = Counters(bench)
     stream.skip()
     counters.stream = stream

@@ -150,8 +150,6 @@ EXAMPLES = {
     "Log page": "CHECKPOINT#run~*~log~* *",
     "Scan page": "CHECKPOINT#run~*~scan~0 00000000",
     "Heartbeat": "CHECKPOINT#run~*~beat~* BEAT",
-    "Expired": "CHECKPOINT# EXPIRED#players",
-    "Expired: groups with a time": "CHECKPOINT# EXPIRED#views_24h",
 }
 """Kind of item to the key of its example: `pk`, a space and `sk`."""
 

@@ -239,7 +239,7 @@ class Backfill(Runner):
             raise BackfillError("another process works on the same names: run it again")
         run = Run(new_run("backfill"), "backfill", self._since(opened), scanned_names(self._emptied.values()))
         changes = [
-            (entry, entry.entering(FILLING, opened, since=run.since, run=run.id, fresh=False))
+            (entry, entry.entering(FILLING, opened, since=run.since, run=run.id, fresh=False, surplus=False))
             for entry in self._emptied.values()
         ]
         state = self._state(run, opened)

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from dynamodb_counters._assumptions import CLOCKS, FRESH, SETTLED_AFTER
 from dynamodb_counters._backfill.feeds import Pace, paid_write, units_of
-from dynamodb_counters._commit.batch import expired_key
 from dynamodb_counters._control.registry import (
     COUNTING,
     STALE,
@@ -110,8 +109,6 @@ class Emptying:
                 self.pace.spend(sum(self.table.each(self._delete, some)))
                 self.deleted.update(item[TYPE]["S"] for item in some)
             yield DELETING, self.scanned, 0
-        for name in full:
-            self.table.client.delete_item(TableName=self.table.name, Key=expired_key(name))
         return self._still_waits()
 
     def _still_waits(self) -> bool:

@@ -4,10 +4,15 @@ An item's position in a shard is the last record it has applied. The baseline an
 is what the item must hold, however far behind it is. So a difference does not depend on the moment, and a repair adds
 exactly it while live updates go on, unless something waits for the group.
 
-An item that expires, or is erased with its counts kept, leaves a count that keeps it greater than its sources, never
-smaller. So what a count lacks is lost for
-certain, and what a group has that counts nothing expired is wrong for certain. A score equals its measure, whichever
-of the two is right.
+Verdicts, of which a group may have several, for it holds several numbers:
+
+    exact     it holds what its sources come to; nothing is reported
+    drifted   it holds less; or more, where nothing that it counts can have gone
+    unknown   it holds more, where what it counts expires, or was erased with its counts kept
+    waits     entries of the quarantine wait for it
+
+What has gone leaves a count greater than its sources, never smaller: but for sums, of which it may have been a negative
+part. A score equals its measure, whichever of the two is right.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from decimal import localcontext
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
-from dynamodb_counters._assumptions import COPY_SKEW, GROUP_KEPT, SKEW, WIDE_MARGIN
+from dynamodb_counters._assumptions import GROUP_KEPT, SKEW, WIDE_MARGIN
 from dynamodb_counters._backfill.feeds import ReadGroup, applied_by, read_after_books
 from dynamodb_counters._backfill.runner import (
     COMPARING,
@@ -35,7 +40,6 @@ from dynamodb_counters._backfill.runner import (
     baselines,
     part_of,
 )
-from dynamodb_counters._commit.batch import read_expired
 from dynamodb_counters._commit.commit import ItemDelta, joined, place_of
 from dynamodb_counters._control.counted_names import restrict
 from dynamodb_counters._control.registry import Entry, Registry, write_registry
@@ -53,7 +57,6 @@ from dynamodb_counters._declarations import (
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.groups import identity, typed_key
 from dynamodb_counters._fold.deltas import Delta
-from dynamodb_counters._fold.expiry import begin_of
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout, closing_times, late_parts
 from dynamodb_counters._fold.plan import Plan
@@ -71,7 +74,8 @@ from dynamodb_counters._timeline.tiers import BY_LETTER, TOTAL
 from dynamodb_counters._writes.update_conditions import conditional, item_of
 from dynamodb_counters.errors import BackfillError
 
-Verdict: TypeAlias = Literal["drift", "unknown", "waiting"]
+Verdict: TypeAlias = Literal["drifted", "unknown", "waits"]
+"""Of a difference: a group without any is exact."""
 
 EXPIRED: Final = "events may have expired, or been erased, that it still counts"
 AT_LEAST: Final = "at least so much: events may have expired, or been erased, that it counted, too"
@@ -83,12 +87,11 @@ Judged: TypeAlias = tuple[Verdict, str, dict[str, Number]]
 
 
 def judge(
-    declaration: Declaration, group: GroupKey, missing: Mapping[str, Number], until: float | None, *, is_gone: bool
+    declaration: Declaration, missing: Mapping[str, Number], *, may_exceed: bool, is_gone: bool
 ) -> Iterator[Judged]:
-    """Judge what a group lacks: it may count what expired, if it began before `until`; if it `is_gone`, has no item."""
-    begin = begin_of(declaration, group)
-    if until is None or declaration.on_expiry == "subtract" or (begin is not None and begin >= until):
-        yield "drift", "", dict(missing)
+    """Judge what a group lacks that `may_exceed` its sources; if it `is_gone`, it has no item."""
+    if not may_exceed:
+        yield "drifted", "", dict(missing)
         return
     found, measure = dict(missing), ranked_by(declaration)
     # How much the score differs from the measure that it repeats.
@@ -98,7 +101,7 @@ def judge(
     lost = {name: number for name, number in found.items() if is_gone or (number > 0 and _grows(declaration, name))}
     certain = {**lost, SCORE: lost.get(SCORE, 0) + apart} if apart else lost
     if certain := {name: number for name, number in certain.items() if number}:
-        yield "drift", AT_LEAST if lost else "", certain
+        yield "drifted", AT_LEAST if lost else "", certain
     if rest := {name: number for name, number in found.items() if number and name not in lost}:
         yield "unknown", EXPIRED, rest
 
@@ -210,7 +213,7 @@ def repaired(
     missing: dict[GroupRef, Delta] = {}
     seen: dict[GroupRef, Mapping[str, Any] | None] = {}
     for difference in differences:
-        if difference.verdict == "drift" or (unknown and difference.reason == EXPIRED):
+        if difference.verdict == "drifted" or (unknown and difference.reason == EXPIRED):
             ref, seen[difference.ref] = difference.ref, difference.seen
             delta = missing.setdefault(ref, Delta(plan.programs[ref[0]].layout, ref[1], "", ""))
             with localcontext(EXACT):
@@ -262,11 +265,8 @@ class Verification(Runner):
     sample: float = 1.0
     differences: list[Difference] = field(default_factory=list)
     compared: int = 0
-    _expired: Mapping[str, float] = field(default_factory=dict)
-    _restored: float | None = None
-    """By when a restored table has begun: nothing shows whether it had counted what expired before."""
-    _lasting: frozenset[str] = frozenset()
-    """Events that never expire, as far as code declares them: a definition does not say."""
+    _exceeding: frozenset[str] = frozenset()
+    """Names that may hold more than their sources show."""
     _begun: State = field(init=False)
 
     def _try_to_open(self, registry: Registry, opened: float) -> State | None:
@@ -299,12 +299,12 @@ class Verification(Runner):
         if state.phase != COMPARING:
             raise BackfillError(_ENDED.format(state.run.id))
         self._begun, self._by, pages = state, self._plan(state), self._pages(state)
-        self._expired = read_expired(self.table)
-        events = [each.source for each in self._registry().declared if isinstance(each.source, Event)]
-        self._lasting = frozenset(event.name for event in events if event.retention is None)
-        table: Any = self.table.client.describe_table(TableName=self.table.name)["Table"]
-        if (copied_at := table.get("RestoreSummary", {}).get("RestoreDateTime")) is not None:
-            self._restored = copied_at.timestamp() + COPY_SKEW
+        # All that had gone before the cut is noted by now.
+        registry, table = self._registry(), self.table.client.describe_table(TableName=self.table.name)["Table"]
+        is_restored = "RestoreSummary" in table
+        self._exceeding = frozenset(
+            each.name for each in registry.declarations if registry.may_exceed(each, is_restored=is_restored)
+        )
         for part, parts, baseline in baselines(pages, 0, 1):
             sums = self._with_later(pages, baseline, part, parts)
             yield self._progress(state, self.compared, self.compared + len(sums))
@@ -340,11 +340,11 @@ class Verification(Runner):
             )
             for ref in told:
                 layout = self._layout(ref)
-                until, is_gone = self._expired_until(layout.declaration), not held[ref].items
+                may_exceed, is_gone = ref[0] in self._exceeding, not held[ref].items
                 with localcontext(EXACT):
-                    judged = list(judge(layout.declaration, ref[1], found[ref], until, is_gone=is_gone))
+                    judged = list(judge(layout.declaration, found[ref], may_exceed=may_exceed, is_gone=is_gone))
                 if waits[ref]:
-                    judged = [("waiting", WAITS[waits[ref] > 1].format(waits[ref]), found[ref])]
+                    judged = [("waits", WAITS[waits[ref] > 1].format(waits[ref]), found[ref])]
                 elif ref in unsettled:
                     judged = [("unknown", unsettled[ref], found[ref])]
                 self._note(layout, ref, held[ref], judged)
@@ -352,14 +352,6 @@ class Verification(Runner):
                 break
             self.table.sleep(_PAUSE)
         self.compared += len(sums)
-
-    def _expired_until(self, declaration: Declaration) -> float | None:
-        """Groups that begin before it may count what has expired; None if none may."""
-        source, noted = declaration.source, self._expired.get(declaration.name)
-        is_kept = isinstance(source, Aggregate) and source.retention is None
-        if self._restored is None or is_kept or source.name in self._lasting:
-            return noted
-        return max(self._restored, noted or 0)
 
     def _counts_directly(self, ref: GroupRef) -> bool:
         source = self._layout(ref).declaration.source

@@ -2,7 +2,7 @@
 
 A batch is cut where a name or a run begins to count, for what comes before a run's cut is counted before what comes
 after it is logged. Records of a part that may have been counted already, with nothing left
-that says so, go to quarantine; what expires in it is noted, because no item shows it later.
+that says so, go to quarantine; that something expires in it is noted, because no item shows it later.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from dynamodb_counters._control.run_items import ONLY_SHARD
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.crossings import Crossing, crossings
 from dynamodb_counters._fold.deltas import Unfoldable
-from dynamodb_counters._fold.expiry import expired_until
-from dynamodb_counters._fold.fold import fold, reason_of
+from dynamodb_counters._fold.fold import fold, reason_of, surplus_of
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, OLD, ONE_TABLE, Change, Origins, Record, single_image
-from dynamodb_counters._items.bookkeeping import Watermark, bookkeeping_item, bookkeeping_key
-from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, QUARANTINE, SK, TYPE
+from dynamodb_counters._items.bookkeeping import Watermark
+from dynamodb_counters._items.table_schema import PK, QUARANTINE, TYPE
 from dynamodb_counters._quarantine.quarantine import UNREADABLE, Quarantine, redriven_item
 from dynamodb_counters._quarantine.redrive_entries import DOUBTFUL, held_by
 from dynamodb_counters._table import RetryingClient, Table, ending_at
@@ -45,14 +44,14 @@ class Classified:
     """Those that were certainly not counted: to be folded."""
     doubtful: Sequence[Unfoldable]
     """The images of the others that would count for something."""
-    expired: Mapping[str, float]
-    """Declarations that go on counting what expires here, and the time from which their groups count none of it."""
+    surplus: frozenset[str]
+    """Names that go on counting what expires here."""
 
     @classmethod
     def of(cls, portion: Portion, doubtful_before: float) -> Classified:
         """Classify changes; those created earlier than `doubtful_before` may have been counted."""
         plan, changes = portion.plan, portion.changes
-        return cls(plan, changes, *set_aside(plan, changes, doubtful_before), expired_until(plan, changes))
+        return cls(plan, changes, *set_aside(plan, changes, doubtful_before), surplus_of(plan, changes))
 
 
 def uncounted(changes: Sequence[Change], applied_through: str) -> Sequence[Change]:
@@ -86,55 +85,6 @@ def set_aside(
                     doubtful.append(replace(whole, image_name=f"{name}{DOUBTFUL}", record=record, names=names))
         doubtful += [replace(image, reason=f"{_REASON}; {image.reason}") for image in folded.unfoldable]
     return fresh, doubtful
-
-
-_PREFIX: Final = "EXPIRED#"
-_UNTIL: Final = "until"
-"""Groups that begin then or later count nothing that has expired; without it, any group may."""
-
-
-class ExpiredItems:
-    """Notes of one process on the declarations of one table that count expired items."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-        self._noted: dict[str, float] = {}
-
-    def note(self, expired: Mapping[str, float]) -> None:
-        """Note it before the batch is logged and counted, so that no verification takes it for drift."""
-        for name, until in sorted(expired.items()):
-            if until > self._noted.get(name, -math.inf):
-                self._write(name, until)
-                self._noted[name] = until
-
-    def _write(self, name: str, until: float) -> None:
-        known = {} if math.isinf(until) else {_UNTIL: round(until)}
-        put: dict[str, Any] = {"Item": bookkeeping_item(expired_key(name), known)}
-        if known:
-            put |= {
-                "ConditionExpression": f"attribute_not_exists({PK}) OR #until < :until",
-                "ExpressionAttributeNames": {"#until": _UNTIL},
-                "ExpressionAttributeValues": {":until": put["Item"][_UNTIL]},
-            }
-        # If it is refused, another process has noted as much.
-        self._table.write("put_item", **put)
-
-
-def expired_key(name: str) -> dict[str, Any]:
-    return bookkeeping_key(_PREFIX + name)
-
-
-def read_expired(table: Table) -> dict[str, float]:
-    """Notes of any process."""
-    found = table.partition(CHECKPOINT_PREFIX, _PREFIX)
-    return {item[SK]["S"].removeprefix(_PREFIX): _until(item) for item in found}
-
-
-def _until(item: Mapping[str, Any]) -> float:
-    try:
-        return float(item[_UNTIL]["N"])
-    except (LookupError, TypeError, ValueError):
-        return math.inf
 
 
 _OF_QUARANTINE: Final = {"S": QUARANTINE}
@@ -269,7 +219,6 @@ class Aggregator:
         self._books = Books(self._checkpoints)
         self._quarantine = Quarantine(retrying, quarantine_retention_seconds, self._origins.ttl_of(declarations))
         self._committer = Committer(retrying, self._checkpoints, self._quarantine, Pruner(table, self._checkpoints))
-        self._expired = ExpiredItems(retrying)
         self._single_shard = single_shard
 
     def handle(
@@ -312,8 +261,7 @@ class Aggregator:
         watermark = Watermark(book.shard, book.name, book.before)
         for portion in portions:
             each = Classified.of(portion, doubtful_before)
-            if each.expired:
-                self._expired.note(each.expired)
+            self._names.note_surplus(each.surplus)
             report.write_units += self._names.log(portion, book.shard, cuts, self._quarantine)
             # Before anything moves the checkpoint. None is in doubt: its item is the same in every delivery.
             put_crossings(self._table, crossings(each.plan, each.changes, report.skipped_thresholds))

@@ -30,7 +30,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._control.run_items import RUNS, Run, read_runs, runs_text
-from dynamodb_counters._declarations import Aggregate, Declaration
+from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._declarations.definitions import definition, same_definition
 from dynamodb_counters._declarations.groups import with_below
@@ -70,7 +70,7 @@ DECLARED: Final = "declared"
 _SERIAL: Final = "serial"
 """Attribute of the header that changes with every name: names that contradict each other are not registered at once."""
 
-_COMPARED: Final = ("state", "at", "since", "run", "dropped", "fresh")
+_COMPARED: Final = ("state", "at", "since", "run", "dropped", "fresh", "surplus")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,8 @@ class Entry:
     """Whether nothing has ever been counted under the name: there are no items to delete."""
     watches: str = ""
     """The aggregate that a threshold watches."""
+    surplus: bool = False
+    """Whether it counts what has expired, or was erased with its counts kept: more than its sources show."""
 
     @property
     def declaration(self) -> Declaration | None:
@@ -116,7 +118,7 @@ class Entry:
 
     def item(self) -> dict[str, Any]:
         names = ("definition", "state", "at", "since", "run", "dropped", "fresh", "watches")
-        values = {name: getattr(self, name) for name in names}
+        values = {name: getattr(self, name) for name in names} | ({"surplus": True} if self.surplus else {})
         return bookkeeping_item(entry_key(self.name), values)
 
     @classmethod
@@ -226,6 +228,22 @@ class Registry:
             for each in with_below(declaration)
             if (entry := self.entries.get(each.name)) is None or not entry.counts or (kept and entry.dropped)
         ]
+
+    def may_exceed(self, declaration: Declaration, *, is_restored: bool = False) -> bool:
+        """Whether a name may hold more than its sources show: something that it counts may have gone."""
+        source, entry = declaration.source, self.entries.get(declaration.name)
+        if declaration.on_expiry != "keep":
+            return False
+        if entry is not None and entry.surplus:
+            return True
+        if isinstance(source, Event):
+            # A definition does not say how long events stay; what is declared nowhere may have expired.
+            events = (each.source for each in self.declared if isinstance(each.source, Event))
+            return source.name not in {event.name for event in events if event.retention is None}
+        if isinstance(source, Items):
+            # Any item may have a `ttl` that no declaration names; and nobody has told a copy of the first that went.
+            return is_restored or (source.keys is not None and source.keys.ttl is not None)
+        return isinstance(source, Aggregate) and source.retention is not None
 
     @property
     def thresholds(self) -> dict[str, list[Entry]]:

@@ -16,7 +16,6 @@ from decimal import localcontext
 from typing import Any, Final
 
 from dynamodb_counters._backfill.verification import WAITS, counted, judge, quarantined_groups, with_score
-from dynamodb_counters._commit.batch import read_expired
 from dynamodb_counters._control.registry import Registry, read_registry
 from dynamodb_counters._control.run_items import Run, folded_alone, sums_of
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Window
@@ -193,7 +192,7 @@ class Explainer:
         since, names = Run("", "verify", int(begun), (declared.name,)), self.registry.names
         origins = Origins(self.table.name, self.registry.source or None)
         waits = quarantined_groups(self.table, origins, plan, since, names.values())
-        until = read_expired(self.table).get(declared.name)
+        may_exceed = read_registry(self.table).may_exceed(declared)
         for group, lacking in sorted(missing.items(), key=repr):
             waiting = waits[declared.name, group]
             is_late = late_parts(declared, group, now) or (layout.closing_time and layout.closing_time(group) <= now)
@@ -206,7 +205,7 @@ class Explainer:
             why = [reason for reason, holds in reasons.items() if holds]
             is_gone = not after.get(group)
             for verdict, reason, numbers in judge(
-                declared, group, with_score(declared, lacking), until, is_gone=is_gone
+                declared, with_score(declared, lacking), may_exceed=may_exceed, is_gone=is_gone
             ):
                 adds = {name: -number for name, number in numbers.items() if name != SCORE}
                 known = [*why, *([reason] if reason else [])]

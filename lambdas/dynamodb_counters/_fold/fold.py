@@ -347,5 +347,22 @@ def _reasons(failed: Mapping[str, Exception]) -> str:
     return "; ".join(f"{name}: {reason_of(error)}" for name, error in failed.items())
 
 
+def surplus_of(plan: Plan, changes: Iterable[Change]) -> frozenset[str]:
+    """Return the names that go on counting items that expire, or are erased, here: no item shows them later."""
+    found: set[str] = set()
+    for change in changes:
+        record, name = change.record, change.record.get("eventName")
+        if change.delta is not None or not (name == "REMOVE" or (name == "MODIFY" and is_erasure(record))):
+            continue
+        try:
+            sources = plan.sources(record["dynamodb"][OLD], is_foreign=change.is_foreign)
+            gone = [source for source in sources if is_expiry(record, source.ttl)]
+        except UNFOLDABLE:
+            # The fold leaves it to quarantine.
+            continue
+        found.update(program.layout.name for source in gone for program in source.programs if program.keeps)
+    return frozenset(found)
+
+
 def reason_of(error: Exception) -> str:
     return str(error) if isinstance(error, MalformedImageError) else f"{type(error).__name__}: {error}"

@@ -86,10 +86,10 @@ def handler(event: dict[str, Any], context: Any) -> None:
 
 def _meter(done: Verification) -> None:
     metrics.add_metric(name="GroupsVerified", unit=MetricUnit.Count, value=done.compared)
-    metrics.add_metric(name="Drift", unit=MetricUnit.Count, value=done.groups("drift"))
+    metrics.add_metric(name="Drift", unit=MetricUnit.Count, value=done.groups("drifted"))
     metrics.add_metric(name="GroupsUnknown", unit=MetricUnit.Count, value=done.groups("unknown"))
     # Groups may name people: `counters verify` lists them.
-    if drifted := _by_declaration(done, "drift"):
+    if drifted := _by_declaration(done, "drifted"):
         logger.error("counts have drifted", extra={"groups": drifted})
     if unknown := _by_declaration(done, "unknown"):
         logger.warning("counts cannot be verified", extra={"groups": unknown})

@@ -261,7 +261,7 @@ def _compare(
     worked = work_off(session, verification, said if sample == 1 else f"{said} --sample {sample:g}")
     if worked.was_complete:
         raise BackfillError(f"run {worked.run} is complete, and has reported what it found: begin another one")
-    drifted, expired = verification.groups("drift"), verification.groups("unknown", EXPIRED)
+    drifted, expired = verification.groups("drifted"), verification.groups("unknown", EXPIRED)
     found = FOUND if drifted else UNKNOWN if verification.differences else DONE
     done = partial(_document, worked, verification)
     if not repairs or not (drifted or expired):
@@ -278,14 +278,14 @@ def _compare(
     told = f"{counted(repaired, 'group')} repaired"
     told += f"; {counted(refused, 'group')} left: repaired by another run meanwhile, verify again" if refused else ""
     session.emit(done((repaired, refused)), told)
-    left = verification.groups("unknown") - (expired if unknown else 0) + verification.groups("waiting")
+    left = verification.groups("unknown") - (expired if unknown else 0) + verification.groups("waits")
     return FOUND if refused else UNKNOWN if left else DONE
 
 
 def _shown(worked: Worked, verification: Verification) -> RenderableType:
     found = verification.differences
-    drifted, unknown = verification.groups("drift"), verification.groups("unknown")
-    waiting = verification.groups("waiting")
+    drifted, unknown = verification.groups("drifted"), verification.groups("unknown")
+    waiting = verification.groups("waits")
     cannot = f", {number(unknown)} of {number(verification.compared)} cannot be verified"
     total = Text.assemble(
         f"{counted(verification.compared, 'group')} compared: ",
@@ -303,7 +303,7 @@ def _shown(worked: Worked, verification: Verification) -> RenderableType:
         group = group_text(difference.group) or "in total"
         signed = f"{'+' if missing > 0 else ''}{number(missing)}"
         told = f"{difference.verdict}: {difference.reason}" if difference.reason else difference.verdict
-        verdict = Text(told, BAD if difference.verdict == "drift" else WARNING)
+        verdict = Text(told, BAD if difference.verdict == "drifted" else WARNING)
         shown.add_row(difference.name, group, attribute, signed, verdict)
     rest = [Text(f"{number(len(rows) - _MOST_ROWS)} more; --json has all", QUIET)] if len(rows) > _MOST_ROWS else []
     return Group(shown, *rest, total)
