@@ -7,7 +7,7 @@ The names below are loaded when first used, so that a declaration needs neither 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from dynamodb_counters._counters import Counters as Counters
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._declarations import Average as Average
     from dynamodb_counters._declarations import Count as Count
     from dynamodb_counters._declarations import Counter as Counter
+    from dynamodb_counters._declarations import Declarable
     from dynamodb_counters._declarations import Distinct as Distinct
     from dynamodb_counters._declarations import Event as Event
     from dynamodb_counters._declarations import Extremes as Extremes
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from dynamodb_counters._declarations.groups import Group as Group
     from dynamodb_counters._declarations.sources import TableKeys as TableKeys
     from dynamodb_counters._erase.eraser import Erased as Erased
-    from dynamodb_counters._evaluate import Declaration as Declaration
-    from dynamodb_counters._evaluate import evaluate as evaluate
     from dynamodb_counters._explain.explainer import Explanation as Explanation
     from dynamodb_counters._explain.explainer import Line as Line
     from dynamodb_counters._items.conditions import Attr as Attr
@@ -63,16 +62,17 @@ if TYPE_CHECKING:
     from dynamodb_counters.errors import UncountedError as UncountedError
     from dynamodb_counters.errors import UnknownMeasureError as UnknownMeasureError
 
+    Declaration: TypeAlias = Declarable
+
 _NAMES = {
     "_counters": "Counters",
     "_declarations.event_attributes": "Attribute",
-    "_declarations": "ActiveMembers Aggregate Average Count Counter Distinct Event Extremes Histogram Items "
-    "Packed Percentiles Quota Ranking Sum Threshold TimeWeighted Window",
+    "_declarations": "ActiveMembers Aggregate Average Count Counter Declaration Distinct Event Extremes Histogram "
+    "Items Packed Percentiles Quota Ranking Sum Threshold TimeWeighted Window",
     "_declarations.groups": "Group",
     "_declarations.sources": "TableKeys",
     "_erase.eraser": "Erased",
     "_explain.explainer": "Explanation Line",
-    "_evaluate": "Declaration evaluate",
     "_items.conditions": "Attr Condition",
     "_reads.group_reads": "Extreme Ranked",
     "_reads.span_reads": "ActiveReader Distribution DistributionReader Growth",
@@ -95,7 +95,8 @@ if not TYPE_CHECKING:  # Type checkers would take any name for one that exists.
         home = _HOMES.get(name)
         if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{home}"), name)
+        # Inside, what can be declared has a name of its own, as some of it is many declarations.
+        return getattr(import_module(f"{__name__}.{home}"), "Declarable" if name == "Declaration" else name)
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import ActiveMembers, Event, Packed, evaluate
+from dynamodb_counters import ActiveMembers, Event, Packed
 from dynamodb_counters._items.bookkeeping import item_bytes, write_units
 from dynamodb_counters._reads.span_reads import ActiveReader
 from dynamodb_counters.errors import InvalidArgumentError
@@ -138,18 +138,6 @@ def test_a_member_of_whom_a_chunk_has_a_whole_stretch_counts() -> None:
         counters.accept_many(PACKED, events).raise_for_rejected()
         rolling = counters.active(users).rolling(START, START + 1000 * DAY)
     assert {each.count for each in rolling} == {1}
-
-
-def test_evaluate_knows_the_gaps_of_members() -> None:
-    users = _users(VIEW)
-    events = [{**_event(random.Random(1), 0, 1), "id": f"{day}", "url": "a", "client": "c"} for day in (0, 1, 4)]
-    timed = [(VIEW, {**each, "time": (START + int(each["id"]) * DAY).isoformat()}) for each in events]
-    found = evaluate([users], timed)["users"]
-    assert sorted((each.values["time:day"], each.values["gap"]) for each in found) == [
-        ("2026-01-01", "12"),
-        ("2026-01-02", "1"),
-        ("2026-01-05", "3"),
-    ]
 
 
 @pytest.mark.night

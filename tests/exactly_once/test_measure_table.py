@@ -29,15 +29,10 @@ from dynamodb_counters import (
     Sum,
     TimeWeighted,
     Window,
-    evaluate,
 )
 from dynamodb_counters._declarations import Declaration, flatten
-from dynamodb_counters._declarations.groups import group_of, values_of
-from dynamodb_counters._fold.item_layout import ItemLayout
-from dynamodb_counters._items.conversions import read_number
-from dynamodb_counters._items.table_schema import TYPE
 from dynamodb_counters.errors import InvalidArgumentError
-from simulation.counters_in_memory import CountersInMemory, counters_in_memory
+from simulation.counters_in_memory import counters_in_memory
 
 DAY: Final = timedelta(days=1)
 START: Final = datetime(2026, 11, 15, tzinfo=UTC)
@@ -151,40 +146,6 @@ def correction(measured: Measured) -> str:
     return _same(measured, found, [SALES[0], SALES[2], SALES[3], changed])
 
 
-def evaluated(measured: Measured) -> str:
-    """Whether `evaluate` finds the groups that the table holds."""
-    declared = measured.declare()
-    with counters_in_memory([declared], now=END) as counters:
-        counters.accept_many(SALE, SALES)
-        held = {part.name: _groups(counters, part) for part in flatten([declared])}
-    found = {
-        name: {tuple(map(str, one.values.values())): dict(one.measures) for one in groups if any(one.measures.values())}
-        for name, groups in evaluate([declared], [(SALE, each) for each in SALES], now=END.timestamp()).items()
-    }
-    return "exact" if found == held else "wrong"
-
-
-def _groups(counters: CountersInMemory, part: Declaration) -> dict[tuple[str, ...], dict[str, Any]]:
-    scanned = counters.client.get_paginator("scan").paginate(TableName=counters.table_name)
-    items = [item for page in scanned for item in page["Items"] if item.get(TYPE) == {"S": part.name}]
-    if isinstance(part, Window):
-        keys = [("a", *part._sk_template.parse(item["sk"]["S"]).values()) for item in items]
-        return {
-            key: {name: read_number(item, name) for name in part._attributes if name in item}
-            for key, item in zip(keys, items, strict=True)
-        }
-    pages = ItemLayout(part).pages
-    groups = [group for item in items for group in (pages.groups(item) if pages else [item])]
-    found = {}
-    for group in groups:
-        values = values_of(part, group)
-        assert values is not None
-        measures = dict(group_of(part, values, [group]).measures)
-        if any(measures.values()):
-            found[tuple(values.values())] = measures
-    return found
-
-
 def in_pages(measured: Measured) -> str:
     try:
         found = measured.of(SALES, pages=True)
@@ -208,7 +169,6 @@ def recorded_once(measured: Measured) -> str:
 
 COLUMNS: Final[Mapping[str, Callable[[Measured], str]]] = {
     "correction": correction,
-    "`evaluate`": evaluated,
     "pages": in_pages,
     "`record_once`": recorded_once,
 }

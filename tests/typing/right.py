@@ -17,7 +17,6 @@ from dynamodb_counters import (
     Event,
     Sum,
     Window,
-    evaluate,
 )
 from dynamodb_counters import InvalidArgumentError as InvalidArgumentError
 from dynamodb_counters import UnknownMeasureError as UnknownMeasureError
@@ -59,7 +58,6 @@ VISITORS = Distinct("visitors", VIEW, by=(), member="url")
 RISK = Aggregate("risk", TRADE, pk="RISK", sk="DESK#{desk}", trades=Count())
 
 LIST: list[Declaration] = [VIEWS, SPENT, VISITORS, RISK]
-COUNTED = evaluate(LIST, [])
 
 
 def read(counters: Counters) -> tuple[int, datetime]:

@@ -22,7 +22,7 @@ from aws_cdk.aws_dynamodb import Attribute, AttributeType, StreamViewType, Table
 
 import cdk_dynamodb_counters
 from cdk_dynamodb_counters.testing import stable_template
-from dynamodb_counters import Outcome, Outcomes, evaluate
+from dynamodb_counters import Outcome, Outcomes
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.event_requests import EventCheck, parse_events
@@ -118,7 +118,7 @@ def _called(code: str) -> str | None:
 
 
 def _tested(code: str) -> str | None:
-    names = {"counters_in_memory": counters_in_memory, "evaluate": evaluate, "stable_template": stable_template}
+    names = {"counters_in_memory": counters_in_memory, "stable_template": stable_template}
     try:
         _evaluated(code, **names)
     except (InvalidArgumentError, AssertionError, ValueError) as error:

@@ -31,7 +31,7 @@ _ROOMS = {
         _writes _commit _reads
         _backfill _recovery _erase
         _explain
-        _counters _evaluate
+        _counters
         _dev
         _http
         _queue

@@ -68,14 +68,8 @@ def _placed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], 
     return placed
 
 
-def refusal(event: Event, item: Mapping[str, Any], now: float | None) -> Outcome | None:
-    """Why a typed item of a packed event is not accepted, as it is declared; of any time without `now`."""
-    place = _place(event, item, now)
-    return place if isinstance(place, Outcome) else None
-
-
 def _place(
-    event: Event, item: Mapping[str, Any], now: float | None, index: int = 0, *, retracts: bool = False
+    event: Event, item: Mapping[str, Any], now: float, index: int, *, retracts: bool
 ) -> tuple[LogKey, Entry] | Outcome:
     """An event's log and its entry there."""
     packed = event.packed
@@ -90,7 +84,7 @@ def _place(
         return Outcome(OutcomeStatus.REJECTED, str(error), error=_malformed(packed.time, values, error))
     end = start + packed._bucket_seconds
     over = None if event.retention is None else end + event.retention.total_seconds()
-    if now is not None and (refused := _refused(event, packed, seconds, over, now)) is not None:
+    if (refused := _refused(event, packed, seconds, over, now)) is not None:
         return refused
     expires_at = None if over is None else int(over + KEPT_LONGER)
     return key, Entry(index, item[PK]["S"], digest, values, retracts, expires_at)

@@ -21,10 +21,10 @@ from dynamodb_counters import (
     Packed,
     Sum,
     Window,
-    evaluate,
 )
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._declarations.measures import Measure
+from dynamodb_counters.testing import QuarantinedRecordsError
 from simulation.counters_in_memory import counters_in_memory
 
 _NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -75,15 +75,20 @@ def test_a_default_stands_for_a_number_of_a_member() -> None:
     sold = Aggregate("sold", order, by="lines[].sku", pieces=Sum("lines[].pieces", default=1))
     lines = [{"sku": "a"}, {"sku": "a", "pieces": 3}, {"sku": "b", "pieces": None}]
 
-    found = evaluate([sold], [(order, {"id": "1", "lines": lines})])["sold"]
-    assert [(group.values["lines[].sku"], group["pieces"]) for group in found] == [("a", 4), ("b", 1)]
+    with counters_in_memory([sold]) as counters:
+        counters.accept(order, {"id": "1", "lines": lines})
+        assert [counters.get(sold, {"lines[].sku": sku})["pieces"] for sku in "ab"] == [4, 1]
 
 
 @pytest.mark.parametrize("value", ["7", True, [7]])
 def test_a_default_never_stands_for_another_type(value: Any) -> None:
     event = Event("call", key="id")
-    with pytest.raises(ValueError, match="attribute 'ms' is not a number"):
-        evaluate([Aggregate("speed", event, ms=Sum("ms", default=0))], [(event, {"id": "1", "ms": value})])
+    speed = Aggregate("speed", event, ms=Sum("ms", default=0))
+    with (
+        pytest.raises(QuarantinedRecordsError, match="attribute 'ms' is not a number"),
+        counters_in_memory([speed]) as counters,
+    ):
+        counters.accept(event, {"id": "1", "ms": value})
 
 
 def test_a_default_is_part_of_a_declaration() -> None:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Attribute, Count, Event, Items, Ranking
+from dynamodb_counters import Aggregate, Attr, Attribute, Count, Event, Items, Ranking, Sum
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.errors import InvalidArgumentError
@@ -115,3 +115,12 @@ def test_names_of_derived_fields_are_parameters_and_arguments(query: str | None)
         ran = run(*arguments, client=counters.client, clock=counters.clock)
     assert found["measures"] == {"n": 1}
     assert ran.document["measures"] == {"n": 1}
+
+
+def test_a_group_in_a_page_whose_first_number_is_0_counts_as_a_group() -> None:
+    event = Event("sale", key="id")
+    sums = Aggregate("sums", event, by="shop", paid=Sum("cents"), n=Count(), pages=True)
+    shops = Aggregate("shops", sums, pk="SHOPS", sk="ALL", shops=Count())
+    with counters_in_memory([sums, shops]) as counters:
+        counters.accept(event, {"id": "1", "shop": "a", "cents": 0})
+        assert counters.get(shops)["shops"] == 1

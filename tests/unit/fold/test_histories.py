@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Event, Items, evaluate
-from dynamodb_counters._declarations import Declarable, flatten
+from dynamodb_counters import Aggregate, Event, Items
+from dynamodb_counters._declarations import Declarable
 from tests.unit.fold.oracle import count
 from tests.unit.fold.strategies import FOREIGN, GAME, NOWHERE, declared, values
 from tests.unit.fold.world import World
@@ -88,20 +88,3 @@ def test_the_table_says_what_its_items_say(
                 _check(aggregate.name, found, expected[group])
             else:
                 assert found == zeros
-
-
-@given(declared(), st.lists(st.tuples(st.sampled_from([GAME, FOREIGN]), values), max_size=12))
-def test_evaluate_says_what_the_items_say(declarations: list[Declarable], given_items: list[Item]) -> None:
-    items = [(source, {**item, "id": str(place)}) for place, (source, item) in enumerate(given_items)]
-
-    found = evaluate(declarations, items)
-
-    for aggregate in flatten(declarations):
-        assert isinstance(aggregate, Aggregate)
-        expected = _expected(aggregate, items, [])
-        groups = {
-            tuple(group.values[name] for name in aggregate.fields): group for group in found.get(aggregate.name, [])
-        }
-        assert expected.keys() <= groups.keys()
-        for group, measures in expected.items():
-            _check(aggregate.name, dict(groups[group].measures), measures)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Attr, Average, Count, Event, InvalidArgumentError, Sum, Window, evaluate
+from dynamodb_counters import Aggregate, Attr, Average, Count, Event, InvalidArgumentError, Sum, Window
+from dynamodb_counters.testing import QuarantinedRecordsError, counters_in_memory
 from tests.unit.fold.world import World
 
 ORDER = Event("order", pk="ORDER#{id}", sk="ORDER", version="revision")
@@ -64,15 +65,16 @@ def test_corrections_and_deletions_are_exact(
     [{"lines": "x"}, {"lines": ["x"]}, {"lines": [{"quantity": 1}]}, {"lines": [{"sku": "x", "quantity": "1"}]}],
 )
 def test_values_that_are_no_list_of_such_maps_cannot_be_counted(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="attribute '"):
-        evaluate([SOLD], [(ORDER, {**order(), **wrong})])
+    with pytest.raises(QuarantinedRecordsError, match="attribute '"), counters_in_memory([SOLD]) as counters:
+        counters.accept(ORDER, {**order(), **wrong})
 
 
 def test_lines_of_too_many_groups_cannot_be_counted() -> None:
     few = Aggregate("few", ORDER, pk="F", sk="{lines[].sku}", measures={"n": Count()}, max_groups=2)
 
-    with pytest.raises(ValueError, match="expected at most 2 groups of 'few' per item, found 3"):
-        evaluate([few], [(ORDER, order(("x", 1), ("y", 1), ("z", 1)))])
+    found = "expected at most 2 groups of 'few' per item, found 3"
+    with pytest.raises(QuarantinedRecordsError, match=found), counters_in_memory([few]) as counters:
+        counters.accept(ORDER, order(("x", 1), ("y", 1), ("z", 1)))
 
 
 def test_members_that_cannot_be_declared_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Members that expire, in memory: as `evaluate` has it, and as a month goes by."""
+"""Members that expire, in memory: alike however they are delivered, and as a month goes by."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamodb_counters import Distinct, Event, Packed, evaluate
+from dynamodb_counters import Distinct, Event, Packed
 from simulation.counters_in_memory import CountersInMemory, Faults, counters_in_memory
 from simulation.night import scaled
 
@@ -47,21 +47,14 @@ def _numbers(counters: CountersInMemory, source: Event) -> dict[str, int]:
     st.sampled_from([None, Faults(crash=0.3, redeliver=0.3)]),
     st.integers(0, 99),
 )
-def test_evaluate_agrees_with_what_is_counted(
+def test_members_of_days_that_have_not_expired_count(
     views: list[tuple[str, str]], source: Event, faults: Faults | None, seed: int
 ) -> None:
-    items = [(source, _view(number, client, day)) for number, (client, day) in enumerate(views)]
     with _counted(source, seed, faults) as counters:
-        for _, values in items:
-            counters.accept(source, values)
-        found = evaluate([_visitors(source)], items, now=counters.clock()).get("visitors", [])
-        assert _numbers(counters, source) == {group.values["at:day"]: group.measures["distinct"] for group in found}
-        assert set(_numbers(counters, source)) <= {"2026-03-07", "2026-03-08", "2026-03-09", "2026-03-10", "2026-03-11"}
-
-
-def test_evaluate_asks_when_events_came() -> None:
-    with pytest.raises(ValueError, match=r"^invalid now=None: expected the time of arrival"):
-        evaluate([_visitors(VIEW)], [(VIEW, _view(1, "ann", DAYS[0]))])
+        for number, (client, day) in enumerate(views):
+            counters.accept(source, _view(number, client, day))
+        clients = {day: {client for client, its_day in views if its_day == day} for day in DAYS if day >= "2026-03-07"}
+        assert _numbers(counters, source) == {day: len(those) for day, those in clients.items() if those}
 
 
 @pytest.mark.parametrize("source", [VIEW, PACKED])
