@@ -12,9 +12,8 @@ from datetime import timedelta
 from typing import Any, Final, cast
 
 from dynamodb_counters import Event
-from dynamodb_counters._queue.consumer import Consumer, Queues
+from dynamodb_counters._queue.consumer import Consumer
 from dynamodb_counters._table import CONCURRENCY, Table
-from simulation.aws.loop_detection import RecursiveLoop
 from simulation.clock import VirtualClock
 from simulation.queue.polling import Consume, Mapping
 from simulation.queue.sqs import SQS, Queue, seldom
@@ -66,7 +65,7 @@ def build(
     dead_letters = Queue(threads.clock)
     queue = Queue(threads.clock, dead_letters=dead_letters, twice=seldom(rng, twice))
     queues = {QUEUE: queue, DEAD_LETTERS: dead_letters}
-    sqs = SQS(queues, threads.sleep, seldom(rng, refused), links=threads.links)
+    sqs = SQS(queues, threads.sleep, seldom(rng, refused))
     return World(
         threads,
         ThrottledTable(threads, Limits(table_writes=units_per_second), seed, outage),
@@ -80,10 +79,9 @@ def build(
 def _consumer(world: World) -> Consume:
     """The runtime's consumer."""
     table = world.runtime_table()
-    queues = Queues(table, {"queue": QUEUE, "dead_letter_queue": DEAD_LETTERS})
-    queues.__dict__["_sqs"] = world.sqs
-    consumer = Consumer(table, VIEW, queues)
-    return lambda records, time_left: consumer.consume(records, time_left).unfinished
+    consumer = Consumer(table, VIEW, DEAD_LETTERS)
+    consumer.__dict__["_sqs"] = world.sqs
+    return lambda records, left: [one.id for one in consumer.consume(records, left) if not one.is_done]
 
 
 def post(world: World, events: int, per_message: int, messages_per_second: float) -> None:
@@ -112,23 +110,23 @@ def run(
     max_concurrency: int = 1000,
     refused: float = 0.0,
     outage: float = 0.0,
-    recursive_loop: RecursiveLoop = "Terminate",
+    twice: float = 0.001,
+    longest: float = _MOST_HOURS * 3600,
     seed: int = 0,
 ) -> dict[str, float]:
     """Post a burst and consume it until nothing waits any more; return what came of it."""
-    world = build(units_per_second, seed, refused=refused, outage=outage)
+    world = build(units_per_second, seed, refused=refused, outage=outage, twice=twice)
     mapping = Mapping(
         world.threads,
         world.queue,
         lambda: _consumer(world),
         max_concurrency=max_concurrency,
-        recursive_loop=recursive_loop,
     )
     start = world.threads.clock()
     post(world, events, per_message, messages_per_second)
     messages = -(-events // per_message)
     world.threads.clock.advance(1)
-    mapping.run(lambda: not world.queue.messages(), longest=_MOST_HOURS * 3600)
+    mapping.run(lambda: not world.queue.messages(), longest=longest)
     dead = world.dead_letters.messages()
     return {
         "events": events,
@@ -136,12 +134,12 @@ def run(
         "accepted": sum(1 for _ in world.table.items()),
         "share of messages in the dead-letter queue": round(len(dead) / messages, 4),
         "events in the dead-letter queue": sum(len(json.loads(message.body)) for message in dead),
+        "expired": world.queue.expired,
         "receives per message": round(world.queue.received / messages, 2),
         "write units per event": round(world.table.usage.writes / events, 3),
         "seconds until the last event was accepted": round(world.table.accepted_at - start),
         "invocations": mapping.invocations,
         "invocations killed": mapping.killed,
-        "invocations dropped as a loop": mapping.dropped,
         "most invocations at a time": mapping.busiest,
     }
 
@@ -154,8 +152,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--units", type=float, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--outage", type=float, default=0, help="seconds for which the table refuses everything")
-    loops = "whether Lambda ends chains of about 16 invocations: of the consumer, as it is deployed, it does not"
-    parser.add_argument("--recursive-loop", choices=("Allow", "Terminate"), default="Allow", help=loops)
     given = parser.parse_args(arguments)
     began = time.perf_counter()
     found = run(
@@ -163,7 +159,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         per_message=given.per_message,
         units_per_second=given.units,
         outage=given.outage,
-        recursive_loop=given.recursive_loop,
         seed=given.seed,
     )
     print(json.dumps({**found, "took": round(time.perf_counter() - began)}, indent=2))

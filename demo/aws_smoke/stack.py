@@ -8,14 +8,13 @@ from pathlib import Path
 # A clone is enough, as for app.py: the two source roots need not be installed.
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / root) for root in ("infra", "lambdas")]
 
-from aws_cdk import App, CfnOutput, Duration, Environment, Stack  # noqa: E402
+from aws_cdk import App, CfnOutput, Environment, Stack  # noqa: E402
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer  # noqa: E402
 
 from cdk_dynamodb_counters import (  # noqa: E402
     CounterApi,
     DedupCounterTable,
     EventIngest,
-    FunctionOptions,
     StreamAggregator,
     WindowedCounter,
 )
@@ -31,15 +30,7 @@ def build(app: App, name: str, environment: Environment | None = None) -> Stack:
     api = CounterApi(stack, "Api", table=counters, shown=[VIEWS, SITE, ROLLING])
     common = {"table": counters, "event": VIEW, "http_api": api.http_api, "authorizer": HttpIamAuthorizer()}
     EventIngest(stack, "Validated", schema=VIEW_SCHEMA, **common)  # type: ignore[arg-type]
-    # A short timeout, and so a short visibility: the dead letter is there sooner.
-    direct = EventIngest(
-        stack,
-        "Direct",
-        mode="direct",
-        path="/direct",
-        function_options=FunctionOptions(timeout=Duration.seconds(5)),
-        **common,  # type: ignore[arg-type]
-    )
+    direct = EventIngest(stack, "Direct", mode="direct", path="/direct", **common)  # type: ignore[arg-type]
     for output, value in {
         "TableName": counters.table_name,
         "ApiId": api.http_api.api_id,

@@ -63,7 +63,6 @@ def build_function(
     memory_size: int,
     timeout: Duration,
     page: bool = False,
-    recursive_loop: lambda_.RecursiveLoop | None = None,
 ) -> lambda_.Function:
     """Build a function that runs a handler; synth fails if its environment exceeds Lambda's limit."""
     options = scope.function_options
@@ -93,7 +92,6 @@ def build_function(
         security_groups=options.security_groups,
         reserved_concurrent_executions=options.reserved_concurrency,
         environment_encryption=options.environment_encryption,
-        recursive_loop=recursive_loop,
     )
     check_at_synth(scope, lambda: oversized_environment(function))
     return function

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
@@ -32,12 +33,19 @@ _DEAD_LETTER_RETENTION: Final = Duration.days(14)
 """The longest there is. A message that SQS moves keeps its age, so the queue's own retention is shorter."""
 _SHORTEST_RETENTION: Final = 60
 
+_PATIENCE: Final = 0.75
+"""Share of its queue's retention for which a message is delivered again before it becomes a dead letter: nothing that
+is refused for long may expire in the queue."""
+_FEWEST_RECEIVES: Final = 5
+_MOST_RECEIVES: Final = 1000
+"""https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html"""
+
 _MAX_MESSAGE_BYTES: Final = 262_144
 """In direct mode it bounds what one request costs the consumer; dead letters have more room, for their reasons."""
 
 
 def build_queues(
-    scope: Construct, event: Event, *, timeout: Duration, max_batching_window: Duration, max_receives: int
+    scope: Construct, event: Event, *, timeout: Duration, max_batching_window: Duration
 ) -> tuple[sqs.Queue, sqs.Queue]:
     """Build the queue and its dead-letter queue, retained because nothing else stores what they hold.
 
@@ -53,26 +61,25 @@ def build_queues(
         retention_period=_kept(_DEAD_LETTER_RETENTION, event),
         removal_policy=RemovalPolicy.RETAIN,
     )
+    retention = _kept(_QUEUE_RETENTION, event)
+    patience = _PATIENCE * retention.to_seconds()
+    # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+    hidden = int(timeout.to_seconds()) * 6 + _longest(max_batching_window)
+    hidden = max(hidden, math.ceil(patience / _MOST_RECEIVES))
     queue = sqs.Queue(
         scope,
         "Queue",
         encryption=sqs.QueueEncryption.SQS_MANAGED,
         enforce_ssl=True,
-        retention_period=_kept(_QUEUE_RETENTION, event),
+        retention_period=retention,
         max_message_size_bytes=_MAX_MESSAGE_BYTES,
         removal_policy=RemovalPolicy.RETAIN,
-        # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-        visibility_timeout=Duration.seconds(int(timeout.to_seconds()) * 6 + _longest(max_batching_window)),
-        dead_letter_queue=sqs.DeadLetterQueue(queue=dead_letter_queue, max_receive_count=max_receives),
+        visibility_timeout=Duration.seconds(hidden),
+        dead_letter_queue=sqs.DeadLetterQueue(
+            queue=dead_letter_queue, max_receive_count=max(_FEWEST_RECEIVES, int(patience / hidden))
+        ),
     )
     return queue, dead_letter_queue
-
-
-def connect_queues(function: lambda_.Function, queue: sqs.Queue, dead_letter_queue: sqs.Queue) -> None:
-    """Let the consumer send: what it cannot accept now to the queue, what it never can to the dead letters."""
-    for name, target in (("QUEUE_URL", queue), ("DEAD_LETTER_QUEUE_URL", dead_letter_queue)):
-        function.add_environment(name, target.queue_url)
-        target.grant(function, "sqs:SendMessage")
 
 
 def _kept(longest: Duration, event: Event) -> Duration:
@@ -117,6 +124,7 @@ def build_consumer(
     event: Event,
     aggregates: str,
     *,
+    dead_letter_queue: sqs.Queue,
     memory_size: int,
     timeout: Duration,
 ) -> lambda_.Function:
@@ -124,10 +132,12 @@ def build_consumer(
     role = build_role(scope, "Role", "Accepts a queue's events into a table")
     # The plain event that a duplicate repeats is read: another payload of its key becomes a dead letter.
     grant(table, role, *(("GetItem",) if event.packed is None else ()), *accepting(event))
+    dead_letter_queue.grant(role, "sqs:SendMessage")
     environment = {
         "TABLE_NAME": table.table_name,
         "DECLARATIONS": encode((event,), attributes=True),
         "AGGREGATES": aggregates,
+        "DEAD_LETTER_QUEUE_URL": dead_letter_queue.queue_url,
         # Requests of a function that has less time give up earlier.
         "TIMEOUT": str(int(timeout.to_seconds())),
     }
@@ -142,10 +152,6 @@ def build_consumer(
         role=role,
         memory_size=memory_size,
         timeout=timeout,
-        # It sends what the table refuses for now to the queue that invokes it. By default, Lambda takes that for a
-        # runaway loop and refuses the invocations that follow about 16 others: half an hour of retries.
-        # https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
-        recursive_loop=lambda_.RecursiveLoop.ALLOW,
     )
 
 
@@ -231,10 +237,11 @@ def alarm_specs(metrics: IngestMetrics) -> tuple[AlarmSpec, ...]:
         ),
         AlarmSpec(
             "RetryingAlarm",
-            # As long as the longest delay, so that each period has its retry.
-            metrics.metric("OldestSentAgain", period=Duration.minutes(15), statistic="Maximum"),
+            # SQS leaves what came back three times out of the age of its oldest message.
+            # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+            metrics.metric("OldestUnfinished", period=Duration.minutes(15), statistic="Maximum"),
             900,
-            "An event has waited 15 minutes, and the table refused it again.",
+            "An event has waited 15 minutes, and could not be accepted again.",
         ),
     )
 
@@ -260,7 +267,7 @@ def graphs(metrics: IngestMetrics) -> dict[str, list[cloudwatch.Metric]]:
         ],
         "Waiting (s)": [
             of_queue(metrics.queue, "ApproximateAgeOfOldestMessage"),
-            metrics.metric("OldestSentAgain", statistic="Maximum"),
+            metrics.metric("OldestUnfinished", statistic="Maximum"),
         ],
         "Dead letters": [metrics.metric_dead_letters()],
         "Function": [of_function(metrics.function, "Errors"), of_function(metrics.function, "Throttles")],

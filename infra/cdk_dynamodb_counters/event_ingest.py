@@ -28,7 +28,6 @@ from cdk_dynamodb_counters._ingest_parts import (
     build_queues,
     build_receiver,
     build_route,
-    connect_queues,
     graphs,
 )
 from cdk_dynamodb_counters._metrics import IngestMetrics
@@ -87,9 +86,6 @@ class EventIngest(AlarmOwner, IngestMetrics):
         1,000 and 2,000.
     max_body_bytes : int, optional
         Maximum request body in validated mode, 1 to 5,000,000 bytes. Default: 1,000,000.
-    max_receives : int, optional
-        How often a message that crashes the consumer is tried before it moves to the dead-letter queue, 1 to 1,000.
-        An event that the table refuses for now is tried until it is accepted. Default: 10.
     batch_size : int, optional
         Maximum messages per invocation, 1 to 10,000. Default: 100; 1,000 for a packed event, which costs less the more
         events arrive together.
@@ -101,8 +97,8 @@ class EventIngest(AlarmOwner, IngestMetrics):
         same chunks.
     function_options : FunctionOptions, optional
         How the functions run. The timeout is the consumer's, and no token: the queue's visibility timeout is six times
-        it plus `max_batching_window`. Concurrency to reserve: at least `max_concurrency`. Default: the defaults of
-        `FunctionOptions`.
+        it plus `max_batching_window`, and 260 seconds at least. Concurrency to reserve: at least `max_concurrency`.
+        Default: the defaults of `FunctionOptions`.
     service_name : str, optional
         Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
     dashboard : bool, optional
@@ -137,7 +133,6 @@ class EventIngest(AlarmOwner, IngestMetrics):
         throttle_rate: int | None = None,
         throttle_burst: int | None = None,
         max_body_bytes: int = 1_000_000,
-        max_receives: int = 10,
         batch_size: int | None = None,
         max_batching_window: Duration | None = None,
         max_concurrency: int | None = None,
@@ -162,7 +157,6 @@ class EventIngest(AlarmOwner, IngestMetrics):
         require_integer("throttle_rate", _RATE if throttle_rate is None else throttle_rate, 1, 10_000)
         require_integer("throttle_burst", _BURST if throttle_burst is None else throttle_burst, 1, 5_000)
         require_integer("max_body_bytes", max_body_bytes, 1, _MAX_BODY_BYTES)
-        require_integer("max_receives", max_receives, 1, 1000)
         require_duration("timeout", timeout, Duration.seconds(5), Duration.minutes(15))
         if timeout.is_unresolved():
             # The visibility timeout is a multiple of this, and templates cannot multiply.
@@ -182,10 +176,17 @@ class EventIngest(AlarmOwner, IngestMetrics):
         # The event's aggregates may be declared later: both functions refuse what those could not count.
         aggregates = late_text(lambda: encode(registration.counting(event)) if registration.counting(event) else None)
         self._queue, self._dead_letter_queue = build_queues(
-            self, event, timeout=timeout, max_batching_window=batching.window, max_receives=max_receives
+            self, event, timeout=timeout, max_batching_window=batching.window
         )
-        self._function = build_consumer(self, table.table, event, aggregates, memory_size=memory_size, timeout=timeout)
-        connect_queues(self._function, self._queue, self._dead_letter_queue)
+        self._function = build_consumer(
+            self,
+            table.table,
+            event,
+            aggregates,
+            dead_letter_queue=self._dead_letter_queue,
+            memory_size=memory_size,
+            timeout=timeout,
+        )
         self._mapping = build_mapping(
             self,
             self._queue,

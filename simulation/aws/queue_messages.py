@@ -7,8 +7,10 @@ from typing import Final
 from simulation.aws.rule import Rule
 
 MOST_IN_FLIGHT: Final = 120_000
-MOST_RECEIVES: Final = 10
-"""The construct's redrive policy."""
+MOST_RECEIVES: Final = 718
+HIDDEN_SECONDS: Final = 361.0
+KEPT_SECONDS: Final = 4 * 86_400.0
+"""The construct's redrive policy, visibility timeout and retention, by default."""
 
 FLIGHT_IS_LIMITED: Final = Rule(
     "a queue has 120,000 messages in flight at most",
@@ -25,5 +27,5 @@ RECEIVES_ARE_LIMITED: Final = Rule(
     "dead-letter-queue.",
     "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html",
     switch="simulation.queue.sqs.Queue(max_receives)",
-    guard="what the table refuses comes back as it was",
+    guard="a message that the table refuses for long becomes a dead letter",
 )

@@ -105,10 +105,10 @@ HANDLERS: Final = r"""
 ? ../unit/handlers/test_notifier.py::test_a_request_has_at_most_ten_crossings_and_of_each_group_one
 
 == _queue/consumer.py
-* what the table refuses comes back as it was
--                 sendings.append(again)
-+                 unfinished.add(message.id)
-? test_aws_rules.py::test_no_message_uses_up_its_receives_while_the_table_refuses_it
+* a message is done when some of it is
+- message.is_done = not any(outcome.is_failed for outcome in message.outcomes)
++ message.is_done = True
+? test_aws_rules.py::test_a_message_of_which_the_table_refuses_a_part_comes_again_as_a_whole
 
 == ../../infra/cdk_dynamodb_counters/_registry.py
 * a stream may have a third reader
@@ -117,10 +117,10 @@ HANDLERS: Final = r"""
 ? ../unit/infra/test_source_tables.py::test_two_aggregators_may_read_one_stream_and_no_third
 
 == ../../infra/cdk_dynamodb_counters/_ingest_parts.py
-* Lambda may take the consumer's own queue for a loop
-- recursive_loop=lambda_.RecursiveLoop.ALLOW
-+ recursive_loop=lambda_.RecursiveLoop.TERMINATE
-? ../unit/infra/test_http_constructs.py::test_messages_that_the_table_refuses_for_an_hour_become_no_dead_letters
+* a message that the table refuses for long becomes a dead letter
+- max(_FEWEST_RECEIVES, int(patience / hidden))
++ 10
+? ../unit/infra/test_http_constructs.py::test_what_is_refused_for_long_becomes_a_dead_letter_late_and_before_it_expires
 
 == handlers/ingest_queue.py
 * a request outlasts its function

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from simulation.aws.loop_detection import RecursiveLoop, is_refused
 from simulation.aws.queue_pollers import MOST_INVOCATIONS, invocations
 from simulation.queue.sqs import Message, Queue
 from simulation.queue.virtual_threads import KilledError, Task, VirtualThreads
@@ -29,10 +28,7 @@ class Mapping:
     window: float = 1.0
     timeout: float = 60.0
     max_concurrency: int = MOST_INVOCATIONS
-    recursive_loop: RecursiveLoop = "Terminate"
     invocations: int = 0
-    dropped: int = 0
-    """Invocations refused because their chain of requests is too long. Their messages stay in the queue."""
     killed: int = 0
     raised: int = 0
     busiest: int = 0
@@ -70,11 +66,6 @@ class Mapping:
         self.busiest = max(self.busiest, len(self._running))
 
     def _invoke(self, messages: Sequence[Message]) -> None:
-        # No page says which header a batch has whose messages have several: the longest chain is the worst.
-        links = 1 + max(message.links for message in messages)
-        if is_refused(links, self.recursive_loop):
-            self.dropped += 1
-            return
         consume = self._idle.pop() if self._idle else self.environment()
         ends_at = self.threads.clock() + self.timeout
         self.invocations += 1
@@ -94,4 +85,4 @@ class Mapping:
                         self.queue.delete(message.id)
             self._idle.append(consume)
 
-        self._running.append(self.threads.start(work, ends_at, links))
+        self._running.append(self.threads.start(work, ends_at))

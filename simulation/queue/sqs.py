@@ -1,23 +1,21 @@
-"""SQS in memory: visibility timeouts, receive counts, redrive policies, delays, limits, and messages that repeat."""
+"""SQS in memory: visibility timeouts, receive counts, redrive policies, retention, limits, and messages that repeat."""
 
 from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
 from types import SimpleNamespace
 from typing import Any, Final
 
-from simulation.aws.queue_messages import MOST_IN_FLIGHT, MOST_RECEIVES
+from simulation.aws.queue_messages import HIDDEN_SECONDS, KEPT_SECONDS, MOST_IN_FLIGHT, MOST_RECEIVES
 from simulation.memory.client_errors import failure
 
 MAX_BYTES: Final = 1_048_576
 """Limit of a message with its attributes, and of a batch: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html"""
-MAX_DELAY: Final = 900
-MAX_ENTRIES: Final = 10
 _MAX_ATTRIBUTES: Final = 10
 
 
@@ -30,8 +28,6 @@ class Message:
     attributes: Mapping[str, Mapping[str, str]]
     sent_at: float
     visible_at: float
-    links: int = 0
-    """Invocations in the chain of requests that has sent it. Its trace header carries them."""
     receives: int = 0
     is_deleted: bool = False
 
@@ -58,7 +54,9 @@ class Queue:
     """A standard queue; after `max_receives`, a message goes to the dead letters."""
 
     clock: Callable[[], float]
-    visibility_timeout: float = 361.0
+    visibility_timeout: float = HIDDEN_SECONDS
+    retention: float = KEPT_SECONDS
+    """Seconds after which a message is gone, with those that it spent in another queue."""
     max_receives: int = MOST_RECEIVES
     most_in_flight: int = MOST_IN_FLIGHT
     dead_letters: Queue | None = None
@@ -66,6 +64,7 @@ class Queue:
     twice: Callable[[], bool] = lambda: False
     """Whether a message that was deleted comes once more."""
     received: int = 0
+    expired: int = 0
     _hidden: list[tuple[float, int, Message]] = field(default_factory=list)
     _visible: deque[Message] = field(default_factory=deque)
     _in_flight: dict[str, Message] = field(default_factory=dict)
@@ -79,16 +78,14 @@ class Queue:
         """All messages that are not deleted, those in flight included."""
         return [message for _, _, message in self._hidden if not message.is_deleted] + list(self._visible)
 
-    def send(
-        self, body: str, attributes: Mapping[str, Mapping[str, str]] | None = None, delay: float = 0, links: int = 0
-    ) -> str:
+    def send(self, body: str, attributes: Mapping[str, Mapping[str, str]] | None = None) -> str:
         """Send a message; refuse what SQS refuses."""
         attributes = attributes or {}
         size = message_bytes(body, attributes)
-        if not body or size > self.max_bytes or len(attributes) > _MAX_ATTRIBUTES or not 0 <= delay <= MAX_DELAY:
-            raise failure("SendMessage", "InvalidParameterValue", f"{size} bytes, delay {delay}")
+        if not body or size > self.max_bytes or len(attributes) > _MAX_ATTRIBUTES:
+            raise failure("SendMessage", "InvalidParameterValue", f"{size} bytes")
         now = self.clock()
-        message = Message(str(next(self._numbers)), body, attributes, now, now + delay, links)
+        message = Message(str(next(self._numbers)), body, attributes, now, now)
         self._hide(message)
         return message.id
 
@@ -111,6 +108,9 @@ class Queue:
         found: list[Message] = []
         while len(found) < most and self.visible() and len(self._in_flight) < self.most_in_flight:
             message = self._visible.popleft()
+            if self.clock() - message.sent_at > self.retention:
+                self.expired += 1
+                continue
             if message.receives >= self.max_receives and self.dead_letters is not None:
                 # A standard queue keeps the time of the first sending.
                 self.dead_letters._hide(replace(message, receives=0))
@@ -131,10 +131,10 @@ class Queue:
             del self._in_flight[receipt_handle]
 
     def redrive(self, to: Queue) -> int:
-        """Move all messages, as StartMessageMoveTask does: new messages with the same attributes, and trace header."""
+        """Move all messages, as StartMessageMoveTask does: new messages with the same attributes."""
         moved = self.messages()
         for message in moved:
-            to.send(message.body, message.attributes, links=message.links)
+            to.send(message.body, message.attributes)
         self._hidden.clear()
         self._visible.clear()
         return len(moved)
@@ -151,8 +151,6 @@ class SQS:
     sleep: Callable[[float], None] = lambda _: None
     refuses: Callable[[], bool] = lambda: False
     latency: float = 0.01
-    links: Callable[[], int] = lambda: 0
-    """Invocations in the caller's chain of requests. botocore sends them along in a header."""
     calls: int = 0
 
     meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None))
@@ -161,39 +159,7 @@ class SQS:
         self._call("SendMessage")
         queue = self.queues[request["QueueUrl"]]
         attributes = request.get("MessageAttributes")
-        return {"MessageId": queue.send(request["MessageBody"], attributes, links=self.links())}
-
-    def send_message_batch(self, *, QueueUrl: str, Entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:  # noqa: N803
-        self._call("SendMessageBatch")
-        ids = [entry["Id"] for entry in Entries]
-        if not 0 < len(ids) <= MAX_ENTRIES or len(set(ids)) < len(ids):
-            raise failure("SendMessageBatch", "AWS.SimpleQueueService.TooManyEntriesInBatchRequest")
-        if sum(message_bytes(one["MessageBody"], one.get("MessageAttributes", {})) for one in Entries) > MAX_BYTES:
-            raise failure("SendMessageBatch", "AWS.SimpleQueueService.BatchRequestTooLong")
-        answer: dict[str, Any] = {"Successful": [], "Failed": []}
-        for entry in Entries:
-            if self.refuses():
-                answer["Failed"].append({"Id": entry["Id"], "Code": "InternalError", "SenderFault": False})
-                continue
-            try:
-                self.queues[QueueUrl].send(
-                    entry["MessageBody"],
-                    entry.get("MessageAttributes"),
-                    entry.get("DelaySeconds", 0),
-                    self.links(),
-                )
-            except Exception as error:  # noqa: BLE001
-                answer["Failed"].append({"Id": entry["Id"], "Code": str(error), "SenderFault": True})
-            else:
-                answer["Successful"].append({"Id": entry["Id"]})
-        return answer
-
-    def delete_message_batch(self, *, QueueUrl: str, Entries: Sequence[Mapping[str, str]]) -> dict[str, Any]:  # noqa: N803
-        self._call("DeleteMessageBatch")
-        assert 0 < len(Entries) <= MAX_ENTRIES
-        for entry in Entries:
-            self.queues[QueueUrl].delete(entry["ReceiptHandle"])
-        return {"Successful": [{"Id": entry["Id"]} for entry in Entries], "Failed": []}
+        return {"MessageId": queue.send(request["MessageBody"], attributes)}
 
     def _call(self, operation: str) -> None:
         self.calls += 1

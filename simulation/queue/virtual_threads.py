@@ -26,21 +26,13 @@ class VirtualThreads:
         self._paused = threading.Semaphore(0)
         self._local = threading.local()
 
-    def start(self, work: Callable[[], R], ends_at: float | None = None, links: int | None = None) -> Task:
-        """Start a thread, which is killed at `ends_at`: by default, when the one that starts it is.
-
-        `links` is how long the chain of requests is whose invocation the thread belongs to: by default, its starter's.
-        """
+    def start(self, work: Callable[[], R], ends_at: float | None = None) -> Task:
+        """Start a thread, which is killed at `ends_at`: by default, when the one that starts it is."""
         parent = self._current()
         ends_at = ends_at if ends_at is not None else parent.ends_at if parent else math.inf
-        task = Task(self, work, ends_at, self.links() if links is None else links)
+        task = Task(self, work, ends_at)
         self.clock.call_at(self.clock(), task.begin)
         return task
-
-    def links(self) -> int:
-        """The links of the calling thread's chain of requests: what the SDK stamps on the messages it sends."""
-        task = self._current()
-        return 0 if task is None else task.links
 
     def _current(self) -> Task | None:
         return getattr(self._local, "task", None)
@@ -67,9 +59,9 @@ class VirtualThreads:
 class Task(threading.Thread):
     """A thread in virtual time, and what it returns or raises."""
 
-    def __init__(self, threads: VirtualThreads, work: Callable[[], Any], ends_at: float, links: int) -> None:
+    def __init__(self, threads: VirtualThreads, work: Callable[[], Any], ends_at: float) -> None:
         super().__init__(daemon=True)
-        self.ends_at, self.links = ends_at, links
+        self.ends_at = ends_at
         self.is_done = False
         self.waiters: list[Task] = []
         self._threads, self._work = threads, work

@@ -39,8 +39,20 @@ def test_no_batch_of_statements_is_refused_for_its_size() -> None:
 
 
 def test_no_message_uses_up_its_receives_while_the_table_refuses_it() -> None:
-    found = run(events=50, units_per_second=50, outage=2 * 3600, recursive_loop="Allow")
+    found = run(events=50, units_per_second=50, outage=2 * 3600, refused=0.2)
     assert (found["accepted"], found["events in the dead-letter queue"]) == (50, 0)
+
+
+def test_a_message_of_which_the_table_refuses_a_part_comes_again_as_a_whole() -> None:
+    """What was accepted of it is a duplicate, also where a message comes twice."""
+    found = run(events=2000, per_message=500, units_per_second=20, twice=0.3)
+    assert (found["accepted"], found["events in the dead-letter queue"]) == (2000, 0)
+    assert found["receives per message"] > 1
+
+
+def test_what_the_table_refuses_for_long_is_a_dead_letter_before_it_expires() -> None:
+    found = run(events=5, units_per_second=50, outage=90 * 3600, longest=96 * 3600)
+    assert (found["accepted"], found["events in the dead-letter queue"], found["expired"]) == (0, 5, 0)
 
 
 @pytest.mark.parametrize("late", [True, False])

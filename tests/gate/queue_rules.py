@@ -44,20 +44,20 @@ def messages_are_tried_five_times(template: Template) -> Iterator[str]:
 
 
 @rule(_LOOPS)
-def only_what_feeds_its_own_queue_may_loop(template: Template) -> Iterator[str]:
+def nothing_feeds_its_own_queue(template: Template) -> Iterator[str]:
     """Lambda ends a chain of about 16 invocations: what is sent again as often becomes a dead letter."""
-    looping = {
-        function.id
-        for _, queue, function in _sources(template)
-        if any(
-            one.action == "sqs:SendMessage" and covers(one.resource, {"Fn::GetAtt": [queue.id, "Arn"]})
-            for one in template.allowed(function["Role"])
-        )
-    }
-    for function in template.each("Lambda::Function"):
-        expected = "Allow" if function.id in looping else None
-        if function["RecursiveLoop"] != expected:
-            yield f"{function.id}: RecursiveLoop {function['RecursiveLoop']}, expected {expected}"
+    for _, queue, function in _sources(template):
+        for one in template.allowed(function["Role"]):
+            if one.action == "sqs:SendMessage" and covers(one.resource, {"Fn::GetAtt": [queue.id, "Arn"]}):
+                yield f"{function.id}: sends to {queue.id}, which invokes it"
+
+
+@rule(_CONFIGURE)
+def what_could_not_be_accepted_comes_again_alone(template: Template) -> Iterator[str]:
+    """Without it, a response means that all of a batch is done."""
+    for mapping, _, _ in _sources(template):
+        if mapping["FunctionResponseTypes"] != ["ReportBatchItemFailures"]:
+            yield f"{mapping.id}: FunctionResponseTypes {mapping['FunctionResponseTypes']}"
 
 
 @rule("AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html")

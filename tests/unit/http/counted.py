@@ -10,7 +10,6 @@ from simulation.memory_table import MemoryTable
 from tests.unit.http.functions import Function
 from tests.unit.http.handlers import NOW, VIEW
 
-QUEUE: Final = "https://queue"
 DEAD: Final = "https://dead-letters"
 URLS: Final = {"/": 23, "/ä?&#\u2028": 7, "0": 1}
 """How often each was viewed."""
@@ -32,7 +31,7 @@ def views() -> list[dict[str, Any]]:
 
 def consumer(client: MemoryTable) -> Function:
     """The function that accepts a queue's events."""
-    return function("ingest_queue", client, DECLARATIONS=encode((VIEW,)), QUEUE_URL=QUEUE, DEAD_LETTER_QUEUE_URL=DEAD)
+    return function("ingest_queue", client, DECLARATIONS=encode((VIEW,)), DEAD_LETTER_QUEUE_URL=DEAD)
 
 
 def function(handler: str, client: MemoryTable, **variables: str) -> Function:

@@ -147,7 +147,6 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "throttle_rate": [0, -1, "10", 10_001, 1.5, True],
         "throttle_burst": [0, 5_001, "10", True],
         "max_body_bytes": [0, 5_000_001, None, "1"],
-        "max_receives": [0, 1001, None, True],
         "batch_size": [0, 10_001, "1"],
         "max_batching_window": [5, Duration.seconds(301)],
         "max_concurrency": [0, 1, 1001, 2.5, "2", True],

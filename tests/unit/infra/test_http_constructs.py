@@ -14,7 +14,8 @@ from aws_cdk.aws_apigatewayv2 import HttpMethod, HttpNoneAuthorizer, HttpRoute, 
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from aws_cdk.aws_lambda import Code, Function, Runtime
 
-from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest
+from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, FunctionOptions
+from simulation.aws.queue_messages import HIDDEN_SECONDS, KEPT_SECONDS, MOST_RECEIVES
 from simulation.throttled_burst import run
 from tests.unit.infra.support import (
     PACKED,
@@ -45,14 +46,33 @@ def kinds(template: Template) -> set[str]:
     return {route["AuthorizationType"] for route in routes}
 
 
+def _main_queue(stack: Stack | EventIngest) -> Any:
+    [queue] = [one for one in each(synthesized(stack), "AWS::SQS::Queue") if "RedrivePolicy" in one]
+    return queue
+
+
 def test_messages_that_the_table_refuses_for_an_hour_become_no_dead_letters(stack: Stack) -> None:
-    """Lambda's loop detection, as the template sets it, leaves the consumer's own queue alone."""
+    """The simulated queue is that of the template. Nothing sends to its own queue: tests/gate/queue_rules.py."""
     build(EventIngest, stack)
-    [consumer] = [one for one in each(synthesized(stack), "AWS::Lambda::Function") if "ingest_queue" in one["Handler"]]
-    recursive_loop = consumer.get("RecursiveLoop", "Terminate")
-    found = run(events=50, units_per_second=50, outage=3600, recursive_loop=recursive_loop)
-    assert found["events in the dead-letter queue"] == 0
-    assert found["accepted"] == 50
+    queue = _main_queue(stack)
+    assert (queue["VisibilityTimeout"], queue["MessageRetentionPeriod"]) == (HIDDEN_SECONDS, KEPT_SECONDS)
+    assert queue["RedrivePolicy"]["maxReceiveCount"] == MOST_RECEIVES
+    for outage, per_message in ((1800, 500), (3600, 10)):
+        found = run(events=500, per_message=per_message, units_per_second=50, outage=outage)
+        assert (found["accepted"], found["events in the dead-letter queue"]) == (500, 0)
+
+
+@pytest.mark.parametrize("seconds", [5, 43, 44, 60, 300, 900])
+@pytest.mark.parametrize("retention", [None, timedelta(days=1), timedelta(hours=12)])
+def test_what_is_refused_for_long_becomes_a_dead_letter_late_and_before_it_expires(
+    seconds: int, retention: timedelta | None
+) -> None:
+    options = FunctionOptions(timeout=Duration.seconds(seconds))
+    event = replace(VIEW, retention=retention)
+    queue = _main_queue(build(EventIngest, new_stack(), event=event, function_options=options))
+    tried = queue["VisibilityTimeout"] * queue["RedrivePolicy"]["maxReceiveCount"]
+    assert 0.6 * queue["MessageRetentionPeriod"] < tried <= 0.75 * queue["MessageRetentionPeriod"]
+    assert queue["VisibilityTimeout"] >= 6 * seconds
 
 
 def test_a_public_endpoint_is_warned_of() -> None:

@@ -220,7 +220,6 @@ def ingest_everything(stack: Stack) -> None:
         path="/v1/views",
         allow_origins=["https://example.com"],
         max_body_bytes=65_536,
-        max_receives=5,
         batch_size=1000,
         max_batching_window=Duration.minutes(1),
         max_concurrency=10,

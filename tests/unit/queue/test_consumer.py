@@ -15,7 +15,7 @@ from dynamodb_counters._http.event_requests import EventCheck
 from dynamodb_counters._table import Bulk
 from dynamodb_counters._writes.accept import accept
 from simulation.memory.client_errors import failure
-from tests.unit.queue.world import VIEW, World, events_of, view
+from tests.unit.queue.world import VIEW, World, events_of, statuses, view
 
 BYTES = Aggregate("bytes", VIEW, pk="URL#{url}", sk="BYTES", measures={"bytes": Sum("bytes")})
 DAY = 86_400.0
@@ -35,31 +35,35 @@ def world() -> World:
         TimeoutError("later"),
     ],
 )
-def test_messages_that_the_table_refuses_for_now_are_sent_again_later(
+def test_messages_that_the_table_refuses_for_now_come_again_as_they_were(
     world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    taken = world.clock()
     broken = True
     world.fail(monkeypatch, lambda item: error if broken and item["url"]["S"] != "/a" else None)
-    world.post(view("/a"), view("/b"))
+    world.post(view("/a"), view("/b"), {"url": "/incomplete"})
     world.post(view("/c"))
-    delays = []
-    for attempt in range(1, 30):
-        assert world.deliver().unfinished == []
-        waiting = world.queue.messages()
-        assert {message.attributes["attempts"]["StringValue"] for message in waiting} == {str(attempt)}
-        assert {message.attributes["taken"]["StringValue"] for message in waiting} == {str(int(taken))}
-        delays.append(max(message.visible_at - message.sent_at for message in waiting))
-        assert 1 <= delays[-1] <= 900
-        assert world.queue.visible() == 0
-        world.clock.advance(900)
-    assert max(delays) > 300
-    assert delays[0] <= 30
-    assert world.dead.messages() == []
+    for _ in range(30):
+        world.deliver()
+        assert set(world.urls()) <= {"/a"}
+        assert len(world.queue.messages()) == 2
+        assert world.dead.messages() == []
+        world.pass_time()
     broken = False
-    world.deliver()
+    found = statuses(world.deliver())
+    assert (found["accepted"] + found["duplicate"], found["rejected"]) == (3, 1)
     assert world.urls() == ["/a", "/b", "/c"]
     assert world.queue.messages() == []
+    assert events_of(world.dead.messages()) == [[{"url": "/incomplete"}]]
+
+
+def test_a_dead_letter_that_cannot_be_sent_stays_in_the_queue(world: World) -> None:
+    world.post(view("/a"), {"url": "/incomplete"})
+    world.refuse_sending = True
+    assert [message.is_done for message in world.deliver()] == [False]
+    world.refuse_sending = False
+    world.pass_time()
+    assert [message.is_done for message in world.deliver()] == [True]
+    assert (world.urls(), len(world.dead.messages()), world.queue.messages()) == (["/a"], 1, [])
 
 
 def test_every_spelling_of_a_time_is_one_event() -> None:
@@ -95,46 +99,32 @@ def test_a_fault_of_the_deployment_makes_no_dead_letters(
     for number in range(20):
         world.post(view(f"/{number}"))
     for _ in range(40):
-        consumed = world.deliver()
-        assert consumed.unfinished == []
-        assert all(code in fault for fault in consumed.faults)
-        world.clock.advance(901)
-    assert consumed.faults
-    assert consumed.oldest > 900
+        messages = world.deliver()
+        assert len(messages) == 20
+        assert all(not message.is_done and code in str(message.fault) for message in messages)
+        world.pass_time()
     assert world.dead.messages() == []
     broken = False
     world.deliver()
     assert len(world.urls()) == 20
 
 
-def test_slices_stop_in_time_and_the_rest_is_sent_again_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_reached_in_time_comes_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.fail(monkeypatch, lambda _: world.clock.advance(0.05))
     for number in range(5):
-        world.post(*(view(f"/{number}/{each}") for each in range(700)))
+        world.post(*(view(f"/{number}/{each}") for each in range(300)))
     start = world.clock()
-    consumed = world.deliver(time_left=60)
-    # A slice of 1,000 events takes 50 s here, so there is one.
-    assert world.clock() - start < 60
-    assert len(world.urls()) == 1000
-    assert [len(events) for events in events_of(world.queue.messages())] == [400, 700, 700, 700]
-    assert all(message.visible_at == message.sent_at for message in world.queue.messages())
-    assert not any("attempts" in message.attributes for message in world.queue.messages())
-    assert (consumed.unfinished, consumed.statuses) == ([], {"accepted": 1000, "rejected": 0})
-    while world.queue.messages():
+    messages = world.deliver(time_left=60)
+    # A slice of 50 events takes 2.5 s here, so there are 17 in 40 s.
+    assert world.clock() - start <= 42.5
+    assert len(world.urls()) == 850
+    assert sum(message.is_done for message in messages) == 2
+    assert (statuses(messages)["accepted"], statuses(messages)["failed"]) == (850, 50)
+    for _ in range(3):
+        world.pass_time()
         world.deliver(time_left=60)
-    assert len(world.urls()) == 3500
-
-
-def test_messages_that_are_not_reached_keep_their_count(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sent again, a message that crashes the function would be as good as new."""
-    for number in range(3):
-        world.post(view(f"/{number}"))
-    for _ in range(4):
-        assert len(world.queue.receive(10)) == 3
-        world.clock.advance(400)
-    world.fail(monkeypatch, lambda _: world.clock.advance(45))
-    assert len(world.deliver(time_left=60).unfinished) == 2
-    assert {message.receives for message in world.queue.messages()} == {5}
+    assert len(world.urls()) == 1500
+    assert (world.queue.messages(), world.dead.messages()) == ([], [])
 
 
 def test_retries_respect_the_deadline(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,10 +152,10 @@ def test_an_old_dead_letter_is_not_counted_twice(world: World) -> None:
     world.clock.advance(7 * DAY + 3600)
     world.table.expire()
     assert world.dead.redrive(world.queue) == 10
-    consumed = world.deliver()
+    messages_again = world.deliver()
     counted += len(world.urls())
     assert counted == 10
-    assert consumed.statuses["too_late"] == 10
+    assert statuses(messages_again)["too_late"] == 10
     letters = world.dead.messages()
     assert len(letters) == 10
     assert letters[0].attributes["reason"]["StringValue"].startswith("too_late: taken at 2026-11-20T10:00:00+00:00")
@@ -174,7 +164,7 @@ def test_an_old_dead_letter_is_not_counted_twice(world: World) -> None:
 @pytest.mark.parametrize("taken", ["x", "-1", "nan", "1e300", "{now}000"])
 def test_a_strange_time_is_no_reason_to_refuse(world: World, taken: str) -> None:
     world.post(view("/a"), taken=taken.format(now=int(world.clock())))
-    assert world.deliver().statuses["accepted"] == 1
+    assert statuses(world.deliver())["accepted"] == 1
 
 
 def test_the_admission_refuses_what_could_not_be_counted() -> None:
@@ -198,9 +188,9 @@ def test_packed_events_of_a_batch_are_accepted_together() -> None:
 
 def test_nothing_waits_for_a_client_of_sqs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dynamodb_counters._clients.make_service_client", lambda *_: pytest.fail("not needed"))
-    del world.consumer._queues.__dict__["_sqs"]
+    del world.consumer.__dict__["_sqs"]
     world.post(view("/a"))
-    assert world.deliver().statuses["accepted"] == 1
+    assert statuses(world.deliver())["accepted"] == 1
 
 
 @pytest.mark.parametrize("bulk", ["partiql", "put"])
@@ -212,14 +202,14 @@ def test_another_payload_of_a_known_key_becomes_a_dead_letter_and_a_repetition_d
     world.post({**view("/a"), "bytes": 1})
     world.deliver()
     world.post({**view("/a"), "bytes": 1}, view("/b"))
-    assert (world.deliver().statuses["duplicate"], world.dead.messages()) == (1, [])
+    assert (statuses(world.deliver())["duplicate"], world.dead.messages()) == (1, [])
     world.post({**view("/a"), "bytes": 2}, view("/c"))
-    consumed = world.deliver()
+    found = statuses(world.deliver())
 
     [letter] = world.dead.messages()
     assert json.loads(letter.body) == [{**view("/a"), "bytes": 2}]
     assert letter.attributes["reason"]["StringValue"] == "conflict: the stored event of this key differs in 'bytes'"
-    assert (consumed.statuses["accepted"], consumed.statuses["conflict"]) == (1, 1)
+    assert (found["accepted"], found["conflict"]) == (1, 1)
     assert accept(world.reached, VIEW, {**view("/a"), "bytes": 2}).status == "conflict"
 
 
@@ -230,4 +220,4 @@ def test_a_packed_event_with_another_payload_is_a_duplicate_as_accept_says() -> 
     packed.deliver()
     packed.post({**view("/a"), "bytes": 2})
     outcome = accept(packed.reached, replace(VIEW, packed=Packed("time")), {**view("/a"), "bytes": 3})
-    assert (packed.deliver().statuses["duplicate"], outcome.status) == (1, "duplicate")
+    assert (statuses(packed.deliver())["duplicate"], outcome.status) == (1, "duplicate")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, cast
 
@@ -12,7 +13,8 @@ import pytest
 
 from dynamodb_counters import Event
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._queue.consumer import Consumed, Consumer, Queues
+from dynamodb_counters._queue import consumer
+from dynamodb_counters._queue.consumer import Consumer
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.metered_table import MeteredTable
@@ -24,13 +26,14 @@ VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=tim
 class World:
     """A queue whose messages a consumer handles, and a table in memory that fails on command."""
 
-    def __init__(self, event: Event = VIEW, admission: Plan | None = None, max_receives: int = 10) -> None:
+    def __init__(self, event: Event = VIEW, admission: Plan | None = None) -> None:
         self.clock = VirtualClock()
         self.dead = Queue(self.clock)
-        self.queue = Queue(self.clock, dead_letters=self.dead, max_receives=max_receives)
+        self.queue = Queue(self.clock, dead_letters=self.dead)
         self.table = MeteredTable(self.clock)
         self.refuse_sending = False
-        self.sqs = SQS({"q": self.queue, "d": self.dead}, refuses=lambda: self.refuse_sending)
+        # What feeds its own queue is a loop, which Lambda ends.
+        self.sqs = SQS({"d": self.dead}, refuses=lambda: self.refuse_sending)
         self.reached = Table(
             self.table.name,
             cast("Any", self.table),
@@ -39,19 +42,22 @@ class World:
             sleep=self.clock.advance,
             jitter=random.Random(0).random,
         )
-        queues = Queues(self.reached, {"queue": "q", "dead_letter_queue": "d"})
-        queues.__dict__["_sqs"] = self.sqs
-        self.consumer = Consumer(self.reached, event, queues, admission)
+        self.consumer = Consumer(self.reached, event, "d", admission)
+        self.consumer.__dict__["_sqs"] = self.sqs
 
-    def deliver(self, time_left: float = 60.0, most: int = 100) -> Consumed:
+    def deliver(self, time_left: float = 60.0, most: int = 100) -> list[consumer.Message]:
         """Have the consumer handle what waits, as Lambda does."""
-        messages = self.queue.receive(most)
+        received = self.queue.receive(most)
         end = self.clock() + time_left
-        consumed = self.consumer.consume([one.record() for one in messages], lambda: end - self.clock())
+        messages = self.consumer.consume([one.record() for one in received], lambda: end - self.clock())
         for message in messages:
-            if message.id not in consumed.unfinished:
+            if message.is_done:
                 self.queue.delete(message.id)
-        return consumed
+        return messages
+
+    def pass_time(self) -> None:
+        """Let messages that were not deleted come again."""
+        self.clock.advance(self.queue.visibility_timeout + 1)
 
     def post(self, *events: object, **attributes: str) -> None:
         """Queue one message."""
@@ -72,6 +78,10 @@ class World:
     def urls(self) -> list[str]:
         """The URLs of the events accepted."""
         return sorted(item["url"]["S"] for item in self.table.items())
+
+
+def statuses(messages: Iterable[consumer.Message]) -> Counter[str]:
+    return Counter(outcome.status.value for message in messages for outcome in message.outcomes)
 
 
 def seconds(value: float) -> dict[str, str]:
