@@ -57,9 +57,9 @@ def described(kind: Any) -> dict[str, Any] | None:  # noqa: PLR0911
         return _choice(arguments)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _choice([member.value for member in kind])
-    if kind in _LISTS or origin in _LISTS:
+    if kind in _LISTS or (origin in _LISTS and (origin is not tuple or arguments[1:] == (...,))):
         return {"type": list, "of": arguments[0] if arguments else None}
-    if origin in (dict, Mapping):
+    if origin in (dict, Mapping) and arguments == (str, Any):
         return {"type": dict}
     # By its name: the module also makes random ones, which nothing here may.
     if isinstance(kind, type) and (kind.__module__, kind.__name__) == ("uuid", "UUID"):
@@ -77,10 +77,14 @@ def fields_of(kind: Any) -> dict[str, dict[str, Any]] | None:
     """The fields of a dataclass, TypedDict or pydantic model, as arguments of an `Attribute`; None of anything else."""
     if not isinstance(kind, type):
         return None
+    _require_enforced(kind)
     models: Any = getattr(kind, "model_fields", None)
     if isinstance(models, Mapping):
         return {
-            each.alias or name: {"type": each.annotation, "required": each.is_required(), **_limits(each.metadata)}
+            each.alias or name: {
+                "type": typing.Annotated[each.annotation, *each.metadata] if each.metadata else each.annotation,
+                "required": each.is_required(),
+            }
             for name, each in models.items()
         }
     if is_dataclass(kind):
@@ -119,13 +123,41 @@ def _choice(values: Iterable[Any]) -> dict[str, Any] | None:
 
 
 def _limits(metadata: Iterable[Any]) -> dict[str, Any]:
-    found = {}
+    """Arguments that constraints stand for; one that none stands for is refused."""
+    found = dict[str, Any]()
     for each in metadata:
-        for theirs, ours in _LIMITS.items():
-            value = getattr(each, theirs, None)
-            if value is not None and not callable(value):
-                found[ours] = Decimal(str(value)) if isinstance(value, float) else value
+        if each is None or isinstance(each, str):
+            continue  # Documentation.
+        # A field of pydantic has those of its own.
+        inner = getattr(each, "metadata", None)
+        said = _limits(inner) if isinstance(inner, list) else _limit(each)
+        if twice := found.keys() & said.keys():
+            raise InvalidArgumentError("constraint", each, f"no second {min(twice)}: it would not be enforced")
+        found |= said
     return found
+
+
+def _limit(constraint: Any) -> dict[str, Any]:
+    parts: Any = fields(constraint) if is_dataclass(constraint) else ()
+    names = [each.name for each in parts] or [*getattr(constraint, "__dict__", ())]
+    said = {name: value for name in names if (value := getattr(constraint, name)) is not None}
+    # No type takes another's text, which is strict.
+    if not names or said.keys() - _LIMITS.keys() - {"strict"}:
+        raise InvalidArgumentError("constraint", constraint, f"{', '.join(_LIMITS)}: others would not be enforced")
+    values = {_LIMITS[name]: value for name, value in said.items() if name != "strict"}
+    return {name: Decimal(str(value)) if isinstance(value, float) else value for name, value in values.items()}
+
+
+def _require_enforced(kind: Any) -> None:
+    """Refuse a class that demands of all its fields what would not be enforced."""
+    config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", {})
+    for name, harmless in (("extra", ("allow", "ignore", None)), ("str_min_length", (0,)), ("str_max_length", (None,))):
+        if config.get(name, harmless[0]) not in harmless:
+            raise InvalidArgumentError(name, config[name], f"none in {kind.__name__}: it would not be enforced")
+    decorators = getattr(kind, "__pydantic_decorators__", None)
+    for names in ("field_validators", "model_validators", "validators", "root_validators"):
+        for name in getattr(decorators, names, ()):
+            raise InvalidArgumentError("validator", name, f"none in {kind.__name__}: it would not be run")
 
 
 Format: TypeAlias = Literal["date", "date-time", "email", "ipv4", "ipv6", "uri", "uuid"]
