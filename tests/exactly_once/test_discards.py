@@ -146,7 +146,7 @@ def test_code_that_can_count_what_was_discarded_has_a_repair_count_it() -> None:
     mend(world.bench, RAISED)
     world.bench.clock.advance(HOUR)
     verifying = world.verify()
-    assert {each.verdict for each in verifying.differences} == {"drift"}
+    assert {each.verdict for each in verifying.differences} == {"drifted"}
     assert verifying.repair() == (3, 0)
     assert tags(world.bench) == [1, 1, 1]
     assert world.is_right()
