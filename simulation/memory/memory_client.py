@@ -50,7 +50,8 @@ class MemoryDynamoDB:
 
     def create(self, name: str, *keys: str, seed: int = 0, shards: int = 1, ttl: str = "ttl") -> Table:
         """Create a table with the given key attributes; the seed decides its stream's shard ids and numbers."""
-        table = self.tables[name] = Table(name, keys, self.streams(seed, shards, self._clock, name), ttl=ttl)
+        table = Table(name, keys, self.streams(seed, shards, self._clock, name), ttl=ttl)
+        self.tables[_table_name(name)] = table
         return table
 
     def get_item(self, **request: Any) -> dict[str, Any]:
@@ -136,8 +137,7 @@ class MemoryDynamoDB:
         if given != needed:
             message = f"Value provided unused in expressions, or used and not provided: {sorted(given ^ needed)}"
             raise failure(operation, "ValidationException", message)
-        # Its ARN names a table, too.
-        name = request["TableName"].rpartition("/")[2]
+        name = _table_name(request["TableName"])
         if name not in self.tables:
             raise failure(operation, "ResourceNotFoundException", "Requested resource not found")
         return self.tables[name]
@@ -183,6 +183,11 @@ class MemoryDynamoDB:
             if (done.old or None) != done.new:
                 table.store(key, done.old, done.new, size=done.old_bytes + done.new_bytes)
         return [done for _, _, done in tried]
+
+
+def _table_name(given: str) -> str:
+    """Return the name of a table that its name or its ARN stands for."""
+    return given.rpartition("/")[2]
 
 
 def _projected(request: Mapping[str, Any], items: list[Item]) -> list[Item]:

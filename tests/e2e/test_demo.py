@@ -43,7 +43,7 @@ def test_counts_are_exact_and_can_be_queried_while_it_is_kept(demo_process: Run)
     )
     assert re.search(r"views +122\b", answer.stdout)
     assert re.search(r"count +121\b", answer.stdout)
-    assert "122 counted" in answer.stdout
+    assert "views=122: 122 lines" in answer.stdout
     numbers = json.loads((demo_process.output.parent / "report.json").read_text())
     _check(numbers)
     _check_leaderboard(numbers["leaderboard"])
