@@ -495,3 +495,16 @@ def test_a_name_over_one_that_is_being_dropped_is_not_filled_and_holds_nothing_u
     list(steps)
     world.put(2)
     assert world.read(NUMBER) == ({"orders": 5}, True)
+
+
+def test_a_drop_that_broke_off_ends_although_something_counts_the_name_since() -> None:
+    world = World(NUMBER, BY)
+    world.put(3)
+    table = backfill(world.bench, world.stream).table
+    next(Dropping(table=table, now=world.bench.clock, names=["by"], segments=2).steps())
+    world.bench.deploy([NUMBER, BY, OVER])
+    world.drop("by")
+    # The next batch registers it anew.
+    world.put(1)
+    fill(world.bench, world.stream)
+    assert world.read(OVER) == ({"customers": 1, "n": 4}, True)

@@ -177,7 +177,8 @@ class Dropping:
                 raise BackfillError(f"invalid name={given!r}: expected one that the table counts: {there}")
         names = with_parts(names, registry.declarations) & registry.entries.keys()
         for each in registry.declarations:
-            if each.name not in names and each.source.name in names:
+            # What was registered since waits: it can be filled once its source is declared anew.
+            if each.name not in names and each.source.name in names and not registry.entries[each.source.name].dropped:
                 raise BackfillError(f"{each.name!r} counts {each.source.name!r}: drop it, too")
         return sorted(names)
 
