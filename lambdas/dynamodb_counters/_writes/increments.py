@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from dynamodb_counters._assumptions import TRIES
 from dynamodb_counters._control.counted_names import NameStates
 from dynamodb_counters._declarations import Counter
@@ -48,7 +50,7 @@ def reset(table: Table, counter: Counter, values: Mapping[str, object]) -> dict[
     for key in layout.keys(group):
         try:
             items.append(_reset_item(table, counter, layout, key))
-        except UnavailableError as error:
+        except (BotoCoreError, ClientError, InvalidArgumentError, UnavailableError) as error:
             if not items:
                 raise
             before = dict(group_of(counter, values, items).measures)
@@ -66,7 +68,9 @@ def _reset_item(table: Table, counter: Counter, layout: ItemLayout, key: Key) ->
             return item
         names = {f"#n{index}": name for index, name in enumerate(counted)}
         reads = {f":v{index}": number for index, number in enumerate(counted.values())}
-        score = {} if counter.ranking is None else {"#score": SCORE}
+        # Else what it ranks by was 0, and may have grown since: then the score goes with it.
+        is_ranked = counter.ranking is not None and counter.ranking.measure in counted
+        score = {"#score": SCORE} if is_ranked else {}
         request = {
             "TableName": table.name,
             "Key": key,
