@@ -124,7 +124,8 @@ class Explaining:
         reasons = [line.reason for line in found.differences]
         if any(INCOMPLETE in reason for reason in reasons):
             self._wrong(declaration, group, f"it is complete, but {reasons}")
-        is_waiting = any("for it" in reason for reason in reasons) and truth.waits(name)
+        # Where what waits makes no difference, since its item is gone, too, no reason names it.
+        is_waiting = truth.waits(name) and (not reasons or any("for it" in reason for reason in reasons))
         if engine.deliveries.lost() or is_waiting:
             engine.reached[WAITS] += is_waiting
         elif _decimals(found.difference) != wanted:
