@@ -55,9 +55,6 @@ REGISTRY: Final = r"""
 -                 continue
 +                 refused[each.name] = str(error)
 ? test_registry.py::test_names_that_contradict_what_is_counted_are_not_registered
-* what a name counts too much is noted of one that is gone
--                 ConditionExpression=f"attribute_exists({PK})",
-? test_verdicts.py::test_what_a_name_counts_too_much_is_noted_once_and_never_of_a_name_that_is_gone
 * a later threshold watches records of before
 - since = 0 if not registry.is_founded else math.ceil(now + RUN_OPEN_AFTER)
 + since = 0
@@ -126,6 +123,9 @@ REGISTRY: Final = r"""
 ? test_registry.py::test_a_reader_relies_on_what_it_has_read_for_a_minute
 
 == _control/registry.py
+* what a name counts too much is noted of one that is gone
+-             ConditionExpression=f"attribute_exists({PK})",
+? test_verdicts.py::test_what_a_name_counts_too_much_is_noted_once_and_never_of_a_name_that_is_gone
 * a reader takes a stale name for complete
 - return self.state == COMPLETE
 + return self.state in (COMPLETE, STALE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -135,6 +136,22 @@ LIVE = Aggregate("subtract", SALE, pk="subtract", sk="#", measures=MEASURES, on_
 
 TICKET = Items("ticket", where=Attr("ticket").exists())
 TICKETS = Aggregate("tickets", TICKET, pk="tickets", sk="#", measures=MEASURES)
+
+
+def test_what_was_erased_before_the_copy_had_counted_it_is_unknown() -> None:
+    event = replace(SALE, retention=None)
+    declared = (replace(KEPT, source=event),)
+    original = MemoryBackend(random.Random(1))
+    counters = Counters(original.name, client=original.client, clock=original.clock)
+    table = Table(original.name, original.client, clock=original.clock)
+    aggregator = Aggregator(table, declared, quarantine_retention_seconds=QUARANTINE_SECONDS)
+    for number in range(3):
+        counters.accept(event, {"id": number})
+    for shard in original.stream.shards():
+        aggregator.handle({"shardId": shard.id, "Records": original.stream.read(shard.id, None, 1000).records})
+    counters.erase(event, {"id": "1"}, counts="keep")
+    work = Restored(RestoredTable(original, 1), random.Random(1), declared).repair()
+    assert [(each.verdict, each.missing) for each in work.differences] == [("unknown", {"sales": -1})]
 
 
 def test_what_expired_before_the_copy_had_counted_it_is_unknown_and_stays_counted() -> None:

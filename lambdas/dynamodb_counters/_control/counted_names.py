@@ -35,6 +35,7 @@ from dynamodb_counters._control.registry import (
     entry_key,
     header_key,
     is_same,
+    note_surplus,
     read_registry,
     write_registry,
 )
@@ -47,7 +48,6 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._items.bookkeeping import typed_values
 from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._quarantine.quarantine import DELTA, RECORD, UNREADABLE, Quarantine, origin_of, unpack
 from dynamodb_counters._table import Remembered, Table
 from dynamodb_counters.errors import (
@@ -227,20 +227,7 @@ class CountedNames:
             raise CheckpointError(_UNREADABLE.format(", ".join(sorted(lacking))))
 
     def note_surplus(self, names: Iterable[str]) -> None:
-        """Have the registry say that names count what no item shows, before they do: no verification calls it drift."""
-        found = {name: entry for name in sorted(names) if not (entry := self.registry.entries[name]).surplus}
-        for name in found:
-            # If it is refused, the name was removed.
-            self._table.write(
-                "update_item",
-                Key=entry_key(name),
-                UpdateExpression="SET surplus = :true",
-                ConditionExpression=f"attribute_exists({PK})",
-                ExpressionAttributeValues={":true": {"BOOL": True}},
-            )
-        if found:
-            noted = {name: replace(entry, surplus=True) for name, entry in found.items()}
-            self.registry = replace(self.registry, entries={**self.registry.entries, **noted})
+        self.registry = note_surplus(self._table, self.registry, names)
 
     # Folding
 

@@ -44,9 +44,9 @@ from dynamodb_counters._items.bookkeeping import (
     typed_values,
 )
 from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, SK
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SK
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.errors import CountersError, InvalidArgumentError
 
 State: TypeAlias = Literal["waiting", "filling", "complete", "stale"]
 WAITING: Final = "waiting"
@@ -216,6 +216,11 @@ class Registry:
         found = (entry.declaration for entry in self.names.values())
         return tuple(each for each in found if each is not None)
 
+    def require_readable(self) -> None:
+        """Refuse where this version cannot read a definition: what it can count is unknown."""
+        if unread := sorted(name for name, entry in self.names.items() if entry.declaration is None):
+            raise CountersError(f"this version cannot read {', '.join(unread)}: install the one that runs")
+
     @property
     def counting(self) -> tuple[Declaration, ...]:
         """Those that every process folds: names that count, over others that do."""
@@ -283,6 +288,22 @@ def entries_of(declarations: Iterable[Declaration]) -> Iterator[Entry]:
         yield Entry(each.name, encode((definition(each),)), COMPLETE)
         for threshold in each._thresholds if isinstance(each, Aggregate) else ():
             yield Entry(threshold_name(threshold.name), encode((threshold,)), COMPLETE, watches=each.name)
+
+
+def note_surplus(table: Table, registry: Registry, names: Iterable[str]) -> Registry:
+    """Have the registry say that names count what no item shows, before they do: no verification calls it drift."""
+    found = {name: entry for name in sorted(names) if not (entry := registry.entries[name]).surplus}
+    for name in found:
+        # If it is refused, the name was removed.
+        table.write(
+            "update_item",
+            Key=entry_key(name),
+            UpdateExpression="SET surplus = :true",
+            ConditionExpression=f"attribute_exists({PK})",
+            ExpressionAttributeValues={":true": {"BOOL": True}},
+        )
+    noted = {name: replace(entry, surplus=True) for name, entry in found.items()}
+    return replace(registry, entries={**registry.entries, **noted}) if noted else registry
 
 
 def write_registry(

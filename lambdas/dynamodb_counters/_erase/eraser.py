@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from uuid import uuid4
 
 from dynamodb_counters._control.counted_names import plan_of
-from dynamodb_counters._control.registry import read_registry
+from dynamodb_counters._control.registry import note_surplus, read_registry
 from dynamodb_counters._control.run_items import KEPT, RUN_SK_PREFIX, page_partitions
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.checks import require_choice
@@ -164,6 +164,13 @@ def _reduced_chunk(image: Mapping[str, Any], wanted: Wanted) -> tuple[int, Mappi
     return len(rows) - len(kept), {**image, CHUNK: {"B": blob}}
 
 
+def _note(table: Table, event: Event) -> None:
+    """Note, before anything goes, which names go on counting it: a copy of the table need not have met that it goes."""
+    registry = read_registry(table)
+    over = (each for each in registry.counting if each.source.name == event.name)
+    note_surplus(table, registry, [each.name for each in over if each.on_expiry == "keep"])
+
+
 class EventItems:
     def __init__(self, table: Table, wanted: Wanted) -> None:
         self._table, self._wanted = table, wanted
@@ -172,6 +179,8 @@ class EventItems:
         """Delete them, as expired ones if their counts are kept; return how many there were."""
         found, events = 0, filter(self._wanted.is_event, self._items())
         while some := list(islice(events, _AT_A_TIME)):
+            if writes and keeps_counts and not found:
+                _note(self._table, self._wanted.event)
             found += len(some)
             if writes:
                 self._table.each(self._expire if keeps_counts else self._delete, some)
@@ -228,6 +237,9 @@ class PackedEvents:
             logs: dict[tuple[str, str], _Log] = {}
             for item in chunks:
                 self._note(logs, item)
+            if writes and logs and not found:
+                # Rows that are taken back leave their chunk, too.
+                _note(self._table, self._wanted.event)
             found += sum(len(log.events) for log in logs.values())
             if writes:
                 for log in logs.values():
@@ -326,6 +338,7 @@ class QuarantineCopies:
     def drop(self) -> int:
         """Have entries wait no more that hold nothing but events; return how many of these were dropped."""
         registry, dropped = read_registry(self._table), 0
+        registry.require_readable()
         plan, origins = plan_of(registry), Origins(self._table.name, registry.source or None)
         for item, found, left in self._found():
             if _state(item) == WAITING and left is None:

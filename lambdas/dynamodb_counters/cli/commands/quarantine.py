@@ -226,6 +226,7 @@ def discard(session: Session, wanted: Wanted, *, everything: bool, **how: bool) 
     """
     found = _chosen(session, wanted, "waiting", everything=everything)
     question = f"Discard {len(found):,} entries? The counts will lack them for good."
+    session.registry.require_readable()
     origins = Origins(session.table.name, session.registry.source or None)
     work = partial(redrive_entries.discard, plan=plan_of(session.registry), origins=origins)
     return _act(session, found, "discarded", work, question, **how)

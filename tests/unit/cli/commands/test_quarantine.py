@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
+from dynamodb_counters._control import registry
 from dynamodb_counters._items.table_schema import QUARANTINE, TYPE
 from dynamodb_counters._quarantine.quarantine import STATE
 from dynamodb_counters._timeline.tiers import DAY
@@ -108,6 +109,15 @@ def test_records_that_may_have_been_counted_are_asked_about(world: World) -> Non
     assert world.run("quarantine", "redrive", "--all", answer=refuse).code == 1
     assert questions == ["1 of 3 records may have been counted already. Redrive them, too?"]
     assert world.states() == ["waiting"] * 3
+
+
+def test_nothing_is_discarded_by_a_version_that_cannot_read_all_definitions(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_decoded", lambda _: None)
+    done = world.run("quarantine", "discard", "--newer", "1h", "--yes")
+    assert (done.code, "this version cannot read" in done.err) == (2, True)
+    assert world.ids("--state", "discarded") == []
 
 
 def test_discarded_entries_never_wait_again(world: World) -> None:
