@@ -28,10 +28,10 @@ from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode, shortened
 from dynamodb_counters.errors import InvalidArgumentError
 
-_QUEUE_RETENTION: Final = Duration.days(4)
-_DEAD_LETTER_RETENTION: Final = Duration.days(14)
-"""The longest there is. A message that SQS moves keeps its age, so the queue's own retention is shorter."""
-_SHORTEST_RETENTION: Final = 60
+_DAY: Final = 86_400
+_QUEUE_RETENTION: Final = 4 * _DAY
+_DEAD_LETTER_RETENTION: Final = 14 * _DAY
+"""The longest there is."""
 
 _PATIENCE: Final = 0.75
 """Share of its queue's retention for which a message is delivered again before it becomes a dead letter: nothing that
@@ -51,42 +51,40 @@ def build_queues(
 
     So is an alarm of each: a construct that is renamed or moved leaves both queues without a consumer.
 
-    Messages are kept no longer than their event is: after that, they could not be accepted any more.
+    Messages are kept as long as their event is, after which they could not be accepted any more; but never so short
+    that they expire before they were received often enough to become dead letters.
     """
+    # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+    hidden = int(timeout.to_seconds()) * 6 + _longest(max_batching_window)
+    retention = max(_at_most(_QUEUE_RETENTION, event), math.ceil(_FEWEST_RECEIVES * hidden / _PATIENCE))
+    patience = _PATIENCE * retention
+    hidden = max(hidden, math.ceil(patience / _MOST_RECEIVES))
     dead_letter_queue = sqs.Queue(
         scope,
         "DeadLetterQueue",
         encryption=sqs.QueueEncryption.SQS_MANAGED,
         enforce_ssl=True,
-        retention_period=_kept(_DEAD_LETTER_RETENTION, event),
+        # A message that SQS moves keeps its age: a day remains to inspect it.
+        retention_period=Duration.seconds(max(_at_most(_DEAD_LETTER_RETENTION, event), retention + _DAY)),
         removal_policy=RemovalPolicy.RETAIN,
     )
-    retention = _kept(_QUEUE_RETENTION, event)
-    patience = _PATIENCE * retention.to_seconds()
-    # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-    hidden = int(timeout.to_seconds()) * 6 + _longest(max_batching_window)
-    hidden = max(hidden, math.ceil(patience / _MOST_RECEIVES))
     queue = sqs.Queue(
         scope,
         "Queue",
         encryption=sqs.QueueEncryption.SQS_MANAGED,
         enforce_ssl=True,
-        retention_period=retention,
+        retention_period=Duration.seconds(retention),
         max_message_size_bytes=_MAX_MESSAGE_BYTES,
         removal_policy=RemovalPolicy.RETAIN,
         visibility_timeout=Duration.seconds(hidden),
-        dead_letter_queue=sqs.DeadLetterQueue(
-            queue=dead_letter_queue, max_receive_count=max(_FEWEST_RECEIVES, int(patience / hidden))
-        ),
+        dead_letter_queue=sqs.DeadLetterQueue(queue=dead_letter_queue, max_receive_count=int(patience / hidden)),
     )
     return queue, dead_letter_queue
 
 
-def _kept(longest: Duration, event: Event) -> Duration:
-    if event.retention is None:
-        return longest
-    seconds = max(_SHORTEST_RETENTION, int(event.retention.total_seconds()))
-    return longest if seconds >= longest.to_seconds() else Duration.seconds(seconds)
+def _at_most(longest: int, event: Event) -> int:
+    """Return the event's retention in seconds, if it is not longer."""
+    return longest if event.retention is None else min(longest, int(event.retention.total_seconds()))
 
 
 def _longest(max_batching_window: Duration) -> int:

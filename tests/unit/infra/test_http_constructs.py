@@ -46,15 +46,16 @@ def kinds(template: Template) -> set[str]:
     return {route["AuthorizationType"] for route in routes}
 
 
-def _main_queue(stack: Stack | EventIngest) -> Any:
-    [queue] = [one for one in each(synthesized(stack), "AWS::SQS::Queue") if "RedrivePolicy" in one]
-    return queue
+def _queues(stack: Stack | EventIngest) -> tuple[Any, Any]:
+    """The queue, and that of its dead letters."""
+    dead_letters, queue = sorted(each(synthesized(stack), "AWS::SQS::Queue"), key=lambda one: "RedrivePolicy" in one)
+    return queue, dead_letters
 
 
 def test_messages_that_the_table_refuses_for_an_hour_become_no_dead_letters(stack: Stack) -> None:
     """The simulated queue is that of the template. Nothing sends to its own queue: tests/gate/queue_rules.py."""
     build(EventIngest, stack)
-    queue = _main_queue(stack)
+    queue, _ = _queues(stack)
     assert (queue["VisibilityTimeout"], queue["MessageRetentionPeriod"]) == (HIDDEN_SECONDS, KEPT_SECONDS)
     assert queue["RedrivePolicy"]["maxReceiveCount"] == MOST_RECEIVES
     for outage, per_message in ((1800, 500), (3600, 10)):
@@ -62,17 +63,36 @@ def test_messages_that_the_table_refuses_for_an_hour_become_no_dead_letters(stac
         assert (found["accepted"], found["events in the dead-letter queue"]) == (500, 0)
 
 
-@pytest.mark.parametrize("seconds", [5, 43, 44, 60, 300, 900])
-@pytest.mark.parametrize("retention", [None, timedelta(days=1), timedelta(hours=12)])
+@pytest.mark.parametrize(("seconds", "window"), [(5, 1), (43, 1), (44, 1), (60, 1), (300, 1), (900, 300)])
+@pytest.mark.parametrize(
+    "retention",
+    [
+        None,
+        timedelta(days=4),
+        timedelta(days=1),
+        timedelta(hours=12),
+        timedelta(hours=1),
+        timedelta(minutes=15),
+        timedelta(minutes=1),
+    ],
+)
 def test_what_is_refused_for_long_becomes_a_dead_letter_late_and_before_it_expires(
-    seconds: int, retention: timedelta | None
+    seconds: int, window: int, retention: timedelta | None
 ) -> None:
-    options = FunctionOptions(timeout=Duration.seconds(seconds))
-    event = replace(VIEW, retention=retention)
-    queue = _main_queue(build(EventIngest, new_stack(), event=event, function_options=options))
+    ingest = build(
+        EventIngest,
+        new_stack(),
+        event=replace(VIEW, retention=retention),
+        function_options=FunctionOptions(timeout=Duration.seconds(seconds)),
+        max_batching_window=Duration.seconds(window),
+    )
+    queue, dead_letters = _queues(ingest)
     tried = queue["VisibilityTimeout"] * queue["RedrivePolicy"]["maxReceiveCount"]
     assert 0.6 * queue["MessageRetentionPeriod"] < tried <= 0.75 * queue["MessageRetentionPeriod"]
-    assert queue["VisibilityTimeout"] >= 6 * seconds
+    assert queue["RedrivePolicy"]["maxReceiveCount"] >= 5
+    assert queue["VisibilityTimeout"] >= 6 * seconds + window
+    # A dead letter keeps its age.
+    assert queue["MessageRetentionPeriod"] < dead_letters["MessageRetentionPeriod"] <= 14 * 86_400
 
 
 def test_a_public_endpoint_is_warned_of() -> None:
@@ -97,14 +117,16 @@ def test_an_api_writes_nothing_by_default(stack: Stack) -> None:
         (None, 4 * 86_400, 14 * 86_400),
         (timedelta(days=30), 4 * 86_400, 14 * 86_400),
         (timedelta(days=7), 4 * 86_400, 7 * 86_400),
-        (timedelta(days=1), 86_400, 86_400),
-        (timedelta(seconds=1.5), 60, 60),
+        (timedelta(days=1), 86_400, 2 * 86_400),
+        (timedelta(minutes=15), 2407, 86_400 + 2407),
+        (timedelta(seconds=1.5), 2407, 86_400 + 2407),
     ],
 )
-def test_messages_are_kept_no_longer_than_their_event(retention: timedelta | None, kept: int, dead: int) -> None:
-    template = synthesized(build(EventIngest, new_stack(), event=replace(VIEW, retention=retention)))
-    queues = each(template, "AWS::SQS::Queue")
-    assert {"RedrivePolicy" in queue: queue["MessageRetentionPeriod"] for queue in queues} == {True: kept, False: dead}
+def test_messages_are_kept_as_long_as_their_event_or_five_receives_take(
+    retention: timedelta | None, kept: int, dead: int
+) -> None:
+    queue, dead_letters = _queues(build(EventIngest, new_stack(), event=replace(VIEW, retention=retention)))
+    assert (queue["MessageRetentionPeriod"], dead_letters["MessageRetentionPeriod"]) == (kept, dead)
 
 
 def test_a_window_known_at_deployment_is_taken_for_the_longest(stack: Stack, counters: DedupCounterTable) -> None:
