@@ -7,6 +7,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -78,17 +79,15 @@ def fields_of(kind: Any) -> dict[str, dict[str, Any]] | None:
     if not isinstance(kind, type):
         return None
     _require_enforced(kind)
-    models: Any = getattr(kind, "model_fields", None)
+    # Its own: a dataclass can inherit those of one of pydantic.
+    models: Any = vars(kind).get("__pydantic_fields__")
     if isinstance(models, Mapping):
-        return {
-            each.alias or name: {
-                "type": typing.Annotated[each.annotation, *each.metadata] if each.metadata else each.annotation,
-                "required": each.is_required(),
-            }
-            for name, each in models.items()
-        }
+        return dict(_of_model(name, each) for name, each in models.items())
     if is_dataclass(kind):
         hints = _hints(kind)
+        for each in fields(kind):
+            if hasattr(each.default, "is_required"):
+                raise InvalidArgumentError(f"Field of {each.name!r}", each.default, "a dataclass of pydantic for it")
         return {
             each.name: {"type": hints[each.name], "required": each.default is each.default_factory is MISSING}
             for each in fields(kind)
@@ -104,6 +103,14 @@ def _hints(kind: type) -> dict[str, Any]:
         return typing.get_type_hints(kind, include_extras=True)
     except (NameError, TypeError) as error:
         raise InvalidArgumentError("attributes", kind, f"a class whose annotations can be resolved ({error})") from None
+
+
+def _of_model(name: str, field: Any) -> tuple[str, dict[str, Any]]:
+    known, alias = field.alias or name, field.validation_alias
+    if alias not in (None, known):
+        raise InvalidArgumentError(f"validation_alias of {name!r}", alias, "none but the alias: it would not be read")
+    kind = typing.Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+    return known, {"type": kind, "required": field.is_required()}
 
 
 def _of_typed_dict(hint: Any, *, required: bool) -> dict[str, Any]:
@@ -158,6 +165,12 @@ def _require_enforced(kind: Any) -> None:
     for names in ("field_validators", "model_validators", "validators", "root_validators"):
         for name in getattr(decorators, names, ()):
             raise InvalidArgumentError("validator", name, f"none in {kind.__name__}: it would not be run")
+    for name in ("__post_init__", "model_post_init"):
+        # pydantic has some of its own.
+        if getattr(getattr(kind, name, None), "__module__", "pydantic").partition(".")[0] != "pydantic":
+            raise InvalidArgumentError("hook", name, f"none in {kind.__name__}: it would not be run")
+    if getattr(kind, "__pydantic_root_model__", False):
+        raise InvalidArgumentError("RootModel", kind, "a model of attributes")
 
 
 Format: TypeAlias = Literal["date", "date-time", "email", "ipv4", "ipv6", "uri", "uuid"]
@@ -224,10 +237,8 @@ class Attribute:
         require_bool("required", self.required)
         if self.format is not None:
             require_choice("format", self.format, FORMATS)
-        try:
-            re.compile("" if self.pattern is None else self.pattern)
-        except (TypeError, re.error) as error:
-            raise InvalidArgumentError("pattern", self.pattern, f"a regular expression ({error})") from None
+        if self.pattern is not None:
+            object.__setattr__(self, "pattern", _pattern_text(self.pattern))
         for name in ("minimum", "maximum"):
             if (limit := getattr(self, name)) is not None:
                 require_storable(name, limit)
@@ -274,6 +285,17 @@ class Attribute:
                 raise InvalidArgumentError("one_of", value, f"values of the type {self.type.__name__}")
 
 
+def _pattern_text(pattern: Any) -> str:
+    try:
+        compiled = re.compile(pattern)
+    except (TypeError, re.error) as error:
+        raise InvalidArgumentError("pattern", pattern, f"a regular expression ({error})") from None
+    text = compiled.pattern
+    if not isinstance(text, str) or re.compile(text).flags != compiled.flags:
+        raise InvalidArgumentError("pattern", pattern, "a regular expression of text, without flags")
+    return text
+
+
 _DEFAULTS: Final = {name: spec.default for name, spec in Attribute.__dataclass_fields__.items()}
 
 AttributeTypes: TypeAlias = Mapping[str, Any] | type
@@ -283,6 +305,10 @@ AttributeTypes: TypeAlias = Mapping[str, Any] | type
 def as_attribute(declared: Any) -> Attribute:
     """The attribute that a type or an `Attribute` declares."""
     return declared if isinstance(declared, Attribute) else Attribute(declared)
+
+
+_OUTER: Final = ContextVar[tuple[Any, ...]]("outer", default=())
+"""What the attributes being read are part of."""
 
 
 def attributes_of(declared: AttributeTypes) -> Frozen[str, Attribute]:
@@ -299,7 +325,14 @@ def attributes_of(declared: AttributeTypes) -> Frozen[str, Attribute]:
         found = fields
     for name in found:
         require_attribute("attributes", name)
-    return Frozen({name: _named(name, each) for name, each in found.items()})
+    outer = _OUTER.get()
+    if any(each is declared for each in outer):
+        raise InvalidArgumentError("attributes", declared, "a class that does not contain itself")
+    token = _OUTER.set((*outer, declared))
+    try:
+        return Frozen({name: _named(name, each) for name, each in found.items()})
+    finally:
+        _OUTER.reset(token)
 
 
 def _named(name: str, declared: Any) -> Attribute:

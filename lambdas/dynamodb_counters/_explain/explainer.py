@@ -150,7 +150,7 @@ class Explainer:
         with localcontext(EXACT):
             # Of none, it would read none.
             most, lines = max(limit, 1), self._lines(plan, begun)
-            first = heapq.nsmallest(most, lines, key=lambda line: (line.time, *line.key.values()))[: max(limit, 0)]
+            first = heapq.nsmallest(most, lines, key=lambda line: (line.time, *line.key.values()))[:limit]
             after = question.read(self.table)
             for group in {**after, **self._sums}:
                 held = counted(declared, group, after.get(group, []))

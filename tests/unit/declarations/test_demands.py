@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import make_dataclass
+from dataclasses import dataclass, make_dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Optional, TypedDict
 
 import annotated_types
-import pydantic
+import pydantic.dataclasses
 import pytest
 
-from dynamodb_counters import Event, InvalidArgumentError
+from dynamodb_counters import Attribute, Event, InvalidArgumentError
 from dynamodb_counters._writes.event_items import typed_item
 
 
@@ -26,6 +27,12 @@ def _any(value: Any) -> Any:
 
 def _dataclass(kind: Any) -> type:
     return make_dataclass("Class", [("x", kind)])
+
+
+def _pydantic_dataclass(kind: Any, **more: Any) -> type:
+    return pydantic.dataclasses.dataclass(
+        type("Class", (), {"__annotations__": {"x": kind}, "x": pydantic.Field(**more)})
+    )
 
 
 def _typed_dict(kind: Any) -> type:
@@ -47,6 +54,11 @@ class Whole(pydantic.BaseModel):
     @pydantic.model_validator(mode="after")
     def check(self) -> Whole:
         return self
+
+
+@dataclass
+class Node:
+    x: list[Node]
 
 
 _NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -76,7 +88,7 @@ DEMANDS: dict[str, tuple[Any, str, Any, Any]] = {
     "values of a map": (dict[str, int], "dict", {"a": 1}, {"a": "b"}),
     "names of a map": (dict[Annotated[str, annotated_types.Len(1, 1)], int], "dict", {"a": 1}, {"ab": 1}),
 }  # fmt: skip
-_MAKERS = (_model, _dataclass, _typed_dict, lambda kind: {"x": kind})
+_MAKERS = (_model, _dataclass, _pydantic_dataclass, _typed_dict, lambda kind: {"x": kind})
 
 
 @pytest.mark.parametrize("make", _MAKERS)
@@ -108,9 +120,27 @@ def test_what_no_schema_can_say_of_a_class_is_refused_by_name() -> None:
         (Whole, "check"),
         (_model(str, str_min_length=1), "str_min_length"),
         (_model(str, str_max_length=1), "str_max_length"),
+        (type("Hooked", (pydantic.BaseModel,), {"model_post_init": _any}), "model_post_init"),
+        (make_dataclass("Hooked", ["x"], namespace={"__post_init__": print}), "__post_init__"),
+        (pydantic.RootModel[int], "RootModel"),
+        (_model(Annotated[int, pydantic.Field(validation_alias="y")]), "validation_alias of 'x'"),
+        (make_dataclass("Plain", [("x", int, pydantic.Field(ge=0))]), "Field of 'x'"),
+        (Node, "attributes of 'x'=.*Node.*contain itself"),
+        (_model(Annotated[str, pydantic.Field(pattern=re.compile("^a$", re.IGNORECASE))]), "pattern of 'x'=.*flags"),
     ):
         with pytest.raises(InvalidArgumentError, match=named):
             Event("e", pk="E", sk="E", attributes=declared)
+
+
+def test_a_field_of_a_pydantic_dataclass_is_required_within_its_limits() -> None:
+    event = Event("e", pk="E", sk="E", attributes=_pydantic_dataclass(int, ge=0))
+    for bad in ({}, {"x": -5}):
+        with pytest.raises(InvalidArgumentError, match="x"):
+            typed_item(event, bad)
+
+
+def test_a_compiled_pattern_is_its_text() -> None:
+    assert Attribute(str, pattern=_any(re.compile("^a$"))) == Attribute(str, pattern="^a$")
 
 
 def test_what_only_describes_is_no_constraint() -> None:
