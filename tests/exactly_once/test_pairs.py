@@ -19,7 +19,7 @@ from simulation.schedules.local_table import DatedLocalBackend
 
 SEEDS = (1, 3, 12, 38, 46, 56, *range(60, 60 + 5 * NIGHT))
 """By day those that explain what is rare: what a group applied before, a cut, entries redriven after a position."""
-FORCED = 12
+FORCED = 30
 """Seeds that force a pair; at least one of so many brings it about."""
 
 PAGE = Path(__file__).parents[2] / "docs" / "pairs.md"
