@@ -118,7 +118,7 @@ HANDLERS: Final = r"""
 
 == ../../infra/cdk_dynamodb_counters/_ingest_parts.py
 * a message that the table refuses for long becomes a dead letter
-- int(patience / hidden))
+- int(patience / hidden)
 + 10
 ? ../unit/infra/test_http_constructs.py::test_what_is_refused_for_long_becomes_a_dead_letter_late_and_before_it_expires
 
