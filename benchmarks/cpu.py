@@ -61,7 +61,7 @@ def stub_client() -> Any:
         update_item=lambda **_: {"ConsumedCapacity": {"CapacityUnits": 1.0}},
         put_item=lambda **_: {},
         get_item=lambda **_: {"Item": _CHECKPOINT},
-        get_paginator=lambda _: SimpleNamespace(paginate=lambda **_: iter([{"Items": []}])),
+        query=lambda **_: {"Items": []},
     )
 
 

@@ -292,7 +292,7 @@ COMMIT: Final = r"""
 * a redriven record of a source table is taken for one of ours
 - is_foreign = origins.is_foreign(held)
 + is_foreign = False
-? test_source_tables.py::test_every_count_is_exact_whatever_goes_wrong
+? test_two_streams.py::test_entries_wait_no_longer_than_their_items_and_are_redriven_through_our_stream
 * a redrive counts for all declarations
 - names = frozenset(names_of(item)) or None
 + names = None

@@ -42,8 +42,8 @@ Waiting: TypeAlias = dict[Entry, frozenset[str]]
 EXACT: Final = Context(prec=400, Emax=9999, Emin=-9999, traps=[Inexact])
 
 _SPREAD: Final = re.compile(r"#~\d+$")
-_ENTRY: Final = re.compile(r"^(.*?)#(\d{40})#((?:NewImage|OldImage)(?:#\d+)?)?")
-_IMAGE: Final = re.compile(r"#(NewImage|OldImage)(#\d+)?$")
+_ENTRY: Final = re.compile(r"^(.*?)#(\d{40})#((?:NewImage|OldImage)(?:#\d{1,7}(?![0-9a-f]))?)?")
+_IMAGE: Final = re.compile(r"#(NewImage|OldImage)(#\d{1,7})?$")
 _SIGNS: Final = {"NewImage": 1, "OldImage": -1}
 _TTL_MATTERS: Final = 5 * 365 * 86_400
 _PLAIN: Final = TypeDeserializer()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import localcontext
 from typing import Final, TypeAlias
 
@@ -252,7 +252,7 @@ class _Folding:
         except UNFOLDABLE as error:
             failed |= {program.layout.name: error for program in programs}
             return []
-        is_aside = (lambda row, name: change.is_aside(f"{image_name}#{row}", name)) if change.aside else None
+        is_aside = (lambda row, name: change.is_aside(f"{image_name}#{row}", name)) if change.aside.names else None
         found = fold_chunk(chunk, programs, change.created, is_aside)
         self.folded.events += chunk.rows - 1
         self.folded.late += found.late
@@ -298,12 +298,13 @@ class _Folding:
     ) -> None:
         """Leave an image to quarantine, or the record that stands for what cannot be folded."""
         image = Unfoldable(change.sequence, name, record or single_image(change.record, name), reason, names)
-        if name in change.aside:
+        if name in change.aside.names:
             # What is aside for some is left for the others.
-            left = [each for each in names or sorted(self._plan.programs) if not change.is_aside(name, each)]
+            left = tuple(each for each in names or sorted(self._plan.programs) if not change.is_aside(name, each))
             if not left:
                 return
-            image = image.beside(tuple(left))
+            # Where none has an entry of its own, one of an earlier delivery may still land there, for the same.
+            image = image.beside(left) if name in change.aside.entries else replace(image, names=left)
         self.folded.unfoldable.append(image)
 
     def _add_to_deltas(self, sign: int, contributions: Iterable[Contribution], sequence: str) -> None:
@@ -322,7 +323,7 @@ class _Folding:
 
 
 def _not_aside(programs: Sequence[Program], change: Change, image_name: str) -> Sequence[Program]:
-    if image_name not in change.aside:
+    if image_name not in change.aside.names:
         return programs
     return [program for program in programs if not change.is_aside(image_name, program.layout.name)]
 
@@ -348,11 +349,11 @@ def _reasons(failed: Mapping[str, Exception]) -> str:
 
 
 def surplus_of(plan: Plan, changes: Iterable[Change]) -> frozenset[str]:
-    """Return the names that go on counting items that expire, or are erased, here: no item shows them later."""
+    """Return the names that go on counting items that expire here: no item shows them later."""
     found: set[str] = set()
     for change in changes:
-        record, name = change.record, change.record.get("eventName")
-        if change.delta is not None or not (name == "REMOVE" or (name == "MODIFY" and is_erasure(record))):
+        record = change.record
+        if change.delta is not None or record.get("eventName") != "REMOVE":
             continue
         try:
             sources = plan.sources(record["dynamodb"][OLD], is_foreign=change.is_foreign)

@@ -8,7 +8,7 @@ other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Declaration, Items
@@ -20,10 +20,7 @@ from dynamodb_counters.errors import MalformedImageError, StreamUnknownError
 Record: TypeAlias = Mapping[str, Any]
 """A stream record as Lambda delivers it."""
 
-Aside: TypeAlias = Mapping[str, frozenset[str] | None]
-
 _NO_IMAGE: Final[Image] = {}
-NOTHING_ASIDE: Final[Aside] = {}
 
 NEW: Final = "NewImage"
 OLD: Final = "OldImage"
@@ -35,6 +32,19 @@ _TTL_PRINCIPAL: Final = "dynamodb.amazonaws.com"
 MAX_TTL_AGE: Final = 5 * 365 * 86_400
 """Seconds after which the TTL process leaves an expired item alone, so that a ``ttl`` of other meaning is none.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-before-you-start.html"""
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What earlier deliveries of a record have put aside."""
+
+    names: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    """By image, the declarations by which it waits; None for all."""
+    entries: frozenset[str] = frozenset()
+    """Images whose own entry is there: what else waits of them is put beside it."""
+
+
+NOTHING_ASIDE: Final = Aside()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +101,7 @@ class Change:
         self.aside: Aside = NOTHING_ASIDE
 
     def is_aside(self, image_name: str, declaration: str) -> bool:
-        names = self.aside.get(image_name, ())
+        names = self.aside.names.get(image_name, ())
         return names is None or declaration in names
 
 

@@ -65,7 +65,7 @@ PREFIX: Final = "aws/lambda/"
 MOST_READ_UNITS: Final = 500
 """No further page is read after so many: what waits then is a lower bound."""
 
-_IMAGE: Final = re.compile(r"#(\d{40})#((?:NewImage|OldImage)(?:#\d{1,7})?)(?:#[0-9a-f]{8}|#DOUBTFUL)?$")
+_IMAGE: Final = re.compile(r"#(\d{40})#((?:NewImage|OldImage)(?:#\d{1,7})?)(#[0-9a-f]{8}|#DOUBTFUL)?$")
 """End of the sort key of an image's entry."""
 
 _AFTER: Final = "~"
@@ -259,13 +259,15 @@ def _created(item: Mapping[str, Any], otherwise: float) -> float:
 def aside_by_sequence(entries: Iterable[Image]) -> Mapping[str, Aside]:
     """What entries hold of each record; an entry without names is of all declarations."""
     aside: dict[str, dict[str, frozenset[str] | None]] = {}
+    own: dict[str, set[str]] = {}
     for item in entries:
         found = _IMAGE.search(item[SK]["S"])
         if found is not None:
             of_record = aside.setdefault(found[1], {})
             before, names = of_record.get(found[2], frozenset()), item.get(NAMES, {}).get("SS")
             of_record[found[2]] = None if before is None or not names else before.union(names)
-    return aside
+            own.setdefault(found[1], set()).update(() if found[3] else found.groups()[1:2])
+    return {sequence: Aside(names, frozenset(own[sequence])) for sequence, names in aside.items()}
 
 
 class Quarantine:
