@@ -55,7 +55,6 @@ _CHECKPOINT: Final = {
 
 
 def stub_client() -> Any:
-    """A client whose every method returns at once."""
     return SimpleNamespace(
         exceptions=EXCEPTIONS,
         update_item=lambda **_: {"ConsumedCapacity": {"CapacityUnits": 1.0}},

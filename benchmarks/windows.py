@@ -12,7 +12,7 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from copy import copy
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from benchmarks.databases import Database, dollars_per_million, since
@@ -23,6 +23,7 @@ from benchmarks.workloads import FIRST_JOB, PROVIDERS, Job, jobs
 from dynamodb_counters import Counters, Event, Window
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.tiers import utc
 from simulation.metered_table import Usage
 
 # On the hour, when the known design reads most keys.
@@ -69,10 +70,11 @@ class PackedBuckets:
     name = "packed_buckets"
 
     def __init__(self, client: Any) -> None:
-        self._now = 0.0
+        self._now = 0.0  # By a clock at which no stream is old, what is registered waits for no backfill.
         self._sequence = itertools.count(10**20 + 1)
         counted = Table(self.name, client, clock=lambda: self._now)
         self._aggregator = Aggregator(counted, (_JOBS,), quarantine_retention_seconds=86_400)
+        self._aggregator.handle({})
         self._counters = Counters(self.name, client=client, clock=lambda: self._now)
 
     def count(self, jobs: Sequence[Job]) -> None:
@@ -81,8 +83,7 @@ class PackedBuckets:
         self._aggregator.handle({"shardId": SHARD, "Records": [self._record(job) for job in jobs]})
 
     def last_day(self, provider: str, now: int) -> int:
-        as_of = datetime.fromtimestamp(now, UTC)
-        return int(self._counters.window(_JOBS, provider=provider).last(_DAY, as_of=as_of).count)
+        return int(self._counters.window(_JOBS, provider=provider).last(_DAY, as_of=utc(now)).count)
 
     def _record(self, job: Job) -> dict[str, Any]:
         image = {"_type": {"S": "job"}, "provider": {"S": job.provider}, "at": {"N": str(job.second)}}
