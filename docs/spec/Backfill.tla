@@ -34,12 +34,12 @@ CONSTANTS
   Settled,       \* From S until the shards are compared and the scan begins: at least Clocks.
   Group          \* Shard of the name's own item, or None.
 
-AllFeatures == {"checkpoints", "beats", "quiet end", "read only", "split", "gaps", "late opening", "anew"}
+AllFeatures == {"checkpoints", "beats", "quiet end", "read only", "split", "late opening", "anew"}
 
 AllGuards == {
   "cut stored", "cut", "near", "own items", "own items since",
   "logged before checkpoint", "logged before ack", "from cut", "last in name", "first in name", "first image", "lineage",
-  "same shards", "sealed", "drained", "every shard", "closed shards", "gaps", "gaps summed",
+  "same shards", "sealed", "drained", "every shard", "closed shards",
   "baseline once", "opened in time"}
 
 ASSUME Features \subseteq AllFeatures /\ Without \subseteq AllGuards
@@ -58,14 +58,12 @@ VARIABLES
   log,        \* Pages.
   pages,      \* Of each key: what the scan has read, or None.
   run,        \* The run's item, and what the registry has of it.
-  runner,
-  given,      \* Records <<shard, n>> that Lambda has given up on.
-  gap         \* Shards with a later book.
+  runner
 
 source == <<image, stream, closed>>
-mapping == <<acked, given>>
+mapping == <<acked>>
 items == <<counted, base>>
-books == <<checkpoint, cut, log, gap>>
+books == <<checkpoint, cut, log>>
 vars == <<now, source, mapping, process, items, books, pages, run, runner>>
 
 Has(guard) == guard \notin Without
@@ -177,8 +175,6 @@ Deliver(p, s, begin, last, knows) ==
   /\ process' = [process EXCEPT ![p] =
        [phase |-> "begun", shard |-> s, from |-> from, last |-> last, knows |-> knows, done |-> {},
         cut |-> IF knows THEN UsedCut(s, batch) ELSE NoCut]]
-  \* What comes after records that Lambda gave up on opens a later book, first of all.
-  /\ gap' = IF begin = acked[s] /\ \E n \in 1..begin : <<s, n>> \in given THEN gap \cup {s} ELSE gap
   /\ UNCHANGED <<now, source, mapping, items, checkpoint, log, pages, run, runner>>
 
 (* The records that the run counts. *)
@@ -205,7 +201,7 @@ Log(p) ==
   /\ log' = IF ~Has("first in name") THEN (log \ there) \cup {Page(r)}
             ELSE IF there # {} THEN log ELSE log \cup {Page(r)}
   /\ process' = [process EXCEPT ![p].done = @ \cup {"logged"}]
-  /\ UNCHANGED <<now, source, mapping, items, checkpoint, cut, gap, pages, run, runner>>
+  /\ UNCHANGED <<now, source, mapping, items, checkpoint, cut, pages, run, runner>>
 
 IsLogged(r) == "logged" \in r.done \/ Told(r) = {}
 
@@ -229,7 +225,7 @@ Move(p) ==
   /\ Has("logged before checkpoint") => IsLogged(r)
   /\ r.last > checkpoint[r.shard]
   /\ checkpoint' = [checkpoint EXCEPT ![r.shard] = r.last]
-  /\ UNCHANGED <<now, source, mapping, process, items, cut, log, gap, pages, run, runner>>
+  /\ UNCHANGED <<now, source, mapping, process, items, cut, log, pages, run, runner>>
 
 Finish(p) ==
   LET r == process[p] IN
@@ -237,20 +233,12 @@ Finish(p) ==
   /\ Has("logged before ack") => IsLogged(r)
   /\ acked' = [acked EXCEPT ![r.shard] = Max({@, r.last})]
   /\ process' = [process EXCEPT ![p] = Idle]
-  /\ UNCHANGED <<now, source, given, items, books, pages, run, runner>>
+  /\ UNCHANGED <<now, source, items, books, pages, run, runner>>
 
 Crash(p) ==
   /\ Running(p)
   /\ process' = [process EXCEPT ![p] = Idle]
   /\ UNCHANGED <<now, source, mapping, items, books, pages, run, runner>>
-
-(* Lambda gives up on a record that is too old; it is delivered again later, from the bucket. *)
-GiveUp(s) ==
-  /\ With("gaps") /\ acked[s] < Len(stream[s]) /\ given = {}
-  /\ Parents[s] = None
-  /\ acked' = [acked EXCEPT ![s] = @ + 1]
-  /\ given' = given \cup {<<s, acked[s] + 1>>}
-  /\ UNCHANGED <<now, source, process, items, books, pages, run, runner>>
 
 -----------------------------------------------------------------------------
 (* The run, and those who run it: each step may be the last of its runner; another one goes on, or is there already. *)
@@ -341,10 +329,9 @@ Drained ==
      ELSE LET done == {s \in Shards : IsOpen(s) /\ \E a \in {s} \cup Ancestors(s) : Acknowledged(a)} IN
           IF Has("every shard") THEN \A s \in Shards : IsOpen(s) => s \in done ELSE done # {}
 
-(* Whether Lambda gave up on records is asked after the last acknowledgement. *)
 EndDrain(r) ==
   /\ Steps(r, "draining") /\ runner[r].held = None /\ Drained
-  /\ IF Has("gaps") /\ gap # {} THEN Void(r) ELSE Enter(r, "adding", run.ended)
+  /\ Enter(r, "adding", run.ended)
   /\ OnlyRun
 
 (* What an item contributed at the cut: the image before its first logged change; without one, what the scan has read. *)
@@ -362,16 +349,9 @@ SumUp(r) ==
   /\ runner' = [runner EXCEPT ![r].held = Sum([k \in Keys |-> AtCut(k)])]
   /\ UNCHANGED <<now, source, mapping, process, items, books, pages, run>>
 
-(* Of what Lambda gave up on since, the log that was summed up lacks the first change: it is asked again. *)
-SeeGap(r) ==
-  /\ Has("gaps summed") /\ Has("gaps") /\ gap # {} /\ Steps(r, "adding") /\ runner[r].held # None
-  /\ Void(r)
-  /\ OnlyRun
-
 Add(r, created) ==
   LET held == runner[r].held IN
   /\ Steps(r, "adding") /\ held # None
-  /\ Has("gaps summed") /\ Has("gaps") => gap = {}
   /\ base' = IF base = None THEN held ELSE IF Has("baseline once") THEN base ELSE base + held
   /\ IF base' = base \/ Group = None THEN stream' = stream /\ created = now
      ELSE Changed(Value, Value + held, created)
@@ -404,12 +384,12 @@ Init ==
   /\ stream = [s \in Shards |-> IF With("anew") /\ s = Group
                                THEN <<Record(Own, 0, 1, -1), Record(Own, 1, 0, 0)>> ELSE <<>>]
   /\ closed = {}
-  /\ acked = [s \in Shards |-> 0] /\ given = {}
+  /\ acked = [s \in Shards |-> 0]
   /\ checkpoint = [s \in Shards |-> 0]
   /\ process = [p \in Processes |-> Idle]
   /\ counted = {} /\ base = None
   /\ cut = [s \in Shards |-> None]
-  /\ log = {} /\ gap = {}
+  /\ log = {}
   /\ pages = [k \in Keys |-> None]
   /\ run = NoRun
   /\ runner = [r \in Runners |-> Away]
@@ -417,7 +397,7 @@ Init ==
 Next ==
   \/ Elapse \/ Opens
   \/ \E k \in Keys, created \in Stamps : Write(k, created)
-  \/ \E s \in Shards : Split(s) \/ GiveUp(s)
+  \/ \E s \in Shards : Split(s)
   \/ \E p \in Processes :
        \/ \E s \in Shards, knows \in BOOLEAN : \E begin \in 0..acked[s] : \E last \in (begin + 1)..Len(stream[s]) :
             Deliver(p, s, begin, last, knows)
@@ -425,7 +405,7 @@ Next ==
        \/ \E created \in Stamps : Fold(p, created)
   \/ \E r \in Runners :
        \/ Ask(r) \/ Confirm(r) \/ BeginScan(r) \/ Read(r) \/ Seal(r) \/ EndScan(r) \/ EndDrain(r)
-       \/ SumUp(r) \/ SeeGap(r) \/ Complete(r) \/ Resume(r)
+       \/ SumUp(r) \/ Complete(r) \/ Resume(r)
        \/ \E s \in Shards : Beat(r, s)
        \/ \E created \in Stamps : Add(r, created)
 
@@ -441,7 +421,6 @@ Whole == Sum([k \in Keys |-> ImageOf(k)])
 Quiescent ==
   /\ \A p \in Processes : ~Running(p)
   /\ \A s \in Shards : acked[s] = Len(stream[s])
-  /\ given \subseteq counted \cup {r \in given : cut[r[1]] = None \/ r[2] < cut[r[1]]}
 
 (* Once the name is complete, it counts what the table holds whenever everything is acknowledged. *)
 Exact == run.complete /\ Quiescent => Value = Whole

@@ -39,6 +39,6 @@ SeenLog ==
          IF With("read only") THEN [s \in Shards |-> LoggedTo(s)] ELSE 0>>
 
 View ==
-  <<[s \in Shards |-> [n \in 1..Len(stream[s]) |-> SeenRecord(stream[s][n])]], image, closed, acked, given, checkpoint,
-    Bag(process), counted, base, cut, SeenLog, gap, pages, SeenRun, Bag(runner)>>
+  <<[s \in Shards |-> [n \in 1..Len(stream[s]) |-> SeenRecord(stream[s][n])]], image, closed, acked, checkpoint,
+    Bag(process), counted, base, cut, SeenLog, pages, SeenRun, Bag(runner)>>
 =============================================================================

@@ -84,12 +84,6 @@ CHECKPOINT_KEPT: Final = 400 * DAY
 GROUP_KEPT: Final = 3 * DAY
 """The item of a closed group stays so long: more than `GUARANTEE` and two `SKEW`."""
 
-BOOK_OPEN_AFTER: Final = GIVEN_UP_AFTER - SKEW
-"""Lambda may give up on records of this age."""
-
-BOOK_NOTED_AFTER: Final = BOOK_OPEN_AFTER - 2 * SETTLED_AFTER
-"""Invocations that began before records were so old, and noted nothing, have ended when a book may open."""
-
 LINEAGE_KEPT: Final = 20 * HOUR
 """A process relies so long on what a stream described of its shards: less than `STREAM_KEEPS`."""
 
@@ -98,9 +92,6 @@ LINEAGE_KEPT: Final = 20 * HOUR
 MOST_NAMES: Final = 90
 """Names, thresholds included, that are registered in one transaction, which holds 100 items.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html"""
-
-MOST_BOOKS: Final = 20
-"""Books of a shard: an update compares the watermarks of all of them. A further one goes to quarantine."""
 
 # Requests
 

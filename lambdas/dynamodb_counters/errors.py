@@ -192,10 +192,6 @@ class BackfillError(CountersError):
     """A backfill or verification cannot begin, or cannot be brought to its end; what was counted is as it was."""
 
 
-class GivenUpError(CountersError):
-    """Records that Lambda gave up on cannot be counted: an object is unreadable, or their declarations are unknown."""
-
-
 class EraseError(CountersError):
     """Copies of the events wait to be counted, so that erasing them would leave wrong counts; nothing was erased."""
 

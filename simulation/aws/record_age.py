@@ -14,7 +14,7 @@ OLD_RECORDS_ARE_GIVEN_UP: Final = Rule(
     "Discard records older than the specified age.",
     _PARAMETERS,
     switch="simulation.delivery.event_source_mapping.Settings(max_age_seconds)",
-    guard="no book opens where records may be missing",
+    guard="a repair does not outlive invocations whose batch was given up",
 )
 
 RETRIES_HAVE_NO_END: Final = Rule(

@@ -44,8 +44,6 @@ class Delivery:
     shard: str
     records: list[Record]
     event: dict[str, Any]
-    given_up: bool = False
-    """Whether it comes from the on-failure destination."""
 
 
 @dataclass(eq=False)

@@ -14,14 +14,6 @@ HANDLERS: Final = r"""
 - SETTLED_AFTER: Final = LONGEST_INVOCATION + FRESH + SKEW
 + SETTLED_AFTER: Final = LONGEST_INVOCATION + FRESH
 ? test_checkpoints.py::test_no_zombie_however_late_meets_a_pruned_watermark
-* an invocation does not note what it is about to count
-- BOOK_NOTED_AFTER: Final = BOOK_OPEN_AFTER - 2 * SETTLED_AFTER
-+ BOOK_NOTED_AFTER: Final = BOOK_OPEN_AFTER
-? test_given_up.py::test_a_book_waits_for_an_invocation_that_may_still_count_its_records
-* a book opens later than Lambda gives up
-- BOOK_OPEN_AFTER: Final = GIVEN_UP_AFTER - SKEW
-+ BOOK_OPEN_AFTER: Final = GIVEN_UP_AFTER + SKEW
-? test_given_up.py::test_a_book_opens_before_lambda_gives_up
 * a run begins to count at once
 - RUN_OPEN_AFTER: Final = FRESH + 2 * CLOCKS
 + RUN_OPEN_AFTER: Final = 1.0

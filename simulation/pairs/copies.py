@@ -80,7 +80,7 @@ class Restoring:
         self._numbers = 100
 
     def acts(self) -> Iterable[Act]:
-        if self._left and not self._engine.deliveries.has_given_up:
+        if self._left:
             yield 2, self._copy
 
     def _copy(self) -> None:

@@ -138,7 +138,6 @@ class Engine:
     def calm_down(self) -> None:
         """Let nothing go wrong from now on."""
         self.calm, self.faults.budget = True, 0
-        self.deliveries.calm_down()
 
     # The loop
 

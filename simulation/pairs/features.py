@@ -31,8 +31,6 @@ DROPPED: Final = "drop"
 VERIFIED: Final = "verification"
 REPAIRED: Final = "repair"
 LEASES: Final = "leases"
-GIVEN_UP: Final = "give-ups"
-BUCKET: Final = "bucket redrive"
 RESTORED: Final = "restores"
 SPLIT: Final = "shard splits"
 REQUESTS: Final = "lost and late requests"
@@ -74,8 +72,6 @@ FEATURES: Final = (
     VERIFIED,
     REPAIRED,
     LEASES,
-    GIVEN_UP,
-    BUCKET,
     RESTORED,
     SPLIT,
     REQUESTS,
@@ -99,7 +95,6 @@ Pair = tuple[str, str]
 _ONE_SOURCE: Final = "a declaration counts one kind of source"
 _ELSEWHERE: Final = "windows are neither renamed nor spoiled here: test_measures_are_verified.py adds and repairs them"
 _NOT_WATCHED: Final = "a threshold watches groups of an Aggregate or Distinct, and refuses others"
-_NO_COPY: Final = "what Lambda has given up on is to a copy what was not counted yet: test_restore.py"
 
 REASONS: Final[Mapping[Pair, str]] = {
     (PLAIN, PACKED): _ONE_SOURCE,
@@ -107,8 +102,6 @@ REASONS: Final[Mapping[Pair, str]] = {
     (PACKED, FOREIGN): _ONE_SOURCE,
     (PACKED, ONCE): "a transaction inserts an item: record_once refuses a packed event",
     (FOREIGN, ONCE): _ONE_SOURCE,
-    (GIVEN_UP, RESTORED): _NO_COPY,
-    (BUCKET, RESTORED): _NO_COPY,
     (FOREIGN, ERASED_KEPT): "erasure finds events, not items of other code",
     (FOREIGN, ERASED_BACK): "erasure finds events, not items of other code",
     (FOREIGN, ATTRIBUTES): "items of other code have no declared attributes",

@@ -139,17 +139,6 @@ def _is_discarded(table: Table, entry: Quarantined) -> bool:
         return False
 
 
-class GivingUp:
-    """Has Lambda give up on records, until it has."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._deliveries = engine.deliveries
-
-    def acts(self) -> Iterable[Act]:
-        if not self._deliveries.has_given_up:
-            yield 1, self._deliveries.give_up
-
-
 class Sharing:
     """Processes that share a quota, which is never exceeded."""
 

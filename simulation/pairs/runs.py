@@ -296,8 +296,7 @@ class Verifying:
 
     def acts(self) -> Iterable[Act]:
         if not self._is_verifying():
-            # As the docs say: before one repairs, what Lambda gave up on is redriven, which is in no count yet.
-            if self._left and not self._engine.deliveries.lost():
+            if self._left:
                 yield 2, self._verify
             if self._spoils:
                 yield 1, self.spoil
@@ -310,7 +309,7 @@ class Verifying:
         self._changes.start(Verification)
 
     def verify(self) -> Verification | None:
-        """Verify with nothing in the way, unless Lambda has just given up on something; None if it is refused."""
+        """Verify with nothing in the way; None if it is refused."""
         before = len(self._ended)
         for _ in range(_TRIES):
             self._changes.start(Verification)
@@ -435,9 +434,7 @@ class Verifying:
         told: defaultdict[Place, list[Difference]] = defaultdict(list)
         for each in differences:
             told[each.ref[0], truth.group_of(truth.registered[each.ref[0]], dict(each.group))].append(each)
-        # A run that shards split in waiting begins again, and may so begin after records were lost.
-        if not engine.deliveries.lost_at(work._begun.run.since):
-            engine.wrong += [f"verification: {text}" for text in self._wrong(truth, told, verified, runner.run)]
+        engine.wrong += [f"verification: {text}" for text in self._wrong(truth, told, verified, runner.run)]
         done, refused = work.repair()
         if work.repair()[0]:
             engine.wrong.append("verification: a repair was done twice")

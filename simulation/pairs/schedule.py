@@ -16,7 +16,7 @@ from simulation.pairs.copies import Restoring
 from simulation.pairs.engine import NEAR, Engine
 from simulation.pairs.explained import Explaining
 from simulation.pairs.held import is_page
-from simulation.pairs.operators import Direct, Erasing, GivingUp, Quarantine, Sharing
+from simulation.pairs.operators import Direct, Erasing, Quarantine, Sharing
 from simulation.pairs.runs import SETTLED, Changes, Verifying
 from simulation.pairs.truth import Truth
 from simulation.pairs.writers import Writers
@@ -24,7 +24,6 @@ from simulation.schedules import coverage
 from simulation.schedules.backend import MakeBackend, MemoryBackend
 from simulation.schedules.housekeeping import housekeeping, narrow_pages, seeded
 
-_GIVES_UP: Final = 0.1
 _BLOCKS: Final = 0.4
 REFILLED: Final = "entry redriven while names are filled"
 _CHUNKS_KEPT_SECONDS: Final = 27 * 3600.0
@@ -67,10 +66,6 @@ class PairSchedule:
         self._explaining = Explaining(engine)
         engine.actors += [self._verifying, self._sharing, self._restoring, self._explaining]
         engine.runner_ended, engine.runner_moved = self._runner_ended, self._changes.moved
-        if engine.rng.random() < _GIVES_UP and "give_up" not in without:
-            engine.trouble.append(self._give_up)
-        if engine.forced.has(features.GIVEN_UP, features.BUCKET):
-            engine.actors.append(GivingUp(engine))
         self._eager = engine.rng.random() < 0.5
         self._small = engine.rng.random() < 0.3
         self._groups = engine.rng.choice((1, 2, 3))
@@ -124,8 +119,6 @@ class PairSchedule:
         engine.go()
         self._audit("dropped", whole=True)
         engine.wrong += [*self._sharing.wrong(), *crossed.wrong(self._truth())]
-        if lost := engine.deliveries.lost():
-            engine.wrong.append(f"{lost} records that Lambda gave up on were not counted from the bucket")
 
     def _block(self) -> None:
         """Have deltas wait; perhaps redrive them while their name is filled: the baseline has them."""
@@ -163,10 +156,6 @@ class PairSchedule:
         if runner.error is None and isinstance(runner.work, Verification):
             self._verifying.ended(runner)
 
-    def _give_up(self) -> None:
-        self._engine.trouble.remove(self._give_up)
-        self._engine.deliveries.give_up()
-
     def _note_quarantined(self) -> None:
         for _, record in self._engine.backend.history():
             image = record["dynamodb"].get("NewImage") or {}
@@ -193,8 +182,6 @@ class PairSchedule:
             features.ZOMBIES: (coverage.TIMED_OUT,),
             features.REDELIVERED: (coverage.REWOUND, coverage.REPLAYED),
             features.SPLIT: (coverage.SPLIT, NEAR),
-            features.GIVEN_UP: (coverage.GIVEN_UP,),
-            features.BUCKET: (coverage.REDRIVEN,),
         }
         met = +(self._engine.faults.injected + self._engine.reached + self._engine.function.reached)
         for feature, words in told.items():

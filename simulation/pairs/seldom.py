@@ -7,12 +7,10 @@ from typing import Final
 
 from simulation.pairs.features import (
     ADDED,
-    BUCKET,
     DISCARDED,
     ERASED_BACK,
     ERASED_KEPT,
     EXPIRED,
-    GIVEN_UP,
     PACKED,
     REDEFINED,
     REDRIVEN,
@@ -24,10 +22,7 @@ from simulation.pairs.features import (
 
 SELDOM: Final[Sequence[Pair]] = (
     (DISCARDED, ADDED),
-    (DISCARDED, GIVEN_UP),
-    (DISCARDED, BUCKET),
     (REMOVED, REPAIRED),
-    (RENAMED, GIVEN_UP),
     (PACKED, EXPIRED),
     (REDRIVEN, ADDED),
     (DISCARDED, REMOVED),
@@ -37,12 +32,7 @@ SELDOM: Final[Sequence[Pair]] = (
     (ERASED_BACK, DISCARDED),
     (ERASED_KEPT, REMOVED),
     (ERASED_BACK, REMOVED),
-    (ERASED_KEPT, GIVEN_UP),
-    (ERASED_BACK, GIVEN_UP),
-    (REDRIVEN, GIVEN_UP),
     (REMOVED, RENAMED),
-    (REMOVED, GIVEN_UP),
-    (RENAMED, BUCKET),
 )
 
 _ONE_IN: Final = 4
@@ -53,7 +43,6 @@ _BRINGS: Final[Mapping[str, frozenset[str]]] = {
     "discard": frozenset({DISCARDED}),
     "erase": frozenset({ERASED_KEPT, ERASED_BACK}),
     "expire": frozenset({EXPIRED}),
-    "give_up": frozenset({GIVEN_UP, BUCKET}),
     "tap": frozenset({PACKED}),
     "visit": frozenset({REDRIVEN, DISCARDED, ERASED_KEPT, ERASED_BACK}),
 }

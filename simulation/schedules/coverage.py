@@ -29,14 +29,9 @@ AGAIN: Final = "redriven image in quarantine again"
 ANCIENT: Final = "record of more than 48 hours delivered"
 SPOILED: Final = "bookkeeping spoiled"
 CROWDED: Final = "nine in ten calls refused for a while"
-GIVEN_UP: Final = "batch that Lambda gave up on"
-REDRIVEN: Final = "record redriven from the bucket"
 TIMED_OUT: Final = "timeout, invocation runs on"
 REWOUND: Final = "redelivery from an earlier position"
 SPLIT: Final = "shard split"
-BOOKS: Final = "book opened"
-BOOK_WAITS: Final = "book that waits for an invocation"
-OVERTAKEN: Final = "given-up batch counted after later ones"
 FLOOD: Final = "flood of malformed events"
 ANSWERED: Final = "packed: answered "
 CHUNKS: Final = "packed: chunk"
@@ -52,7 +47,6 @@ def of_records(records: Iterable[tuple[str, Record]]) -> Counter[str]:
         old, new = record["dynamodb"].get("OldImage") or {}, record["dynamodb"].get("NewImage")
         if new is None:
             continue
-        found[BOOKS] += "successor" in new and "successor" not in old and new["sk"] == {"S": "CHECKPOINT"}
         if "applied_through" in new:
             found[MOVED] += old.get("applied_through") != new["applied_through"]
             found[SETTLED] += old.get("settled", {"S": ""}) != new.get("settled", {"S": ""})

@@ -12,7 +12,6 @@ from simulation.delivery.event_source_mapping import EventSourceMapping, Setting
 from simulation.faults.faulty_client import FaultPlan
 from simulation.schedules import coverage
 from simulation.schedules.backend import Backend
-from simulation.schedules.bucket import Bucket
 from simulation.schedules.function import Function, wait_of
 from simulation.schedules.sandbox import Invocation
 
@@ -36,7 +35,7 @@ def drawn(rng: random.Random, max_age_seconds: float) -> Settings:
 
 
 class Deliveries:
-    """The mapping, the function's invocations, and the on-failure bucket.
+    """The mapping, and the function's invocations.
 
     `acknowledged` has the last record of each shard that the mapping has moved past.
     """
@@ -54,29 +53,16 @@ class Deliveries:
         self.acknowledged: dict[str, str] = {}
         self.failed = ""
         """Why the last invocation failed that did."""
-        self._bucket = Bucket(self.mappings)
-        self._counted: set[str] = set()
         self._tried_since: dict[str, float] = {}
         self._failing: dict[str, float] = {}
-        self._losses: list[tuple[float, int]] = []
-        self._calm = False
 
     @property
     def mapping(self) -> EventSourceMapping:
         return self.mappings[-1]
 
-    @property
-    def has_given_up(self) -> bool:
-        return any(mapping.on_failure for mapping in self.mappings)
-
-    def lost(self) -> int:
-        """How many records went to the bucket and were not counted from there."""
-        given_up = (record for mapping in self.mappings for _, batch in mapping.on_failure for record in batch)
-        return sum(record["eventID"] not in self._counted for record in given_up)
-
-    def lost_at(self, when: float) -> int:
-        """How many records were in the bucket then."""
-        return next((lost for at, lost in reversed(self._losses) if at <= when), 0)
+    def given_up(self) -> int:
+        """How many records Lambda has given up on."""
+        return sum(len(batch) for mapping in self.mappings for _, batch in mapping.on_failure)
 
     def oldest_waiting(self) -> float:
         """When the oldest record was created that waits."""
@@ -99,22 +85,12 @@ class Deliveries:
         self.failed = repr(invocation.error) if invocation.error is not None else self.failed
         if wait_of(invocation.error):
             self._backend.clock.advance(_BACKOFF)
-        if delivery.given_up:
-            if invocation.error is None and not self._faults.strikes("object not deleted", 0.03):
-                last = delivery.records[-1]["dynamodb"]["SequenceNumber"]
-                self.reached[coverage.OVERTAKEN] += int(last) < int(self.acknowledged.get(delivery.shard, "0"))
-                self.reached[coverage.REDRIVEN] += len(delivery.records)
-                self._counted.update(record["eventID"] for record in delivery.records)
-                self._bucket.delete(delivery)
-                self._note_loss()
-            self._bucket.leave(delivery)
-        elif invocation.error is not None or self._faults.strikes("response lost", 0.03):
+        if invocation.error is not None or self._faults.strikes("response lost", 0.03):
             self.mapping.fail(delivery)
         elif self.mapping.settle(delivery, invocation.result):
             self.reached[coverage.HOURS] += self._backend.clock.now - self._tried_since.pop(delivery.shard) > HOUR
             if delivery.records:
                 last = delivery.records[-1]["dynamodb"]["SequenceNumber"]
-                self._counted.update(record["eventID"] for record in delivery.records)
                 self.acknowledged[delivery.shard] = max(last, self.acknowledged.get(delivery.shard, "0"), key=int)
                 self._function.acknowledged(delivery.shard, last)
 
@@ -128,21 +104,16 @@ class Deliveries:
                 polled.add(shard)
                 if self._deliver(shard):
                     return False
-        return not self._redrive_bucket()
+        return True
 
     def recover(self) -> None:
         """No shard fails on purpose any longer."""
         self._failing.clear()
 
-    def calm_down(self) -> None:
-        """Nothing goes wrong from now on."""
-        self._calm = True
-
     # Trouble
 
     def disturbances(self) -> Sequence[Callable[[], object]]:
-        seldom = [self.crowd] if self.has_given_up else [self.crowd, self.replay]
-        seldom = seldom if self._random.random() < 0.3 else []
+        seldom = [self.crowd, self.replay] if self._random.random() < 0.3 else []
         return [self.time_out, self.time_out, self.rewind, self.split, *seldom]
 
     def time_out(self) -> None:
@@ -186,18 +157,6 @@ class Deliveries:
         if shards and self._faults.strikes("a shard fails for hours"):
             self._failing[self._random.choice(shards)] = self._backend.clock.now + self._random.choice(hours) * HOUR
 
-    def give_up(self) -> None:
-        """A shard fails for so long that Lambda gives up on its records."""
-        if shards := self.mapping.shards():
-            shard = self._random.choice(shards)
-            self.abandon(1)
-            self._backend.clock.advance(MAX_AGE + self._random.choice((60, HOUR)))
-            self._deliver(shard)
-
-    def redrive_at_random(self) -> None:
-        if self._random.random() < 0.5:
-            self._redrive_bucket()
-
     def abandon(self, share: float) -> None:
         """Give up on running invocations, as if they were dead."""
         for invocation in self._function.running:
@@ -206,17 +165,10 @@ class Deliveries:
 
     def _give_up(self, invocation: Invocation) -> None:
         invocation.timed_out, invocation.asleep = True, self._random.random() < 0.8
-        if invocation.delivery.given_up:
-            self._bucket.leave(invocation.delivery)
-        else:
-            self.mapping.fail(invocation.delivery)
+        self.mapping.fail(invocation.delivery)
 
     def _deliver(self, shard: str, size: int | None = None) -> bool:
-        before = len(self.mapping.on_failure)
         delivery = self.mapping.poll(shard, size)
-        if given_up := len(self.mapping.on_failure) - before:
-            self.reached[coverage.GIVEN_UP] += given_up
-            self._note_loss()
         if delivery is None:
             return False
         self.reached[coverage.FINAL] += not delivery.records
@@ -228,17 +180,8 @@ class Deliveries:
         self._function.invoke(delivery, doomed=self._fails(shard))
         return True
 
-    def _note_loss(self) -> None:
-        self._losses.append((self._backend.clock.now, self.lost()))
-
     def _fails(self, shard: str) -> bool:
         return self._failing.get(shard, 0.0) > self._backend.clock.now
-
-    def _redrive_bucket(self) -> bool:
-        delivery = self._bucket.take(self._random)
-        if delivery is not None:
-            self._function.invoke(delivery, doomed=not self._calm and self._random.random() < 0.2)
-        return delivery is not None
 
     def _mapping_anew(self) -> EventSourceMapping:
         cut: Callable[[int], int] = lambda length: self._random.randint(1, length)  # noqa: E731

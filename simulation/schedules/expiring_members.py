@@ -1,4 +1,4 @@
-"""A schedule of a `Distinct` whose members expire: days pass, TTL deletes, batches are given up and redriven late.
+"""A schedule of a `Distinct` whose members expire: days pass, TTL deletes.
 
 Every number must be what the records say that were created in time. Members that the aggregator quarantined as
 uncertain may be counted or not, and no member twice.
@@ -22,19 +22,16 @@ from dynamodb_counters.testing._in_memory import one_by_one
 from simulation.faults.faulty_client import FaultPlan
 from simulation.memory.memory_stream import Record
 from simulation.schedules.backend import MemoryBackend
-from simulation.schedules.deliveries import MAX_AGE, Deliveries, drawn
+from simulation.schedules.deliveries import Deliveries, drawn
 from simulation.schedules.function import Function
 from simulation.schedules.outcome import Outcome
 
-TOLD: Final = "record of a group that is gone"
 LATE: Final = "late contribution"
 EXPIRED: Final = "member expired"
-BACK: Final = "entry redriven from the quarantine"
 
 VIEW: Final = Event("view", pk="VIEW#{id}", sk="VIEW", version="version")
 _RETENTION: Final = 2
 _MOST_STEPS: Final = 100_000
-_GONE: Final = "retention is over"
 
 VISITORS: Final = Distinct(
     "visitors",
@@ -72,7 +69,7 @@ class ExpiringMembers:
         self._faults = FaultPlan(rng, rng.choice((0.0, 0.03, 0.1)), 200)
         self._sleepy = rng.random() < 0.5
         self._function = Function(backend, rng, self._faults, [_Part(part) for part in self._visitors._parts])
-        settings = replace(drawn(rng, MAX_AGE), retention_seconds=math.inf)
+        settings = replace(drawn(rng, math.inf), retention_seconds=math.inf)
         self._deliveries = Deliveries(backend, rng, self._faults, self._function, settings)
         self._events: list[dict[str, Any]] = []
         self._reached: Counter[str] = self._function.reached
@@ -82,10 +79,7 @@ class ExpiringMembers:
             self._random.choice((self._write, self._write, self._write, self._count, self._count, self._pass))()
             if self._random.random() < 0.3:
                 self._expire()
-            if self._random.random() < 0.1:
-                self._send_back()
         self._faults.budget = 0
-        self._deliveries.calm_down()
         self._settle()
         mapping = self._deliveries.mapping
         wrong = [*self._wrong(), *self._function.standstills]
@@ -130,7 +124,7 @@ class ExpiringMembers:
             if self._random.random() < 0.2:
                 deliveries.start()
             elif self._random.random() < 0.05:
-                self._random.choice((deliveries.time_out, deliveries.redrive_at_random, self._land))()
+                self._random.choice((deliveries.time_out, self._land))()
             else:
                 self._step()
 
@@ -143,12 +137,6 @@ class ExpiringMembers:
 
     def _land(self) -> None:
         self._clock.hurry(self._random)
-
-    def _send_back(self) -> None:
-        for entry in self._counters.quarantined():
-            if _GONE in entry.reason:
-                self._reached[BACK] += self._counters.redrive(entry)
-                return
 
     def _settle(self) -> None:
         """Count all there is, without faults."""
@@ -172,7 +160,6 @@ class ExpiringMembers:
         for entry in entries.values():
             shard, sequence = entry["sk"]["S"].split("#")[:2]
             uncertain |= {member for member, _ in _members_of(records[shard, sequence], in_time=False)}
-            self._reached[TOLD] += _GONE in entry["reason"]["S"]
         for site, day in sorted({(site, day) for site, day, _ in (*counts, *uncertain)}):
             here = {member for member in (*counts, *uncertain) if member[:2] == (site, day)}
             certain, told = sum(counts[member] >= 1 for member in here - uncertain), len(here & uncertain)

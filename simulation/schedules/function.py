@@ -161,7 +161,5 @@ class Function:
 
 def wait_of(error: BaseException | None) -> str:
     """What an invocation must wait for that has failed, by its name in `coverage`; "" for nothing."""
-    if isinstance(error, TimeoutError) and "may still count" in str(error):
-        return coverage.BOOK_WAITS
     is_unreadable = isinstance(error, CheckpointError) and "this version cannot read" in str(error)
     return coverage.UNREADABLE if is_unreadable else ""

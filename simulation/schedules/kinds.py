@@ -14,9 +14,8 @@ class Kind:
     `redeclared`: deployments declare something else. `poison`: the share of events that some declarations cannot count.
     `crowded`: nine in ten calls are refused for a while. `spoiled`: the bookkeeping is edited by hand. `ancient`:
     records are delivered when they are older than anything is guaranteed. `packed`: events are packed, by several
-    writers that have faults as well. `gives_up`: shards fail for so long that Lambda gives up on records, which are
-    redriven from the bucket. `apart`: other code keeps the events in a table of its own. `mended`: the code fails on
-    events that later code counts.
+    writers that have faults as well. `apart`: other code keeps the events in a table of its own. `mended`: the code
+    fails on events that later code counts.
     """
 
     hours: bool = False
@@ -27,7 +26,6 @@ class Kind:
     spoiled: bool = False
     ancient: bool = False
     packed: bool = False
-    gives_up: bool = False
     apart: bool = False
     mended: bool = False
 
@@ -45,9 +43,8 @@ class Kind:
             poison=rng.choice((0.0, 0.0, 0.0, 0.15, 0.3)),
             crowded=rng.random() < 0.1,
             spoiled=spoiled,
-            ancient=(ancient := hours and not redeclared and rng.random() < 0.3 and not mended),
+            ancient=hours and not redeclared and rng.random() < 0.3 and not mended,
             packed=packed or (rng.random() < 0.4 and not apart),
-            gives_up=hours and trouble == "none" and not ancient and rng.random() < 0.5 and not mended,
             apart=apart,
             mended=mended,
         )

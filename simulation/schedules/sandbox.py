@@ -109,8 +109,7 @@ class Sandbox:
 
     def handle(self, delivery: Delivery, deadline: float) -> dict[str, Any]:
         self._deadline = deadline
-        more = {"given_up": True} if delivery.given_up else {}
-        self.report = self._aggregator.handle(delivery.event, lambda: deadline - self._clock.now, **more)
+        self.report = self._aggregator.handle(delivery.event, lambda: deadline - self._clock.now)
         return {"state": self.report.state(delivery.event)}
 
     def _pause(self, operation: str) -> Fault:

@@ -63,7 +63,7 @@ class Schedule:
         self._deployments = Deployments(rng, rng.sample(among, rng.randint(2, 4)), among)
         # Entries of the quarantine live for two weeks.
         keeps_entries = kind.poison or kind.mended or kind.redeclared or kind.spoiled or kind.ancient
-        self._pauses = 0 if keeps_entries or not kind.hours or kind.gives_up else 2
+        self._pauses = 0 if keeps_entries or not kind.hours else 2
         books, operations = (12, rng.randint(24, 48)) if kind.hours else (4, rng.randint(5, 24))
         self._faults = FaultPlan(
             rng,
@@ -79,8 +79,8 @@ class Schedule:
         if kind.apart or kind.hours:
             self._register()
         self._spoiler = Spoiler(self._backend, rng)
-        self._forgets = not kind.ancient and not kind.gives_up and rng.random() < 0.5
-        settings = drawn(rng, MAX_AGE if self._forgets or kind.gives_up else math.inf)
+        self._forgets = not kind.ancient and rng.random() < 0.5
+        settings = drawn(rng, MAX_AGE if self._forgets else math.inf)
         self._failing = rng.choice(self._deployments.current).name if kind.mended else ""
         self._function = Function(self._backend, rng, self._faults, self._deployments.current, self._failing)
         self._deliveries = Deliveries(self._backend, rng, self._faults, self._function, settings)
@@ -114,8 +114,8 @@ class Schedule:
             wrong += audit.wrong()
         if not (self._kind.spoiled or self._kind.ancient):
             wrong += audit.wrong_beside(self._writers.rows())
-        if lost := self._deliveries.lost():
-            wrong.append(f"{lost} records expired before they were counted")
+        if given_up := self._deliveries.given_up():
+            wrong.append(f"{given_up} records expired before they were counted")
         self._reached[coverage.FLOOD] += self._writers.flooded
         reached = self._reached + coverage.of_records(self._backend.history())
         self._backend.drop()
@@ -191,8 +191,6 @@ class Schedule:
             choices += [self._redeclare, self._redeclare, self._redeclare, self._redeclare, self._wait]
         if kind.hours:
             choices += [deliveries.replay, self._fail_for_hours]
-        if kind.gives_up:
-            choices += [deliveries.redrive_at_random]
         if kind.crowded:
             choices += [deliveries.crowd]
         if kind.spoiled:
@@ -242,13 +240,12 @@ class Schedule:
             self._deliveries.abandon(0.5)
 
     def _fail_for_hours(self) -> None:
-        long = (30, 50) if self._kind.ancient else (1, 5, 19)
-        self._deliveries.fail_for_hours((*long, 22.7, 24, 24, 30) if self._kind.gives_up else long)
+        self._deliveries.fail_for_hours((30, 50) if self._kind.ancient else (1, 5, 19))
 
     def _let_pass(self, seconds: float) -> None:
         """Let time pass, but only as much as the records that wait have left; replace shards as AWS does."""
         clock = self._backend.clock
-        if self._kind.hours and not self._kind.gives_up:
+        if self._kind.hours:
             backlog = _ANCIENT_SECONDS if self._kind.ancient else _BACKLOG_SECONDS
             left = self._deliveries.oldest_waiting() + backlog - clock.now
             if seconds > left:

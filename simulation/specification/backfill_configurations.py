@@ -99,11 +99,6 @@ BACKFILLS: Final = (
         states=2_512,
     ),
     Configuration(
-        "given up",
-        "records that Lambda gives up on, and delivers again later",
-        {"Features": '= {"beats", "gaps"}', "Images": "<- Inserted"},
-    ),
-    Configuration(
         "over it",
         "an aggregate over the name, whose item changes in another shard; clocks apart",
         {**_CLOCKS, "Shards": "= {1, 2}", "Group": "= 2"},
@@ -153,8 +148,6 @@ BACKFILL_REMOVALS: Final = (
     Removal("the end waits for one shard only", "two shards", "every shard"),
     Removal("the end waits for open shards only", "read-only source", "closed shards"),
     Removal("the baseline is added without a condition", "two runners", "baseline once"),
-    Removal("gaps are not asked for", "given up", "gaps"),
-    Removal("gaps are not asked for again before the sums are added", "given up", "gaps summed"),
     Removal("records of the name's own items are below the cut by their times", "over it", "own items", quick=True),
     Removal("records of the name's own items before they were deleted are past it", "filled anew", "own items since"),
     Removal("the position is the watermark alone", "verification", "checkpoint", quick=True),

@@ -22,8 +22,8 @@ def _all_but_one(self: Committer, deltas: Any, part: Any) -> Any:
     return _commit(self, deltas[1:], part)
 
 
-def _stamped_by_clock(self: Checkpoints, shard: str, last: str, created: float, _: float) -> float:
-    return _advance(self, shard, last, created, self._table.clock())
+def _stamped_by_clock(self: Checkpoints, shard: str, last: str, _: float) -> float:
+    return _advance(self, shard, last, self._table.clock())
 
 
 BROKEN: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {

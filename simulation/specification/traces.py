@@ -49,7 +49,7 @@ def trace_of(seed: int) -> Trace:
     """
     schedule = Schedule(seed)
     with recorded() as recording:
-        if not (schedule._kind.spoiled or schedule._kind.gives_up):
+        if not schedule._kind.spoiled:
             # Some names are registered before the schedule runs.
             entries = (Entry.of(item) for item in schedule._backend.items() if is_entry(item))
             recording.entries |= {entry.name: entry for entry in entries}

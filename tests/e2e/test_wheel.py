@@ -124,10 +124,10 @@ def test_foreign_app_composes_the_constructs(python: Path, tmp_path: Path) -> No
     assert (asset / Path(*counting["Handler"].split(".")[:-1]).with_suffix(".py")).is_file()
 
     installed = site_packages(home) / "dynamodb_counters"
-    # A function never runs the command line, tests, or what recovers a table.
+    # A function never runs the command line, or tests.
     outside = {
         path.relative_to(installed)
-        for folder in ("cli", "_dev", "_recovery", "testing")
+        for folder in ("cli", "_dev", "testing")
         for path in (
             *installed.glob(f"{folder}/**/*.py"),
             installed / "_price_file.py",

@@ -20,8 +20,7 @@ from dynamodb_counters._declarations.groups import group_key
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._streams import StreamReader
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import DAY, HOUR
-from dynamodb_counters.errors import BackfillError
+from dynamodb_counters._timeline.tiers import HOUR
 from simulation.memory.memory_stream import Record
 from simulation.workbench import Workbench
 
@@ -306,45 +305,3 @@ def test_events_that_a_transaction_counts_long_after_the_cut_are_not_early() -> 
             bench.clock.advance(400)
         stream.deliver()
     assert (verifying.differences, verifying.compared > 0) == ([], True)
-
-
-def lose(bench: Workbench, stream: Stream) -> dict[str, list[Record]]:
-    """Change items, have Lambda give up on that, then change one of them again; return what it gave up on."""
-    put(bench, 0, 70)
-    put(bench, 50, 1)
-    given_up = stream.skip()
-    bench.clock.advance(DAY)
-    delete(bench, 0)
-    return given_up
-
-
-@pytest.mark.parametrize("make", [backfill, verification])
-@pytest.mark.parametrize("is_late", [False, True], ids=["while scanning", "after the last acknowledgement"])
-def test_a_run_is_void_that_lacks_records_which_lambda_gave_up_on(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch, make: Callable[..., Backfill | Verification], *, is_late: bool
-) -> None:
-    bench.deploy([REVENUE, NUMBER])
-    stream = Stream(bench)
-    stream.deliver()
-    given_up: dict[str, list[Record]] = {}
-    work = make(bench, stream)
-
-    def late() -> None:
-        if not given_up:
-            given_up.update(lose(bench, stream))
-            stream.deliver()
-
-    before_the_end(monkeypatch, type(work), late)
-    steps = work.steps()
-    assert any(step.phase == "scanning" for step in steps)
-    if not is_late:
-        given_up.update(lose(bench, stream))
-    with pytest.raises(BackfillError, match="may have given up on records"):
-        list(steps)
-    for shard, records in given_up.items():
-        if records:
-            bench.aggregator.handle({"shardId": shard, "Records": records}, given_up=True)
-    bench.clock.advance(HOUR)
-    fill(bench, stream)
-    assert read(bench, NUMBER) == ({"orders": 20}, True)
-    assert verify(bench, stream).differences == []

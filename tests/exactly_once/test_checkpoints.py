@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters._assumptions import ALIVE, GUARANTEE, OUTLIVED
-from dynamodb_counters._commit import checkpoints, commit
+from dynamodb_counters._commit import commit
 from dynamodb_counters._commit.checkpoints import Checkpoints, checkpoint_key
 from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters._items.bookkeeping import shard_digest
@@ -152,8 +152,8 @@ def test_a_checkpoint_never_moves_back(bench: Workbench) -> None:
     shard, numbers = bench.shards()[0], [f"{number:040}" for number in (2, 4)]
     for process in (first, second):
         process.of(shard, numbers[1], bench.clock.now)
-    first.advance(shard, numbers[1], 0.0, bench.clock.now)
-    second.advance(shard, numbers[0], 0.0, bench.clock.now)
+    first.advance(shard, numbers[1], bench.clock.now)
+    second.advance(shard, numbers[0], bench.clock.now)
     bench.clock.advance(HOUR)
     assert second.of(shard, "9" * 40, bench.clock.now).applied_through == numbers[1]
 
@@ -165,7 +165,7 @@ def test_a_busy_shard_settles_although_its_checkpoint_never_stands_still(bench: 
     shard = bench.shards()[0]
     for number in range(1, 25):
         process.of(shard, f"{number:040}", bench.clock.now + LONGEST_INVOCATION)
-        process.advance(shard, f"{number:040}", 0.0, bench.clock.now + LONGEST_INVOCATION)
+        process.advance(shard, f"{number:040}", bench.clock.now + LONGEST_INVOCATION)
         bench.clock.advance(5 * MINUTE)
     assert process.settled({shard_digest(shard): f"{1:040}"})
     assert not process.settled({shard_digest(shard): f"{24:040}"})
@@ -267,17 +267,15 @@ def test_a_record_older_than_the_guarantee_is_not_counted(bench: Workbench) -> N
     assert bench.deliver(late, other, bench.process()).quarantined == 1
 
 
-def _silent_shard(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A shard that can open no book when it comes alive."""
-    monkeypatch.setattr(checkpoints, "MOST_BOOKS", 1)
+def _silent_shard(bench: Workbench) -> str:
     shard = bench.shards()[0]
     bench.deliver([_sell(bench, shard)], shard)
     bench.clock.advance(OUTLIVED + ALIVE)
     return shard
 
 
-def test_a_silent_shard_says_that_it_lives_before_it_counts(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    shard, other = _silent_shard(bench, monkeypatch), bench.shards()[1]
+def test_a_silent_shard_says_that_it_lives_before_it_counts(bench: Workbench) -> None:
+    shard, other = _silent_shard(bench), bench.shards()[1]
     records = [_sell(bench, shard)]
     bench.deliver(records, shard, bench.process())
     _prune(bench, other)
@@ -285,10 +283,8 @@ def test_a_silent_shard_says_that_it_lives_before_it_counts(bench: Workbench, mo
     assert _count(bench) == 3
 
 
-def test_a_shard_is_not_taken_for_silent_by_an_old_copy_of_its_checkpoint(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shard, other = _silent_shard(bench, monkeypatch), bench.shards()[1]
+def test_a_shard_is_not_taken_for_silent_by_an_old_copy_of_its_checkpoint(bench: Workbench) -> None:
+    shard, other = _silent_shard(bench), bench.shards()[1]
     stale = dict(next(i for i in bench.table.items() if i.get("shard") == {"S": shard} and "seen" in i))
     records = [_sell(bench, shard)]
     bench.deliver(records, shard, bench.process())

@@ -8,11 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counter, Distinct, Event, InvalidArgumentError
-from dynamodb_counters._assumptions import GIVEN_UP_AFTER
 from dynamodb_counters._backfill.verification import Difference
 from dynamodb_counters._commit.batch import Report
-from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
-from dynamodb_counters.errors import CommitError
+from dynamodb_counters._timeline.tiers import DAY, HOUR
 from simulation.faults.hooked_client import failing
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_stream import Record
@@ -44,12 +42,7 @@ def test_every_number_is_exact_whatever_expires_and_comes_late(*, pages: bool) -
     wanted = {
         schedule.EXPIRED: 100,
         schedule.LATE: 300,
-        coverage.GIVEN_UP: 100,
-        coverage.REDRIVEN: 80,
-        schedule.TOLD: 20,
         coverage.TIMED_OUT: 50,
-        coverage.DROPPED: 10,
-        schedule.BACK: 8,
     }
     often = {name: times * SEEDS // 80 for name, times in wanted.items()}
     assert {name: reached[name] for name, times in often.items() if reached[name] < times} == {}
@@ -71,10 +64,10 @@ def _at(bench: Workbench, moment: float) -> None:
     bench.clock.advance(moment - bench.clock())
 
 
-def _deliver(bench: Workbench, records: int | list[Record] = 0, *, given_up: bool = False) -> Report:
+def _deliver(bench: Workbench, records: int | list[Record] = 0) -> Report:
     """Deliver records, or those from a place on."""
     found = bench.records()[records:] if isinstance(records, int) else records
-    return bench.aggregator.handle({"shardId": bench.shards()[0], "Records": found}, given_up=given_up)
+    return bench.aggregator.handle({"shardId": bench.shards()[0], "Records": found})
 
 
 def _number(bench: Workbench, values: dict[str, str] = FRIDAY) -> int:
@@ -99,48 +92,6 @@ def _counted(bench: Workbench) -> Workbench:
     bench.deliver_all()
     assert (_number(bench), _items(bench)) == (1, 1)
     return bench
-
-
-def _counted_in_part(bench: Workbench) -> list[Record]:
-    """Ann is counted, but her view is not: Lambda gives up on its batch."""
-    denied = failure("UpdateItem", "AccessDeniedException")
-    client = failing(bench.table, "update_item", lambda update: update["Key"]["sk"] == {"S": "VIEWS"}, denied)
-    _view(bench, 1)
-    lost = bench.records()[-1:]
-    with pytest.raises(CommitError):
-        bench.deliver(lost, by=bench.process(client))
-    bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
-    for _ in range(2):
-        _deliver(bench, [record for record in bench.records() if record not in lost])
-    assert (_number(bench), _items(bench), _views(bench)) == (1, 1, 0)
-    return lost
-
-
-def test_records_redriven_from_the_bucket_after_the_members_are_gone_wait_and_do_not_count(bench: Workbench) -> None:
-    lost = _counted_in_part(bench)
-    _at(bench, GONE)
-    assert len(bench.table.expire()) == 1
-    report = _deliver(bench, lost, given_up=True)
-    assert (report.quarantined, _number(bench), _stored(bench)) == (1, 1, 0)
-    # Items that are there still know that they have not counted it.
-    assert _views(bench) == 1
-    [entry] = bench.counters.quarantined()
-    assert entry.reason == (
-        "the group's retention is over, and what it had counted is gone: the record may have been counted"
-    )
-    created = lost[0]["dynamodb"]["ApproximateCreationDateTime"]
-    assert entry.content == {
-        "name": "visitors-members",
-        "group": ["2026-11-20", "ann"],
-        "numbers": {"items": "1"},
-        "created": created,
-    }
-    assert _deliver(bench, lost, given_up=True).quarantined == 0
-
-    before = len(bench.records())
-    assert bench.counters.redrive(entry)
-    report = _deliver(bench, bench.records()[before:])
-    assert (report.late, report.quarantined, _number(bench), _stored(bench)) == (1, 0, 1, 0)
 
 
 def test_deltas_that_an_item_could_not_take_are_late_after_the_retention(bench: Workbench) -> None:

@@ -49,8 +49,6 @@ from tests.unit.cli.in_process import console
 
 PAGE: Final = DOCS / "cli.md"
 _BLOCK: Final = re.compile(r"(?ms)^```console\n(.*?)^```$")
-_NOT_RUN: Final = ("bucket",)
-"""Commands about what is no table; their own tests run them."""
 
 REQUEST = Event("request", key=("route", "at", "user"))
 USAGE = Aggregate("usage", REQUEST, by=("user", "at:month"), requests=Count())
@@ -115,7 +113,7 @@ class Terminal:
             return file.read_text(encoding="utf-8").splitlines()
         if words[:2] == ["cdk", "synth"]:
             _synthesize()
-        if words[0] != "counters" or words[1] in _NOT_RUN:
+        if words[0] != "counters":
             return shown
         table = self._requests if "--table counters" in line else self._blog
         printed = self._run([table.name if word == "counters" else word for word in words[1:]], table)

@@ -29,7 +29,7 @@ _ROOMS = {
         _layouts _pages _quarantine _streams
         _control
         _writes _commit _reads
-        _backfill _recovery _erase
+        _backfill _erase
         _explain
         _counters
         _dev
@@ -176,7 +176,7 @@ def test_handlers_never_load_rooms_of_operators() -> None:
         found = {imported for imported, _ in _imports(module, paths[module]) if imported in paths} - reached
         reached |= found
         left += found
-    assert {_room(module) for module in reached} & {"_recovery", "_dev", "cli", "testing"} == set()
+    assert {_room(module) for module in reached} & {"_dev", "cli", "testing"} == set()
 
 
 @pytest.mark.parametrize("room", _PURE)

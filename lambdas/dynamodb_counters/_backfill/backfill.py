@@ -274,8 +274,6 @@ class Backfill(Runner):
         plan, pages = self._plan(state), self._pages(state)
         added = 0
         for part, parts, sums in baselines(pages, state.parts_done, state.parts):
-            # The log that was read for the sums may go on beyond what the shards had acknowledged.
-            self._require_no_gap(state)
             self._require_filling(state)
             paged = [ref for ref in sums if plan.programs[ref[0]].layout.pages]
             if paged:

@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from dynamodb_counters._assumptions import CLOCKS, ONE_CLOCK, READ_TOGETHER
-from dynamodb_counters._commit.checkpoints import BOOK, Checkpoint, checkpoint_key
+from dynamodb_counters._commit.checkpoints import Checkpoint, checkpoint_key
 from dynamodb_counters._control.registry import header_key, read_registry
 from dynamodb_counters._control.run_items import (
     MOST_BYTES,
@@ -83,8 +83,6 @@ class Pace:
             self.table.sleep(self._free_at - now)
 
 
-Books: TypeAlias = list[tuple[str, Checkpoint]]
-
 T = TypeVar("T")
 
 _AGAIN: Final = 5
@@ -97,38 +95,29 @@ class ReadGroup(NamedTuple):
     applied: dict[str, str]
 
 
-def books(table: Table, shard: str) -> Iterator[tuple[str, Checkpoint]]:
-    """The books of a shard with their checkpoints, the first one first."""
-    # Records before the first one that was tried may have been given up on, and counted later.
-    if early := table.read_item(checkpoint_key(shard_digest(shard + BOOK))):
-        yield shard + BOOK, Checkpoint.of(early)
-    book = shard
-    while book:
-        known = Checkpoint.of(table.read_item(checkpoint_key(shard_digest(book))))
-        yield book, known
-        book = known.successor and f"{shard}{BOOK}{known.successor}"
+def read_checkpoint(table: Table, shard: str) -> Checkpoint:
+    return Checkpoint.of(table.read_item(checkpoint_key(shard_digest(shard))))
 
 
-def read_after_books(
+def read_after_checkpoints(
     table: Table, shards: Iterable[str], read: Callable[[], T], now: Callable[[], float]
-) -> tuple[dict[str, Books], T]:
+) -> tuple[dict[str, Checkpoint], T]:
     """Read checkpoints, then items: what a checkpoint covers, the items have applied."""
     every = (*shards, ONLY_SHARD)
     for _ in range(_AGAIN):
         begun = now()
-        known, found = {shard: list(books(table, shard)) for shard in every}, read()
+        known, found = {shard: read_checkpoint(table, shard) for shard in every}, read()
         if now() < begun + READ_TOGETHER:
             return known, found
     raise BackfillError("reading takes too long: the checkpoints that were read before have settled since")
 
 
-def applied_by(items: list[Image], known: Mapping[str, Books]) -> dict[str, str]:
-    """By shard, the last record that a group has applied, by its books' checkpoints and the items' watermarks."""
+def applied_by(items: list[Image], known: Mapping[str, Checkpoint]) -> dict[str, str]:
+    """By shard, the last record that a group has applied, by the shard's checkpoint and the items' watermarks."""
     applied = {}
-    for shard, those in known.items():
-        names = [Watermark(shard, book).name for book, _ in those]
-        found = [sequence_of(item[name]) for item in items for name in names if name in item]
-        applied[shard] = max([*(checkpoint.applied_through for _, checkpoint in those), *found])
+    for shard, checkpoint in known.items():
+        name = Watermark(shard).name
+        applied[shard] = max([checkpoint.applied_through, *(sequence_of(item[name]) for item in items if name in item)])
     return applied
 
 

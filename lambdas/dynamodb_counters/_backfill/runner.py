@@ -30,7 +30,7 @@ from dynamodb_counters._assumptions import (
     RUN_OPEN_AFTER,
     SETTLED_AFTER,
 )
-from dynamodb_counters._backfill.feeds import Feeds, Pace, Scan, ServiceTime, books, feeds_of
+from dynamodb_counters._backfill.feeds import Feeds, Pace, Scan, ServiceTime, feeds_of
 from dynamodb_counters._control.counted_names import plan_of
 from dynamodb_counters._control.registry import Registry, read_registry
 from dynamodb_counters._control.run_items import (
@@ -285,6 +285,7 @@ ROUNDS: Final = 5
 SPLITTING: Final = "the table's stream is splitting its shards all the time: try again later"
 
 _POLL: Final = 2.0
+_BREATH: Final = 30.0
 _LAST_PAGES: Final = 25
 """A batch that is delivered again in parts may have written the last ones."""
 
@@ -306,6 +307,8 @@ class Runner(ABC):
     """Seconds after which nobody relies on what an entry of the registry was before."""
     folded: float = SETTLED_AFTER + CLOCKS
     """Seconds after which no invocation folds what it found in the registry before."""
+    outlives: float = 0.0
+    """Seconds for which it waits for invocations whose retry Lambda gave up on: they may still count. A repair does."""
     _pace: Pace = field(init=False)
     _by: Plan = field(init=False)
     """The declarations of what is compared."""
@@ -322,6 +325,7 @@ class Runner(ABC):
         if feeds.clocks == ONE_CLOCK:
             # Readers have the same copy for as long as anywhere.
             options |= {"open_after": KNOWN_AT_ONCE, "fresh": FRESH + ONE_CLOCK, "folded": KNOWN_AT_ONCE}
+            options["outlives"] = 0.0
         return cls(table=table, feeds=feeds, now=now or ServiceTime(table), **options)
 
     def steps(self) -> Iterator[Progress]:
@@ -345,6 +349,7 @@ class Runner(ABC):
             yield from self._scan(state)
         if state.phase == DRAINING:
             yield from self._wait_for_log(state, partial(self._has_passed, state))
+        yield from self._outlive(state)
         yield from self._finish(state)
         yield self._progress(state, 1, 1)
 
@@ -424,6 +429,13 @@ class Runner(ABC):
         known = set(state.lineage.parents)
         state.lineage.meet(self.feeds.shards())
         return set(state.lineage.parents) == known
+
+    def _outlive(self, state: State) -> Iterator[Progress]:
+        """Wait until no invocation is left of those that count what Lambda gave up on before the log went past it."""
+        begun = self.now()
+        while state.phase in (DRAINING, COMPARING) and (now := self.now()) < begun + self.outlives:
+            yield self._progress(state, now - begun, self.outlives)
+            self.table.sleep(min(_BREATH, begun + self.outlives - now))
 
     # Scanning and draining
 
@@ -519,18 +531,6 @@ class Runner(ABC):
 
     def _pages(self, state: State) -> Pages:
         return Pages(self.table, state.run, state.segments * len(self.feeds.tables(self.table)), state.lineage)
-
-    def _require_no_gap(self, state: State) -> None:
-        """Refuse a log that lacks records: Lambda may have given up on some where a later book was opened."""
-        # Check this after the log was read: what opens the book is logged later.
-        for shard in state.lineage.parents:
-            for _, book in books(self.table, shard):
-                if book.successor and book.successor_at >= state.run.since - SETTLED_AFTER:
-                    self._void(state)
-                    raise BackfillError(
-                        f"run {state.run.id} is void: Lambda may have given up on records of {shard}; redrive what is "
-                        "in the on-failure bucket, then begin another one"
-                    )
 
     # The run's item
 

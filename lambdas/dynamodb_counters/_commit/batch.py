@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from dynamodb_counters._assumptions import GUARANTEE, LONGEST_INVOCATION
-from dynamodb_counters._commit.checkpoints import WORTH_A_WRITE, Book, Books, Checkpoint, Checkpoints, is_sequence
+from dynamodb_counters._commit.checkpoints import WORTH_A_WRITE, Checkpoint, Checkpoints, is_sequence
 from dynamodb_counters._commit.commit import Committed, Committer, Part, Pruner
 from dynamodb_counters._control.counted_names import CountedNames, Portion
 from dynamodb_counters._control.run_items import ONLY_SHARD
@@ -136,9 +136,6 @@ large."""
 _APPLIED_THROUGH: Final = "applied_through"
 """Key in the tumbling window's state: the last record its invocations have committed."""
 
-_CREATED: Final = "created"
-_BOOK: Final = "book"
-
 
 @dataclass(slots=True)
 class Report:
@@ -168,12 +165,10 @@ class Report:
     """Records of items that are not counted for a type that nothing declares, by type."""
     skipped_thresholds: Counter[str] = field(default_factory=Counter)
     """Changes that may have crossed a line of a group whose item other code has spoiled, by threshold."""
-    overtaken: int = 0
-    """Records of a batch that Lambda gave up on, where later ones of its shard had been counted in the same book."""
     touched: int = 0
     """Items and entries of the quarantine."""
     moved: dict[str, Any] = field(default_factory=dict)
-    """The batch's last record, when it was created and its book, if the batch touched items."""
+    """The batch's last record, if the batch touched items."""
 
     def add(self, done: Committed, late: int) -> None:
         self.updated += done.updated
@@ -182,7 +177,6 @@ class Report:
         self.write_units += done.write_units
         self.touched += done.updated + done.skipped
         self.late += late
-        self.overtaken += len(done.overtaken)
 
     def state(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """State that the function returns, and the tumbling window's next invocation is given."""
@@ -193,8 +187,8 @@ class Aggregator:
     """Keeps the aggregates of one table current.
 
     `single_shard` says that the stream has one shard, so that events need not name it (local emulators);
-    `source_table` is the ARN of the table whose `Items` are counted, if that is another. An operator's tool
-    `registers` no name; it and the emulator's function `always_reads` the registry before a batch.
+    `source_table` is the ARN of the table whose `Items` are counted, if that is another. The
+    emulator's function `always_reads` the registry before a batch.
     """
 
     def __init__(
@@ -205,33 +199,26 @@ class Aggregator:
         quarantine_retention_seconds: float,
         single_shard: bool = False,
         source_table: str | None = None,
-        registers: bool = True,
         always_reads: bool = False,
     ) -> None:
         self._clock = table.clock
         self._client = RetryingClient(table)
         self._table = retrying = table.reached_by(self._client)
-        self._names = CountedNames(
-            retrying, declarations, source_table or "", registers=registers, always_reads=always_reads
-        )
+        self._names = CountedNames(retrying, declarations, source_table or "", always_reads=always_reads)
         self._origins = Origins(table.name, source_table)
         self._checkpoints = Checkpoints(table, retrying)
-        self._books = Books(self._checkpoints)
         self._quarantine = Quarantine(retrying, quarantine_retention_seconds, self._origins.ttl_of(declarations))
         self._committer = Committer(retrying, self._checkpoints, self._quarantine, Pruner(table, self._checkpoints))
         self._single_shard = single_shard
 
-    def handle(
-        self, event: Mapping[str, Any], time_left: Callable[[], float] = lambda: math.inf, *, given_up: bool = False
-    ) -> Report:
+    def handle(self, event: Mapping[str, Any], time_left: Callable[[], float] = lambda: math.inf) -> Report:
         """Count a batch, each record exactly once however often it is delivered."""
-        # `event` is Lambda's: ``shardId`` and its ``Records`` in order. Any error means: deliver it again. A batch that
-        # Lambda had `given_up` may be old, and later ones may have been counted.
+        # `event` is Lambda's: ``shardId`` and its ``Records`` in order. Any error means: deliver it again.
         # When this invocation has ended at the latest.
         deadline = self._clock() + min(time_left(), LONGEST_INVOCATION)
         with ending_at(deadline):
             if event.get("Records"):
-                return self._batch(event, deadline, given_up=given_up)
+                return self._batch(event, deadline)
             if "Records" in event:
                 return self._end_of_window(event, deadline)
             # By hand, or by the deployment: the declarations are registered before there is a batch.
@@ -239,65 +226,50 @@ class Aggregator:
             self._refresh(report)
             return report
 
-    def _batch(self, event: Mapping[str, Any], deadline: float, *, given_up: bool) -> Report:
+    def _batch(self, event: Mapping[str, Any], deadline: float) -> Report:
         changes = intake(event["Records"], self._origins)
         report, shard = Report(records=len(changes)), self._shard(event)
-        for book in self._books.of(shard, changes, deadline, self._clock(), given_up=given_up):
-            fresh = uncounted(book.changes, book.checkpoint.applied_through)
-            report.redelivered += len(book.changes) - len(fresh)
-            if given_up and book.checkpoint.applied_through > changes[-1].sequence:
-                report.overtaken += len(book.changes)
-            report.checkpoint_lost |= book.checkpoint.just_lost
-            if fresh:
-                self._refresh(report)
-                self._quarantine.leave_aside(shard, fresh)
-                self._count(book, fresh, deadline, report, given_up=given_up)
+        checkpoint = self._checkpoints.of(shard, changes[-1].sequence, deadline)
+        fresh = uncounted(changes, checkpoint.applied_through)
+        report.redelivered = len(changes) - len(fresh)
+        report.checkpoint_lost = checkpoint.just_lost
+        if fresh:
+            self._refresh(report)
+            self._quarantine.leave_aside(shard, fresh)
+            self._count(shard, checkpoint, fresh, deadline, report)
         return report
 
-    def _count(self, book: Book, changes: Sequence[Change], deadline: float, report: Report, *, given_up: bool) -> None:
-        last = changes[-1]
-        portions, cuts = self._names.portions(book.shard, changes)
-        doubtful_before = self._doubtful_before(book.checkpoint, given_up=given_up)
-        watermark = Watermark(book.shard, book.name, book.before)
+    def _count(
+        self, shard: str, checkpoint: Checkpoint, changes: Sequence[Change], deadline: float, report: Report
+    ) -> None:
+        portions, cuts = self._names.portions(shard, changes)
+        doubtful_before = max(self._clock() - GUARANTEE, checkpoint.lost_before)
         for portion in portions:
             each = Classified.of(portion, doubtful_before)
             self._names.note_surplus(each.surplus)
-            report.write_units += self._names.log(portion, book.shard, cuts, self._quarantine)
+            report.write_units += self._names.log(portion, shard, cuts, self._quarantine)
             # Before anything moves the checkpoint. None is in doubt: its item is the same in every delivery.
             put_crossings(self._table, crossings(each.plan, each.changes, report.skipped_thresholds))
-            self._keep(book.shard, each.doubtful, report)
-            part = Part(each.plan, each.fresh, watermark, book.checkpoint, last.sequence if given_up else "")
-            self._commit(book, part, deadline, report)
-        if report.touched and book.moves:
-            created = last.created or 0.0
-            report.moved = {_APPLIED_THROUGH: last.sequence, _CREATED: created, _BOOK: book.name}
-            if given_up:
-                self._checkpoints.advance(book.name, last.sequence, created, deadline)
+            self._keep(shard, each.doubtful, report)
+            self._commit(Part(each.plan, each.fresh, Watermark(shard), checkpoint), deadline, report)
+        if report.touched:
+            report.moved = {_APPLIED_THROUGH: changes[-1].sequence}
 
-    def _commit(self, book: Book, part: Part, deadline: float, report: Report) -> None:
+    def _commit(self, part: Part, deadline: float, report: Report) -> None:
         """Fold and commit what was not counted, so much at a time."""
-        fresh = part.changes
+        fresh, shard = part.changes, part.watermark.shard
         while fresh:
             folded = fold(part.plan, fresh, most=_MOST_WRITES)
             counted, fresh = fresh[: folded.changes], fresh[folded.changes :]
             # Before the checkpoint moves: a record that it covers is not looked at again.
-            kept = self._keep(book.shard, folded.unfoldable, report)
+            kept = self._keep(shard, folded.unfoldable, report)
             report.events += folded.events
             report.skipped_types += folded.skipped_types
             done = self._committer.commit(folded.deltas, replace(part, changes=counted))
             report.add(done, folded.late)
             touched = done.updated + kept + done.unguarded * WORTH_A_WRITE
-            if touched and book.moves and self._client.has_time():
-                report.write_units += self._checkpoints.committed(
-                    book.name, counted[-1].sequence, counted[-1].created or 0.0, touched, deadline
-                )
-
-    def _doubtful_before(self, checkpoint: Checkpoint, *, given_up: bool) -> float:
-        """Records created earlier may have been counted, and no trace of that is left."""
-        if not given_up:
-            return max(self._clock() - GUARANTEE, checkpoint.lost_before)
-        # Watermarks that a checkpoint does not cover stay for longer than the stream keeps its records.
-        return math.inf if checkpoint.blurred else checkpoint.lost_before
+            if touched and self._client.has_time():
+                report.write_units += self._checkpoints.committed(shard, counted[-1].sequence, touched, deadline)
 
     def _refresh(self, report: Report) -> None:
         names = self._names
@@ -318,8 +290,7 @@ class Aggregator:
         applied_through = state.get(_APPLIED_THROUGH)
         if not event.get("isFinalInvokeForWindow") or not is_sequence(applied_through):
             return Report()
-        book, created_at = state.get(_BOOK) or self._shard(event), state.get(_CREATED, 0.0)
-        return Report(write_units=self._checkpoints.advance(book, applied_through, created_at, deadline))
+        return Report(write_units=self._checkpoints.advance(self._shard(event), applied_through, deadline))
 
     def _shard(self, event: Mapping[str, Any]) -> str:
         shard = str(event.get("shardId") or (self._single_shard and ONLY_SHARD) or "")

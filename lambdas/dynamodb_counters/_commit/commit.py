@@ -27,7 +27,7 @@ import hashlib
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -289,8 +289,6 @@ class Part:
     changes: Sequence[Change]
     watermark: Watermark
     checkpoint: Checkpoint
-    given_up_through: str = ""
-    """The last record of the batch, if Lambda gave up on it."""
     baseline: str = ""
     """The part of a backfill that it is."""
 
@@ -313,14 +311,6 @@ class Committed:
     unguarded: int = 0
     """Entries of an item that takes no watermark: only the checkpoint keeps them from being counted again."""
     write_units: float = 0.0
-    overtaken: set[str] = field(default_factory=set)
-    """Records that Lambda gave up on and that an item refuses because it has applied later ones."""
-
-    def skip(self, part: Part, refs: Sequence[GroupRef], applied_through: str) -> None:
-        """An item had been brought as far by an earlier delivery."""
-        self.skipped += 1
-        if "" < part.given_up_through < applied_through:
-            self.overtaken |= {of_record.last for ref in refs for of_record in part.fold_each(ref)}
 
 
 @dataclass(slots=True)
@@ -368,7 +358,7 @@ class Committer:
                 elif answer.applied_through is None:
                     done.updated += 1
                 elif answer.applied_through >= item.last:
-                    done.skip(part, item.refs, answer.applied_through)
+                    done.skipped += 1
                 else:
                     applied_through |= dict.fromkeys(item.refs, answer.applied_through)
             left = sorted([*elsewhere, *(part.fold(applied_through) if applied_through else ())], key=place_of)
@@ -399,14 +389,14 @@ class Committer:
             elif delta.last > through:
                 later[delta.ref] = through
             else:
-                done.skip(part, [delta.ref], through)
+                done.skipped += 1
         return sorted([*left, *part.fold(later)], key=place_of) if later else left
 
     def _remember(self, ordered: Sequence[Delta], failures: Collection[GroupRef], part: Part) -> None:
         """Note how far the batch came: everything in a place before that of the first failure is committed."""
         failed = next(index for index, delta in enumerate(ordered) if delta.ref in failures)
         if failed and part.changes:
-            self._checkpoints.remember(part.watermark.book, part.changes[-1].sequence, place_of(ordered[failed]))
+            self._checkpoints.remember(part.watermark.shard, part.changes[-1].sequence, place_of(ordered[failed]))
 
     def _write(self, part: Part, item: ItemDelta) -> _Answer:
         layout = item.layout
@@ -515,7 +505,7 @@ def _guarded(table: str, update: Update, item: ItemDelta, part: Part) -> dict[st
     first, last = part.watermark.values(item.first, item.last)
     if part.baseline:
         update.set(BASELINE, {"S": part.baseline})
-    return update.guarded_request(table, part.watermark.guards, first, last)
+    return update.guarded_request(table, (part.watermark.name,), first, last)
 
 
 def _takes(page: Mapping[str, Any], update: PageUpdate) -> bool:

@@ -85,11 +85,10 @@ class CountedNames:
         declarations: tuple[Declaration, ...],
         source: str = "",
         *,
-        registers: bool = True,
         always_reads: bool = False,
     ) -> None:
         self._table, self._own, self._source = table, declarations, source
-        self._registers, self._always_reads = registers, always_reads or not registers
+        self._always_reads = always_reads
         self._own_entries = {entry.name: entry for entry in entries_of(declarations)}
         self._logs = RunLogs(table)
         self._plans: dict[frozenset[str], Plan] = {}
@@ -109,11 +108,7 @@ class CountedNames:
         now = self._table.clock()
         if self._read_at + FRESH > now and not self._always_reads:
             return False
-        registry = read_registry(self._table, is_known=self.registry.is_founded)
-        if self._registers:
-            registry = self._registered(registry)
-        elif not registry.is_founded:
-            raise CheckpointError("nothing counts the table yet: deploy its aggregator, and wait for a batch")
+        registry = self._registered(read_registry(self._table, is_known=self.registry.is_founded))
         self._require_readable(registry, now)
         if registry.entries != self.registry.entries:
             self._plans.clear()
@@ -121,7 +116,7 @@ class CountedNames:
         own = self._own_entries
         both = [(registry.entries[name], entry) for name, entry in own.items() if name in registry.entries]
         self.changed = tuple(sorted(entry.name for entry, other in both if not is_same(entry, other)))
-        self.undeclared = tuple(sorted(registry.entries.keys() - own.keys())) if self._registers else ()
+        self.undeclared = tuple(sorted(registry.entries.keys() - own.keys()))
         return True
 
     # Registering

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
@@ -119,19 +119,13 @@ def shard_digest(shard: str) -> str:
 
 
 class Watermark:
-    """How the items of one shard hold the watermark of one of its books.
+    """How the items of one shard hold its watermark."""
 
-    `book` is the name of the book, by default that of the shard. The watermarks of books `before` it refuse as well:
-    they hold what was counted when there was no later book yet.
-    """
+    __slots__ = ("name", "shard")
 
-    __slots__ = ("book", "guards", "name", "shard")
-
-    def __init__(self, shard: str, book: str = "", before: Sequence[str] = ()) -> None:
+    def __init__(self, shard: str) -> None:
         self.shard = shard
-        self.book = book or shard
-        self.name = WATERMARK_PREFIX + shard_digest(self.book)
-        self.guards = (self.name, *(WATERMARK_PREFIX + shard_digest(name) for name in before))
+        self.name = WATERMARK_PREFIX + shard_digest(shard)
 
     def values(self, *sequences: str) -> list[dict[str, Any]]:
         """Attributes that say that padded sequence numbers are the last applied."""
@@ -139,7 +133,7 @@ class Watermark:
 
     def of(self, item: Mapping[str, Any]) -> str:
         """The padded sequence number in an item that has the watermark; an error if it is spoiled."""
-        return max(sequence_of(item[name]) for name in self.guards if name in item)
+        return sequence_of(item[self.name])
 
 
 def packed(sequence: str) -> bytes:

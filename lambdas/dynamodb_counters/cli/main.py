@@ -18,7 +18,7 @@ from dynamodb_counters.cli.session import DONE, FAULT, PIPE_CLOSED, WRONG_INPUT,
 _SECTIONS: Final = {
     "Read": ("get", "window", "series", "top", "events", "explain", "trace"),
     "Write": ("accept", "retract", "replay", "erase"),
-    "Repair": ("verify", "repair", "quarantine", "bucket"),
+    "Repair": ("verify", "repair", "quarantine"),
     "Operate": ("describe", "thresholds", "backfill", "drop", "dev", "diff"),
 }
 

@@ -54,7 +54,6 @@ class Case:
     prints: bool = True
 
 
-BUCKET = "blog-on-failure"
 CASES = {
     "describe": Case(),
     "get": Case(("phones", "time:day=2026-11-19")),
@@ -79,7 +78,6 @@ CASES = {
     "accept": Case(("view", f"url:={json.dumps([TEXT])}", f"time={TEXT}", "client=c")),
     "retract": Case(("view", f"url:={json.dumps([TEXT])}", f"time={TEXT}", "client=c")),
     "replay": Case(("events.jsonl", "--event", "view"), prints=False),
-    "bucket redrive": Case((BUCKET, "--dry-run")),
     "erase": Case(("view", "\u202e=1", "--counts", "keep")),
 }
 
@@ -114,8 +112,6 @@ def blog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blog]:
         blog.deliver()
         blog.view(blog.now, TEXT)
         blog.arrive()
-        blog.clients["s3"].create_bucket(Bucket=BUCKET)
-        blog.clients["s3"].put_object(Bucket=BUCKET, Key=f"aws/lambda/{TEXT}", Body=TEXT.encode())
         blog.clients["dynamodb"].put_item(TableName="blog", Item=crossing())
         Path("declared").write_text(encode(DECLARED))
         Path("events.jsonl").write_text(json.dumps({"url": TEXT}) + "\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -33,21 +32,20 @@ def test_progress_says_how_far_each_place_came(told: list[tuple[str, str]], appl
 _checkpoints = st.builds(
     Checkpoint,
     seen=_stamps,
-    **dict.fromkeys(("at", "mark_at", "lost_before", "met_at"), _stamps),
-    **dict.fromkeys(("applied_through", "mark", "settled", "met", "successor"), _sequences),
+    **dict.fromkeys(("at", "mark_at", "lost_before"), _stamps),
+    **dict.fromkeys(("applied_through", "mark", "settled"), _sequences),
 )
 
 
 @given(_checkpoints)
 def test_a_checkpoint_comes_back_from_its_item(checkpoint: Checkpoint) -> None:
-    known = replace(checkpoint, met_at=checkpoint.met_at or checkpoint.seen)
-    values = {name: getattr(known, name) for name in Checkpoint.__slots__ if name not in ("progress", "just_lost")}
+    values = {name: getattr(checkpoint, name) for name in Checkpoint.__slots__ if name not in ("progress", "just_lost")}
     written = {name: value for name, value in values.items() if value != ""}
-    assert Checkpoint.of(checkpoint_item(_SHARD, written, 0.0)) == known
+    assert Checkpoint.of(checkpoint_item(_SHARD, written, 0.0)) == checkpoint
 
 
-@given(st.lists(st.tuples(st.integers(0, 1), _sequences, st.booleans()), max_size=12))
-def test_a_checkpoint_moves_forward_only(moves: list[tuple[int, str, bool]]) -> None:
+@given(st.lists(st.tuples(st.integers(0, 1), _sequences), max_size=12))
+def test_a_checkpoint_moves_forward_only(moves: list[tuple[int, str]]) -> None:
     clock = VirtualClock()
     memory: Any = MemoryTable(clock)
     table = Table(memory.name, memory, clock=clock, sleep=lambda _: None)
@@ -55,8 +53,8 @@ def test_a_checkpoint_moves_forward_only(moves: list[tuple[int, str, bool]]) -> 
     for process in processes:
         process.of(_SHARD, "", clock() + 900)
     reached = ""
-    for number, sequence, is_dated in moves:
-        processes[number].advance(_SHARD, sequence, clock() if is_dated else 0, clock() + 900)
+    for number, sequence in moves:
+        processes[number].advance(_SHARD, sequence, clock() + 900)
         item = memory.get_item(TableName=memory.name, Key=checkpoint_key(shard_digest(_SHARD)))["Item"]
         found = Checkpoint.of(item)
         assert found.applied_through == max(reached, sequence)

@@ -79,7 +79,7 @@ def test_holds_sources_and_licences_only(asset: Path) -> None:
     }
     others = {path for path in asset.rglob("*") if path.is_file() and path.suffix != ".py"}
     assert {path.relative_to(asset).parts[0] for path in others} == {"licenses"}
-    for room in ("cli", "_dev", "_recovery"):
+    for room in ("cli", "_dev"):
         assert not (asset / "dynamodb_counters" / room).exists()
     assert sum(path.stat().st_size for path in asset.rglob("*.py")) < 3_000_000
 

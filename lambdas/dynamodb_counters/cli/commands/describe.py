@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any, Final
 
 import click
@@ -17,7 +16,7 @@ from rich.filesize import decimal
 from rich.padding import Padding
 from rich.text import Text
 
-from dynamodb_counters._backfill.feeds import books
+from dynamodb_counters._backfill.feeds import read_checkpoint
 from dynamodb_counters._commit.batch import intake
 from dynamodb_counters._commit.checkpoints import Checkpoint
 from dynamodb_counters._control.registry import COMPLETE, WAITING
@@ -47,7 +46,6 @@ from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, sha
 
 Facts = dict[str, Any]
 
-_MOST_BOOKS: Final = 20
 _MOST_PAGES: Final = 5
 _ALIVE: Final = ("Creating", "Enabling", "Enabled", "Updating")
 """https://docs.aws.amazon.com/lambda/latest/api/API_EventSourceMappingConfiguration.html"""
@@ -189,24 +187,23 @@ def _uncovered(session: Session, plan: Plan, stream: str, shard: str, known: Che
 
 
 def _checkpoint(session: Session, shard: str) -> Checkpoint | None:
-    """The checkpoint of a shard's latest book; None for one that cannot be read."""
+    """The checkpoint of a shard; None if there is none, or it cannot be read."""
     try:
-        known = [one for _, one in islice(books(session.table, shard), _MOST_BOOKS) if one != Checkpoint()]
+        known = read_checkpoint(session.table, shard)
     except ValueError:
         return None
-    return known[-1] if known else None
+    return known if known != Checkpoint() else None
 
 
 def _checkpoint_facts(known: Checkpoint | None, now: float) -> Facts:
-    """A checkpoint is as old as the last record it covers; it moves once in a while, so counts may be ahead of it."""
+    """A checkpoint moves once in a while, so counts may be ahead of it."""
     if known is None:
         return {"checkpoint": None}
-    covers = known.met == known.applied_through and known.met_at > 0
     return {
         "checkpoint": {
             "applied_through": stream_number(known.applied_through) if known.applied_through else None,
-            "created": stamp(known.met_at) if covers else None,
-            "age_seconds": max(0, round(now - known.met_at)) if covers else None,
+            "moved": stamp(min(known.at, now)) if known.at else None,
+            "age_seconds": max(0, round(now - known.at)) if known.at else None,
             "seen": stamp(min(known.seen, now)) if known.seen else None,
             "retrying": any(through > known.applied_through for through, _ in known.progress),
             "lost_before": stamp(known.lost_before) if known.lost_before else None,
@@ -342,17 +339,17 @@ def _names(names: list[Facts], now: float) -> RenderableType:
 
 def _shards(shards: list[Facts]) -> RenderableType:
     is_peeked = any("uncovered_seconds" in one for one in shards)
-    keep = ("shard", "state", "counted through (UTC)")
+    keep = ("shard", "state", "checkpoint moved (UTC)")
     more = [*(["waits"] if is_peeked else []), *([""] if any(_notes(one) for one in shards) else [])]
     shown = grid(*keep, "ago", *more, numbers=("ago", "waits"), keep=keep)
     for one in sorted(shards, key=lambda one: (not one["open"], one["shard"])):
         name = re.sub(r"^0+(?=\d)", "", one["shard"].removeprefix("shardId-"))
         known, waits = one["checkpoint"], one.get("uncovered_seconds")
         through, age = Text("no checkpoint", WARNING if one["open"] else QUIET), "-"
-        if known is not None and known["created"] is None:
+        if known is not None and known["moved"] is None:
             through = Text("not reported yet", QUIET)
         elif known is not None:
-            through, age = Text(_clock(known["created"])), span(known["age_seconds"])
+            through, age = Text(_clock(known["moved"])), span(known["age_seconds"])
         cells: list[str | Text] = [name, Text("open" if one["open"] else "closed", QUIET), through, age]
         if is_peeked:
             cells.append(Text("-", QUIET) if waits is None else Text(span(waits), WARNING if waits > _LATE else ""))

@@ -1,4 +1,4 @@
-"""``counters quarantine`` and ``counters bucket``: what could not be counted; look at it, count it, or give it up."""
+"""``counters quarantine``: what could not be counted; look at it, count it, or give it up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any, Final
 
@@ -23,7 +23,6 @@ from dynamodb_counters._items.table_schema import TTL
 from dynamodb_counters._quarantine import redrive_entries
 from dynamodb_counters._quarantine.quarantine import STATE, STATES, Quarantined, read_quarantine_item
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
-from dynamodb_counters._recovery.redrive_bucket import OnFailureBucket, RedrivenBatch, redrive_bucket
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.output import QUIET, counted, grid, moment_text, reason_text, span, stamp
 from dynamodb_counters.cli.session import DONE, FOUND, Session, duration, options, shared, with_dry_run
@@ -238,7 +237,7 @@ def discard(session: Session, wanted: Wanted, *, everything: bool, **how: bool) 
 def purge(session: Session, wanted: Wanted, *, everything: bool, **how: bool) -> int:
     """Delete entries that wait or were discarded, with what they hold.
 
-    A record that comes again, from the stream or the on-failure bucket, comes back as an entry. Those redriven stay:
+    A record that comes again from the stream comes back as an entry. Those redriven stay:
     they keep such a record from being counted twice.
     """
     found = _chosen(session, wanted, "waiting", "discarded", everything=everything)
@@ -286,45 +285,3 @@ def _act(
     document = {done: changed, "left": left, **({"refused": refused} if refused else {})}
     session.emit(document, f"{len(changed):,} {done}{said}")
     return FOUND if left or refused else DONE
-
-
-@click.group()
-def bucket() -> None:
-    """Records that Lambda gave up on: redrive them from the on-failure bucket."""
-
-
-@bucket.command("redrive")
-@click.argument("bucket")
-@click.option("--keep", is_flag=True, help="Delete no object: counted again, it counts nothing.")
-@with_dry_run
-@shared
-def redrive_objects(session: Session, bucket: str, *, keep: bool, dry_run: bool, yes: bool) -> int:
-    """Count what Lambda gave up on and left in the on-failure BUCKET, each record once.
-
-    An object that is counted is deleted. Every other one stays and is named with the reason: exit code 1.
-    """
-    objects = OnFailureBucket(session.client("s3"), bucket)
-    batches = partial(redrive_bucket, session.table, objects, keep=keep)
-    found = list(batches(dry_run=True))
-    counted = [batch for batch in found if batch.problem is None]
-    if dry_run or not counted:
-        return _show(session, found, writes=False)
-    records = sum(batch.records for batch in counted)
-    question = f"Count {records:,} records of {len(counted):,} objects" + ("?" if keep else ", and delete the objects?")
-    if not session.confirm(question, yes=yes):
-        return FOUND
-    done = []
-    with session.progress("objects", len(found)) as show:
-        for batch in batches():
-            done.append(batch)
-            show(len(done))
-    return _show(session, done, writes=True)
-
-
-def _show(session: Session, batches: list[RedrivenBatch], *, writes: bool) -> int:
-    lines = []
-    for batch in batches:
-        said = f"{batch.updated:,} items updated, {batch.quarantined:,} entries quarantined" if writes else "to count"
-        lines.append(f"{batch.key}: {batch.records:,} records; {batch.problem or said}")
-    session.emit({"objects": [asdict(batch) for batch in batches]}, lines or "The bucket holds nothing.")
-    return FOUND if any(batch.problem is not None for batch in batches) else DONE

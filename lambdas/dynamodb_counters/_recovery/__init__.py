@@ -1,1 +1,0 @@
-"""Recovery after a loss; never part of the Lambda asset."""
