@@ -67,9 +67,12 @@ KNOWN_AT_ONCE: Final = 2 * ONE_CLOCK
 
 # How long what is known of a shard is kept
 
-GUARANTEE: Final = 2 * DAY
-"""Records are folded up to this age; a stream keeps them for a day, or a little longer.
+GUARANTEE: Final = GIVEN_UP_AFTER + SKEW
+"""Records are folded up to this age: Lambda has given up on those that are older, and a repair may have counted them.
 `Guarantee` of the specification."""
+
+GIVEN_UP_SETTLED: Final = SKEW + LONGEST_INVOCATION + SKEW
+"""So long after Lambda has given up on a record, nothing counts it any more: it may be begun with until `GUARANTEE`."""
 
 ALIVE: Final = STREAM_KEEPS
 """A shard that wakes up after longer writes that it does before it commits anything. `Alive` of the specification."""

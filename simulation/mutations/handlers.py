@@ -14,6 +14,10 @@ HANDLERS: Final = r"""
 - SETTLED_AFTER: Final = LONGEST_INVOCATION + FRESH + SKEW
 + SETTLED_AFTER: Final = LONGEST_INVOCATION + FRESH
 ? test_checkpoints.py::test_no_zombie_however_late_meets_a_pruned_watermark
+* records are folded that a repair may have counted
+- GUARANTEE: Final = GIVEN_UP_AFTER + SKEW
++ GUARANTEE: Final = 2 * DAY
+? test_given_up_repaired.py::test_what_is_fed_by_hand_once_it_is_repaired_is_not_counted_again
 * a run begins to count at once
 - RUN_OPEN_AFTER: Final = FRESH + 2 * CLOCKS
 + RUN_OPEN_AFTER: Final = 1.0

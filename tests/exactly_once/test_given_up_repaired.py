@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters._assumptions import GIVEN_UP_AFTER, LANDS_WITHIN, LONGEST_INVOCATION, SETTLED_AFTER
+from dynamodb_counters._assumptions import GIVEN_UP_AFTER, GIVEN_UP_SETTLED, LANDS_WITHIN, LONGEST_INVOCATION
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.runner import Runner as Work
 from dynamodb_counters._backfill.verification import Verification
@@ -124,12 +124,12 @@ class StarvedWorld(World):
 
     def repair(self) -> Verification:
         for _ in range(_TRIES):
-            runner = self.run(partial(Verification, outlives=SETTLED_AFTER))
+            runner = self.run(partial(Verification, outlives=GIVEN_UP_SETTLED))
             if runner.error is None:
                 work: Verification = runner.work
                 work.repair()
                 return work
-            self.pass_by(SETTLED_AFTER)
+            self.pass_by(GIVEN_UP_SETTLED)
         raise AssertionError(runner.error)
 
     def backfill(self) -> None:
@@ -141,7 +141,7 @@ class StarvedWorld(World):
                 return
             for run in [run.id for run in registry.backfills] or [""]:
                 self.run(Backfill, run=run)
-            self.pass_by(SETTLED_AFTER)
+            self.pass_by(GIVEN_UP_SETTLED)
         raise AssertionError("a name stays incomplete")
 
     def deliver_others(self, most: int = 10**6) -> None:
@@ -288,7 +288,7 @@ def test_a_repair_outlives_an_invocation_whose_batch_lambda_gave_up_on() -> None
     bench.deliver(later, shard)
     bench.end_window(later, shard)
 
-    repairing = verification(bench, stream, outlives=SETTLED_AFTER)
+    repairing = verification(bench, stream, outlives=GIVEN_UP_SETTLED)
     for _ in repairing.steps():
         if bench.clock() > lands_at:
             held.land()
@@ -297,3 +297,22 @@ def test_a_repair_outlives_an_invocation_whose_batch_lambda_gave_up_on() -> None
     if lands_at < math.inf:
         held.land()
     assert [read(bench, SHOPS, shop=shop)[0]["n"] for shop in "xy"] == [1, 1]
+
+
+def test_what_is_fed_by_hand_once_it_is_repaired_is_not_counted_again() -> None:
+    """Nothing has moved the checkpoint past it, and no group has a later watermark."""
+    bench = Workbench([SHOPS])
+    bench.aggregator.handle({})
+    stream = Stream(bench)
+    stream.deliver()
+    bench.counters.accept(SALE, {"id": 1, "shop": "x"})
+    [(shard, lost)] = stream.skip().items()
+    bench.clock.advance(GIVEN_UP_AFTER)
+    repairing = verification(bench, stream, outlives=GIVEN_UP_SETTLED)
+    list(repairing.steps())
+    assert repairing.repair() == (1, 0)
+    for _ in range(2):
+        bench.deliver(lost, shard, bench.process())
+    assert read(bench, SHOPS, shop="x")[0]["n"] == 1
+    [entry] = bench.counters.quarantined()
+    assert "may have been counted" in entry.reason

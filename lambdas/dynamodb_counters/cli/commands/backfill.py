@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.filesize import decimal
 from rich.text import Text
 
-from dynamodb_counters._assumptions import SETTLED_AFTER
+from dynamodb_counters._assumptions import GIVEN_UP_SETTLED
 from dynamodb_counters._backfill.backfill import Backfill, Dropping
 from dynamodb_counters._backfill.emptying import DELETING
 from dynamodb_counters._backfill.feeds import ServiceTime
@@ -257,7 +257,7 @@ def _compare(
         if manner["names"]:
             raise click.UsageError("--run goes on with what the run began with: no names")
         require_kind(manner["run"], "verify")
-    verification = runner_of(session, Verification, outlives=SETTLED_AFTER if repairs else 0.0, **manner)
+    verification = runner_of(session, Verification, outlives=GIVEN_UP_SETTLED if repairs else 0.0, **manner)
     sample = manner["sample"]
     worked = work_off(session, verification, said if sample == 1 else f"{said} --sample {sample:g}")
     if worked.was_complete:
