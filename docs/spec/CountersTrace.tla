@@ -148,11 +148,10 @@ CoveredOrExpired(s, through) ==
   \A n \in 1..through :
     Images(s, n) = {} => \A i \in Of(stream[s][n]) : <<i, stream[s][n].event>> \in counted \cup expired
 
-(* Refused as well if a later batch has begun, which only the books know. *)
 MoveLanded(e) ==
   LET c == control[e.shard] IN
   /\ InTime(e)
-  /\ e.accepted => MoveHolds(c, e.through)
+  /\ e.accepted <=> MoveHolds(c, e.through)
   /\ (e.accepted => CoveredOrExpired(e.shard, e.through)) = TRUE
   /\ control' =
        IF ~e.accepted THEN control
@@ -171,8 +170,7 @@ WakeLanded(e) ==
   /\ InTime(e)
   /\ e.accepted <=> control[e.shard] # None
   /\ control' = IF ~e.accepted THEN control
-                 ELSE [control EXCEPT ![e.shard].seen = e.at,
-                                      ![e.shard].lostBefore = IF e.lost = None THEN @ ELSE e.lost]
+                 ELSE [control EXCEPT ![e.shard].seen = e.at]
   /\ TableOnly /\ UNCHANGED <<table, witness, quarantine>>
 
 (* An entry that is there stays as it is. *)

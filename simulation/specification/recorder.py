@@ -37,8 +37,6 @@ from simulation.schedules.sandbox import Sandbox
 Event = dict[str, Any]
 ItemKey = tuple[str, str]
 
-BOOK: Final = "book"
-"""A write about the end of a book, which the specification does not know."""
 
 REGISTRATION: Final = "registration"
 """A write to the registry, of which the specification knows what it makes records count in."""
@@ -335,13 +333,8 @@ def _of_checkpoint(
     if name == "put_item":
         return request("create", created=_checkpoint(arguments["Item"]))
     values = {name.removeprefix(":"): value for name, value in arguments["ExpressionAttributeValues"].items()}
-    if "progress" in values:
-        return None
-    if "seen" not in values:
-        return request(BOOK)
     if "applied_through" not in values:
-        lost = _seconds(values["lost_before"]) if "lost_before" in values else None
-        return request("wake", at=_seconds(values["seen"]), lost=lost)
+        return request("wake", at=_seconds(values["seen"]))
     marks = "mark" in values
     return request(
         "move",

@@ -20,7 +20,7 @@ from simulation.clock import EPOCH
 from simulation.oracle.registrations import is_entry
 from simulation.schedules.sandbox import LONGEST_INVOCATION
 from simulation.schedules.schedule import Schedule
-from simulation.specification.recorder import BOOK, Event, Recording, recorded
+from simulation.specification.recorder import Event, Recording, recorded
 from simulation.specification.tlc import DEADLOCK, Verdict, check
 
 MODULE: Final = "CountersTrace"
@@ -45,7 +45,7 @@ class Trace:
 def trace_of(seed: int) -> Trace:
     """Run a schedule and convert what its handlers did; nothing if it goes beyond the specification.
 
-    Beyond it are bookkeeping that is edited by hand, records that Lambda gives up on, and the end of a book.
+    Beyond it is bookkeeping that is edited by hand.
     """
     schedule = Schedule(seed)
     with recorded() as recording:
@@ -54,8 +54,7 @@ def trace_of(seed: int) -> Trace:
             entries = (Entry.of(item) for item in schedule._backend.items() if is_entry(item))
             recording.entries |= {entry.name: entry for entry in entries}
             schedule.run()
-    beyond = any(event["op"].startswith(BOOK) for event in recording.events)
-    return _Conversion(Recording() if beyond else recording).trace(seed)
+    return _Conversion(recording).trace(seed)
 
 
 def compare(traces: Sequence[Trace], seconds: float = 900) -> tuple[Verdict, str | None]:
@@ -190,7 +189,6 @@ class _Conversion:
             "before": lambda seconds: str(_ceil(seconds)),
             "item": lambda key: str(self._item(key)),
             "removed": self._removed,
-            "lost": _optional,
         }
         fields |= {name: convert[name](value) for name, value in event.items() if name in convert}
         if "created_before" in event:

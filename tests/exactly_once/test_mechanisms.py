@@ -160,7 +160,9 @@ def _left(bench: Workbench, deadline: float) -> float:
     return deadline - bench.clock.now
 
 
-def test_a_batch_that_no_invocation_can_write_is_written_by_several(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_no_invocation_can_write_is_written_by_several(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # Threads that the machine lets wait would leave more to be written again.
     disorder = in_disorder(random.Random(0))
     monkeypatch.setattr(Table, "side_by_side", lambda _, work, items: disorder(work, items))
@@ -176,9 +178,9 @@ def test_a_batch_that_no_invocation_can_write_is_written_by_several(monkeypatch:
         bench.clock.advance(0.5 if name == "update_item" else 0.0)
         return send()
 
-    deliveries = 0
+    deliveries, process = 0, bench.process(HookedClient(bench.table, slow))
     while deliveries < 10:
-        process, deadline = bench.process(HookedClient(bench.table, slow)), bench.clock.now + 112
+        deadline = bench.clock.now + 112
         deliveries += 1
         with contextlib.suppress(CommitError):
             event = {"shardId": bench.shards()[0], "Records": bench.records()[:1]}

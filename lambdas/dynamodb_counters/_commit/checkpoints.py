@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, TypeGuard
@@ -33,7 +32,6 @@ from dynamodb_counters._items.bookkeeping import (
     bookkeeping_key,
     put_as_seen,
     read_fields,
-    read_value,
     shard_digest,
     typed_values,
 )
@@ -63,8 +61,8 @@ class Checkpoint:
     lost_before: float = 0.0
     """The checkpoint was lost: records created earlier may have been counted."""
     progress: tuple[tuple[str, str], ...] = ()
-    """Sequence numbers and places of batches that failed: all groups before the place have applied all records up to
-    the number."""
+    """Sequence numbers and places of batches that failed in this process: all groups before the place have applied all
+    records up to the number."""
     just_lost: bool = False
     """Whether this process has just found out."""
 
@@ -75,8 +73,7 @@ class Checkpoint:
         for name, text in values.items():
             if isinstance(text, str) and text and not is_sequence(text):
                 raise ValueError(f"invalid {name}={text!r:.80}: expected {SEQUENCE_DIGITS} digits")
-        parts = (part.partition(":") for part in read_value(item, "progress", "str", "").split())
-        return cls(**values, progress=tuple((through, place) for through, _, place in parts if is_sequence(through)))
+        return cls(**values)
 
     def applied_through_at(self, place: str) -> str:
         """The last record that the groups at a place have applied, as far as is known."""
@@ -101,10 +98,6 @@ class Checkpoint:
 
 def is_sequence(text: object) -> TypeGuard[str]:
     return isinstance(text, str) and text.isdecimal() and len(text) == SEQUENCE_DIGITS
-
-
-def progress_text(progress: Iterable[tuple[str, str]]) -> str:
-    return " ".join(f"{through}:{place}" for through, place in progress)
 
 
 def checkpoint_item(shard: str, values: Mapping[str, Any], now: float, sk: str = "CHECKPOINT") -> dict[str, Any]:
@@ -194,17 +187,9 @@ class Checkpoints:
         return units
 
     def remember(self, shard: str, through: str, place: str) -> None:
-        """Note how far a batch came that fails, so that its next delivery comes farther."""
-        known, _ = self._read.get(shard, (None, 0.0))
-        found = (known or Checkpoint()).with_progress([(through, place)])
-        if known is not None:
-            self._read[shard] = found, -math.inf
-        # For another process, in what is left of this one's time.
-        values = {"progress": progress_text(found.progress)}
-        for _ in self._once.tries():
-            with suppress(ClientError, BotoCoreError):
-                self._write(self._once, shard, values, f"attribute_exists({PK})")
-                return
+        """Note how far a batch came that fails, so that its next delivery to this process comes farther."""
+        if (known := self._read.get(shard)) is not None:
+            self._read[shard] = known[0].with_progress([(through, place)]), -math.inf
 
     def settled(self, watermarks: Mapping[str, str]) -> set[str]:
         """Which shards, by digest, have a settled checkpoint at or beyond the given sequence number."""

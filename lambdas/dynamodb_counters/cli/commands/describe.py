@@ -205,7 +205,6 @@ def _checkpoint_facts(known: Checkpoint | None, now: float) -> Facts:
             "moved": stamp(min(known.at, now)) if known.at else None,
             "age_seconds": max(0, round(now - known.at)) if known.at else None,
             "seen": stamp(min(known.seen, now)) if known.seen else None,
-            "retrying": any(through > known.applied_through for through, _ in known.progress),
             "lost_before": stamp(known.lost_before) if known.lost_before else None,
         }
     }
@@ -361,8 +360,6 @@ def _notes(shard: Facts) -> Text | None:
     known = shard["checkpoint"]
     if known is not None and known["lost_before"]:
         return Text(f"its checkpoint was lost before {known['lost_before']}", BAD)
-    if known is not None and known["retrying"]:
-        return Text("a batch is tried again", WARNING)
     return None
 
 

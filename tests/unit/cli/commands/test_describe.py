@@ -37,7 +37,7 @@ def test_a_table_without_ttl_names_what_would_expire() -> None:
 
 
 def test_a_shard_keeps_a_number_of_zeros() -> None:
-    known = {"moved": None, "lost_before": None, "retrying": False}
+    known = {"moved": None, "lost_before": None}
     names = ["shardId-00000000000000000000-00000000", "shardId-00000001795157600000-3f6a1c9e", "shardId-000000000000"]
     shown = _shown(_shards([{"shard": name, "open": True, "checkpoint": known} for name in names]))
     assert [line.split()[0] for line in shown.splitlines()[2:]] == ["0", "0-00000000", "1795157600000-3f6a1c9e"]
