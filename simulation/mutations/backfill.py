@@ -30,9 +30,6 @@ BACKFILL: Final = r"""
 ? test_page_guards.py::test_each_part_of_a_baseline_is_added_once
 
 == _backfill/runner.py
-* a repair does not outlive invocations whose batch was given up
--         yield from self._outlive(state)
-? test_given_up_repaired.py::test_a_repair_outlives_an_invocation_whose_batch_lambda_gave_up_on
 * the last one of an item's images counts
 - or place < found[change.digest][0]
 + or place > found[change.digest][0]
@@ -45,6 +42,17 @@ BACKFILL: Final = r"""
 == _backfill/backfill.py
 
 == _backfill/verification.py
+* a repair does not outlive invocations whose batch was given up
+-             yield from self._outlive(until)
+? test_given_up_repaired.py::test_a_repair_outlives_an_invocation_whose_batch_lambda_gave_up_on
+* a repair outlives only what was given up on before its cut
+- until = self.now() + self.outlives
++ until = state.run.since + self.outlives
+? test_given_up_repaired.py::test_a_repair_outlives_what_lambda_gives_up_on_before_the_log_is_past_the_scan
+* a repair sets what is unknown though it may still be counted
+- if self.outlives and to_repair(self.differences, unknown=self.unknown):
++ if self.outlives and to_repair(self.differences, unknown=False):
+? test_given_up_repaired.py::test_a_repair_outlives_invocations_only_where_it_sets_something
 * a counter is compared with sources that it has not
 - or registry.names.keys() - direct):
 + or registry.names.keys()):

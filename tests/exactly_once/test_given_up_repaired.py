@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -16,8 +18,9 @@ import pytest
 
 from dynamodb_counters._assumptions import GIVEN_UP_AFTER, GIVEN_UP_SETTLED, LANDS_WITHIN, LONGEST_INVOCATION
 from dynamodb_counters._backfill.backfill import Backfill
+from dynamodb_counters._backfill.runner import Progress
 from dynamodb_counters._backfill.runner import Runner as Work
-from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._backfill.verification import SETTLING, Verification
 from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import Aggregate, Count, Direct, Event
 from dynamodb_counters._table import Table
@@ -28,7 +31,7 @@ from simulation.faults.hooked_client import Dying, HeldClient, HookedClient
 from simulation.night import scaled
 from simulation.pairs.calls import Runner
 from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill import Stream, read, verification
+from tests.exactly_once.test_backfill import Stream, read, spoil, verification
 from tests.exactly_once.test_restore import Place, World, place_of
 
 SEEDS = scaled(30)
@@ -271,50 +274,127 @@ SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 SHOPS = Aggregate("shops", SALE, by="shop", measures={"n": Count()})
 
 
+class Shops:
+    """A table of sales, until Lambda gives up on some of them."""
+
+    def __init__(self, declaration: Aggregate = SHOPS) -> None:
+        self.bench = Workbench([declaration])
+        self.declaration = declaration
+        self.bench.aggregator.handle({})
+        self.stream = Stream(self.bench)
+        self.stream.deliver()
+
+    def sell(self, number: int, shop: str) -> None:
+        event: Any = self.declaration.source
+        self.bench.counters.accept(event, {"id": number, "shop": shop})
+
+    def counts(self, *shops: str) -> list[Any]:
+        return [read(self.bench, self.declaration, shop=shop)[0]["n"] for shop in shops]
+
+    def give_up(self, lost: list[Any]) -> None:
+        """Have Lambda give up on records, with an update of an invocation on its way, and a later one counted."""
+        bench, [shard] = self.bench, self.bench.shards()
+        self._held = HeldClient(bench.table, "update_item")
+        with pytest.raises(Crashed):
+            bench.deliver(lost, shard, bench.process(self._held))
+        self._lands_at = bench.clock() + LONGEST_INVOCATION
+        bench.clock.advance(2 * MINUTE)
+        self.sell(99, "later")
+        later = self.stream.skip()[shard]
+        bench.deliver(later, shard)
+        bench.end_window(later, shard)
+
+    def finish(self, repairing: Verification, steps: Iterator[Progress]) -> set[str]:
+        """Repair, while what is on its way lands; the phases."""
+        phases = set[str]()
+        for step in steps:
+            phases.add(step.phase)
+            self._land(self.bench.clock())
+        repairing.repair(unknown=repairing.unknown)
+        self._land(math.inf)
+        return phases
+
+    def repair(self, lost: list[Any], **options: Any) -> set[str]:
+        self.bench.clock.advance(GIVEN_UP_AFTER - MINUTE)
+        self.give_up(lost)
+        repairing = self.verification(**options)
+        return self.finish(repairing, repairing.steps())
+
+    def verification(self, **options: Any) -> Verification:
+        return verification(self.bench, self.stream, outlives=GIVEN_UP_SETTLED, **options)
+
+    def _land(self, by: float) -> None:
+        if self._lands_at < by:
+            self._held.land()
+            self._lands_at = math.inf
+
+
 def test_a_repair_outlives_an_invocation_whose_batch_lambda_gave_up_on() -> None:
     """Where the next batch moves the checkpoint, a verification takes the one before for counted in every group."""
-    bench = Workbench([SHOPS])
-    bench.aggregator.handle({})
-    stream = Stream(bench)
-    stream.deliver()
-    bench.counters.accept(SALE, {"id": 1, "shop": "x"})
-    [(shard, lost)] = stream.skip().items()
-    bench.clock.advance(GIVEN_UP_AFTER - MINUTE)
-    held = HeldClient(bench.table, "update_item")
-    with pytest.raises(Crashed):
-        bench.deliver(lost, shard, bench.process(held))
-    lands_at = bench.clock() + LONGEST_INVOCATION
-    bench.clock.advance(2 * MINUTE)
-    bench.counters.accept(SALE, {"id": 2, "shop": "y"})
-    later = stream.skip()[shard]
-    bench.deliver(later, shard)
-    bench.end_window(later, shard)
+    shops = Shops()
+    shops.sell(1, "x")
+    [lost] = shops.stream.skip().values()
+    assert SETTLING in shops.repair(lost)
+    assert shops.counts("x", "later") == [1, 1]
 
-    repairing = verification(bench, stream, outlives=GIVEN_UP_SETTLED)
-    for _ in repairing.steps():
-        if bench.clock() > lands_at:
-            held.land()
-            lands_at = math.inf
-    repairing.repair()
-    if lands_at < math.inf:
-        held.land()
-    assert [read(bench, SHOPS, shop=shop)[0]["n"] for shop in "xy"] == [1, 1]
+
+def test_a_repair_outlives_what_lambda_gives_up_on_before_the_log_is_past_the_scan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It begins while the function fails."""
+    shops = Shops()
+    shops.sell(1, "x")
+    [lost] = shops.stream.skip().values()
+    shops.bench.clock.advance(GIVEN_UP_AFTER - HOUR)
+    monkeypatch.setattr(shops.stream, "deliver", lambda: None)
+    repairing = shops.verification()
+    steps = repairing.steps()
+    while next(steps).phase != "draining":
+        pass
+    shops.bench.clock.advance(HOUR - 5 * MINUTE)
+    shops.give_up(lost)
+    monkeypatch.undo()
+    shops.finish(repairing, steps)
+    assert shops.counts("x", "later") == [1, 1]
+
+
+def test_a_repair_compares_again_where_what_was_given_up_on_cancels_out() -> None:
+    shops = Shops()
+    shops.sell(1, "x")
+    shops.stream.deliver()
+    shops.sell(2, "x")
+    [lost] = shops.stream.skip().values()
+    shops.bench.counters.retract(SALE, {"id": 2, "shop": "x"})
+    shops.sell(3, "y")
+    shops.stream.skip()
+    shops.repair(lost)
+    assert shops.counts("x", "y", "later") == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("unknown", "expected"), [(False, 4), (True, 2)], ids=["left", "set"])
+def test_a_repair_outlives_invocations_only_where_it_sets_something(unknown: bool, expected: int) -> None:
+    """Here a group holds more than its source shows, which may have expired."""
+    shops = Shops(replace(SHOPS, source=replace(SALE, retention=timedelta(days=35))))
+    shops.sell(1, "x")
+    shops.stream.deliver()
+    spoil(shops.bench, shops.declaration, "n", 2, shop="x")
+    shops.sell(2, "x")
+    [lost] = shops.stream.skip().values()
+    assert (SETTLING in shops.repair(lost, unknown=unknown)) is unknown
+    assert shops.counts("x", "later") == [expected, 1]
 
 
 def test_what_is_fed_by_hand_once_it_is_repaired_is_not_counted_again() -> None:
     """Nothing has moved the checkpoint past it, and no group has a later watermark."""
-    bench = Workbench([SHOPS])
-    bench.aggregator.handle({})
-    stream = Stream(bench)
-    stream.deliver()
-    bench.counters.accept(SALE, {"id": 1, "shop": "x"})
-    [(shard, lost)] = stream.skip().items()
-    bench.clock.advance(GIVEN_UP_AFTER)
-    repairing = verification(bench, stream, outlives=GIVEN_UP_SETTLED)
+    shops = Shops()
+    shops.sell(1, "x")
+    [(shard, lost)] = shops.stream.skip().items()
+    shops.bench.clock.advance(GIVEN_UP_AFTER)
+    repairing = shops.verification()
     list(repairing.steps())
     assert repairing.repair() == (1, 0)
     for _ in range(2):
-        bench.deliver(lost, shard, bench.process())
-    assert read(bench, SHOPS, shop="x")[0]["n"] == 1
-    [entry] = bench.counters.quarantined()
+        shops.bench.deliver(lost, shard, shops.bench.process())
+    assert shops.counts("x") == [1]
+    [entry] = shops.bench.counters.quarantined()
     assert "may have been counted" in entry.reason

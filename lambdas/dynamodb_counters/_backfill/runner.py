@@ -285,7 +285,6 @@ ROUNDS: Final = 5
 SPLITTING: Final = "the table's stream is splitting its shards all the time: try again later"
 
 _POLL: Final = 2.0
-_BREATH: Final = 30.0
 _LAST_PAGES: Final = 25
 """A batch that is delivered again in parts may have written the last ones."""
 
@@ -308,7 +307,7 @@ class Runner(ABC):
     folded: float = SETTLED_AFTER + CLOCKS
     """Seconds after which no invocation folds what it found in the registry before."""
     outlives: float = 0.0
-    """Seconds for which it waits for invocations whose retry Lambda gave up on: they may still count. A repair does."""
+    """Seconds for which what Lambda has given up on may still be counted; before a repair adds, it waits so long."""
     _pace: Pace = field(init=False)
     _by: Plan = field(init=False)
     """The declarations of what is compared."""
@@ -349,7 +348,6 @@ class Runner(ABC):
             yield from self._scan(state)
         if state.phase == DRAINING:
             yield from self._wait_for_log(state, partial(self._has_passed, state))
-        yield from self._outlive(state)
         yield from self._finish(state)
         yield self._progress(state, 1, 1)
 
@@ -429,13 +427,6 @@ class Runner(ABC):
         known = set(state.lineage.parents)
         state.lineage.meet(self.feeds.shards())
         return set(state.lineage.parents) == known
-
-    def _outlive(self, state: State) -> Iterator[Progress]:
-        """Wait until no invocation is left of those that count what Lambda gave up on before the log went past it."""
-        begun = self.now()
-        while state.phase in (DRAINING, COMPARING) and (now := self.now()) < begun + self.outlives:
-            yield self._progress(state, now - begun, self.outlives)
-            self.table.sleep(min(_BREATH, begun + self.outlives - now))
 
     # Scanning and draining
 

@@ -4,6 +4,9 @@ An item's position in a shard is the last record it has applied. The baseline an
 is what the item must hold, however far behind it is. So a difference does not depend on the moment, and a repair adds
 exactly it while live updates go on, unless something waits for the group.
 
+An invocation whose retry Lambda gave up on may count what a repair adds. So where a repair would add something, it
+waits until none is left, and compares again.
+
 Verdicts, of which a group may have several, for it holds several numbers:
 
     exact     it holds what its sources come to; nothing is reported
@@ -19,7 +22,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import localcontext
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
@@ -205,19 +208,22 @@ def awaited(
         return {}
 
 
+def to_repair(differences: Iterable[Difference], *, unknown: bool) -> list[Difference]:
+    """Return what a repair adds; with `unknown`, groups that may count what has expired lose that."""
+    return [each for each in differences if each.verdict == "drifted" or (unknown and each.reason == EXPIRED)]
+
+
 def repaired(
     table: Table, plan: Plan, run: str, differences: Iterable[Difference], *, unknown: bool = False
 ) -> tuple[int, int]:
     """Repair groups that drifted; return how many were repaired, and how many another repair was before."""
-    # With `unknown`, groups that may count what has expired are repaired, too: they lose that.
     missing: dict[GroupRef, Delta] = {}
     seen: dict[GroupRef, Mapping[str, Any] | None] = {}
-    for difference in differences:
-        if difference.verdict == "drifted" or (unknown and difference.reason == EXPIRED):
-            ref, seen[difference.ref] = difference.ref, difference.seen
-            delta = missing.setdefault(ref, Delta(plan.programs[ref[0]].layout, ref[1], "", ""))
-            with localcontext(EXACT):
-                delta.measures |= {name: delta.measures.get(name, 0) + n for name, n in difference.missing.items()}
+    for difference in to_repair(differences, unknown=unknown):
+        ref, seen[difference.ref] = difference.ref, difference.seen
+        delta = missing.setdefault(ref, Delta(plan.programs[ref[0]].layout, ref[1], "", ""))
+        with localcontext(EXACT):
+            delta.measures |= {name: delta.measures.get(name, 0) + n for name, n in difference.missing.items()}
     done, left, levels = 0, sorted(missing.values(), key=place_of), PageLevels.of_table(table)
     while left:
         elsewhere: list[Delta] = []
@@ -251,10 +257,14 @@ def _refusal(table: Table, run: str, item: ItemDelta, seen: Mapping[str, Any] | 
 COUNTED_MEANWHILE: Final = "a transaction counted in it meanwhile"
 GONE_MEANWHILE: Final = "it is gone, and what it had applied is unknown"
 
+SETTLING: Final = "settling"
+"""What is shown as the phase while a repair waits."""
+
 _ENDED: Final = "nothing was compared: another process has ended run {}"
 _AT_A_TIME: Final = 2000
 _AGAIN: Final = 5
 _PAUSE: Final = 5.0
+_BREATH: Final = 30.0
 _SAMPLE: Final = 10_000
 
 
@@ -263,6 +273,8 @@ class Verification(Runner):
     """Verifies declarations of a table, by default all; of a `sample` of their groups, by default all of them."""
 
     sample: float = 1.0
+    unknown: bool = False
+    """Whether a repair may set groups, too, that may count what has expired."""
     differences: list[Difference] = field(default_factory=list)
     compared: int = 0
     _exceeding: frozenset[str] = frozenset()
@@ -305,13 +317,30 @@ class Verification(Runner):
         self._exceeding = frozenset(
             each.name for each in registry.declarations if registry.may_exceed(each, is_restored=is_restored)
         )
-        for part, parts, baseline in baselines(pages, 0, 1):
-            sums = self._with_later(pages, baseline, part, parts)
-            yield self._progress(state, self.compared, self.compared + len(sums))
-            yield from self._compare(pages, sums)
+        # From now on, Lambda gives up on nothing older than the scan: the log of each shard is past that.
+        until = self.now() + self.outlives
+        yield from self._compare_all(pages)
+        if self.outlives and to_repair(self.differences, unknown=self.unknown):
+            yield from self._outlive(until)
+            # Also groups that did not differ: what was given up on may have canceled out, until a part was counted.
+            self.differences, self.compared = [], 0
+            yield from self._compare_all(pages)
         if not self._ended(state, COMPLETE):
             # Groups read after that may hold changes that no process has logged.
             raise BackfillError(_ENDED.format(state.run.id))
+
+    def _outlive(self, until: float) -> Iterator[Progress]:
+        """Wait until no invocation is left of those whose retry Lambda gave up on: it may count what a repair adds."""
+        begun = self.now()
+        while (now := self.now()) < until:
+            yield replace(self._progress(self._begun, now - begun, until - begun), phase=SETTLING)
+            self.table.sleep(min(_BREATH, until - now))
+
+    def _compare_all(self, pages: Pages) -> Iterator[Progress]:
+        for part, parts, baseline in baselines(pages, 0, 1):
+            sums = self._with_later(pages, baseline, part, parts)
+            yield self._progress(self._begun, self.compared, self.compared + len(sums))
+            yield from self._compare(pages, sums)
 
     def _with_later(self, pages: Pages, sums: Totals, part: int, parts: int) -> Totals:
         """The baseline of each group of a part, also of groups that began since."""

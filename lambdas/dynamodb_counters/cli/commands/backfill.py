@@ -19,7 +19,7 @@ from dynamodb_counters._backfill.backfill import Backfill, Dropping
 from dynamodb_counters._backfill.emptying import DELETING
 from dynamodb_counters._backfill.feeds import ServiceTime
 from dynamodb_counters._backfill.runner import COMPLETE, Runner
-from dynamodb_counters._backfill.verification import EXPIRED, Verification
+from dynamodb_counters._backfill.verification import EXPIRED, SETTLING, Verification
 from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._control.run_items import kind_of
 from dynamodb_counters._declarations import Aggregate, Declaration, Event
@@ -50,6 +50,7 @@ _COUNTED: Final = {
     "withholding": "entries",
     "adding": "groups",
     "comparing": "groups",
+    SETTLING: "s",
 }
 """The unit of progress in each phase."""
 
@@ -240,6 +241,8 @@ def verify(session: Session, **options: Any) -> int:
 def repair(session: Session, *, dry_run: bool, unknown: bool, **options: Any) -> int:
     """Verify, show the differences, and add to each group what it lacks, once, during live updates.
 
+    If groups differ, it compares again after 39 minutes: what Lambda gave up on may still be counted until then.
+
     Exit code 1: counts have drifted, and not all of them were repaired. Exit code 4: all were, and groups are left
     that are unknown from the source items.
     """
@@ -257,7 +260,10 @@ def _compare(
         if manner["names"]:
             raise click.UsageError("--run goes on with what the run began with: no names")
         require_kind(manner["run"], "verify")
-    verification = runner_of(session, Verification, outlives=GIVEN_UP_SETTLED if repairs else 0.0, **manner)
+    if repairs:
+        # A person is asked whether to set what is unknown, too.
+        manner |= {"outlives": GIVEN_UP_SETTLED, "unknown": unknown or not yes}
+    verification = runner_of(session, Verification, **manner)
     sample = manner["sample"]
     worked = work_off(session, verification, said if sample == 1 else f"{said} --sample {sample:g}")
     if worked.was_complete:
