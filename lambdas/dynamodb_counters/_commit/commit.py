@@ -278,8 +278,6 @@ def _saves_a_unit(item: Mapping[str, Any], watermarks: Mapping[str, Any]) -> boo
 _MOST_ENTRIES: Final = 99
 """Entries of the quarantine next to an update in one transaction."""
 
-_GONE: Final = "the group's retention is over, and what it had counted is gone: the record may have been counted"
-
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -399,11 +397,8 @@ class Committer:
             self._checkpoints.remember(part.watermark.shard, part.changes[-1].sequence, place_of(ordered[failed]))
 
     def _write(self, part: Part, item: ItemDelta) -> _Answer:
-        layout = item.layout
         for delta in item.deltas:
             assert delta.first <= delta.last, f"records {delta.first} to {delta.last} are out of order"
-        if layout.closing_time is not None and layout.is_gone(item.deltas[0].group, self._table.clock()):
-            return self._quarantine_each(item, part, _GONE)
         update = item.update(part.watermark.shard)
         if update.requests > 1 and len(item.deltas) > 1:
             return self._make_room(item, update.requests)
@@ -426,7 +421,7 @@ class Committer:
         units = answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
         found = answer.get("Attributes")
         pruned = self._pruner.prune(request["Key"], found, part.watermark.name) if found else 0.0
-        grown = self._splits.grown(layout, item.page, units, found, len(item.deltas)) if item.page else 0.0
+        grown = self._splits.grown(item.layout, item.page, units, found, len(item.deltas)) if item.page else 0.0
         return _Answer(units + pruned + grown)
 
     def _make_room(self, item: ItemDelta, parts: float = 2) -> _Answer:
