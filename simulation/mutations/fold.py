@@ -160,7 +160,7 @@ FOLD: Final = r"""
 * a member is deleted as soon as nothing is in time for it
 - return int(self.closing_time(group) + GROUP_KEPT)
 + return int(self.closing_time(group))
-? test_expiring_members.py::test_every_number_is_exact_whatever_expires_and_comes_late
+? test_expiring_members.py::test_a_batch_that_fails_beyond_the_retention_counts_its_member_once
 
 == _fold/page_layout.py
 * a unit before its stretch is taken for one after it

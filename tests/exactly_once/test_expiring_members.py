@@ -11,6 +11,7 @@ from dynamodb_counters import Aggregate, Count, Counter, Distinct, Event, Invali
 from dynamodb_counters._backfill.verification import Difference
 from dynamodb_counters._commit.batch import Report
 from dynamodb_counters._timeline.tiers import DAY, HOUR
+from dynamodb_counters.errors import CommitError
 from simulation.faults.hooked_client import failing
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_stream import Record
@@ -106,6 +107,19 @@ def test_deltas_that_an_item_could_not_take_are_late_after_the_retention(bench: 
     before = len(bench.records())
     assert bench.counters.redrive(entry)
     assert (_deliver(bench, before).late, _items(bench)) == (1, 1)
+
+
+def test_a_batch_that_fails_beyond_the_retention_counts_its_member_once(bench: Workbench) -> None:
+    _at(bench, CLOSED - HOUR)
+    _view(bench, 1)
+    refused = failure("UpdateItem", "AccessDeniedException")
+    client = failing(bench.table, "update_item", lambda update: update["Key"]["sk"]["S"] == "VIEWS", refused)
+    with pytest.raises(CommitError):
+        bench.deliver(bench.records(), by=bench.process(client))
+    _at(bench, CLOSED + 20 * HOUR)
+    bench.table.expire()
+    bench.deliver_all()
+    assert (_number(bench), _views(bench)) == (1, 1)
 
 
 def test_a_transaction_counts_no_member_after_the_retention(bench: Workbench) -> None:
