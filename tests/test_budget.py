@@ -8,7 +8,7 @@ import pytest
 
 _PROJECT = Path(__file__).parents[1]
 BUDGETS = {
-    "lambdas/**/*.py": 24_750,
+    "lambdas/**/*.py": 24_760,
     "infra/**/*.py": 5_040,
     "simulation/**/*.py": 17_220,
     "tests/**/*.py": 39_130,

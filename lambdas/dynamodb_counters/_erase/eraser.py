@@ -343,6 +343,10 @@ class QuarantineCopies:
         for item, found, left in self._found():
             if _state(item) == WAITING and left is None:
                 entry = read_quarantine_item(item)
+                if not registry.names.keys() >= {*entry.names}:
+                    # Registered since, perhaps.
+                    registry = read_registry(self._table)
+                    plan = plan_of(registry)
                 try:
                     done = discard(self._table, entry, plan, origins)
                 except InvalidArgumentError:
