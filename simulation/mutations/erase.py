@@ -20,6 +20,10 @@ ERASE: Final = r"""
 ? test_erase.py::test_pages_of_runs_go_once_no_run_reads_them
 
 == _erase/eraser.py
+* an erasure knows no name that came after it began
+- if not registry.names.keys() >= {*entry.names}:
++ if False:
+? test_erase_waiting.py::test_an_erasure_that_began_before_a_name_came_discards_none_of_it
 * an entry that waits is erased without a discard
 - done = discard(self._table, entry, plan, origins)
 + done = self._update(item, None) is None

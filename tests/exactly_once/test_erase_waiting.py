@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event
-from dynamodb_counters._erase.eraser import Erased, Eraser
+from dynamodb_counters._control.registry import Registry, read_registry
+from dynamodb_counters._erase import eraser
+from dynamodb_counters._erase.eraser import Erased, Eraser, QuarantineCopies, Wanted
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.errors import EraseError
@@ -227,3 +229,13 @@ def test_rows_taken_out_of_a_chunk_uncounted_are_redriven_as_they_were_erased(
     if then == on_expiry:
         world.bench.clock.advance(HOUR)
         assert {each.verdict for each in world.verify().differences} <= {"unknown"}
+
+
+def test_an_erasure_that_began_before_a_name_came_discards_none_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World("plain")
+    world.accept()
+    world.stream.deliver()
+    before = iter([Registry()])
+    monkeypatch.setattr(eraser, "read_registry", lambda table: next(before, None) or read_registry(table))
+    assert QuarantineCopies(world.bench.store, Wanted(world.event, {"url": "/"})).drop() == 1
+    assert [item["state"]["S"] for item in world.bench.table.items() if "record" in item] == ["released"]
