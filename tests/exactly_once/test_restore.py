@@ -138,17 +138,25 @@ TICKET = Items("ticket", where=Attr("ticket").exists())
 TICKETS = Aggregate("tickets", TICKET, pk="tickets", sk="#", measures=MEASURES)
 
 
+def _original() -> tuple[MemoryBackend, Counters]:
+    original = MemoryBackend(random.Random(1))
+    return original, Counters(original.name, client=original.client, clock=original.clock)
+
+
+def _count(original: MemoryBackend, declared: tuple[Aggregate, ...]) -> None:
+    table = Table(original.name, original.client, clock=original.clock)
+    aggregator = Aggregator(table, declared, quarantine_retention_seconds=QUARANTINE_SECONDS)
+    for shard in original.stream.shards():
+        aggregator.handle({"shardId": shard.id, "Records": original.stream.read(shard.id, None, 1000).records})
+
+
 def test_what_was_erased_before_the_copy_had_counted_it_is_unknown() -> None:
     event = replace(SALE, retention=None)
     declared = (replace(KEPT, source=event),)
-    original = MemoryBackend(random.Random(1))
-    counters = Counters(original.name, client=original.client, clock=original.clock)
-    table = Table(original.name, original.client, clock=original.clock)
-    aggregator = Aggregator(table, declared, quarantine_retention_seconds=QUARANTINE_SECONDS)
+    original, counters = _original()
     for number in range(3):
         counters.accept(event, {"id": number})
-    for shard in original.stream.shards():
-        aggregator.handle({"shardId": shard.id, "Records": original.stream.read(shard.id, None, 1000).records})
+    _count(original, declared)
     counters.erase(event, {"id": "1"}, counts="keep")
     work = Restored(RestoredTable(original, 1), random.Random(1), declared).repair()
     assert [(each.verdict, each.missing) for each in work.differences] == [("unknown", {"sales": -1})]
@@ -156,18 +164,13 @@ def test_what_was_erased_before_the_copy_had_counted_it_is_unknown() -> None:
 
 def test_what_expired_before_the_copy_had_counted_it_is_unknown_and_stays_counted() -> None:
     declared = (KEPT, LIVE, TICKETS)
-    original = MemoryBackend(random.Random(1))
-    counters = Counters(original.name, client=original.client, clock=original.clock)
-    table = Table(original.name, original.client, clock=original.clock)
-    aggregator = Aggregator(table, declared, quarantine_retention_seconds=QUARANTINE_SECONDS)
+    original, counters = _original()
     for number in range(3):
         counters.accept(SALE, {"id": number})
         ticket = {"pk": {"S": f"TICKET#{number}"}, "sk": {"S": "#"}, "ticket": {"BOOL": True}}
         ttl = {"ttl": {"N": str(int(original.clock() + HOUR))}}
         original.client.put_item(TableName=original.name, Item={**ticket, **ttl})
-    for shard in original.stream.shards():
-        records = original.stream.read(shard.id, None, 1000).records
-        aggregator.handle({"shardId": shard.id, "Records": records})
+    _count(original, declared)
     original.clock.advance(2 * HOUR)
     original.expire(6)
     restored = Restored(RestoredTable(original, 1), random.Random(1), declared)

@@ -78,7 +78,7 @@ from dynamodb_counters._writes.update_conditions import conditional, item_of
 from dynamodb_counters.errors import BackfillError
 
 Verdict: TypeAlias = Literal["drifted", "unknown", "waits"]
-"""Of a difference: a group without any is exact."""
+"""The verdict of a difference; a group without one is exact."""
 
 EXPIRED: Final = "events may have expired, or been erased, that it still counts"
 AT_LEAST: Final = "at least so much: events may have expired, or been erased, that it counted, too"
@@ -258,7 +258,7 @@ COUNTED_MEANWHILE: Final = "a transaction counted in it meanwhile"
 GONE_MEANWHILE: Final = "it is gone, and what it had applied is unknown"
 
 SETTLING: Final = "settling"
-"""What is shown as the phase while a repair waits."""
+"""The phase in the progress of a repair that waits."""
 
 _ENDED: Final = "nothing was compared: another process has ended run {}"
 _AT_A_TIME: Final = 2000

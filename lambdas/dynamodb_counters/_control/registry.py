@@ -292,8 +292,8 @@ def entries_of(declarations: Iterable[Declaration]) -> Iterator[Entry]:
 
 def note_surplus(table: Table, registry: Registry, names: Iterable[str]) -> Registry:
     """Have the registry say that names count what no item shows, before they do: no verification calls it drift."""
-    found = {name: entry for name in sorted(names) if not (entry := registry.entries[name]).surplus}
-    for name in found:
+    entries = {name: entry for name in sorted(names) if not (entry := registry.entries[name]).surplus}
+    for name in entries:
         # If it is refused, the name was removed.
         table.write(
             "update_item",
@@ -302,8 +302,8 @@ def note_surplus(table: Table, registry: Registry, names: Iterable[str]) -> Regi
             ConditionExpression=f"attribute_exists({PK})",
             ExpressionAttributeValues={":true": {"BOOL": True}},
         )
-    noted = {name: replace(entry, surplus=True) for name, entry in found.items()}
-    return replace(registry, entries={**registry.entries, **noted}) if noted else registry
+    changes = {name: replace(entry, surplus=True) for name, entry in entries.items()}
+    return replace(registry, entries={**registry.entries, **changes}) if changes else registry
 
 
 def write_registry(

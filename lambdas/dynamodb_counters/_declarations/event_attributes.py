@@ -106,11 +106,11 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _of_model(name: str, field: Any) -> tuple[str, dict[str, Any]]:
-    known, alias = field.alias or name, field.validation_alias
-    if alias not in (None, known):
+    attribute, alias = field.alias or name, field.validation_alias
+    if alias not in (None, attribute):
         raise InvalidArgumentError(f"validation_alias of {name!r}", alias, "none but the alias: it would not be read")
     kind = typing.Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
-    return known, {"type": kind, "required": field.is_required()}
+    return attribute, {"type": kind, "required": field.is_required()}
 
 
 def _of_typed_dict(hint: Any, *, required: bool) -> dict[str, Any]:
@@ -131,27 +131,27 @@ def _choice(values: Iterable[Any]) -> dict[str, Any] | None:
 
 def _limits(metadata: Iterable[Any]) -> dict[str, Any]:
     """Arguments that constraints stand for; one that none stands for is refused."""
-    found = dict[str, Any]()
+    merged = dict[str, Any]()
     for each in metadata:
         if each is None or isinstance(each, str):
             continue  # Documentation.
         # A field of pydantic has those of its own.
         inner = getattr(each, "metadata", None)
-        said = _limits(inner) if isinstance(inner, list) else _limit(each)
-        if twice := found.keys() & said.keys():
+        limits = _limits(inner) if isinstance(inner, list) else _limit(each)
+        if twice := merged.keys() & limits.keys():
             raise InvalidArgumentError("constraint", each, f"no second {min(twice)}: it would not be enforced")
-        found |= said
-    return found
+        merged |= limits
+    return merged
 
 
 def _limit(constraint: Any) -> dict[str, Any]:
     parts: Any = fields(constraint) if is_dataclass(constraint) else ()
     names = [each.name for each in parts] or [*getattr(constraint, "__dict__", ())]
-    said = {name: value for name in names if (value := getattr(constraint, name)) is not None}
+    limits = {name: value for name in names if (value := getattr(constraint, name)) is not None}
     # No type takes another's text, which is strict.
-    if not names or said.keys() - _LIMITS.keys() - {"strict"}:
+    if not names or limits.keys() - _LIMITS.keys() - {"strict"}:
         raise InvalidArgumentError("constraint", constraint, f"{', '.join(_LIMITS)}: others would not be enforced")
-    values = {_LIMITS[name]: value for name, value in said.items() if name != "strict"}
+    values = {_LIMITS[name]: value for name, value in limits.items() if name != "strict"}
     return {name: Decimal(str(value)) if isinstance(value, float) else value for name, value in values.items()}
 
 

@@ -153,11 +153,11 @@ class Explainer:
             first = heapq.nsmallest(most, lines, key=lambda line: (line.time, *line.key.values()))[:limit]
             after = question.read(self.table)
             for group in {**after, **self._sums}:
-                held = counted(declared, group, after.get(group, []))
-                held.pop(SCORE, None)
-                _add(numbers, question.part(group, held))
+                measures = counted(declared, group, after.get(group, []))
+                measures.pop(SCORE, None)
+                _add(numbers, question.part(group, measures))
                 lacking = dict(self._sums.get(group, {}))
-                _add(lacking, question.part(group, held), -1)
+                _add(lacking, question.part(group, measures), -1)
                 if lacking:
                     missing[group] = lacking
             changed = {group for group in missing if before.get(group, []) != after.get(group, [])}
@@ -196,21 +196,22 @@ class Explainer:
         for group, lacking in sorted(missing.items(), key=repr):
             waiting = waits[declared.name, group]
             is_late = late_parts(declared, group, now) or (layout.closing_time and layout.closing_time(group) <= now)
-            reasons = {
+            causes = {
                 INCOMPLETE: not names[declared.name].is_complete,
                 CHANGED: group in changed,
                 WAITS[waiting > 1].format(waiting): waiting,
                 LATE: is_late,
             }
-            why = [reason for reason, holds in reasons.items() if holds]
+            why = [cause for cause, holds in causes.items() if holds]
             is_gone = not after.get(group)
             for verdict, reason, numbers in judge(
                 declared, with_score(declared, lacking), may_exceed=may_exceed, is_gone=is_gone
             ):
                 adds = {name: -number for name, number in numbers.items() if name != SCORE}
-                known = [*why, *([reason] if reason else [])]
-                told = known if why or verdict == "unknown" else [UNEXPLAINED, *known]
-                yield Line(adds, group=self.question.name(group), reason="; ".join(told))
+                reasons = [*why, *([reason] if reason else [])]
+                if not why and verdict != "unknown":
+                    reasons.insert(0, UNEXPLAINED)
+                yield Line(adds, group=self.question.name(group), reason="; ".join(reasons))
 
 
 def _timeless(declared: Declaration) -> Any:
