@@ -36,7 +36,7 @@ from dynamodb_counters._control.run_items import (
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.item_layout import group_items, group_of_item
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import Origins, Record, created_of
+from dynamodb_counters._fold.records import Origins, created_of
 from dynamodb_counters._items.bookkeeping import Watermark, put_as_seen, sequence_of, shard_digest
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
@@ -323,10 +323,6 @@ class Feeds(NamedTuple):
     def is_foreign(self, shard: str) -> bool | None:
         """Whether a shard is of the source table, as of a `Change`."""
         return None if self.source is None else self.source.has(shard)
-
-    def records(self, shard: str, after: str | None = None) -> Iterable[Record]:
-        stream = self.source.stream if self.source is not None and self.source.has(shard) else self.stream
-        return stream.records(shard.partition("@")[0], after)
 
     def origins(self, table: Table) -> Origins:
         return Origins(table.name, None if self.source is None else self.source.arn)

@@ -43,8 +43,6 @@ from dynamodb_counters.errors import CheckpointError
 WITNESS: Final = "WITNESS"
 """Sort key of the item that proves that there was a checkpoint."""
 
-LAST_SEQUENCE: Final = "9" * SEQUENCE_DIGITS
-
 _MOST_PROGRESS: Final = 8
 
 

@@ -63,11 +63,6 @@ def decode(text: str) -> tuple[Declaration, ...]:
         raise InvalidArgumentError("text", text, f"text that encode() wrote ({error})") from error
 
 
-def without_attributes(declarations: tuple[Declaration, ...]) -> tuple[Declaration, ...]:
-    """The declarations as they count: events say nothing of what their attributes must be."""
-    return decode(encode(declarations))
-
-
 def described(declarations: Iterable[Declaration | Event | Threshold]) -> dict[str, Any]:
     """Declarations, and the events they count, by name: JSON for people, with nothing in it twice."""
     found: dict[str, Any] = {}

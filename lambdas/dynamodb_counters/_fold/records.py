@@ -155,10 +155,6 @@ def stream_number(sequence: str) -> str:
     return sequence.lstrip("0").zfill(21)
 
 
-def sequence_number(record: Record) -> str:
-    return padded(record["dynamodb"]["SequenceNumber"])
-
-
 def created_of(record: Record) -> float:
     """When the record was created, in seconds since 1970; 0 if it does not say."""
     return float(record["dynamodb"].get("ApproximateCreationDateTime") or 0)
