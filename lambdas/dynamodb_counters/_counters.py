@@ -18,7 +18,7 @@ from dynamodb_counters._declarations import (
     Quota,
     Window,
 )
-from dynamodb_counters._declarations.checks import require_count
+from dynamodb_counters._declarations.checks import require_bool, require_count
 from dynamodb_counters._declarations.composites import require_declaration
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
@@ -308,6 +308,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         ...     print(line.key, line.adds, line.reason)
         """
         require_count("limit", limit, least=0)
+        require_bool("scan", scan)
         explainer = make_explainer(self._table, declaration, given(values, fields), (start, end))
         return explainer.explain(scan=scan, limit=limit)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from dynamodb_counters import Count, Counter, Ranking, UnavailableError
+from dynamodb_counters import Count, Counter, InvalidArgumentError, Ranking, UnavailableError
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.increments import increment, reset
@@ -32,6 +33,15 @@ def test_an_increment_costs_one_unit() -> None:
     assert written == 100
     assert reset(Table(table.name, table), _SITE, {}) == {"n": 100}  # type: ignore[arg-type]
     assert table.usage.writes == written + 1
+
+
+def test_an_amount_that_its_item_cannot_take_is_refused_by_name() -> None:
+    memory = MeteredTable(VirtualClock())
+    table = Table(memory.name, memory)  # type: ignore[arg-type]
+    increment(table, _SITE, {}, Decimal("0.5"))
+    with pytest.raises(InvalidArgumentError, match=r"invalid amount=10+: expected one whose sum has at most 38"):
+        increment(table, _SITE, {}, 10**37 * 100)
+    assert increment(table, _SITE, {}, 1) == {"n": Decimal("1.5")}
 
 
 def test_two_resets_that_have_read_the_same_number_do_not_both_take_it() -> None:

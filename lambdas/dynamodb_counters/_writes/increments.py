@@ -40,6 +40,11 @@ def increment(table: Table, counter: Counter, values: Mapping[str, object], amou
     except table.client.exceptions.ConditionalCheckFailedException as refusal:
         require_own(item_of(refusal), layout.name)
         raise
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ValidationException":
+            raise
+        # The item cannot take it, as it is.
+        raise InvalidArgumentError("amount", amount, "one whose sum has at most 38 digits") from error
     return dict(group_of(counter, values, [item]).measures)
 
 

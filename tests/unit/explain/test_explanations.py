@@ -162,6 +162,8 @@ def test_the_first_lines_are_shown_and_all_add_up() -> None:
         assert (found.numbers, found.differences) == ({"sales": 9, "taken": 45}, [])
         none = counters.explain(SHOPS, limit=0, shop="a")
         assert (none.lines, none.count, none.differences) == ([], 9, [])
+        with pytest.raises(InvalidArgumentError, match="invalid scan='no'"):
+            counters.explain(SHOPS, scan="no", shop="a")  # type: ignore[arg-type]
         for limit in (None, "3", 1.5, -1, True):
             with pytest.raises(InvalidArgumentError, match="invalid limit="):
                 counters.explain(SHOPS, limit=limit, shop="a")  # type: ignore[arg-type]
