@@ -30,7 +30,7 @@ from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import described, encode
 
 _FEWEST_DAYS: Final = 7
-"""Days that an object is kept: two would be over after a weekend, before a repair or a redrive."""
+"""Days that an object is kept: two would be over after a weekend, before somebody looks."""
 _MOST_DAYS: Final = 30
 """It may hold a person's events, and no erasure looks into it."""
 _DAY: Final = Duration.days(1).to_seconds()
