@@ -269,7 +269,7 @@ Away == [phase |-> "away", name |-> None, entry |-> None, held |-> None, ended |
 At(r, phase) == runner[r].phase = phase
 Goes(r, phase) == runner' = [runner EXCEPT ![r].phase = phase]
 
-(* Everything that was counted, once nobody can fold the name any more.  A slower runner's deletions land before S. *)
+(* Everything that was counted, once nobody can fold the name any more.  A slower runner's deletions find later watermarks. *)
 Delete(r, name) ==
   \E e \in CopiesEver(name, "deleted in time") :
     /\ At(r, "away") /\ IsState(e, {"waiting"}) /\ ~e.fresh /\ (With("backfill") \/ e.dropped)

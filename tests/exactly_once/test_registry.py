@@ -342,15 +342,42 @@ def test_a_slow_process_deletes_nothing_that_was_counted_since(monkeypatch: pyte
     scan, first = Emptying._scan, [True]
 
     def late(self: Emptying, place: Any) -> Any:
-        answer = scan(self, place)
         if first and first.pop():
             fill(world.bench, world.stream, names=["orders"])
-        return answer
+        return scan(self, place)
 
     monkeypatch.setattr(Emptying, "_scan", late)
     with pytest.raises(BackfillError, match="another process works on the same names"):
         list(backfill(world.bench, world.stream, names=["orders"]).steps())
     assert world.read(NUMBER) == ({"orders": 3}, True)
+
+
+@pytest.mark.parametrize("phase", ["scanning", "complete"])
+def test_a_delete_that_lands_late_takes_nothing_that_was_counted_since(
+    monkeypatch: pytest.MonkeyPatch, phase: str
+) -> None:
+    """A laptop sleeps between two deletes, and another process fills the name meanwhile."""
+    world = World(NUMBER)
+    world.put(3)
+    world.put(1, customer="bob")
+    if phase == "complete":
+        # Its item has no watermark, only a baseline.
+        fill(world.bench, world.stream, names=["orders"])
+    delete_item = Emptying._delete
+
+    def late(self: Emptying, item: Any) -> float:
+        monkeypatch.setattr(Emptying, "_delete", delete_item)
+        steps = backfill(world.bench, world.stream, names=["orders"]).steps()
+        world.run_to(steps, phase)
+        world.put()
+        units = delete_item(self, item)
+        assert all(step.phase for step in steps)
+        return units
+
+    monkeypatch.setattr(Emptying, "_delete", late)
+    with pytest.raises(BackfillError, match="another process works on the same names"):
+        list(backfill(world.bench, world.stream, names=["orders"]).steps())
+    assert world.read(NUMBER) == ({"orders": 5}, True)
 
 
 def test_a_slow_process_opens_nothing_that_another_has_filled(monkeypatch: pytest.MonkeyPatch) -> None:

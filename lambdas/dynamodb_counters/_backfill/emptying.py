@@ -22,8 +22,9 @@ from dynamodb_counters._control.registry import (
     read_registry,
     write_registry,
 )
+from dynamodb_counters._items.bookkeeping import delete_as_seen
 from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._items.table_schema import PK, SK, TYPE
+from dynamodb_counters._items.table_schema import BASELINE, PK, SK, TYPE, WATERMARK_PREFIX
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 
@@ -102,7 +103,7 @@ class Emptying:
                 starts[segment] = answer.get("LastEvaluatedKey")
             starts = {segment: start for segment, start in starts.items() if start}
             for start in range(0, len(left), _AT_A_TIME):
-                # A slow process must not delete what the next run counts: that begins later than anyone relies on this.
+                # What was read of them was counted before: the next run has not begun.
                 if not self._still_waits():
                     return False
                 some = left[start : start + _AT_A_TIME]
@@ -123,18 +124,13 @@ class Emptying:
             Segment=segment,
             TotalSegments=self.segments,
             ConsistentRead=True,
-            ProjectionExpression="#pk, #sk, #type",
-            ExpressionAttributeNames={"#pk": PK, "#sk": SK, "#type": TYPE},
             ReturnConsumedCapacity="TOTAL",
             **request,
         )
 
     def _delete(self, item: Image) -> float:
+        """Delete an item as it was read: in the next run its watermarks are later, or it has a baseline of that."""
+        compared = [TYPE, BASELINE, *(name for name in item if name.startswith(WATERMARK_PREFIX))]
         return paid_write(
-            self.table,
-            "delete_item",
-            Key={PK: item[PK], SK: item[SK]},
-            ConditionExpression="#type = :type",
-            ExpressionAttributeNames={"#type": TYPE},
-            ExpressionAttributeValues={":type": item[TYPE]},
+            self.table, "delete_item", **delete_as_seen(self.table.name, {PK: item[PK], SK: item[SK]}, item, compared)
         )[1]
