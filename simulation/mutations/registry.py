@@ -165,6 +165,10 @@ REGISTRY: Final = r"""
 - compared = [TYPE, BASELINE,
 + compared = [TYPE,
 ? test_registry.py::test_a_delete_that_lands_late_takes_nothing_that_was_counted_since
+* a name is emptied though another one counts it
+- if counted and each.name not in self.names and
++ if False and
+? test_registry.py::test_a_name_is_folded_as_long_as_what_is_counted_over_it
 * a dropped name is removed before its items
 - if (yield from self._emptied(registry)):
 + self.entries = {entry.name: entry for entry in self._of(registry)}
@@ -189,10 +193,14 @@ REGISTRY: Final = r"""
 + if False:
 ? test_registry.py::test_a_complete_name_is_filled_anew
 * a name is opened though it was filled since it was emptied
--         if any(registry.entries.get(name) != entry for name, entry in self._emptied.items()):
--             raise BackfillError("another process works on the same names: run it again")
+- is_same = all(registry.entries.get(name) == entry for name, entry in self._emptied.items())
++ is_same = True
 +         self._emptied = {name: registry.entries[name] for name in self._emptied}
 ? test_registry.py::test_a_slow_process_opens_nothing_that_another_has_filled
+* a name is opened over one that another process has emptied
+- [each.name for each in names_to_fill(registry, self._emptied)] != sorted(self._emptied)
++ False
+? test_registry.py::test_a_slow_process_opens_nothing_over_a_name_that_another_has_emptied
 * a name that was filled is taken for one that never counted
 - run=run.id, fresh=False, surplus
 + run=run.id, surplus

@@ -13,6 +13,7 @@ from dynamodb_counters import Aggregate, Attr, Count, Counter, Sum, Threshold
 from dynamodb_counters._assumptions import LONGEST_INVOCATION
 from dynamodb_counters._backfill.backfill import Backfill, Dropping
 from dynamodb_counters._backfill.emptying import Emptying
+from dynamodb_counters._backfill.feeds import Pace
 from dynamodb_counters._backfill.runner import Progress
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._commit.commit import Committer
@@ -395,6 +396,36 @@ def test_a_slow_process_opens_nothing_that_another_has_filled(monkeypatch: pytes
     with pytest.raises(BackfillError, match="another process works on the same names"):
         list(backfill(world.bench, world.stream, names=["revenue"]).steps())
     assert world.read(REVENUE, customer="bob") == ({"total": 20}, True)
+
+
+def test_a_slow_process_opens_nothing_over_a_name_that_another_has_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(BY)
+    world.put(3)
+    world.bench.deploy([BY, OVER])
+    opened = Backfill._opened
+
+    def late(self: Backfill) -> Any:
+        monkeypatch.setattr(Backfill, "_opened", opened)
+        world.run_to(backfill(world.bench, world.stream, names=["by"]).steps(), "deleting")
+        return opened(self)
+
+    monkeypatch.setattr(Backfill, "_opened", late)
+    with pytest.raises(BackfillError, match="another process works on the same names"):
+        list(backfill(world.bench, world.stream, names=["over"]).steps())
+    world.put(1, customer="bob")
+    fill(world.bench, world.stream)
+    assert world.read(OVER) == ({"customers": 2, "n": 4}, True)
+
+
+def test_a_name_is_folded_as_long_as_what_is_counted_over_it() -> None:
+    world = World(BY, OVER)
+    world.put(3)
+    pace = Pace(world.bench.store)
+    emptying = Emptying(table=world.bench.store, now=world.bench.clock, names=["by"], pace=pace)
+    with pytest.raises(BackfillError, match="'over' counts 'by'"):
+        list(emptying.steps())
+    world.put(2, customer="bob")
+    assert world.read(OVER) == ({"customers": 2, "n": 5}, True)
 
 
 def test_a_run_that_was_given_up_adds_nothing_to_what_another_fills(monkeypatch: pytest.MonkeyPatch) -> None:

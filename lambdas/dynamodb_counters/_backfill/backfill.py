@@ -236,7 +236,9 @@ class Backfill(Runner):
         self._emptied = emptying.entries
 
     def _try_to_open(self, registry: Registry, opened: float) -> State | None:
-        if any(registry.entries.get(name) != entry for name, entry in self._emptied.items()):
+        is_same = all(registry.entries.get(name) == entry for name, entry in self._emptied.items())
+        # What they count may have been emptied meanwhile.
+        if not is_same or [each.name for each in names_to_fill(registry, self._emptied)] != sorted(self._emptied):
             raise BackfillError("another process works on the same names: run it again")
         run = Run(new_run("backfill"), "backfill", self._since(opened), scanned_names(self._emptied.values()))
         changes = [
@@ -244,7 +246,9 @@ class Backfill(Runner):
             for entry in self._emptied.values()
         ]
         state = self._state(run, opened)
-        return state if write_registry(self.table, registry, changes, also=self._also(state)) else None
+        # With the header: a command that empties what they count is refused, or refuses this.
+        is_written = write_registry(self.table, registry, changes, attributes={}, also=self._also(state))
+        return state if is_written else None
 
     def _finish(self, state: State) -> Iterator[Progress]:
         self._enter(state, DRAINING, WITHHOLDING)

@@ -22,6 +22,7 @@ from dynamodb_counters._control.registry import (
     read_registry,
     write_registry,
 )
+from dynamodb_counters._declarations.groups import with_below
 from dynamodb_counters._items.bookkeeping import delete_as_seen
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import BASELINE, PK, SK, TYPE, WATERMARK_PREFIX
@@ -60,14 +61,22 @@ class Emptying:
                 if (yield from self._emptied(registry)):
                     return
                 raise BackfillError("another process works on the same names: run it again")
+            self._require_uncounted(registry)
             yield from self._rest(registry, STALE, self.fresh)
-            write_registry(self.table, registry, list(self._changes(registry)))
+            write_registry(self.table, registry, list(self._changes(registry)), attributes={})
         raise BackfillError("the table's registry changes all the time: try again later")
 
     def _of(self, registry: Registry) -> list[Entry]:
         if missing := sorted({*self.names} - registry.entries.keys()):
             raise BackfillError(f"{', '.join(missing)}: dropped by another process")
         return [registry.entries[name] for name in sorted(self.names)]
+
+    def _require_uncounted(self, registry: Registry) -> None:
+        """Refuse what another name counts: processes fold that only over names that are folded."""
+        for each in registry.declarations:
+            counted = [below.name for below in with_below(each) if below.name in self.names]
+            if counted and each.name not in self.names and registry.entries[each.name].counts:
+                raise BackfillError(f"{each.name!r} counts {counted[0]!r}: run it again")
 
     def _changes(self, registry: Registry) -> Iterator[tuple[Entry, Entry]]:
         """The next state of each name."""
