@@ -27,6 +27,10 @@ class PageLevels(Remembered):
         """Pages that are not there, though the page that each has split off from says so."""
         self._size = 0
 
+    def clear(self) -> None:
+        """Forget all pages, as a name may have been emptied and filled anew."""
+        self.__init__(self._table)  # type: ignore[misc]
+
     def locate(self, name: str, shelf: str, number: int) -> Page:
         """The page in which a hash lies as far as is known; an unknown level is taken to be the latest one met."""
         known, first, least = self._known.get((name, shelf), {}), 0, 0
@@ -73,7 +77,7 @@ class PageLevels(Remembered):
 
     def _note(self, name: str, shelf: str, first: int, level: int, *, is_guess: bool = False) -> None:
         if self._size >= _MOST_KNOWN:
-            self.__init__(self._table)  # type: ignore[misc]
+            self.clear()
         known = self._known.setdefault((name, shelf), {})
         self._size += first not in known
         known[first] = self._latest[name, shelf] = level

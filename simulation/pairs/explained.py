@@ -124,9 +124,8 @@ class Explaining:
         reasons = [line.reason for line in found.differences]
         if any(INCOMPLETE in reason for reason in reasons):
             self._wrong(declaration, group, f"it is complete, but {reasons}")
-        # Where what waits makes no difference, since its item is gone, too, no reason names it.
-        is_waiting = truth.waits(name) and (not reasons or any("for it" in reason for reason in reasons))
-        if is_waiting:
+        # What waits makes no difference, and no reason names it, where as much has expired.
+        if truth.waits(name):
             engine.reached[WAITS] += 1
         elif _decimals(found.difference) != wanted:
             self._wrong(declaration, group, f"differs by {found.difference}, expected {wanted}: {reasons}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Count, Counter, Sum, Threshold
+from dynamodb_counters import Aggregate, Attr, Count, Counter, Counters, Sum, Threshold
 from dynamodb_counters._assumptions import LONGEST_INVOCATION
 from dynamodb_counters._backfill.backfill import Backfill, Dropping
 from dynamodb_counters._backfill.emptying import Emptying
@@ -31,6 +31,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError, ChangedError, CheckpointError, UncountedError
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient, HookedClient, once
+from simulation.schedules.housekeeping import narrow_pages
 from simulation.workbench import QUARANTINE_SECONDS, Workbench
 from tests.exactly_once.test_backfill import (
     NUMBER,
@@ -156,6 +157,26 @@ def test_a_complete_name_is_filled_anew() -> None:
     world.put(1, customer="cat")
     assert world.read(BY, customer="ann") == ({"n": 2}, True)
     assert world.read(OVER) == ({"customers": 3, "n": 5}, True)
+
+
+def test_pages_of_a_name_that_is_filled_anew_are_known_anew() -> None:
+    """By the process that counts, and by the one that reads."""
+    paged = Aggregate("paged", ORDER, pk="PAGED", sk="{customer}", n=Count(), pages=True)
+    customers = [f"c{number}" for number in range(8)]
+    with narrow_pages(1):
+        world = World(paged)
+        for customer in customers:
+            world.put(customer=customer)
+        client: Any = world.bench.table
+        reader = Counters(world.bench.table.name, client=client, clock=world.bench.clock)
+        assert [reader.get(paged, customer=each).measures for each in customers] == [{"n": 1}] * 8
+    fill(world.bench, world.stream, names=["paged"])
+    world.bench.clock.advance(61)
+    assert [reader.get(paged, customer=each).measures for each in customers] == [{"n": 1}] * 8
+    for customer in customers:
+        world.put(customer=customer)
+    assert [world.read(paged, customer=each)[0] for each in customers] == [{"n": 2}] * 8
+    assert [reader.get(paged, customer=each).measures for each in customers] == [{"n": 2}] * 8
 
 
 def test_a_dropped_name_is_gone_and_may_come_back_with_another_meaning() -> None:

@@ -48,6 +48,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._items.bookkeeping import typed_values
 from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._pages import PageLevels
 from dynamodb_counters._quarantine.quarantine import DELTA, RECORD, UNREADABLE, Quarantine, origin_of, unpack
 from dynamodb_counters._table import Remembered, Table
 from dynamodb_counters.errors import (
@@ -112,6 +113,7 @@ class CountedNames:
         self._require_readable(registry, now)
         if registry.entries != self.registry.entries:
             self._plans.clear()
+            PageLevels.of_table(self._table).clear()
         self.registry, self._read_at = registry, now
         own = self._own_entries
         both = [(registry.entries[name], entry) for name, entry in own.items() if name in registry.entries]
@@ -354,7 +356,9 @@ class NameStates(Remembered):
         read_at, entry = self._entries.get(name, (-math.inf, None))
         if again or now >= read_at + FRESH:
             answer = self._table.client.get_item(TableName=self._table.name, Key=entry_key(name))
-            entry = Entry.of(answer["Item"]) if "Item" in answer else None
+            before, entry = entry, Entry.of(answer["Item"]) if "Item" in answer else None
+            if entry != before:
+                PageLevels.of_table(self._table).clear()
             self._entries[name] = now, entry
         return entry
 
