@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -58,8 +57,8 @@ class StreamReader:
         parents = {shard.id: shard.parent for shard in found.values()}
         return sorted(found.values(), key=lambda shard: depth_of(shard.id, parents))
 
-    def records(self, shard: str, after: str | None = None, most_pages: float = math.inf) -> Iterator[Record]:
-        """Those of a shard, all or from after a sequence number on, on no more than so many pages.
+    def records(self, shard: str, after: str | None = None) -> Iterator[Record]:
+        """Those of a shard, all or from after a sequence number on.
 
         All that are left, if the stream has forgotten that one.
         """
@@ -70,8 +69,7 @@ class StreamReader:
         except self.client.exceptions.TrimmedDataAccessException:
             iterator = self.client.get_shard_iterator(**asked).get("ShardIterator")
         quiet = 0
-        while iterator is not None and quiet < self.quiet_pages and most_pages > 0:
-            most_pages -= 1
+        while iterator is not None and quiet < self.quiet_pages:
             page = self.client.get_records(ShardIterator=iterator)
             for record in page["Records"]:
                 created = record["dynamodb"]["ApproximateCreationDateTime"].timestamp()

@@ -140,7 +140,7 @@ def test_describe_warns_of_a_lost_checkpoint_and_of_a_spoiled_one(blog: Blog) ->
 
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_no_number_is_cut_and_no_line_too_long(blog: Blog, width: int) -> None:
-    for asked in (("describe", "--peek"), ("series", "site", "--last", "36h"), ("top", "pages"), ("get", "speed")):
+    for asked in (("describe",), ("series", "site", "--last", "36h"), ("top", "pages"), ("get", "speed")):
         shown = counters(blog, *asked, width=width).out
         assert max(map(len, shown.splitlines())) <= width
         if width >= 80:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 import click
@@ -17,15 +16,12 @@ from rich.padding import Padding
 from rich.text import Text
 
 from dynamodb_counters._backfill.feeds import read_checkpoint
-from dynamodb_counters._commit.batch import intake
 from dynamodb_counters._commit.checkpoints import Checkpoint
 from dynamodb_counters._control.registry import COMPLETE, WAITING
 from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._declarations.definitions import same_definition
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
-from dynamodb_counters._fold.fold import fold
-from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import created_of, stream_number
+from dynamodb_counters._fold.records import stream_number
 from dynamodb_counters._streams import StreamReader
 from dynamodb_counters.cli.output import (
     ACCENT,
@@ -46,12 +42,8 @@ from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, sha
 
 Facts = dict[str, Any]
 
-_MOST_PAGES: Final = 5
 _ALIVE: Final = ("Creating", "Enabling", "Enabled", "Updating")
 """https://docs.aws.amazon.com/lambda/latest/api/API_EventSourceMappingConfiguration.html"""
-
-_LATE: Final = 15 * 60
-"""Seconds after which the last record that a checkpoint covers is worth a look."""
 
 _MOST_REASONS: Final = 10
 
@@ -107,26 +99,16 @@ def of_names(session: Session) -> list[Facts]:
     return facts
 
 
-def of_declarations(session: Session) -> dict[str, Any]:
-    """The definitions by which the table counts, and the events that they count."""
-    return described(session.declarations)
-
-
-def of_shards(session: Session, stream: str | None, *, peek: bool) -> tuple[list[Facts], str | None]:
-    """Each shard of the stream with its checkpoint and, to `peek`, what lies behind; and why it could not be read."""
+def of_shards(session: Session, stream: str | None) -> tuple[list[Facts], str | None]:
+    """Each shard of the stream with its checkpoint; and why they could not be read."""
     if stream is None:
         return [], "the table has no stream"
     shards, problem = tried(StreamReader(session.client("dynamodbstreams"), stream).shards)
     checkpoints = session.table.each(lambda shard: _checkpoint(session, shard.id), shards or ())
-    now = session.clock()
-    plan = session.plan if peek else Plan(())
-    facts = []
-    for shard, known in zip(shards or (), checkpoints, strict=True):
-        facts.append({"shard": shard.id, "open": shard.is_open, **_checkpoint_facts(known, now)})
-        if peek and problem is None:
-            oldest, problem = tried(partial(_uncovered, session, plan, stream, shard.id, known))
-            facts[-1]["uncovered_seconds"] = None if oldest is None else max(0, round(now - oldest))
-    return facts, problem
+    return [
+        {"shard": shard.id, "open": shard.is_open, "checkpoint": checkpoint}
+        for shard, checkpoint in zip(shards or (), checkpoints, strict=True)
+    ], problem
 
 
 def of_mappings(session: Session, stream: str | None) -> Facts:
@@ -174,39 +156,20 @@ def of_queue(session: Session, queue: str) -> Facts:
     return {"queue": queue, "messages": visible, "in_flight": hidden}
 
 
-def _uncovered(session: Session, plan: Plan, stream: str, shard: str, known: Checkpoint | None) -> float | None:
-    """When the oldest record that counts beyond the checkpoint was created; None if a few pages show none."""
-    # Most records behind a checkpoint are of the counts themselves, which concern nothing.
-    through = stream_number(known.applied_through) if known is not None and known.applied_through else None
-    reader = StreamReader(session.client("dynamodbstreams"), stream, lambda _: None)
-    for record in reader.records(shard, through, _MOST_PAGES):
-        folded = fold(plan, intake([record]))
-        if folded.deltas or folded.unfoldable:
-            return created_of(record)
-    return None
-
-
-def _checkpoint(session: Session, shard: str) -> Checkpoint | None:
-    """The checkpoint of a shard; None if there is none, or it cannot be read."""
+def _checkpoint(session: Session, shard: str) -> Facts | None:
+    """The checkpoint of a shard, which moves once in a while; None if there is none, or it cannot be read."""
     try:
-        known = read_checkpoint(session.table, shard)
+        known, now = read_checkpoint(session.table, shard), session.clock()
     except ValueError:
         return None
-    return known if known != Checkpoint() else None
-
-
-def _checkpoint_facts(known: Checkpoint | None, now: float) -> Facts:
-    """A checkpoint moves once in a while, so counts may be ahead of it."""
-    if known is None:
-        return {"checkpoint": None}
+    if known == Checkpoint():
+        return None
     return {
-        "checkpoint": {
-            "applied_through": stream_number(known.applied_through) if known.applied_through else None,
-            "moved": stamp(min(known.at, now)) if known.at else None,
-            "age_seconds": max(0, round(now - known.at)) if known.at else None,
-            "seen": stamp(min(known.seen, now)) if known.seen else None,
-            "lost_before": stamp(known.lost_before) if known.lost_before else None,
-        }
+        "applied_through": stream_number(known.applied_through) if known.applied_through else None,
+        "moved": stamp(min(known.at, now)) if known.at else None,
+        "age_seconds": max(0, round(now - known.at)) if known.at else None,
+        "seen": stamp(min(known.seen, now)) if known.seen else None,
+        "lost_before": stamp(known.lost_before) if known.lost_before else None,
     }
 
 
@@ -261,23 +224,21 @@ def _listed(lambdas: Any, **of: str) -> Iterator[Mapping[str, Any]]:
 
 @click.command()
 @click.option("--queue", "queues", multiple=True, metavar="URL", help="A dead-letter queue; may be repeated.")
-@click.option("--peek", is_flag=True, help="Read each shard behind its checkpoint: what waits there, and how long.")
 @shared
-def describe(session: Session, queues: Sequence[str], *, peek: bool) -> None:
+def describe(session: Session, queues: Sequence[str]) -> None:
     """Show what the table counts, and how far: shards, quarantine, dead letters.
 
-    Reads checkpoints and the whole quarantine, strongly consistently; --peek is one more reader of the stream, which
-    serves two.
+    Reads checkpoints and the whole quarantine, strongly consistently.
     """
     document: Facts = {"table": {**of_table(session), "expiring": []}}
     try:
-        document["declarations"] = of_declarations(session)
+        document["declarations"] = described(session.declarations)
         document["table"]["expiring"] = of_retentions(session)
     except UnknownDeclarationsError as error:
         document |= {"declarations": {}, "problem": str(error)}
     document["names"] = of_names(session) if "problem" not in document else []
     stream = document["table"]["stream"]["arn"]
-    document["shards"], document["stream_problem"] = of_shards(session, stream, peek=peek)
+    document["shards"], document["stream_problem"] = of_shards(session, stream)
     document |= of_mappings(session, stream)
     document["quarantine"] = of_quarantine(session)
     document["dead_letters"] = [of_queue(session, queue) for queue in queues]
@@ -337,30 +298,26 @@ def _names(names: list[Facts], now: float) -> RenderableType:
 
 
 def _shards(shards: list[Facts]) -> RenderableType:
-    is_peeked = any("uncovered_seconds" in one for one in shards)
     keep = ("shard", "state", "checkpoint moved (UTC)")
-    more = [*(["waits"] if is_peeked else []), *([""] if any(_notes(one) for one in shards) else [])]
-    shown = grid(*keep, "ago", *more, numbers=("ago", "waits"), keep=keep)
+    shown = grid(*keep, "ago", *([""] if any(map(_lost, shards)) else []), numbers=("ago",), keep=keep)
     for one in sorted(shards, key=lambda one: (not one["open"], one["shard"])):
         name = re.sub(r"^0+(?=\d)", "", one["shard"].removeprefix("shardId-"))
-        known, waits = one["checkpoint"], one.get("uncovered_seconds")
+        known = one["checkpoint"]
         through, age = Text("no checkpoint", WARNING if one["open"] else QUIET), "-"
         if known is not None and known["moved"] is None:
             through = Text("not reported yet", QUIET)
         elif known is not None:
             through, age = Text(_clock(known["moved"])), span(known["age_seconds"])
-        cells: list[str | Text] = [name, Text("open" if one["open"] else "closed", QUIET), through, age]
-        if is_peeked:
-            cells.append(Text("-", QUIET) if waits is None else Text(span(waits), WARNING if waits > _LATE else ""))
-        shown.add_row(*cells, *([notes] if (notes := _notes(one)) else []))
+        lost = f"its checkpoint was lost before {_lost(one)}" if _lost(one) else ""
+        shown.add_row(
+            name, Text("open" if one["open"] else "closed", QUIET), through, age, *([Text(lost, BAD)] if lost else [])
+        )
     return shown
 
 
-def _notes(shard: Facts) -> Text | None:
-    known = shard["checkpoint"]
-    if known is not None and known["lost_before"]:
-        return Text(f"its checkpoint was lost before {known['lost_before']}", BAD)
-    return None
+def _lost(shard: Facts) -> str | None:
+    """Before when a shard's checkpoint was lost, if it was."""
+    return (shard["checkpoint"] or {}).get("lost_before")
 
 
 def _mappings(document: Facts) -> RenderableType:
