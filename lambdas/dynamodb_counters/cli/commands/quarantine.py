@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial, wraps
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 import click
@@ -35,14 +36,19 @@ _TYPED: Final = re.compile(r'\{\s+("[A-Z]+": [^\s{}\[\]][^\n]*)\s+\}')
 _MOST_TOLD: Final = 10
 _DOUBT: Final = "may have been counted"
 _WANTED: Final = options(
-    click.option("--reason", metavar="TEXT", help="Entries whose reason contains this."),
+    click.argument("ids", nargs=-1, metavar="[ID]…"),
+    click.option(
+        "--reason", metavar="TEXT", default="", show_default=False, help="Entries whose reason contains this."
+    ),
     click.option("--declaration", metavar="NAME", help="Entries that this declaration could not count."),
     click.option("--older", type=duration, help="Records created so long ago, such as 7d."),
     click.option("--newer", type=duration, help="Records created within so long, such as 2h."),
 )
 _ACTING: Final = options(
+    _WANTED,
     click.option("--all", "everything", is_flag=True, help="All entries."),
     with_dry_run,
+    shared,
 )
 
 
@@ -89,34 +95,31 @@ class Entry:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which entries are meant; what is not given holds for all."""
-
-    ids: Sequence[str] = ()
-    states: Sequence[str] = ("waiting",)
-    reason: str = ""
-    declarations: Collection[str] = ()
-    created_before: float | None = None
-    created_after: float | None = None
-
-    def matches(self, entry: Entry) -> bool:
-        """An entry that does not show its age is neither old nor new."""
-        names = {*entry.names}
-        return (
-            entry.state in self.states
-            and self.reason.lower() in entry.kept.reason.lower()
-            and (not self.declarations or not names.isdisjoint(self.declarations))
-            and (self.created_before is None or (entry.created is not None and entry.created <= self.created_before))
-            and (self.created_after is None or (entry.created is not None and entry.created >= self.created_after))
-        )
-
-
-def find(table: Table, wanted: Wanted) -> list[Entry]:
+def _find(
+    session: Session,
+    *states: str,
+    ids: Sequence[str],
+    reason: str,
+    declaration: str | None,
+    older: timedelta | None,
+    newer: timedelta | None,
+) -> list[Entry]:
     """The entries that are meant, the oldest first; a usage error if an id means none, or several."""
-    known = [read_entry(item) for item in stored_entries(table) if item.get(STATE, {}).get("S") in STATES]
-    named = {entry.kept.key: entry for text in wanted.ids for entry in [_named(text, known)]}
-    found = [entry for entry in (named.values() if wanted.ids else known) if wanted.matches(entry)]
+    names = with_parts([declaration], session.declarations) if declaration else set[str]()
+    before, after = (None if age is None else session.clock() - age.total_seconds() for age in (older, newer))
+    entries = [read_entry(item) for item in stored_entries(session.table) if item.get(STATE, {}).get("S") in STATES]
+    if ids:
+        entries = [*{entry.kept.key: entry for text in ids for entry in [_named(text, entries)]}.values()]
+    # An entry that does not show its age is neither old nor new.
+    found = [
+        entry
+        for entry in entries
+        if entry.state in states
+        and reason.lower() in entry.kept.reason.lower()
+        and (declaration is None or not names.isdisjoint(entry.names))
+        and (before is None or (entry.created is not None and entry.created <= before))
+        and (after is None or (entry.created is not None and entry.created >= after))
+    ]
     return sorted(found, key=lambda entry: (entry.created or 0, entry.kept.sequence, entry.kept.key))
 
 
@@ -147,46 +150,32 @@ def quarantine() -> None:
     """Records that could not be counted: list and show them, redrive them, or discard them."""
 
 
-def _filtered(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say which entries are meant; it gets them as `wanted`."""
-
-    @wraps(function)
-    def command(
-        session: Session, *, reason: str | None, declaration: str | None, ids: Sequence[str] = (), **given: Any
-    ) -> Any:
-        ages = given.pop("older"), given.pop("newer")
-        ends = (None if age is None else session.clock() - age.total_seconds() for age in ages)
-        names = with_parts([declaration], session.declarations) if declaration else ()
-        return function(session, Wanted(ids, ("waiting",), reason or "", names, *ends), **given)
-
-    return shared(_WANTED(command))
-
-
 @quarantine.command("list")
+@_WANTED
 @click.option("--state", type=click.Choice([*STATES.values(), "any"]), default="waiting", help="The outcome.")
 @click.option("--limit", type=click.IntRange(1), default=50, help="Rows shown; --json has all.")
-@_filtered
-def list_entries(session: Session, wanted: Wanted, *, state: str, limit: int) -> None:
-    """List entries, the oldest first."""
-    found = find(session.table, replace(wanted, states=tuple(STATES.values()) if state == "any" else (state,)))
-    said, now = ("state",) if state == "any" else (), session.clock()
-    columns = ("id", "age", *said, "not counted by", "item", "reason")
+@shared
+def list_entries(session: Session, *, state: str, limit: int, **wanted: Any) -> None:
+    """List entries, the oldest first; those with an ID in any state, each with its record."""
+    is_any = state == "any" or wanted["ids"]
+    found = _find(session, *(STATES.values() if is_any else (state,)), **wanted)
+    document = {"entries": [entry.document() for entry in found]}
+    if wanted["ids"]:
+        session.emit(document, [line for entry in found for line in _lines(entry)])
+        return
+    columns, now = ("id", "age", *(("state",) if is_any else ()), "not counted by", "item", "reason"), session.clock()
     shown = grid(*columns, numbers=("age",), keep=("id", "state"))
     for entry in found[:limit]:
         age = "-" if entry.created is None else span(now - entry.created)
         about = (", ".join(entry.names) or "all", entry.item_key, reason_text(entry.kept.reason))
-        shown.add_row(entry.id, age, *([entry.state] if said else []), *about)
+        shown.add_row(entry.id, age, *([entry.state] if is_any else []), *about)
     rest = f", {len(found) - limit:,} more than shown" if len(found) > limit else ""
     total = Text(f"{counted(len(found), 'entry', 'entries')}{rest}", QUIET)
-    session.emit({"entries": [entry.document() for entry in found]}, Lines(shown, total) if found else total)
+    session.emit(document, Lines(shown, total) if found else total)
 
 
-@quarantine.command()
-@click.argument("entry_id", metavar="ID")
-@shared
-def show(session: Session, entry_id: str) -> None:
-    """Show the entry ID with its record."""
-    [entry] = find(session.table, Wanted((entry_id,), tuple(STATES.values())))
+def _lines(entry: Entry) -> list[str]:
+    """An entry with its record."""
     created = "unknown" if entry.created is None else moment_text(entry.created)
     expires = "never" if entry.expires_at is None else moment_text(entry.expires_at)
     lines = [f"entry {entry.id}, {entry.state}; its record was created {created}; expires {expires}"]
@@ -195,78 +184,73 @@ def show(session: Session, entry_id: str) -> None:
     place = f"shard {entry.kept.shard}, record {entry.kept.sequence.lstrip('0')}"
     lines += [place if run == entry.kept.shard else f"found by the backfill {run}"]
     text = json.dumps(entry.kept.content, indent=2, ensure_ascii=False)
-    lines += _TYPED.sub(r"{\1}", text).split("\n")
-    session.emit(entry.document(), lines)
+    return [*lines, *_TYPED.sub(r"{\1}", text).split("\n")]
 
 
 @quarantine.command()
-@click.argument("ids", nargs=-1, metavar="[ID]…")
-@_filtered
 @_ACTING
-def redrive(session: Session, wanted: Wanted, *, everything: bool, **how: bool) -> int:
+def redrive(session: Session, **how: Any) -> int:
     """Send entries back through the stream, to be counted once.
 
     Deploy what repairs their cause first. Asks only about records that may have been counted already.
     """
-    found = _chosen(session, wanted, "waiting", everything=everything)
-    doubtful = sum(_DOUBT in entry.kept.reason for entry in found)
-    question = f"{doubtful:,} of {len(found):,} records {_DOUBT} already. Redrive them, too?" if doubtful else ""
-    return _act(session, found, "redriven", redrive_entries.redrive, question, **how)
+
+    def question(found: Sequence[Entry]) -> str:
+        doubtful = sum(_DOUBT in entry.kept.reason for entry in found)
+        return f"{doubtful:,} of {len(found):,} records {_DOUBT} already. Redrive them, too?" if doubtful else ""
+
+    return _act(session, "redriven", redrive_entries.redrive, question, **how)
 
 
 @quarantine.command()
-@click.argument("ids", nargs=-1, metavar="[ID]…")
-@_filtered
 @_ACTING
-def discard(session: Session, wanted: Wanted, *, everything: bool, **how: bool) -> int:
+def discard(session: Session, **how: Any) -> int:
     """Give entries up: they are never counted, also if their records come again.
 
     They can be shown until they expire. Refused is what a redrive would count, now or later.
     """
-    found = _chosen(session, wanted, "waiting", everything=everything)
-    question = f"Discard {len(found):,} entries? The counts will lack them for good."
     session.registry.require_readable()
     origins = Origins(session.table.name, session.registry.source or None)
     work = partial(redrive_entries.discard, plan=plan_of(session.registry), origins=origins)
-    return _act(session, found, "discarded", work, question, **how)
+    question = "Discard {:,} entries? The counts will lack them for good."
+    return _act(session, "discarded", work, lambda found: question.format(len(found)), **how)
 
 
 @quarantine.command()
-@_filtered
 @_ACTING
-def purge(session: Session, wanted: Wanted, *, everything: bool, **how: bool) -> int:
+def purge(session: Session, **how: Any) -> int:
     """Delete entries that wait or were discarded, with what they hold.
 
     A record that comes again from the stream comes back as an entry. Those redriven stay:
     they keep such a record from being counted twice.
     """
-    found = _chosen(session, wanted, "waiting", "discarded", everything=everything)
-    waiting = sum(entry.state == "waiting" for entry in found)
-    question = f"Delete {len(found):,} entries? The counts will lack the {waiting:,} that wait."
-    return _act(session, found, "purged", redrive_entries.purge, question, **how)
 
+    def question(found: Sequence[Entry]) -> str:
+        waiting = sum(entry.state == "waiting" for entry in found)
+        return f"Delete {len(found):,} entries? The counts will lack the {waiting:,} that wait."
 
-def _chosen(session: Session, wanted: Wanted, *states: str, everything: bool) -> list[Entry]:
-    if not everything and wanted == Wanted():
-        raise click.UsageError("which entries? give ids, --reason, --declaration, --older or --newer, or --all")
-    return find(session.table, replace(wanted, states=states))
+    return _act(session, "purged", redrive_entries.purge, question, "waiting", "discarded", **how)
 
 
 def _act(
     session: Session,
-    found: Sequence[Entry],
     done: str,
     work: Callable[[Table, Quarantined], bool],
-    question: str,
-    *,
+    question_of: Callable[[Sequence[Entry]], str],
+    *states: str,
+    everything: bool,
     dry_run: bool,
     yes: bool,
+    **wanted: Any,
 ) -> int:
-    """Do the work on each entry, after the question, if there is one."""
+    """Do the work on each entry that is meant, after the question, if there is one."""
+    if not everything and not any(wanted.values()):
+        raise click.UsageError("which entries? give ids, --reason, --declaration, --older or --newer, or --all")
+    found = _find(session, *(states or ("waiting",)), **wanted)
     if dry_run or not found:
         session.emit({f"would be {done}": [entry.id for entry in found]}, f"{len(found):,} entries would be {done}")
         return DONE
-    if question and not session.confirm(question, yes=yes):
+    if (question := question_of(found)) and not session.confirm(question, yes=yes):
         return FOUND
     left, refused = list[str](), dict[str, str]()
     with session.progress(done, len(found)) as show:

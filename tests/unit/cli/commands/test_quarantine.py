@@ -68,11 +68,11 @@ def test_entries_are_found_by_reason_age_and_declaration(world: World) -> None:
 
 def test_an_entry_is_shown_with_its_record(world: World) -> None:
     [one, two, _] = world.ids()
-    told = world.run("quarantine", "show", two[:5]).out
+    told = world.run("quarantine", "list", two[:5]).out
     assert "not counted by shops: SALE#2 / SALE" in told
     assert "reason: shops: " in told
     assert '"S": "much"' in told
-    assert world.run("quarantine", "show", one, "--json").document["declarations"] == ["shops", "towns"]
+    assert world.run("quarantine", "list", one, "--json").document["entries"][0]["declarations"] == ["shops", "towns"]
 
 
 def test_redriven_entries_are_sent_through_the_stream_once(world: World) -> None:
@@ -132,7 +132,7 @@ def test_discarded_entries_never_wait_again(world: World) -> None:
         world.bench.deliver(batch, by=world.bench.process())
     assert world.ids() == [one]
     assert world.ids("--state", "discarded") == [two, three]
-    assert f"entry {three}, discarded;" in world.run("quarantine", "show", three).out
+    assert f"entry {three}, discarded;" in world.run("quarantine", "list", three).out
     assert [entry.key for entry in world.bench.counters.quarantined(redriven=True)] != []
     assert world.run("quarantine", "redrive", two, "--json").document == {"would be redriven": []}
 
@@ -175,7 +175,7 @@ def test_a_delta_is_shown_with_its_group() -> None:
     table: Any = bench.table
     listed = run("quarantine", "list", "--json", "--table", table.name, client=table, clock=bench.clock).document
     [found] = listed["entries"]
-    told = run("quarantine", "show", found["id"], "--table", table.name, client=table, clock=bench.clock).out
+    told = run("quarantine", "list", found["id"], "--table", table.name, client=table, clock=bench.clock).out
     assert "not counted by shops: a" in told
 
 
@@ -185,8 +185,8 @@ def test_a_delta_is_shown_with_its_group() -> None:
         (("redrive",), "which entries?"),
         (("discard",), "which entries?"),
         (("purge",), "which entries?"),
-        (("show", "beef"), "no entry of the quarantine has an id that begins with 'beef'"),
-        (("show", "b"), "expected 4 digits or more"),
+        (("list", "beef"), "no entry of the quarantine has an id that begins with 'beef'"),
+        (("list", "b"), "expected 4 digits or more"),
         (("list", "--older", "soon"), "expected a number and a unit"),
         (("list", "--state", "x"), "'x' is not one of"),
     ],
