@@ -142,7 +142,7 @@ def test_an_app_that_cannot_be_synthesized_ends_it_with_one_line(app: Path, tmp_
     (app / "app.py").write_text("raise ValueError('no such table')")
 
     done = subprocess.run(
-        [*_COUNTERS, "dev", "--port", "0", "--once"],
+        [*_COUNTERS, "dev", "--port", "0", "--", "true"],
         cwd=app,
         env=_environment(tmp_path / "tmp"),
         capture_output=True,

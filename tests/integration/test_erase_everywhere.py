@@ -217,4 +217,4 @@ def test_the_command_erases_what_it_has_shown(ministack_engine: Engine) -> None:
     assert BOB in world.stored()
 
     unknown = _command(endpoint, "erase", "sales", "id=1", "--table", world.name, "--counts", "keep", "--yes")
-    assert (unknown.returncode, "nothing that the table counts is of an event 'sales'" in unknown.stderr) == (2, True)
+    assert (unknown.returncode, "no event 'sales' is declared" in unknown.stderr) == (2, True)

@@ -32,7 +32,6 @@ _SECONDS_BETWEEN_LOOKS: Final = 1.0
 @click.option("--app", metavar="COMMAND", help="Runs the app, such as 'python3 app.py'. Default: as cdk.json says.")
 @click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Deploy this stack; repeatable. Default: all.")
 @click.option("--port", type=click.IntRange(0, 65535), default=4566, help="0: any that is free.")
-@click.option("--once", is_flag=True, help="Deploy, print what is deployed, and stop.")
 @click.option("--verbose", is_flag=True, help="Print what the CDK CLI prints.")
 @shared
 def dev(
@@ -42,7 +41,6 @@ def dev(
     app: str | None,
     stacks: Sequence[str],
     port: int,
-    once: bool,
     verbose: bool,
 ) -> int:
     """Run the CDK app of this directory in an AWS emulator on this machine, without an account or Docker.
@@ -65,14 +63,13 @@ def dev(
         work.deploy()
         if command:
             return subprocess.run(command, env=emulator.environment() | work.table(), check=False).returncode
-        if not once:
-            session.tell("watching; Ctrl-C ends")
-            try:
-                while True:
-                    work.look(files)
-                    session.sleep(_SECONDS_BETWEEN_LOOKS)
-            except KeyboardInterrupt:
-                session.tell("stopped")
+        session.tell("watching; Ctrl-C ends")
+        try:
+            while True:
+                work.look(files)
+                session.sleep(_SECONDS_BETWEEN_LOOKS)
+        except KeyboardInterrupt:
+            session.tell("stopped")
     return DONE
 
 

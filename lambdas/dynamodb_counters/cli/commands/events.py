@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import click
 from rich.table import Table as Grid
 
-from dynamodb_counters._declarations import Declaration, Event
+from dynamodb_counters._declarations import Event
 from dynamodb_counters._erase.eraser import Erased, Eraser
 from dynamodb_counters._http.requests import MAX_BODY_BYTES, read_json, write_json
 from dynamodb_counters.cli.output import grid, number, pairs
@@ -28,9 +28,7 @@ from dynamodb_counters.cli.session import (
     typed,
     with_consistent,
     with_dry_run,
-    with_sources,
 )
-from dynamodb_counters.errors import EraseError
 
 _BATCH: Final = 100  # All of a batch are in memory.
 _MOST_SHOWN: Final = 1000
@@ -281,7 +279,7 @@ def erase(session: Session, name: str, fields: Sequence[str], *, dry_run: bool, 
 
     Run it again once the stream's records are counted, at the latest after 24 hours.
     """
-    event = declared_event(session.declarations, name)
+    event = session.find(Event, name)
     values = fields_of(fields, event.fields, needed=())
     eraser = Eraser(session.table, event, values)
     if dry_run:
@@ -295,14 +293,6 @@ def erase(session: Session, name: str, fields: Sequence[str], *, dry_run: bool, 
     _show(session, "erased", eraser.erase(**how))
     session.tell("Run it again once the stream's records are counted, at the latest after 24 hours.")
     return DONE
-
-
-def declared_event(declarations: Iterable[Declaration], name: str) -> Event:
-    """The event of this name."""
-    for one in with_sources(declarations):
-        if isinstance(one, Event) and one.name == name:
-            return one
-    raise EraseError(f"nothing that the table counts is of an event {name!r}: give its declarations")
 
 
 def _show(session: Session, what: str, found: Erased) -> None:
