@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any, Final
@@ -152,47 +152,38 @@ def pairs(rows: Mapping[str, str | Text], *, numbers: bool = False) -> Grid:
     return made
 
 
-@dataclass(slots=True)
-class _Phase:
-    task: TaskID
-    began: float
-    first: int
-    over: str = ""
-    """How far it is in the end."""
-
-
 @contextmanager
 def progress_on(
     console: SafeConsole, clock: Callable[[], float], *, is_brief: bool = False
 ) -> Iterator[Callable[..., None]]:
     """Show phases, and how much of their total, 0 if unknown; of brief work no bar stays, and lines come after 10 s."""
-    known: dict[str, _Phase] = {}
+    tasks: dict[str, TaskID] = {}
     is_live, told_at = console.is_terminal, clock()
     pause = 1 / 4 if is_live else 10.0 if is_brief else 60.0
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[far]}"))
-    with Progress(*columns, console=console, auto_refresh=False, transient=is_brief, disable=not is_live) as bars:
+    options: dict[str, Any] = {"auto_refresh": False, "transient": is_brief, "disable": not is_live, "get_time": clock}
+    with Progress(*columns, console=console, speed_estimate_period=math.inf, **options) as bars:
 
         def show(name: str, done: int, total: int, *, unit: str = "", consumed: float = 0.0) -> None:
             nonlocal told_at
-            now, is_new = clock(), name not in known
+            now, is_new = clock(), name not in tasks
             if is_new:
                 finish()
-                known[name] = _Phase(bars.add_task(name, far=""), now, done)
-            phase = known[name]
-            phase.over = f"{number(total or done)} {unit}"
+                tasks[name] = bars.add_task(name, total=None, far="")
+            bars.update(tasks[name], completed=done, total=total or None, end=f"{number(total or done)} {unit}")
             if now < told_at + pause and not (is_new and (is_live or not is_brief)):
                 return
-            rate = (done - phase.first) / (now - phase.began) if now > phase.began else 0.0
             far = f"{number(done)}{f' of {number(total)}' if total else ''} {unit}".rstrip()
-            left = f"{span((total - done) / rate)} left" if rate > 0 and done < total else ""
-            told_at, line = now, ", ".join(filter(None, (far, left, f"{consumed:,.0f} units" if consumed else "")))
+            seconds = bars.tasks[tasks[name]].time_remaining
+            told_at, left = now, f"{span(seconds)} left" if seconds else ""
+            line = ", ".join(filter(None, (far, left, f"{consumed:,.0f} units" if consumed else "")))
             if not is_live:
                 console.print(f"{name}: {line}", soft_wrap=True)
-            bars.update(phase.task, completed=done, total=total or None, far=line, refresh=True)
+            bars.update(tasks[name], far=line, refresh=True)
 
         def finish() -> None:
-            for phase in known.values():
-                bars.update(phase.task, completed=1, total=1, far=phase.over)
+            for task in bars.tasks:
+                bars.update(task.id, completed=1, total=1, far=task.fields["end"])
 
         yield show
         finish()
