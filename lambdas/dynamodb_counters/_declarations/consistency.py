@@ -130,11 +130,7 @@ def _require_one_table(sources: list[Items]) -> None:
 
 
 def _require_ranked_apart(one: Declaration | Event, two: Declaration | Event) -> None:
-    if isinstance(two, Aggregate) and two.ranking is not None and _rank_together(one, two):
+    rankings = [each.ranking for each in (one, two) if isinstance(each, Aggregate) and each.ranking is not None]
+    if len(rankings) > 1 and rankings[0]._template.overlaps(rankings[1]._template):
         allowed = f"a leaderboard that cannot hold groups of {one.name!r}"
-        raise InvalidArgumentError("leaderboard", two.ranking.leaderboard, allowed)
-
-
-def _rank_together(one: Declaration | Event, two: Declaration | Event) -> bool:
-    boards = [each.ranking._template for each in (one, two) if isinstance(each, Aggregate) and each.ranking is not None]
-    return len(boards) > 1 and boards[0].overlaps(boards[1])
+        raise InvalidArgumentError("leaderboard", rankings[1].leaderboard, allowed)

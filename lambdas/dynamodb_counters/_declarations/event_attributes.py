@@ -261,8 +261,8 @@ class Attribute:
         for name, value in found.items():
             if name in ("type", "required") or getattr(self, name) is None:
                 object.__setattr__(self, name, value)
-        if self.of is not None:
-            object.__setattr__(self, "of", as_attribute(self.of))
+        if self.of is not None and not isinstance(self.of, Attribute):
+            object.__setattr__(self, "of", Attribute(self.of))
         if self.attributes is not None:
             object.__setattr__(self, "attributes", attributes_of(self.attributes))
 
@@ -300,11 +300,6 @@ _DEFAULTS: Final = {name: spec.default for name, spec in Attribute.__dataclass_f
 
 AttributeTypes: TypeAlias = Mapping[str, Any] | type
 """Declared attributes: names with types or `Attribute`; or a dataclass, TypedDict or pydantic model."""
-
-
-def as_attribute(declared: Any) -> Attribute:
-    """The attribute that a type or an `Attribute` declares."""
-    return declared if isinstance(declared, Attribute) else Attribute(declared)
 
 
 _OUTER: Final = ContextVar[tuple[Any, ...]]("outer", default=())

@@ -90,20 +90,15 @@ def _expressions(new: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, A
     return {name: part for name, part in parts.items() if part}
 
 
-def read_value(item: Mapping[str, Any], name: str, kind: str, default: Any = None) -> Any:
-    """An attribute as a value of a Python type; ValueError if it is of another type."""
-    key, read = _KINDS[kind]
-    if name not in item:
-        return default
-    if key not in item[name]:
-        raise ValueError(f"invalid {name}={item[name]!r:.80}: expected type {key}")
-    return read(item[name][key])
-
-
 def read_fields(cls: type, item: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a dataclass's plain fields, as far as the item has them."""
-    plain = {field.name: str(field.type) for field in fields(cls) if field.type in _KINDS}
-    return {name: read_value(item, name, kind) for name, kind in plain.items() if name in item}
+    """The values of a dataclass's plain fields, as far as the item has them; ValueError for one of another type."""
+    plain = {
+        field.name: _KINDS[str(field.type)] for field in fields(cls) if field.type in _KINDS and field.name in item
+    }
+    for name, (kind, _) in plain.items():
+        if kind not in item[name]:
+            raise ValueError(f"invalid {name}={item[name]!r:.80}: expected type {kind}")
+    return {name: read(item[name][kind]) for name, (kind, read) in plain.items()}
 
 
 _DIGEST_BYTES: Final = 9

@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._clients import may_pass
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.conditions import Image, TypedValue
-from dynamodb_counters._items.conversions import parse_number, plain_value
+from dynamodb_counters._items.conversions import plain_value
 from dynamodb_counters._items.table_schema import PK, is_reserved
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus
@@ -46,13 +46,6 @@ def differing(event: Event, image: Image, other: Image) -> list[str]:
     # In a key, 1 and "1" are the same.
     names = sorted(name for name in image.keys() | other.keys() if not is_reserved(name) and name not in event.fields)
     return [name for name in names if not is_same(image.get(name, {}), other.get(name, {}))]
-
-
-def is_newer(one: TypedValue, other: TypedValue) -> bool:
-    """Whether a version is greater, as DynamoDB compares: strings with strings, numbers with numbers."""
-    if "S" in one and "S" in other:
-        return bool(one["S"] > other["S"])
-    return "N" in one and "N" in other and parse_number(one["N"]) > parse_number(other["N"])
 
 
 def listed(names: list[str]) -> str:

@@ -179,12 +179,12 @@ class Outcomes(list[Outcome]):
         return [index for index, outcome in enumerate(self) if outcome.status == status]
 
 
-def require_taken(outcome: Outcome, retry: str = "send the event again") -> Outcome:
+def require_taken(outcome: Outcome) -> Outcome:
     """The outcome of one event, unless it is rejected or the table kept refusing it."""
     if outcome.is_rejected or outcome.is_too_late:
         raise rejection(outcome)
     if outcome.is_failed:
-        raise UnavailableError(f"{outcome.reason}; {retry}")
+        raise UnavailableError(f"{outcome.reason}; send the event again")
     return outcome
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -24,48 +23,41 @@ from dynamodb_counters._writes.insert import failed
 from dynamodb_counters._writes.outcomes import Outcome, OutcomeStatus
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, UnavailableError
 
-
-@dataclass(slots=True)
-class Placed:
-    """Entries by log, and the outcomes of those that have none."""
-
-    entries: dict[LogKey, list[Entry]] = field(default_factory=dict)
-    outcomes: dict[int, Outcome] = field(default_factory=dict)
+Placed: TypeAlias = tuple[dict[LogKey, list[Entry]], dict[int, Outcome]]
+"""Entries by log, and the outcomes of those that have none."""
 
 
 def accept_packed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]]) -> dict[int, Outcome]:
     """Accept typed items by their index."""
     try:
-        placed = _placed(table, event, items, retracts=False)
+        entries, outcomes = _placed(table, event, items, retracts=False)
     except (ClientError, BotoCoreError) as error:
         return dict.fromkeys(items, failed(error))
-    _write(table, event, placed)
-    return placed.outcomes
+    return outcomes | _write(table, event, entries)
 
 
 def retract_packed(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
     """Take an event back and return whether it was there."""
-    placed = _placed(table, event, {0: key_item(event, values)}, retracts=True)
-    _write(table, event, placed)
-    outcome = placed.outcomes[0]
+    placed, outcomes = _placed(table, event, {0: key_item(event, values)}, retracts=True)
+    [outcome] = (outcomes | _write(table, event, placed)).values()
     if outcome.is_rejected:
         raise InvalidArgumentError("values", dict(values), f"an event that can be accepted ({outcome.reason})")
     if outcome.is_failed:
         raise UnavailableError(f"the event may not be retracted: {outcome.reason}; retract it again")
-    return any(entry.was_live for entries in placed.entries.values() for entry in entries)
+    return any(entry.was_live for entries in placed.values() for entry in entries)
 
 
 def _placed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], *, retracts: bool) -> Placed:
     Layouts.of_table(table).require(event, puts=True)
-    placed, now = Placed(), table.clock()
+    entries, outcomes, now = dict[LogKey, list[Entry]](), dict[int, Outcome](), table.clock()
     for index, item in items.items():
         place = _place(event, item, now, index, retracts=retracts)
         if isinstance(place, Outcome):
-            placed.outcomes[index] = place
+            outcomes[index] = place
         else:
             key, entry = place
-            placed.entries.setdefault(key, []).append(entry)
-    return placed
+            entries.setdefault(key, []).append(entry)
+    return entries, outcomes
 
 
 def _place(
@@ -81,20 +73,16 @@ def _place(
         start = seconds // packed._bucket_seconds * packed._bucket_seconds
         key = LogKey(event.name, part_of(packed, digest, values), start)
     except MalformedImageError as error:
-        return Outcome(OutcomeStatus.REJECTED, str(error), error=_malformed(packed.time, values, error))
+        allowed, refusal = f"the time of a packed event ({error})", None
+        if packed.time in values:
+            refusal = InvalidArgumentError(packed.time, plain_value(values[packed.time]), allowed)
+        return Outcome(OutcomeStatus.REJECTED, str(error), error=refusal)
     end = start + packed._bucket_seconds
     over = None if event.retention is None else end + event.retention.total_seconds()
     if (refused := _refused(event, packed, seconds, over, now)) is not None:
         return refused
     expires_at = None if over is None else int(over + KEPT_LONGER)
     return key, Entry(index, item[PK]["S"], digest, values, retracts, expires_at)
-
-
-def _malformed(name: str, values: Mapping[str, Any], error: MalformedImageError) -> InvalidArgumentError | None:
-    """Refusal of an event's time that cannot be read."""
-    if name not in values:
-        return None
-    return InvalidArgumentError(name, plain_value(values[name]), f"the time of a packed event ({error})")
 
 
 def _refused(event: Event, packed: Packed, seconds: int, over: float | None, now: float) -> Outcome | None:
@@ -109,27 +97,27 @@ def _refused(event: Event, packed: Packed, seconds: int, over: float | None, now
     return None
 
 
-def _write(table: Table, event: Event, placed: Placed) -> None:
-    logs = ChunkLogs.of_table(table)
-    packed = event.packed
+def _write(table: Table, event: Event, entries: Mapping[LogKey, list[Entry]]) -> dict[int, Outcome]:
+    logs, packed, outcomes = ChunkLogs.of_table(table), event.packed, dict[int, Outcome]()
     assert packed is not None
 
     def write(key: LogKey) -> None:
         if time_left(table.clock()) <= 0:
-            for entry in placed.entries[key]:
+            for entry in entries[key]:
                 entry.outcome = Outcome(OutcomeStatus.FAILED, "no time was left for its log")
             return
-        log = logs.get(event, key, placed.entries[key][0].expires_at)
-        write_entries(table, log, placed.entries[key], packed.chunk_bytes)
+        log = logs.get(event, key, entries[key][0].expires_at)
+        write_entries(table, log, entries[key], packed.chunk_bytes)
         logs.forget()
 
     # Chunks of one log follow one another; different logs have nothing to do with each other.
-    for key, failure in table.side_by_side(write, _in_turn(placed.entries)):
+    for key, failure in table.side_by_side(write, _in_turn(entries)):
         if isinstance(failure, Exception):
             raise failure
-        for entry in placed.entries[key]:
+        for entry in entries[key]:
             assert entry.outcome is not None
-            placed.outcomes[entry.index] = entry.outcome
+            outcomes[entry.index] = entry.outcome
+    return outcomes
 
 
 def _in_turn(keys: Iterable[LogKey]) -> list[LogKey]:

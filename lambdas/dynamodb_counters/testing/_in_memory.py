@@ -189,7 +189,7 @@ class CountersInMemory(Counters):
         from dynamodb_counters.testing import _moto  # noqa: PLC0415
 
         reached = Table(self._table.name, _moto.make_client(), self._bulk, self._clock, lambda _: None)
-        source = table_of(self._tables[-1].stream.arn) if len(self._tables) > 1 else None
+        source = table_of(self._tables[-1].stream_arn) if len(self._tables) > 1 else None
         make = partial(Aggregator, one_by_one(reached), declarations, quarantine_retention_seconds=14 * DAY)
         make().handle({})  # Without a source table, whose items may be older, all names are complete.
         self._aggregator = make(source_table=source)
@@ -211,9 +211,9 @@ class CountersInMemory(Counters):
 
     def _catch_up(self) -> None:
         """Count what the streams have."""
-        while batches := [(table.stream, records) for table in self._tables if (records := table.new_records())]:
-            for stream, records in batches:
-                self._aggregator.handle({"shardId": stream.shard, "Records": records})
+        while batches := [(table.shard, records) for table in self._tables if (records := table.new_records())]:
+            for shard, records in batches:
+                self._aggregator.handle({"shardId": shard, "Records": records})
 
     def _expire_until(self, until: float) -> None:
         with self._lock:

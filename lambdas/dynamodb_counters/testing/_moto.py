@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import takewhile, zip_longest
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import boto3
 from botocore.config import Config
 
 from dynamodb_counters._fold.records import MAX_TTL_AGE, Record
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
-from dynamodb_counters._streams import Shard
 
 try:
     from moto.core.models import DEFAULT_ACCOUNT_ID
@@ -50,32 +50,19 @@ def make_resource(name: str) -> Any:
     return _session().resource("dynamodb", config=_CONFIG).Table(name)
 
 
-class MotoStream:
-    """The stream of one table, as a backfill reads it; of one shard."""
-
-    def __init__(self, arn: str, shard: str) -> None:
-        self.arn, self.shard = arn, shard
-        self.all: list[Record] = []
-
-    def shards(self) -> list[Shard]:
-        """Return its only shard."""
-        return [Shard(self.shard, "", is_open=True)]
-
-    def records(self, shard: str, after: str | None = None) -> Iterable[Record]:
-        """Return its records after a sequence number; all have as many digits."""
-        del shard
-        return [record for record in self.all if record["dynamodb"]["SequenceNumber"] > (after or "")]
-
-
-class MotoTable(NamedTuple):
-    """A table with a stream."""
+@dataclass
+class MotoTable:
+    """A table with a stream of one shard."""
 
     name: str
     keys: tuple[str, ...]
     ttl: str
     client: Any
     clock: Callable[[], float]
-    stream: MotoStream
+    stream_arn: str
+    shard: str
+    records: list[Record] = field(default_factory=list)
+    """Those of its stream so far; their sequence numbers have as many digits."""
 
     @classmethod
     def create(cls, client: Any, keys: tuple[str, ...], ttl: str, clock: Callable[[], float]) -> MotoTable:
@@ -97,7 +84,7 @@ class MotoTable(NamedTuple):
             **more,
         )
         arn = created["TableDescription"]["LatestStreamArn"]
-        return cls(name, keys, ttl, client, clock, MotoStream(arn, _backend(name).stream_shard.id))
+        return cls(name, keys, ttl, client, clock, arn, _backend(name).stream_shard.id)
 
     def items(self) -> list[dict[str, Any]]:
         """Return all items."""
@@ -107,11 +94,11 @@ class MotoTable(NamedTuple):
         """Return the records that have come since the last call."""
         # What a failed transaction has written is gone with its records: moto puts back the table as it was.
         stored = _backend(self.name).stream_shard.items
-        seen = self.stream.all[-1]["dynamodb"]["SequenceNumber"] if self.stream.all else ""
+        seen = self.records[-1]["dynamodb"]["SequenceNumber"] if self.records else ""
         last_first = (each.record for each in reversed(stored))
         fresh = [*takewhile(lambda record: record["dynamodb"]["SequenceNumber"] > seen, last_first)][::-1]
         made = [self._record(record) for record, after in zip_longest(fresh, fresh[1:]) if _stands(record, after)]
-        self.stream.all += made
+        self.records += made
         return made
 
     def next_expiry(self, now: float) -> float:
@@ -133,7 +120,7 @@ class MotoTable(NamedTuple):
 
     def _record(self, record: Record) -> Record:
         dated = {**record["dynamodb"], "ApproximateCreationDateTime": float(int(self.clock()))}
-        return {**record, "eventSourceARN": self.stream.arn, "dynamodb": dated}
+        return {**record, "eventSourceARN": self.stream_arn, "dynamodb": dated}
 
 
 def _stands(record: Record, after: Record | None) -> bool:

@@ -157,7 +157,7 @@ def test_an_item_that_an_update_creates_is_counted_once() -> None:
                 Key={"id": "1"}, UpdateExpression="SET points = :points", ExpressionAttributeValues={":points": points}
             )
         assert counters.get(jobs).measures == {"n": 1}
-        assert [record["eventName"] for record in counters._tables[-1].stream.all] == ["INSERT", "MODIFY"]
+        assert [record["eventName"] for record in counters._tables[-1].records] == ["INSERT", "MODIFY"]
 
 
 def test_a_transaction_that_is_refused_leaves_nothing_to_count() -> None:
