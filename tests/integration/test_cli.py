@@ -88,7 +88,7 @@ def test_counts_and_how_far_they_are(shop: Shop) -> None:
 
     facts = shop.run("describe")
     assert facts["table"]["ttl"]["attribute"] == "ttl"
-    assert (facts["table"]["stream"]["arn"], facts["stream_problem"]) == (shop.arn, None)
+    assert facts["table"]["stream"]["arn"] == shop.arn
     counted = [one for one in facts["shards"] if one["checkpoint"] is not None]
     assert counted
     assert all(one["open"] and one["checkpoint"]["applied_through"] for one in counted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from botocore.exceptions import ClientError
@@ -98,6 +99,18 @@ def test_describe_says_what_it_may_not_read(blog: Blog) -> None:
     assert counters(blog, "describe", clients=blog.clients | {"dynamodb": client}).code == 3
 
 
+def test_describe_names_what_would_expire(blog: Blog) -> None:
+    disabled = {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
+    with patch.object(blog.clients["dynamodb"], "describe_time_to_live", lambda **_: disabled):
+        [problem] = [each for each in problems(counters(blog, "describe", "--json")) if "TTL" in each]
+    assert problem == "TTL is disabled: pace, site, view would expire, but stay"
+    assert not [each for each in problems(counters(blog, "describe", "--json")) if "TTL" in each]
+
+
+def problems(done: Done) -> list[str]:
+    return list(done.document["problems"])
+
+
 def test_describe_warns_of_mappings_that_lose_records(blog: Blog) -> None:
     known = blog.clients["lambda"]
     [first] = known.found
@@ -108,7 +121,7 @@ def test_describe_warns_of_mappings_that_lose_records(blog: Blog) -> None:
         lambdas = Mappings(stream)
         lambdas.found = [*mappings]
         done = counters(blog, "describe", "--json", clients=blog.clients | {"lambda": lambdas})
-        return list(done.document["mapping_problems"])
+        return [problem for problem in problems(done) if "mapping" in problem]
 
     # Mappings of another function, which only listens, and of a source table's stream.
     other = known.made("1", stream, FunctionArn=first["FunctionArn"].replace("aggregator", "mail"))
@@ -129,7 +142,8 @@ def test_describe_warns_of_a_lost_checkpoint_and_of_a_spoiled_one(blog: Blog) ->
     item = client.get_item(TableName="blog", Key=key)["Item"]
     try:
         client.put_item(TableName="blog", Item=item | {"lost_before": {"N": "1795160000"}})
-        assert "its checkpoint was lost before 2026-11-20T07:33:20Z" in " ".join(counters(blog, "describe").out.split())
+        lost = f"the checkpoint of {shard} was lost before 2026-11-20T07:33:20Z"
+        assert lost in problems(counters(blog, "describe", "--json"))
         client.put_item(TableName="blog", Item=item | {"applied_through": {"S": "x"}})
         assert "no checkpoint" in counters(blog, "describe").out
         client.delete_item(TableName="blog", Key=key)

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from dynamodb_counters._backfill.feeds import read_checkpoint
 from dynamodb_counters._commit.checkpoints import Checkpoint
-from dynamodb_counters._control.registry import COMPLETE, WAITING
+from dynamodb_counters._control.registry import COMPLETE
 from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._declarations.definitions import same_definition
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
@@ -25,11 +25,9 @@ from dynamodb_counters._fold.records import stream_number
 from dynamodb_counters._streams import StreamReader
 from dynamodb_counters.cli.output import (
     ACCENT,
-    BAD,
-    GOOD,
     HEADING,
-    QUIET,
     WARNING,
+    counted,
     grid,
     json_lines,
     number,
@@ -48,11 +46,14 @@ _ALIVE: Final = ("Creating", "Enabling", "Enabled", "Updating")
 _MOST_REASONS: Final = 10
 
 
-def of_table(session: Session) -> Facts:
+def of_table(session: Session, problems: list[str]) -> Facts:
     client, table = session.client("dynamodb"), session.table.name
     found = client.describe_table(TableName=table)["Table"]
     stream = found.get("StreamSpecification", {})
-    facts: Facts = {
+    expiry = tried(lambda: client.describe_time_to_live(TableName=table)["TimeToLiveDescription"], problems) or {}
+    if found["TableStatus"] != "ACTIVE":
+        problems.append(f"the table is {found['TableStatus'].lower()}")
+    return {
         "name": found["TableName"],
         "arn": found.get("TableArn"),
         "status": found["TableStatus"],
@@ -65,23 +66,13 @@ def of_table(session: Session) -> Facts:
             "view": stream.get("StreamViewType"),
             "arn": found.get("LatestStreamArn") if stream.get("StreamEnabled") else None,
         },
+        "ttl": {"status": expiry.get("TimeToLiveStatus"), "attribute": expiry.get("AttributeName")},
     }
-    answer, problem = tried(lambda: client.describe_time_to_live(TableName=table)["TimeToLiveDescription"])
-    expiry = answer or {}
-    facts["ttl"] = {"status": expiry.get("TimeToLiveStatus"), "attribute": expiry.get("AttributeName")}
-    return facts | ({"problem": problem} if problem else {})
 
 
-def of_retentions(session: Session) -> list[str]:
-    """The names of what TTL is to delete: events, and groups or buckets of declarations."""
-    known = (each for declared in session.declarations for each in (declared.source, declared))
-    return sorted({each.name for each in known if getattr(each, "retention", None) is not None})
-
-
-def of_names(session: Session) -> list[Facts]:
+def of_names(session: Session, problems: list[str]) -> list[Facts]:
     """What the table counts: each name's state, and whether the code that began last declares it so."""
-    declared = {each.name: each for each in session.registry.declared}
-    facts = []
+    declared, facts = {each.name: each for each in session.registry.declared}, list[Facts]()
     for name, entry in sorted(session.registry.names.items()):
         each, own = entry.declaration, declared.get(name)
         is_same = each is not None and own is not None and same_definition(each, own)
@@ -96,42 +87,51 @@ def of_names(session: Session) -> list[Facts]:
                 "definition": None if each is None else described([each])[name],
             }
         )
+        if entry.dropped or entry.state != COMPLETE:
+            problems.append(f"{name} is {'dropped' if entry.dropped else entry.state}")
+        if not is_same:
+            cure = "no longer: `counters drop` ends it" if own is None else "otherwise: a name keeps its definition"
+            problems.append(f"{name} is declared {cure}")
     return facts
 
 
-def of_shards(session: Session, stream: str | None) -> tuple[list[Facts], str | None]:
-    """Each shard of the stream with its checkpoint; and why they could not be read."""
+def of_shards(session: Session, stream: str | None, problems: list[str]) -> list[Facts]:
+    """Each shard of the stream with its checkpoint."""
     if stream is None:
-        return [], "the table has no stream"
-    shards, problem = tried(StreamReader(session.client("dynamodbstreams"), stream).shards)
-    checkpoints = session.table.each(lambda shard: _checkpoint(session, shard.id), shards or ())
+        problems.append("the table has no stream")
+        return []
+    shards = tried(StreamReader(session.client("dynamodbstreams"), stream).shards, problems) or []
+    checkpoints = session.table.each(lambda shard: _checkpoint(session, shard.id), shards)
+    problems += [
+        f"the checkpoint of {shard.id} was lost before {checkpoint['lost_before']}"
+        for shard, checkpoint in zip(shards, checkpoints, strict=True)
+        if checkpoint is not None and checkpoint["lost_before"]
+    ]
     return [
         {"shard": shard.id, "open": shard.is_open, "checkpoint": checkpoint}
-        for shard, checkpoint in zip(shards or (), checkpoints, strict=True)
-    ], problem
+        for shard, checkpoint in zip(shards, checkpoints, strict=True)
+    ]
 
 
-def of_mappings(session: Session, stream: str | None) -> Facts:
-    """How Lambda reads the stream: the mappings of the functions that count the table, and what is wrong with them."""
+def of_mappings(session: Session, stream: str | None, problems: list[str]) -> list[Facts]:
+    """How Lambda reads the stream: the mappings of the functions that count the table."""
     if stream is None or session.endpoint_url is not None:  # An emulator has no Lambda.
-        return {"mappings": [], "mapping_problems": []}
-    found, problem = tried(lambda: list(_listed_mappings(session.client("lambda"), stream, session.table.name)))
-    return {
-        "mappings": [
-            {
-                "id": one["UUID"],
-                "function": one["FunctionArn"],
-                "stream": one["EventSourceArn"],
-                "state": one["State"],
-                "starts": one.get("StartingPosition"),
-            }
-            for one in found or ()
-        ],
-        "mapping_problems": [problem] if problem else list(_problems(found, stream)),
-    }
+        return []
+    found = tried(lambda: list(_listed_mappings(session.client("lambda"), stream, session.table.name)), problems)
+    problems += _problems(found, stream) if found is not None else ()
+    return [
+        {
+            "id": one["UUID"],
+            "function": one["FunctionArn"].split(":", 6)[-1],
+            "stream": one["EventSourceArn"].split("/")[1],
+            "state": one["State"].lower(),
+            "starts": str(one.get("StartingPosition")).lower().replace("_", " "),
+        }
+        for one in found or ()
+    ]
 
 
-def of_quarantine(session: Session) -> Facts:
+def of_quarantine(session: Session, problems: list[str]) -> Facts:
     """Entries by reason; those redriven wait no more."""
     waiting, redriven = Counter[tuple[str, tuple[str, ...]]](), 0
     for entry in session.counters.quarantined(redriven=True):
@@ -139,6 +139,8 @@ def of_quarantine(session: Session) -> Facts:
             redriven += 1
         else:
             waiting[entry.reason, entry.names] += 1
+    if waiting:
+        problems.append(f"{counted(waiting.total(), 'entry waits', 'entries wait')} in the quarantine")
     return {
         "waiting": waiting.total(),
         "redriven": redriven,
@@ -149,11 +151,13 @@ def of_quarantine(session: Session) -> Facts:
     }
 
 
-def of_queue(session: Session, queue: str) -> Facts:
+def of_queue(session: Session, queue: str, problems: list[str]) -> Facts:
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     found = session.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
-    visible, hidden = (int(found[name]) for name in names)
-    return {"queue": queue, "messages": visible, "in_flight": hidden}
+    messages, hidden = (int(found[name]) for name in names)
+    if messages:
+        problems.append(f"{counted(messages, 'dead letter')} in {queue.rsplit('/', 1)[-1]}")
+    return {"queue": queue, "messages": messages, "in_flight": hidden}
 
 
 def _checkpoint(session: Session, shard: str) -> Facts | None:
@@ -173,12 +177,13 @@ def _checkpoint(session: Session, shard: str) -> Facts | None:
     }
 
 
-def tried(work: Callable[[], Any]) -> tuple[Any, str | None]:
-    """The answer of a call, or why there is none: a part that may not be read must not hide the others."""
+def tried(work: Callable[[], Any], problems: list[str]) -> Any:
+    """The answer of a call, None without any: a part that may not be read must not hide the others."""
     try:
-        return work(), None
+        return work()
     except (ClientError, BotoCoreError) as error:
-        return None, told(error)[1]
+        problems.append(told(error)[1])
+    return None
 
 
 def _listed_mappings(lambdas: Any, stream: str, table: str) -> Iterator[Mapping[str, Any]]:
@@ -226,130 +231,91 @@ def _listed(lambdas: Any, **of: str) -> Iterator[Mapping[str, Any]]:
 @click.option("--queue", "queues", multiple=True, metavar="URL", help="A dead-letter queue; may be repeated.")
 @shared
 def describe(session: Session, queues: Sequence[str]) -> None:
-    """Show what the table counts, and how far: shards, quarantine, dead letters.
+    """Show what the table counts, and how far: problems, shards, quarantine, dead letters.
 
     Reads checkpoints and the whole quarantine, strongly consistently.
     """
-    document: Facts = {"table": {**of_table(session), "expiring": []}}
+    problems = list[str]()
+    document: Facts = {"problems": problems, "table": of_table(session, problems), "names": [], "declarations": {}}
+    stream, ttl = document["table"]["stream"]["arn"], document["table"]["ttl"]["status"]
     try:
         document["declarations"] = described(session.declarations)
-        document["table"]["expiring"] = of_retentions(session)
+        document["names"] = of_names(session, problems)
+        known = (each for declared in session.declarations for each in (declared.source, declared))
+        expiring = sorted({each.name for each in known if getattr(each, "retention", None) is not None})
+        if expiring and ttl == "DISABLED":
+            problems.append(f"TTL is disabled: {', '.join(expiring)} would expire, but stay")
     except UnknownDeclarationsError as error:
-        document |= {"declarations": {}, "problem": str(error)}
-    document["names"] = of_names(session) if "problem" not in document else []
-    stream = document["table"]["stream"]["arn"]
-    document["shards"], document["stream_problem"] = of_shards(session, stream)
-    document |= of_mappings(session, stream)
-    document["quarantine"] = of_quarantine(session)
-    document["dead_letters"] = [of_queue(session, queue) for queue in queues]
-    session.emit(document, Lines(*_sections(document, session.clock())))
+        problems.append(str(error))
+    document["shards"] = of_shards(session, stream, problems)
+    document["mappings"] = of_mappings(session, stream, problems)
+    document["quarantine"] = of_quarantine(session, problems)
+    document["dead_letters"] = [of_queue(session, queue, problems) for queue in queues]
+    session.emit(document, Lines(*_sections(document)))
 
 
-def _sections(document: Facts, now: float) -> Iterator[RenderableType]:
-    yield _table(document["table"])
-    yield from _section("Names", _names(document["names"], now), document.get("problem"))
-    yield from _section("Shards", _shards(document["shards"]), document["stream_problem"])
-    if document["mappings"] or document["mapping_problems"]:
-        yield from _section("Mappings", _mappings(document))
-    yield from _section("Quarantine", _quarantine(document["quarantine"]))
-    if document["dead_letters"]:
-        yield from _section("Dead letters", _queues(document["dead_letters"]))
+def _sections(document: Facts) -> Iterator[RenderableType]:
+    table = document["table"]
+    stream, ttl, size = table["stream"], table["ttl"], f"{number(table['items'])} items, {decimal(table['bytes'])}"
+    yield Text(table["name"], HEADING)
+    yield pairs(
+        {
+            "size": f"{size}, as of the last six hours; {table['billing'].replace('_', ' ').lower()}",
+            "stream": stream["view"].replace("_", " ").lower() if stream["enabled"] else "none",
+            "TTL": " on ".join(filter(None, (str(ttl["status"]).lower(), ttl["attribute"]))),
+            "indexes": ", ".join(table["indexes"]) or "none",
+        }
+    )
+    if document["problems"]:
+        yield from _section("Problems", Lines(*(Text(problem, WARNING) for problem in document["problems"])))
+    names = (
+        (
+            one["name"],
+            one["state"],
+            "the beginning" if one["state"] == COMPLETE and one["since"] is None else _clock(one["since"]),
+            one["declared"],
+        )
+        for one in document["names"]
+    )
+    yield from _rows("Names", ("name", "state", "counts records from (UTC)", "declared"), names)
+    shards = map(_shard, sorted(document["shards"], key=lambda one: (not one["open"], one["shard"])))
+    yield from _rows("Shards", ("shard", "state", "checkpoint moved (UTC)", "ago"), shards)
+    mappings = ((one["function"], one["stream"], one["starts"], one["state"]) for one in document["mappings"])
+    yield from _rows("Mappings", ("function", "stream of", "starts at", "state"), mappings)
+    reasons = (
+        (number(one["entries"]), ", ".join(one["declarations"]) or "all", reason_text(one["reason"]))
+        for one in document["quarantine"]["reasons"][:_MOST_REASONS]
+    )
+    yield from _rows("Quarantine", ("entries", "not counted by", "reason"), reasons)
+    if (more := len(document["quarantine"]["reasons"]) - _MOST_REASONS) > 0:
+        yield f"  {counted(more, 'more reason')} in --json"
+    queues = (
+        (one["queue"].rsplit("/", 1)[-1], number(one["messages"]), number(one["in_flight"]))
+        for one in document["dead_letters"]
+    )
+    yield from _rows("Dead letters", ("queue", "messages", "in flight"), queues)
     yield from _section("Declarations", Lines(*json_lines(document["declarations"])))
 
 
-def _section(title: str, content: RenderableType, problem: str | None = None) -> Iterator[RenderableType]:
-    yield ""
-    yield Text(title, f"{HEADING} {ACCENT}")
-    yield Padding(Text(problem, WARNING) if problem else content, (0, 0, 0, 2))
+def _section(title: str, content: RenderableType) -> Iterator[RenderableType]:
+    yield from ("", Text(title, f"{HEADING} {ACCENT}"), Padding(content, (0, 0, 0, 2)))
 
 
-def _table(table: Facts) -> RenderableType:
-    head = Text(table["name"], HEADING)
-    head.append(f"  {table['status'].lower()}", GOOD if table["status"] == "ACTIVE" else WARNING)
-    stream, ttl, names = table["stream"], table["ttl"], ", ".join(table["expiring"])
-    idle = (
-        f"disabled: {names} would expire, but stay (an emulator deletes nothing)"
-        if names
-        else "disabled: nothing would expire"
-    )
-    problem = table.get("problem", idle)
-    expires = ttl["status"] in ("ENABLED", "ENABLING")
-    billing = {"PAY_PER_REQUEST": "on demand", "PROVISIONED": "provisioned"}[table["billing"]]
-    rows: dict[str, str | Text] = {
-        "size": f"{number(table['items'])} items, {decimal(table['bytes'])}, as of the last six hours; {billing}",
-        "stream": Text(stream["view"].replace("_", " ").lower()) if stream["enabled"] else Text("none", BAD),
-        "TTL": f"{ttl['status'].lower()} on {ttl['attribute']}" if expires else Text(problem, WARNING),
-        "indexes": ", ".join(table["indexes"]) or "none",
-    }
-    return Lines(head, Padding(pairs(rows), (0, 0, 0, 2)))
+def _rows(title: str, columns: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[RenderableType]:
+    """A table of what there is, in a section of its own."""
+    shown = grid(*columns, numbers=("ago", "entries", "messages", "in flight"), keep=columns[:2])
+    for row in rows:
+        shown.add_row(*row)
+    if shown.row_count:
+        yield from _section(title, shown)
 
 
-def _names(names: list[Facts], now: float) -> RenderableType:
-    shown = grid("name", "state", "counts records from (UTC)", "declared", keep=("name", "state"))
-    for one in names:
-        since, begins = one["since"], "-" if one["state"] == WAITING else "the beginning"
-        when = _clock(since) + (" (ahead)" if since > stamp(now) else "") if since else begins
-        state = Text("dropped" if one["dropped"] else one["state"], GOOD if one["state"] == COMPLETE else WARNING)
-        told = {"as counted": "", "not": "no longer: `counters drop`"}.get(
-            one["declared"], "otherwise: a name keeps its"
-        )
-        shown.add_row(one["name"], state, when, Text(told, WARNING))
-    return shown
+def _shard(shard: Facts) -> tuple[str, ...]:
+    name, known = re.sub(r"^0+(?=\d)", "", shard["shard"].removeprefix("shardId-")), shard["checkpoint"]
+    moved, ago = ("no checkpoint", None) if known is None else (_clock(known["moved"]), known["age_seconds"])
+    return name, "open" if shard["open"] else "closed", moved, "-" if ago is None else span(ago)
 
 
-def _shards(shards: list[Facts]) -> RenderableType:
-    keep = ("shard", "state", "checkpoint moved (UTC)")
-    shown = grid(*keep, "ago", *([""] if any(map(_lost, shards)) else []), numbers=("ago",), keep=keep)
-    for one in sorted(shards, key=lambda one: (not one["open"], one["shard"])):
-        name = re.sub(r"^0+(?=\d)", "", one["shard"].removeprefix("shardId-"))
-        known = one["checkpoint"]
-        through, age = Text("no checkpoint", WARNING if one["open"] else QUIET), "-"
-        if known is not None and known["moved"] is None:
-            through = Text("not reported yet", QUIET)
-        elif known is not None:
-            through, age = Text(_clock(known["moved"])), span(known["age_seconds"])
-        lost = f"its checkpoint was lost before {_lost(one)}" if _lost(one) else ""
-        shown.add_row(
-            name, Text("open" if one["open"] else "closed", QUIET), through, age, *([Text(lost, BAD)] if lost else [])
-        )
-    return shown
-
-
-def _lost(shard: Facts) -> str | None:
-    """Before when a shard's checkpoint was lost, if it was."""
-    return (shard["checkpoint"] or {}).get("lost_before")
-
-
-def _mappings(document: Facts) -> RenderableType:
-    shown = grid("function", "stream of", "starts at", "state")
-    for one in document["mappings"]:
-        function, table = one["function"].split(":", 6)[-1], one["stream"].split("/")[1]
-        shown.add_row(function, table, str(one["starts"]).lower().replace("_", " "), one["state"].lower())
-    problems = [Text(problem, BAD) for problem in document["mapping_problems"]]
-    return Lines(*([shown] if document["mappings"] else []), *problems)
-
-
-def _quarantine(quarantine: Facts) -> RenderableType:
-    redriven = f"; {number(quarantine['redriven'])} redriven" if quarantine["redriven"] else ""
-    if not quarantine["waiting"]:
-        return Text(f"empty{redriven}", GOOD)
-    shown = grid("entries", "not counted by", "reason", numbers=("entries",))
-    for one in quarantine["reasons"][:_MOST_REASONS]:
-        names = ", ".join(one["declarations"]) or "all"
-        shown.add_row(Text(number(one["entries"]), WARNING), names, reason_text(one["reason"]))
-    more = len(quarantine["reasons"]) - _MOST_REASONS
-    rest = f"; {number(more)} more reasons in --json" if more > 0 else ""
-    return Lines(shown, Text(f"{number(quarantine['waiting'])} wait{redriven}{rest}", QUIET))
-
-
-def _queues(queues: list[Facts]) -> RenderableType:
-    shown = grid("queue", "messages", "in flight", numbers=("messages", "in flight"))
-    for one in queues:
-        waiting = Text(number(one["messages"]), WARNING if one["messages"] else GOOD)
-        shown.add_row(one["queue"].rsplit("/", 1)[-1], waiting, number(one["in_flight"]))
-    return shown
-
-
-def _clock(stamp: str) -> str:
+def _clock(stamp: str | None) -> str:
     """A moment below a heading that names its zone."""
-    return stamp.replace("T", " ").removesuffix("Z")
+    return "-" if stamp is None else stamp.replace("T", " ").removesuffix("Z")

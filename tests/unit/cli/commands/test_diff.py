@@ -159,14 +159,19 @@ def test_describe_shows_the_state_of_each_name_and_what_the_code_declares_otherw
     shown = run("describe", "--table", "sales", **outside).out.splitlines()
     section = shown[shown.index("Names") + 3 :][:3]
     assert [" ".join(line.split()) for line in section] == [
-        "later waiting -",
-        "shops complete the beginning otherwise: a name keeps its",
-        "total complete the beginning no longer: `counters drop`",
+        "later waiting - as counted",
+        "shops complete the beginning otherwise",
+        "total complete the beginning not",
     ]
     document = run("describe", "--table", "sales", "--json", **outside).document
     assert [(one["name"], one["state"], one["declared"], one["run"]) for one in document["names"]] == [
         ("later", "waiting", "as counted", None),
         ("shops", "complete", "otherwise", None),
         ("total", "complete", "not", None),
+    ]
+    assert document["problems"][:3] == [
+        "later is waiting",
+        "shops is declared otherwise: a name keeps its definition",
+        "total is declared no longer: `counters drop` ends it",
     ]
     assert "where" not in document["declarations"]["shops"]
