@@ -62,7 +62,6 @@ CASES = {
     "top": Case(("pages",)),
     "events": Case(("view", GROUP, "--limit", "1")),
     "explain": Case(("pages", GROUP)),
-    "trace": Case(("view", GROUP, "time=2026-11-19T23:30:00Z", "client=c"), prints=False),
     "thresholds": Case(("busy",)),
     "dev": Case(("--app", "none", "--port", "0", "--verbose")),
     "diff": Case(("--declarations", encode((*DECLARED, replace(ODD, where=Attr("device").ne(TEXT)))))),

@@ -1,4 +1,4 @@
-"""``counters explain`` and ``counters trace``: the events that make a number, and the numbers that an event makes."""
+"""``counters explain``: the events that make a number, and the numbers that an event makes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dynamodb_counters._items.conversions import format_number
 from dynamodb_counters._price_file import PRICES
 from dynamodb_counters._timeline.tiers import TOTAL
 from dynamodb_counters.cli.output import grid, group_text, number
-from dynamodb_counters.cli.session import DONE, FOUND, Session, fields_of, shared, span_of, with_span
+from dynamodb_counters.cli.session import DONE, FOUND, Session, fields_of, shared, span_of, with_sources, with_span
 
 
 @click.command()
@@ -33,7 +33,13 @@ def explain(session: Session, name: str, group: tuple[str, ...], *, limit: int, 
 
     A window needs a span of time. Without some fields of a group, all groups of the partition are explained. Exit code
     1: the number differs from the sum of its lines.
+
+    Of an event NAME with the fields of its key: in which groups, buckets and thresholds it counts, or why it does not.
+    Exit code 1: there is no such event.
     """
+    for event in with_sources(session.declarations):
+        if isinstance(event, Event) and event.name == name:
+            return _explain_event(session, event, fields_of(group, event.fields))
     declared = session.find_counted(name)
     needed = [field for field in declared._pk_template.fields if field in declared.fields]
     values = fields_of(group, declared.fields, needed=needed)
@@ -64,23 +70,14 @@ def _table(found: Explanation) -> Lines:
     return Lines(table, f"{group_text(found.numbers) or 0}: {number(found.count)} lines{rest}{differs}")
 
 
-@click.command()
-@click.argument("name")
-@click.argument("key", nargs=-1, required=True, metavar="FIELD=VALUE…")
-@shared
-def trace(session: Session, name: str, key: tuple[str, ...]) -> int:
-    """Show in which groups, buckets and thresholds the event NAME with this key counts, or why it does not.
-
-    Groups that count these groups are not shown: `counters explain` shows what those count. Exit code 1: there is no
-    such event.
-    """
-    event = session.find(Event, name)
-    row = _event(session, event, fields_of(key, event.fields))
+def _explain_event(session: Session, event: Event, key: dict[str, str]) -> int:
+    """Show where an event counts; groups that count these groups are not shown."""
+    row = _event(session, event, key)
     counts = list(_counts(session, event, row)) if row is not None else []
     table = grid("declaration", "group", "adds", "thresholds", "not counted, because")
     for one in counts:
         table.add_row(one["name"], group_text(one["group"]), group_text(one["adds"]), one["thresholds"], one["reason"])
-    session.emit({"event": name, "found": row is not None, "counts": counts}, table)
+    session.emit({"event": event.name, "found": row is not None, "counts": counts}, table)
     if row is None:
         session.tell("there is no such event: it never came, was retracted, or expired")
     return DONE if row is not None else FOUND
@@ -88,10 +85,10 @@ def trace(session: Session, name: str, key: tuple[str, ...]) -> int:
 
 def _event(session: Session, event: Event, texts: dict[str, str]) -> Image | None:
     """Return the event as its item, or the last row of it, holds it; None if it was taken back."""
-    counted = Aggregate("trace", event, by=event.fields)
+    counted = Aggregate("events", event, by=event.fields)
     question, plan, found = Question(counted, texts), Plan((counted,)), None
     for row, sign, held in Reach.of(question, session.table).rows(counted):
-        folded = folded_alone(plan, frozenset(("trace",)), row, session.clock(), held)
+        folded = folded_alone(plan, frozenset((counted.name,)), row, session.clock(), held)
         if any(question.holds(group) for _, group in sums_of(folded)):
             found = row if sign > 0 else None
     return found

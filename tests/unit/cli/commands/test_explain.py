@@ -89,7 +89,7 @@ def test_a_scan_is_priced_and_asked_for(counters: CountersInMemory) -> None:
 
 
 def test_an_event_is_traced_to_its_groups_and_thresholds_and_to_what_leaves_it_out(counters: CountersInMemory) -> None:
-    done = ask(counters, "trace", "call", "customer=a", "id=c1", "--json")
+    done = ask(counters, "explain", "call", "customer=a", "id=c1", "--json")
     assert done.code == 0
     counts = {one["name"]: one for one in done.document["counts"]}
     assert counts["usage"] == {
@@ -106,8 +106,8 @@ def test_an_event_is_traced_to_its_groups_and_thresholds_and_to_what_leaves_it_o
 
 
 def test_a_packed_event_is_traced_and_one_that_is_not_there_is_not(counters: CountersInMemory) -> None:
-    done = ask(counters, "trace", "ping", f"at={NOW.isoformat()}", "id=p", "--json")
+    done = ask(counters, "explain", "ping", f"at={NOW.isoformat()}", "id=p", "--json")
     assert [(one["name"], one["group"]) for one in done.document["counts"]] == [("pings", {"at:hour": "2026-11-20T12"})]
-    missing = ask(counters, "trace", "call", "customer=a", "id=c9")
+    missing = ask(counters, "explain", "call", "customer=a", "id=c9")
     assert missing.code == 1
     assert "there is no such event" in missing.err
