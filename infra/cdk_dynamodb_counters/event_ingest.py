@@ -68,7 +68,7 @@ class EventIngest(AlarmOwner, IngestMetrics):
         In validated mode a function checks events first and responds 400 with reasons; in direct mode the API passes
         requests to the queue unchecked. Default: ``"validated"``.
     schema : mapping, optional
-        JSON Schema (draft 4, 6 or 7) of an event; validated mode only. A keyword that would not be enforced is refused.
+        JSON Schema (draft 7) of an event; validated mode only. A keyword that would not be enforced is refused.
         Default: only what the key, the table and the
         event's `attributes` need is checked.
     tenant : mapping of str to str, optional

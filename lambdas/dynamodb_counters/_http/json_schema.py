@@ -8,8 +8,6 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 import fastjsonschema
-from fastjsonschema.draft04 import CodeGeneratorDraft04
-from fastjsonschema.draft06 import CodeGeneratorDraft06
 from fastjsonschema.draft07 import CodeGeneratorDraft07
 
 from dynamodb_counters.errors import InvalidArgumentError
@@ -20,16 +18,8 @@ SchemaCheck: TypeAlias = Callable[[Mapping[str, Any]], str | None]
 _MAX_EMAIL: Final = 320
 _EMAILS: Final = {name: re.compile(CodeGeneratorDraft07.FORMAT_REGEXS[name]) for name in ("email", "idn-email")}
 
-_DRAFTS: Final = {"draft-07": CodeGeneratorDraft07, "draft-06": CodeGeneratorDraft06, "draft-04": CodeGeneratorDraft04}
-"""Compilers of the schemas of each draft; the first one compiles a schema that names no draft."""
-
-_WITH_OTHERS: Final = {
-    "additionalItems": "items",
-    "else": "if",
-    "exclusiveMaximum": "maximum",
-    "exclusiveMinimum": "minimum",
-    "then": "if",
-}
+_DRAFT: Final = "draft-07"
+_WITH_OTHERS: Final = {"additionalItems": "items", "else": "if", "then": "if"}
 """Keywords that are enforced only next to another one."""
 
 _DESCRIBING: Final = re.compile(
@@ -54,7 +44,7 @@ def compile_schema(schema: Mapping[str, Any]) -> SchemaCheck:
         )
     except Exception as error:
         # The compiler raises errors of many types; the cause is always the schema.
-        raise InvalidArgumentError("schema", schema, f"a JSON Schema of draft 4, 6 or 7 ({error})") from error
+        raise InvalidArgumentError("schema", schema, f"a JSON Schema of draft 7 ({error})") from error
     _require_enforced(schema)
 
     def check(attributes: Mapping[str, Any]) -> str | None:
@@ -78,11 +68,9 @@ def _reject_reference(uri: str) -> None:
 
 def _require_enforced(schema: Mapping[str, Any]) -> None:
     """Refuse what no event would be checked for, by its place as a JSON pointer."""
-    said = str(schema.get("$schema", next(iter(_DRAFTS))))
-    draft = next((name for name in _DRAFTS if name in said), None)
-    if draft is None:
-        raise InvalidArgumentError("schema", "#/$schema", f"{', '.join(_DRAFTS)} or none, but it is {said!r}")
-    checker = _DRAFTS[draft]({})  # type: ignore[no-untyped-call]
+    if _DRAFT not in (said := str(schema.get("$schema", _DRAFT))):
+        raise InvalidArgumentError("schema", "#/$schema", f"{_DRAFT} or none, but it is {said!r}")
+    checker = CodeGeneratorDraft07({})  # type: ignore[no-untyped-call]
     # The compiler skips what is not in this table, and says nothing.
     enforced = {"$ref", *checker._json_keywords_to_function}  # noqa: SLF001
     formats = {*checker.FORMAT_REGEXS, *_EMAILS, "regex"}
@@ -92,7 +80,7 @@ def _require_enforced(schema: Mapping[str, Any]) -> None:
                 continue
             where = f"{place}/{_escaped(keyword)}"
             if keyword not in enforced and not {_WITH_OTHERS.get(keyword)} & enforced & part.keys():
-                raise InvalidArgumentError("schema", where, f"a keyword of {draft}: this one would not be enforced")
+                raise InvalidArgumentError("schema", where, f"a keyword of {_DRAFT}: this one would not be enforced")
             if "$ref" in part and keyword != "$ref":
                 raise InvalidArgumentError("schema", where, "nothing next to $ref: it would not be enforced; use allOf")
             if keyword == "format" and value not in formats:
