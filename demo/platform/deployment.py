@@ -14,8 +14,9 @@ from typing import Final
 from demo.cost import units_written
 from demo.terminal import Progress
 from dynamodb_counters._dev import cdk
-from dynamodb_counters._dev.emulator import Emulator
+from dynamodb_counters._dev.emulator import SERVER, Emulator
 
+_KILLING: Final = Path(__file__).with_name("killing_server.py")
 _PROJECT: Final = Path(__file__).resolve().parents[2]
 APP: Final = cdk.App(
     # The pinned CLI, and this interpreter.
@@ -53,7 +54,7 @@ class Deployment:
 def deployed(progress: Progress, stacks: Sequence[str], max_seconds: int) -> Iterator[Deployment]:
     """Deploy stacks to an emulator that kills each aggregator once; nothing is left after `max_seconds`."""
     progress("starting the emulator")
-    with Emulator.start(max_seconds=max_seconds, kills=True) as emulator:
+    with Emulator.start(max_seconds=max_seconds, server=(_KILLING, SERVER)) as emulator:
         cdk.bootstrap(emulator, _PROJECT)
         progress(f"deploying to {emulator.endpoint_url} with the CDK CLI")
         app = replace(APP, command=f"{APP.command} {' '.join(stacks)}")

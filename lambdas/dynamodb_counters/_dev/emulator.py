@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,7 +23,7 @@ from botocore.config import Config
 from dynamodb_counters._dev import supervisor
 from dynamodb_counters.errors import CountersError
 
-_SERVER = Path(__file__).with_name("server.py")
+SERVER = Path(__file__).with_name("server.py")
 _HOST = "127.0.0.1"
 _REGION = "us-east-1"
 _READY_SECONDS = 60.0
@@ -107,12 +107,11 @@ class Emulator:
         port: int = 0,
         key: str | None = None,
         is_alone: bool = False,
-        kills: bool = False,
+        server: Sequence[Path] = (SERVER,),
     ) -> Iterator[Emulator]:
         """Run an emulator for the length of a `with` block, at most `max_seconds`; port 0 is any that is free."""
         # It answers who has the key, by default one of this run only, and says in each answer whether it `is_alone`:
-        # only its functions count its tables, and read the control item before each batch. If it `kills`, it ends the
-        # process of each function that reads a stream once, amid a batch. No process, port or file
+        # only its functions count its tables, and read the control item before each batch. No process, port or file
         # remains, even when this process is interrupted or killed.
         if find_spec("ministack") is None:
             raise EmulatorError("the emulator is not installed: pip install 'cdk-dynamodb-counters[dev]'")
@@ -121,10 +120,8 @@ class Emulator:
         emulator = cls(_free_port(port), directory, key or f"LOCAL{secrets.token_hex(16).upper()}")
         with emulator.log.open("wb+") as output:
             process = supervisor.start(
-                [sys.executable, "-P", str(_SERVER)],
-                environment=_server_environment(emulator)
-                | ({"COUNTERS_DEV": "alone"} if is_alone else {})
-                | ({"EMULATOR_KILLS": "once"} if kills else {}),
+                [sys.executable, "-P", *map(str, server)],
+                environment=_server_environment(emulator) | ({"COUNTERS_DEV": "alone"} if is_alone else {}),
                 output=output,
                 max_seconds=max_seconds,
                 directory=emulator.directory,

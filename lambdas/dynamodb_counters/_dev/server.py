@@ -124,47 +124,6 @@ def _deliver_unfinished_batches_again() -> None:
     lambda_svc._execute_function = executed  # noqa: SLF001
 
 
-def adds(target: str, agent: str, body: bytes) -> bool:
-    """Return True for a request by which a function adds to counts."""
-    return (
-        "/AWS_Lambda_" in agent
-        and target.endswith((".UpdateItem", ".TransactWriteItems"))
-        and b"CHECKPOINT#" not in body
-    )
-
-
-def _kill_amid_a_batch() -> None:
-    """End the process of each function that reads a stream once: with its first addition done and unanswered."""
-    from ministack.core import lambda_runtime  # type: ignore[import-untyped]  # noqa: PLC0415 - when it is run
-    from ministack.services import dynamodb  # noqa: PLC0415 - when it is run
-
-    invoke, handle = lambda_runtime.Worker.invoke, dynamodb.handle_request
-    reading: list[Any] = []
-    killed: set[str] = set()
-
-    def invoked(worker: Any, event: Any, request_id: str) -> Any:
-        streamed = b'"aws:dynamodb"' in json.dumps(event.get("Records", [])[:1]).encode()
-        if not streamed or worker.func_name in killed:
-            return invoke(worker, event, request_id)
-        reading.append(worker)
-        try:
-            return invoke(worker, event, request_id)
-        finally:
-            reading.remove(worker)
-
-    async def handled(method: str, path: str, headers: dict[str, str], body: bytes, query: dict[str, Any]) -> Any:
-        answer = await handle(method, path, headers, body, query)
-        if adds(headers.get("x-amz-target", ""), headers.get("user-agent", ""), body):
-            for worker in reading:
-                table = worker.config["Environment"]["Variables"].get("TABLE_NAME", "")
-                if f'"{table}"'.encode() in body and worker.func_name not in killed:
-                    killed.add(worker.func_name)
-                    worker._proc.kill()  # noqa: SLF001 - there is no other way in
-        return answer
-
-    lambda_runtime.Worker.invoke, dynamodb.handle_request = invoked, handled
-
-
 if __name__ == "__main__":
     from ministack import app as emulator  # type: ignore[import-untyped]
     from ministack.services import sts
@@ -173,8 +132,6 @@ if __name__ == "__main__":
     _insert_into_the_stream()
     _find_by_arn()
     _deliver_unfinished_batches_again()
-    if "EMULATOR_KILLS" in os.environ:
-        _kill_amid_a_batch()
     # Who assumes a role had the key, and goes on with it: the CDK CLI does.
     sts._gen_session_token = lambda: key  # noqa: SLF001 - there is no other way in
     emulator.app = guarded(emulator.app, key, is_alone="COUNTERS_DEV" in os.environ)

@@ -12,7 +12,6 @@ months on their anchor, such as the 15th, or on the last day of a month that is 
 
 from __future__ import annotations
 
-import calendar
 import math
 from calendar import monthrange
 from collections.abc import Iterable, Iterator, Sequence
@@ -113,7 +112,7 @@ class _Months(Tier):
 
     def end(self, bucket: int) -> int:
         years, month = divmod(bucket, 12)
-        return self.start(bucket) + calendar.monthrange(_EPOCH_YEAR + years, month + 1)[1] * DAY
+        return self.start(bucket) + monthrange(_EPOCH_YEAR + years, month + 1)[1] * DAY
 
 
 def _names(prefix: str, first: int, stop: int) -> tuple[str, ...]:
