@@ -1,24 +1,21 @@
-"""``counters thresholds``: what is armed, what has fired, and events of it."""
+"""``counters thresholds``: what has fired, and events of it."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from decimal import Decimal
 from itertools import islice
 from typing import Any
 
 import click
-from rich.console import Group as Lines
 from rich.console import RenderableType
 
-from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._fold.crossing_events import LASTING, event_entry, in_requests
 from dynamodb_counters._fold.records import table_of
 from dynamodb_counters._http.requests import read_json
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import CROSSING_PREFIX
 from dynamodb_counters._reads.table_reads import query
-from dynamodb_counters.cli.output import grid, group_text, json_lines, number, stamp
+from dynamodb_counters.cli.output import grid, group_text, number, stamp
 from dynamodb_counters.cli.session import Session, moment, shared
 
 
@@ -32,7 +29,7 @@ from dynamodb_counters.cli.session import Session, moment, shared
 @click.option("--bus", default="default", help="Name or ARN of the event bus.")
 @shared
 def thresholds(session: Session, name: str, *, limit: int | None, replay: bool, test: bool, **given: Any) -> None:
-    """List the thresholds in force, or the one of this NAME, and its crossings, the latest first."""
+    """List the crossings of thresholds, or of the one of this NAME, the latest first; `describe` has the thresholds."""
     watched: list[Any] = [each.declaration for each in session.plan.armed.values()]
     armed = {one.name: (aggregate, one) for aggregate in watched for one in aggregate._thresholds}
     ends = zip((given["since"], given["until"]), ("0", ":"), strict=True)
@@ -49,12 +46,8 @@ def thresholds(session: Session, name: str, *, limit: int | None, replay: bool, 
         if refused:
             raise TimeoutError(f"EventBridge can never take {refused:,} of the crossings")
         return
-    shown = [(each.name, one) for each, one in armed.values() if name in ("", one.name)]
-    facts = [asdict(one) | {"aggregate": aggregate} for aggregate, one in shown]
     told = [read_json(event_entry(item, "", "")["Detail"]) for item in found[:most]]
-    documents = (described([one])[one.name] | {"aggregate": aggregate} for aggregate, one in shown)
-    lines = [line for document in documents for line in json_lines(document)]
-    session.emit({"armed": facts, "fired": told, "more": len(found) > most}, Lines(*lines, _crossings(told)))
+    session.emit({"fired": told, "more": len(found) > most}, _crossings(told))
     if len(found) > most:
         session.tell(f"there are more: --limit {2 * most}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -111,14 +110,6 @@ def test_a_list_that_is_cut_says_so(counters: CountersInMemory) -> None:
     assert not ask(counters, "thresholds", "plan", "--limit", "10", "--json").document["more"]
 
 
-def test_thresholds_in_force_are_shown_with_what_they_watch(counters: CountersInMemory) -> None:
-    assert re.findall(r'"name": "(\w+)"', ask(counters, "thresholds").out) == ["first", "plan", "unused"]
-    [armed] = ask(counters, "thresholds", "plan", "--json").document["armed"]
-    assert (armed["name"], armed["aggregate"], armed["measure"]) == ("plan", "usage", "calls")
-    assert (armed["at"], armed["direction"]) == ([2, 3], "both")
-    assert (armed["burst"], armed["once"]) == ("all", False)
-
-
 def test_crossings_are_sent_again_as_they_were_sent(counters: CountersInMemory) -> None:
     bus = Bus()
     done = ask(counters, "thresholds", "plan", "--replay", "--bus", "sales", bus=bus)
@@ -184,5 +175,5 @@ def test_a_threshold_that_is_not_there_is_refused(counters: CountersInMemory, ar
 def test_crossings_of_a_threshold_that_was_removed_are_shown(counters: CountersInMemory) -> None:
     declared = ("--declarations", encode((USAGE,)))
     found = ask(counters, "thresholds", "plan", *declared, "--json").document
-    assert (found["armed"], len(found["fired"])) == ([], 10)
+    assert len(found["fired"]) == 10
     assert ask(counters, "thresholds", *declared).out.strip() == ""
