@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from benchmarks.prices import PRICES
 from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._items.bookkeeping import INDEX_UNITS, READ_UNIT_BYTES, WRITE_UNIT_BYTES, write_units
-from dynamodb_counters._price_file import PRICES
 from dynamodb_counters._timeline.tiers import DAY, HOUR
 from simulation.capacity import INVOCATION, ROUND_TRIP
 
@@ -110,7 +110,7 @@ class Function(NamedTuple):
     def dollars(self) -> Dollars:
         seconds = self.cpu * _GB_PER_CPU + INVOCATION + self.rounds * ROUND_TRIP
         return {
-            "Lambda": self.runs * MONTH * (_price("lambda.request") + seconds * _price("lambda.gb_second")),
+            "Lambda": self.runs * MONTH * (PRICES["lambda.request"] + seconds * PRICES["lambda.gb_second"]),
             **_logs(self.runs * self.log_bytes),
         }
 
@@ -297,7 +297,7 @@ def bill(load: Workload) -> Dollars:
         [
             dynamodb(writes, reads, load.stored_bytes(shards)),
             *(function.dollars() for function in functions),
-            {"CloudWatch metrics": metrics * min(1.0, load.rate * HOUR) * _price("cloudwatch.metric_month")},
+            {"CloudWatch metrics": metrics * min(1.0, load.rate * HOUR) * PRICES["cloudwatch.metric_month"]},
             *fixed(load.door).values(),
             _door(load),
         ]
@@ -322,23 +322,23 @@ def fixed(door: Door = "queue") -> dict[str, Dollars]:
             [
                 watch,
                 dynamodb(0.0, _WATCH_RUNS * _WATCH_READS, 0.0),
-                {"CloudWatch metrics": _price("cloudwatch.metric_month")},
+                {"CloudWatch metrics": PRICES["cloudwatch.metric_month"]},
             ]
         )
     }
     if door != "sdk":
-        found["EventIngest"] = {"SQS": _IDLE_POLLS * MONTH * _price("sqs.request")}
+        found["EventIngest"] = {"SQS": _IDLE_POLLS * MONTH * PRICES["sqs.request"]}
     for name, dollars in found.items():
-        dollars["CloudWatch alarms"] = ALARMS[name] * _price("cloudwatch.alarm_month")
+        dollars["CloudWatch alarms"] = ALARMS[name] * PRICES["cloudwatch.alarm_month"]
     return found
 
 
 def dynamodb(writes: float, reads: float, stored_bytes: float) -> Dollars:
     """Return those of units per second and bytes in the table; the constructs turn point-in-time recovery on."""
-    stored = _price("dynamodb.storage_gb_month") + _price("dynamodb.recovery_gb_month")
+    stored = PRICES["dynamodb.storage_gb_month"] + PRICES["dynamodb.recovery_gb_month"]
     return {
-        "DynamoDB writes": writes * MONTH * _price("dynamodb.write_unit"),
-        "DynamoDB reads": reads * MONTH * _price("dynamodb.read_unit"),
+        "DynamoDB writes": writes * MONTH * PRICES["dynamodb.write_unit"],
+        "DynamoDB reads": reads * MONTH * PRICES["dynamodb.read_unit"],
         "DynamoDB storage": stored_bytes / _GB * stored,
     }
 
@@ -362,9 +362,9 @@ def _door(load: Workload) -> Dollars:
     requests = _requests(load)
     # Polls of an idle queue are in what is fixed.
     messages = requests + max(requests / _MESSAGES_PER_CALL, _IDLE_POLLS) - _IDLE_POLLS + requests / _MESSAGES_PER_CALL
-    found = {"SQS": messages * MONTH * _price("sqs.request")}
+    found = {"SQS": messages * MONTH * PRICES["sqs.request"]}
     if load.door != "queue":
-        found |= {"API Gateway": requests * MONTH * _price("http_api.request"), **_logs(requests * _ACCESS_LOG_BYTES)}
+        found |= {"API Gateway": requests * MONTH * PRICES["http_api.request"], **_logs(requests * _ACCESS_LOG_BYTES)}
     return found
 
 
@@ -388,9 +388,5 @@ def _behind_door(load: Workload) -> list[Function]:
 
 def _logs(bytes_per_second: float) -> Dollars:
     """Ingested, and kept for a month."""
-    price = _price("cloudwatch.log_gb") + _price("cloudwatch.log_gb_month")
+    price = PRICES["cloudwatch.log_gb"] + PRICES["cloudwatch.log_gb_month"]
     return {"CloudWatch logs": bytes_per_second * MONTH / _GB * price}
-
-
-def _price(name: str) -> float:
-    return PRICES.of(name)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.cost_model import (
     TENANTS_MEASURED,
@@ -19,7 +17,7 @@ from benchmarks.cost_model import (
     increment,
     per_million,
 )
-from dynamodb_counters._price_file import PRICES
+from benchmarks.prices import FILE, SERVICES
 
 _TEXT: Final = Path(__file__).with_name("cost.md")
 _RATES: Final = (1, 10, 100, 1_000, 10_000)
@@ -64,8 +62,8 @@ def text() -> str:
         ),
         "fixed": _services(fixed()),
         "prices": _prices(),
-        "date": PRICES.date,
-        "region": PRICES.region,
+        "date": str(FILE["date"]),
+        "region": FILE["region"],
     }
     page = _TEXT.read_text(encoding="utf-8")
     for name, content in tables.items():
@@ -124,15 +122,13 @@ def _services(bills: dict[str, dict[str, float]]) -> str:
 
 
 def _prices() -> str:
-    content: dict[str, Any] = tomllib.loads(files("dynamodb_counters").joinpath("prices.toml").read_text())
     rows = []
-    for service, table in content.items():
-        if isinstance(table, dict):
-            for name, each in table.items():
-                if isinstance(each, dict):
-                    dollars = f"{each['dollars']:.10f}".rstrip("0").rstrip(".")
-                    per = " per million" if each["per"] > 1 else ""
-                    rows.append((f"[`{service}.{name}`]({table['source']})", f"{dollars}{per}", each["checked"]))
+    for service, table in SERVICES.items():
+        for name, each in table.items():
+            if isinstance(each, dict):
+                dollars = f"{each['dollars']:.10f}".rstrip("0").rstrip(".")
+                per = " per million" if each["per"] > 1 else ""
+                rows.append((f"[`{service}.{name}`]({table['source']})", f"{dollars}{per}", each["checked"]))
     return _table(("price", "dollars", "checked"), rows)
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Self, TypeAlias
 
-from dynamodb_counters._price_file import PRICES
+from benchmarks.prices import PRICES
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
 from simulation.delivery.stream_source import Source
@@ -16,8 +16,8 @@ from simulation.memory.memory_client import paginator
 from simulation.metered_table import Metered, Usage
 
 TABLE: Final = "counters"
-DOLLARS_PER_MILLION_WRITES: Final = 1e6 * PRICES.of("dynamodb.write_unit")
-DOLLARS_PER_MILLION_READS: Final = 1e6 * PRICES.of("dynamodb.read_unit")
+DOLLARS_PER_MILLION_WRITES: Final = 1e6 * PRICES["dynamodb.write_unit"]
+DOLLARS_PER_MILLION_READS: Final = 1e6 * PRICES["dynamodb.read_unit"]
 READ_PRICE: Final = DOLLARS_PER_MILLION_READS / DOLLARS_PER_MILLION_WRITES
 """Price of a read unit, in write units."""
 

@@ -31,7 +31,7 @@ _EXCLUDED: Final = (
         PurePath("aws_lambda_powertools", "utilities", name)
         for name in ("auth_alpha", "data_masking", "kafka", "parser", "streaming", "validation")
     ),
-    *(PurePath(_OWN, name) for name in ("cli", "_dev", "testing", "_price_file.py", "_pytest_plugin.py")),
+    *(PurePath(_OWN, name) for name in ("cli", "_dev", "testing", "_pytest_plugin.py")),
 )
 
 

@@ -130,12 +130,10 @@ def test_foreign_app_composes_the_constructs(python: Path, tmp_path: Path) -> No
         for folder in ("cli", "_dev", "testing")
         for path in (
             *installed.glob(f"{folder}/**/*.py"),
-            installed / "_price_file.py",
             installed / "_pytest_plugin.py",
         )
     }
     assert len(outside) > 1
-    assert (installed / "prices.toml").is_file()
     assert {path.relative_to(installed) for path in installed.rglob("*.py")} - outside == {
         path.relative_to(asset / "dynamodb_counters") for path in asset.glob("dynamodb_counters/**/*.py")
     }

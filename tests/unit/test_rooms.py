@@ -23,7 +23,6 @@ _ROOMS = {
         _items
         _declarations
         _fold
-        _price_file
         _clients
         _table
         _layouts _pages _quarantine _streams

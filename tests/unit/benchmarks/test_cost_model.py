@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from benchmarks import cost_page
 from benchmarks.cost_model import ALARMS, Door, Workload, bill, fixed
-from dynamodb_counters._price_file import PRICES
+from benchmarks.prices import FILE, SERVICES
 
 _PROJECT = Path(__file__).parents[3]
 
@@ -75,16 +72,9 @@ def test_prices_stand_in_one_place() -> None:
 
 
 def test_every_price_has_its_source_and_how_it_was_checked() -> None:
-    assert PRICES.region == "us-east-1"
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", PRICES.date)
-    for name, source, price in _price_file():
-        assert source.startswith("https://aws.amazon.com/"), name
-        assert price["checked"].startswith(("list, 20", "page, 20")), name
-
-
-def _price_file() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield name, source and content of each price as it stands in the file."""
-    content = tomllib.loads((_PROJECT / "lambdas" / "dynamodb_counters" / "prices.toml").read_text())
-    for name in PRICES.prices:
-        service, _, key = name.partition(".")
-        yield name, content[service]["source"], content[service][key]
+    assert FILE["region"] == "us-east-1"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", str(FILE["date"]))
+    for name, service in SERVICES.items():
+        assert service["source"].startswith("https://aws.amazon.com/"), name
+        for price in service.values():
+            assert isinstance(price, str) or price["checked"].startswith(("list, 20", "page, 20")), name

@@ -15,7 +15,6 @@ from dynamodb_counters._explain.reach import Question, Reach, shown
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import format_number
-from dynamodb_counters._price_file import PRICES
 from dynamodb_counters._timeline.tiers import TOTAL
 from dynamodb_counters.cli.output import grid, group_text, number
 from dynamodb_counters.cli.session import DONE, FOUND, Session, fields_of, shared, span_of, with_sources, with_span
@@ -46,8 +45,8 @@ def explain(session: Session, name: str, group: tuple[str, ...], *, limit: int, 
     ends = span_of(session.clock(), **when) if any(when.values()) else (None, None)
     explainer = make_explainer(session.table, declared, values, ends)
     units, queries = explainer.reach.units, len(explainer.reach.ranges)
-    dollars = f"{units:,} read units (${units * PRICES.of('dynamodb.read_unit'):.2f})"
-    session.tell(f"Queries: {queries:,}, at a read unit per 4 KB" if queries else f"a Scan of the table, {dollars}")
+    scan = f"a Scan of the table, {units:,} read units"
+    session.tell(f"Queries: {queries:,}, at a read unit per 4 KB" if queries else scan)
     if not queries and not session.confirm("Read the whole table?", yes=yes):
         return FOUND
     found = explainer.explain(limit=limit)

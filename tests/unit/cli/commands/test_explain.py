@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -82,8 +83,7 @@ def test_a_scan_is_priced_and_asked_for(counters: CountersInMemory) -> None:
 
     refused = ask(counters, "explain", "site", answer=refuse)
     assert (refused.code, asked) == (1, ["Read the whole table?"])
-    assert "a Scan of the table, " in refused.err
-    assert "read units ($0.00)" in refused.err
+    assert re.search(r"a Scan of the table, \d+ read units\n", refused.err)
     assert ask(counters, "explain", "site").code == 2
     assert ask(counters, "explain", "site", "--yes", "--json").document["numbers"] == {"all": "3"}
 
