@@ -92,7 +92,7 @@ class World:
                 continue
             events = [self._waiting.popleft() for _ in range(min(_PER_CALL, len(self._waiting)))]
             outcomes = accept_many(table, _EVENT, events)
-            self._waiting.extend(event for event, one in zip(events, outcomes, strict=True) if one.is_failed)
+            self._waiting.extend(event for event, one in zip(events, outcomes, strict=True) if one.status == "failed")
 
     def _server(self, shard: str) -> Callable[[], None]:
         """The function of a shard: gather a batch, wait for a free execution, and count it."""

@@ -115,7 +115,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
 
         Examples
         --------
-        >>> if counters.accept(ORDER, {"id": 7, "total": 9.99}).is_conflict:  # doctest: +SKIP
+        >>> if counters.accept(ORDER, {"id": 7, "total": 9.99}).status == "conflict":  # doctest: +SKIP
         ...     ...  # The same id with another total.
         """
         return require_taken(accept.accept(self._table, event, values))

@@ -102,7 +102,7 @@ HANDLERS: Final = r"""
 
 == _queue/consumer.py
 * a message is done when some of it is
-- message.is_done = not any(outcome.is_failed for outcome in message.outcomes)
+- message.is_done = OutcomeStatus.FAILED not in {outcome.status for outcome in message.outcomes}
 + message.is_done = True
 ? test_aws_rules.py::test_a_message_of_which_the_table_refuses_a_part_comes_again_as_a_whole
 

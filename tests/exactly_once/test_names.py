@@ -86,7 +86,7 @@ def test_a_direct_count_in_a_name_that_nothing_counts_is_refused_until_it_is_reg
     market.bench.process().handle({})
     # Whoever was refused does not wait until what it has read is old.
     assert counters.increment(STOCK, shop="d") == {"n": 1}
-    assert counters.record_once(SALE, sold, [SHOPS, ROWS]).is_accepted
+    assert counters.record_once(SALE, sold, [SHOPS, ROWS]).status == "accepted"
     market.deliver()
     fill(market.bench, market.stream)
     assert read(market.bench, ROWS, shop="d") == ({"n": 1}, True)

@@ -318,23 +318,23 @@ def test_another_layout_or_retention_is_refused(world: World, other: Event) -> N
 def test_chunk_size_and_tolerance_are_no_part_of_the_layout(world: World) -> None:
     other = replace(SALE, packed=Packed("at", timedelta(minutes=10), chunk_bytes=1024, future_tolerance=None))
     assert _status(world.process(), world.sale(1)) == ["accepted"]
-    assert world.process().accept(other, world.sale(1)).is_duplicate
+    assert world.process().accept(other, world.sale(1)).status == "duplicate"
 
 
 def test_attributes_come_and_go_without_a_layout(world: World) -> None:
     """A chunk names its columns: an event that was accepted before an attribute was declared has none."""
     before = replace(SALE, attributes={"shop": str, "at": int, "id": int, "amount": int})
     after = replace(SALE, attributes={**before.attributes, "till": Attribute(str, required=False)})  # type: ignore[dict-item]
-    assert world.process().accept(before, world.sale(1)).is_accepted
-    assert world.process().accept(after, world.sale(2) | {"till": "t1"}).is_accepted
-    assert world.process().accept(before, world.sale(3)).is_accepted
+    assert world.process().accept(before, world.sale(1)).status == "accepted"
+    assert world.process().accept(after, world.sale(2) | {"till": "t1"}).status == "accepted"
+    assert world.process().accept(before, world.sale(3)).status == "accepted"
 
     read = {sale["id"]: sale.get("till") for sale in world.process().events(after, {"shop": "x"}, consistent=True)}
     assert read == {1: None, 2: "t1", 3: None}
     tills = Aggregate("tills", after, pk="TILL#{till?none}", sk="ALL", measures={"n": Count()})
     counting = World(tills)
     for sale in (counting.sale(1), counting.sale(2) | {"till": "t1"}, counting.sale(3)):
-        assert counting.process().accept(after if "till" in sale else before, sale).is_accepted
+        assert counting.process().accept(after if "till" in sale else before, sale).status == "accepted"
     counting.bench.deliver_all()
     found = {till: counting.bench.counters.get(tills, {"till?none": till})["n"] for till in ("none", "t1")}
     assert found == {"none": 2, "t1": 1}
@@ -385,7 +385,7 @@ def test_a_log_that_is_full_refuses_other_events_and_knows_its_own(
     assert sorted(number for _, number, _ in world.rows()) == list(range(5))
 
     # The next bucket is another log, and what is in this one is taken back.
-    assert writer.accept(SALE, world.sale(9) | {"at": world.now - 600}).is_accepted
+    assert writer.accept(SALE, world.sale(9) | {"at": world.now - 600}).status == "accepted"
     assert world.process().retract(SALE, world.sale(4))
     with pytest.raises(InvalidArgumentError, match="which is the most"):
         world.process().retract(SALE, world.sale(9))

@@ -108,7 +108,7 @@ def _called(code: str) -> str | None:
             value = _evaluated(code, counters=counters, boto3=boto3)
         except (InvalidArgumentError, TypeError) as error:
             return _message(error)
-        if isinstance(value, Outcome) and value.is_conflict:
+        if isinstance(value, Outcome) and value.status == "conflict":
             return f"{value.status}: {value.reason}"
         if isinstance(value, Outcomes) and len(value.accepted) < len(value):
             return str(value)

@@ -189,7 +189,7 @@ class Consumer:
         for message in current:
             message.outcomes = [next(following) for _ in message.events]
         for message in messages:
-            message.is_done = not any(outcome.is_failed for outcome in message.outcomes)
+            message.is_done = OutcomeStatus.FAILED not in {outcome.status for outcome in message.outcomes}
 
     def _is_forgotten(self, message: Message) -> bool:
         """Refuse events so old that the table may not remember any more whether it had them."""

@@ -100,7 +100,7 @@ def _repeated(table: Table, event: Event, first: dict[str, Any], outcome: Outcom
     if outcome == ACCEPTED:
         return repetition(event, item, first)
     # It may be what is stored, or may be stored where the first could not.
-    return outcome if outcome.is_failed else insert(table, event, item)
+    return outcome if outcome.status == OutcomeStatus.FAILED else insert(table, event, item)
 
 
 def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:

@@ -122,7 +122,7 @@ def _insert_chunk(table: Table, event: Event, items: Sequence[dict[str, Any]]) -
             break
         for index, answer in zip(pending, answers, strict=True):
             outcomes[index] = _outcome_of(ClientError(answer, "INSERT")) if "Error" in answer else ACCEPTED
-        pending = [index for index in pending if outcomes[index].is_failed]
+        pending = [index for index in pending if outcomes[index].status == OutcomeStatus.FAILED]
         if not pending:
             break
     return outcomes

@@ -62,36 +62,6 @@ class Outcome:
     stored: Mapping[str, Any] | None = field(default=None, repr=False, hash=False)
     error: InvalidArgumentError | None = field(default=None, repr=False, compare=False)
 
-    @property
-    def is_accepted(self) -> bool:
-        """Whether the event was inserted now."""
-        return self.status == OutcomeStatus.ACCEPTED
-
-    @property
-    def is_duplicate(self) -> bool:
-        """Whether the event was inserted before."""
-        return self.status == OutcomeStatus.DUPLICATE
-
-    @property
-    def is_conflict(self) -> bool:
-        """Whether the event's key has another payload."""
-        return self.status == OutcomeStatus.CONFLICT
-
-    @property
-    def is_rejected(self) -> bool:
-        """Whether the event can never be accepted."""
-        return self.status == OutcomeStatus.REJECTED
-
-    @property
-    def is_too_late(self) -> bool:
-        """Whether the event is older than its retention."""
-        return self.status == OutcomeStatus.TOO_LATE
-
-    @property
-    def is_failed(self) -> bool:
-        """Whether the table kept refusing the event: send it again."""
-        return self.status == OutcomeStatus.FAILED
-
 
 ACCEPTED: Final = Outcome(OutcomeStatus.ACCEPTED)
 DUPLICATE: Final = Outcome(OutcomeStatus.DUPLICATE)
@@ -181,9 +151,9 @@ class Outcomes(list[Outcome]):
 
 def require_taken(outcome: Outcome) -> Outcome:
     """The outcome of one event, unless it is rejected or the table kept refusing it."""
-    if outcome.is_rejected or outcome.is_too_late:
+    if outcome.status in (OutcomeStatus.REJECTED, OutcomeStatus.TOO_LATE):
         raise rejection(outcome)
-    if outcome.is_failed:
+    if outcome.status == OutcomeStatus.FAILED:
         raise UnavailableError(f"{outcome.reason}; send the event again")
     return outcome
 

@@ -40,9 +40,9 @@ def retract_packed(table: Table, event: Event, values: Mapping[str, Any]) -> boo
     """Take an event back and return whether it was there."""
     placed, outcomes = _placed(table, event, {0: key_item(event, values)}, retracts=True)
     [outcome] = (outcomes | _write(table, event, placed)).values()
-    if outcome.is_rejected:
+    if outcome.status == OutcomeStatus.REJECTED:
         raise InvalidArgumentError("values", dict(values), f"an event that can be accepted ({outcome.reason})")
-    if outcome.is_failed:
+    if outcome.status == OutcomeStatus.FAILED:
         raise UnavailableError(f"the event may not be retracted: {outcome.reason}; retract it again")
     return any(entry.was_live for entries in placed.values() for entry in entries)
 

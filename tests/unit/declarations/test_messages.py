@@ -95,4 +95,4 @@ def test_an_instance_of_the_declared_class_is_refused_with_what_to_pass() -> Non
                 with pytest.raises(ValueError, match="mapping of attribute names to values") as refused:
                     call(event, values)  # type: ignore[arg-type]
                 assert str(refused.value).endswith(advice)
-        assert counters.accept(event, asdict(Purchase("1"))).is_accepted
+        assert counters.accept(event, asdict(Purchase("1"))).status == "accepted"

@@ -147,13 +147,7 @@ def test_outcomes_without_a_rejected_event_raise_nothing() -> None:
     assert Outcomes([ACCEPTED] * 3) == [ACCEPTED] * 3
 
 
-def test_every_status_has_one_property_of_an_outcome_and_one_list_of_indexes() -> None:
+def test_every_status_has_one_list_of_indexes() -> None:
     outcomes = Outcomes(map(Outcome, OutcomeStatus))
     lists = [name for name in vars(Outcomes) if isinstance(getattr(outcomes, name), list)]
-    properties = {name for name in vars(Outcome) if name.startswith("is_")}
-
-    assert properties == {f"is_{status}" for status in OutcomeStatus}
     assert [getattr(outcomes, name) for name in lists] == [[index] for index in range(len(OutcomeStatus))]
-    for index, outcome in enumerate(outcomes):
-        assert [getattr(outcome, f"is_{status}") for status in OutcomeStatus].index(True) == index
-        assert sum(getattr(outcome, name) for name in properties) == 1
