@@ -126,18 +126,13 @@ class RejectedEventError(InvalidArgumentError):
     >>> try:
     ...     counters.accept(VIEW, {"url": "/"})
     ... except RejectedEventError as error:
-    ...     print(error.field, error.expected)  # doctest: +SKIP
+    ...     print(error.argument, error.expected)  # doctest: +SKIP
     time a value for 'T#{time}#CID#{clientId}'
     """
 
     def __init__(self, argument: str, value: object, expected: str, text: str) -> None:
         super().__init__(argument, value, expected)
         self.args = (text,)
-
-    @property
-    def field(self) -> str:
-        """The attribute that was refused."""
-        return self.argument
 
 
 class UnavailableError(CountersError):

@@ -145,4 +145,4 @@ def test_a_refused_value_is_named_by_its_attribute(counters: Counters) -> None:
     with pytest.raises(RejectedEventError, match=r"^invalid price=nan: expected a finite number$") as refused:
         counters.accept(_SALE, {"day": 1, "id": 1, "price": math.nan})
 
-    assert (refused.value.field, refused.value.expected) == ("price", "a finite number")
+    assert (refused.value.argument, refused.value.expected) == ("price", "a finite number")

@@ -51,7 +51,7 @@ def test_one_event_that_cannot_be_accepted_raises(values: Any, field: str, text:
         with pytest.raises(RejectedEventError) as refused:
             write(_VIEW, values)
         assert str(refused.value).startswith(text)
-        assert (refused.value.field, isinstance(refused.value, InvalidArgumentError)) == (field, True)
+        assert (refused.value.argument, isinstance(refused.value, InvalidArgumentError)) == (field, True)
 
 
 def test_an_event_that_dynamodb_refuses_raises_with_its_reason() -> None:
@@ -69,7 +69,7 @@ def test_a_packed_event_that_comes_too_late_or_too_early_raises() -> None:
     for at, expected in ((0, "a time in the last 1 day"), (clock() + 10**6, "a time at most 0:15:00 ahead of now")):
         with pytest.raises(RejectedEventError, match=r"^invalid at=") as refused:
             counters.accept(_HIT, {**_ONE, "at": int(at)})
-        assert refused.value.field == "at"
+        assert refused.value.argument == "at"
         assert refused.value.expected.startswith(expected)
 
 
@@ -111,7 +111,7 @@ def test_many_outcomes_raise_for_the_first_that_was_rejected() -> None:
     ) as it:
         _many().raise_for_rejected()
 
-    assert (it.value.field, it.value.value) == ("id", None)
+    assert (it.value.argument, it.value.value) == ("id", None)
 
 
 def test_many_outcomes_raise_for_what_has_failed() -> None:
