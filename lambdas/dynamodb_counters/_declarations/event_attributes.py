@@ -8,7 +8,7 @@ import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
@@ -16,7 +16,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from dynamodb_counters._declarations.checks import require_attribute, require_bool, require_choice, require_count
-from dynamodb_counters._declarations.measures import Count, Frozen, Measure, TimeWeighted
+from dynamodb_counters._declarations.measures import Count, Frozen, Measure, TimeWeighted, shown
 from dynamodb_counters._items.conditions import LIST_MARK, Condition, Image, TypedValue
 from dynamodb_counters._items.conversions import (
     Number,
@@ -217,16 +217,18 @@ class Attribute:
     """
 
     type: Any
-    required: bool = True
-    one_of: Sequence[str | Number] = ()
-    pattern: str | None = None
-    format: Format | None = None
-    minimum: Number | None = None
-    maximum: Number | None = None
-    min_length: int | None = None
-    max_length: int | None = None
-    of: Any = None
-    attributes: Any = None
+    required: bool = field(default=True, repr=False)
+    one_of: Sequence[str | Number] = field(default=(), repr=False)
+    pattern: str | None = field(default=None, repr=False)
+    format: Format | None = field(default=None, repr=False)
+    minimum: Number | None = field(default=None, repr=False)
+    maximum: Number | None = field(default=None, repr=False)
+    min_length: int | None = field(default=None, repr=False)
+    max_length: int | None = field(default=None, repr=False)
+    of: Any = field(default=None, repr=False)
+    attributes: Any = field(default=None, repr=False)
+
+    __repr__ = shown
 
     def __post_init__(self) -> None:
         found = described(self.type)
@@ -246,12 +248,6 @@ class Attribute:
             if (length := getattr(self, name)) is not None:
                 require_count(name, length, least=0)
         self._require_fitting()
-
-    def __repr__(self) -> str:
-        """Show what is not the default."""
-        names = [name for name in self.__slots__ if name != "type" and getattr(self, name) != _DEFAULTS[name]]
-        said = [f"type={self.type.__name__}", *(f"{name}={getattr(self, name)!r}" for name in names)]
-        return f"Attribute({', '.join(said)})"
 
     def _take(self, found: dict[str, Any]) -> None:
         """Note what the type says; what was said besides stands."""
@@ -295,8 +291,6 @@ def _pattern_text(pattern: Any) -> str:
         raise InvalidArgumentError("pattern", pattern, "a regular expression of text, without flags")
     return text
 
-
-_DEFAULTS: Final = {name: spec.default for name, spec in Attribute.__dataclass_fields__.items()}
 
 AttributeTypes: TypeAlias = Mapping[str, Any] | type
 """Declared attributes: names with types or `Attribute`; or a dataclass, TypedDict or pydantic model."""

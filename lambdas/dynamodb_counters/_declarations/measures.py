@@ -37,7 +37,8 @@ class Frozen(dict[K, V]):
 def shown(declaration: Any) -> str:
     """The repr: fields that few have are in it where they are set."""
     values = [(each, getattr(declaration, each.name)) for each in fields(declaration)]
-    said = [f"{each.name}={value!r}" for each, value in values if each.repr or value != each.default]
+    texts = ((each, value.__name__ if isinstance(value, type) else repr(value), value) for each, value in values)
+    said = [f"{each.name}={text}" for each, text, value in texts if each.repr or value != each.default]
     return f"{type(declaration).__name__}({', '.join(said)})"
 
 
