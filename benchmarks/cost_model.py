@@ -45,8 +45,8 @@ _ITEMS_PER_CHECKPOINT: Final = 100
 _LEAST_PRUNED: Final = 8
 _SPARE_BYTES: Final = 64
 """Items are pruned of as many watermarks when they come so close to their next unit."""
-_SHARD_WRITES: Final = 4.0
-"""A new shard's checkpoint and witness."""
+_SHARD_WRITES: Final = 1.0
+"""A new shard's checkpoint."""
 _TUMBLING_SECONDS: Final = 900
 _READS_PER_LOOK: Final = 2
 

@@ -12,8 +12,9 @@ COMMIT: Final = r"""
 +             kept = self._keep(shard, folded.unfoldable, report)
 ? test_mechanisms.py::test_a_checkpoint_moves_after_what_cannot_be_counted_is_in_quarantine
 * the checkpoint is not read
-- fresh = uncounted(changes, checkpoint.applied_through)
-+ fresh = changes
+- fresh = uncounted(changes, self._checkpoints.of(shard, changes[-1].sequence, deadline).applied_through)
++ self._checkpoints.of(shard, changes[-1].sequence, deadline)
++         fresh = changes
 ? test_checkpoints.py::test_no_zombie_however_late_meets_a_pruned_watermark
 * mended code counts what is aside
 - self._quarantine.leave_aside(shard, fresh)
@@ -31,8 +32,8 @@ COMMIT: Final = r"""
 +         with ending_at(deadline + min(time_left(), LONGEST_INVOCATION)):
 ? test_checkpoints.py::test_no_zombie_however_late_meets_a_pruned_watermark
 * records older than the guarantee are counted
-- doubtful_before = max(self._clock() - GUARANTEE, checkpoint.lost_before)
-+ doubtful_before = checkpoint.lost_before
+- Classified.of(portion, self._clock() - GUARANTEE)
++ Classified.of(portion, 0.0)
 ? test_checkpoints.py::test_a_record_older_than_the_guarantee_is_not_counted
 * expired items are taken for drift
 - self._names.note_surplus(each.surplus)
@@ -63,13 +64,11 @@ COMMIT: Final = r"""
 * a spoiled checkpoint is believed
 - if isinstance(text, str) and text and not is_sequence(text):
 + if False:
-? test_mechanisms.py::test_a_spoiled_checkpoint_is_a_lost_one
-
-== _commit/checkpoints.py
+? test_checkpoints.py::test_a_checkpoint_that_is_malformed_is_refused_until_it_is_deleted
 * a checkpoint that names another shard blocks its own
 - return Checkpoint.of(item) if is_named else None
 + return Checkpoint.of(item)
-? test_checkpoints.py::test_a_checkpoint_that_names_another_shard_is_lost_and_blocks_none
+? test_checkpoints.py::test_a_checkpoint_that_is_malformed_is_refused_until_it_is_deleted
 * a process reads a checkpoint once for ever
 - read_at + FRESH > now):
 + read_at + FRESH * 1440 > now):
@@ -90,21 +89,9 @@ COMMIT: Final = r"""
 - if not found.mark or settled != found.settled:
 + if last:
 ? test_checkpoints.py::test_a_busy_shard_settles_although_its_checkpoint_never_stands_still
-* the witness of a lost checkpoint is not asked
-- bool(item["moved"]["BOOL"])
-+ False
-? test_checkpoints.py::test_records_that_may_have_counted_before_a_checkpoint_was_lost_are_not_counted_again
-* no witness is left when a checkpoint moves
-- if not found.applied_through:
-+ if False:
-? test_checkpoints.py::test_records_that_may_have_counted_before_a_checkpoint_was_lost_are_not_counted_again
-* a lost checkpoint comes back when it is moved
-- f"attribute_exists({PK}) AND (attribute_not_exists(applied_through)
-+ f"(attribute_not_exists(applied_through)
-? test_checkpoints.py::test_a_lost_checkpoint_does_not_come_back_by_chance
 * two shards of one digest share a checkpoint
-- found is not None and item["shard"]["S"] != shard:
-+ found is None:
+- if item["shard"]["S"] != shard:
++ if False:
 ? test_checkpoints.py::test_two_shards_of_one_digest_are_an_error
 * a shard that wakes up does not say so
 - if found.seen + ALIVE < now:
@@ -167,14 +154,6 @@ COMMIT: Final = r"""
 - raise CommitError(list(failures.values()))
 + pass
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
-* how far a failed batch came is not remembered
-- if failed and part.changes:
-+ if False:
-? test_mechanisms.py::test_a_batch_that_no_invocation_can_write_is_written_by_several
-* a failed batch remembers more than was committed
-- sequence, place_of(ordered[failed])
-+ sequence, place_of(ordered[-1])
-? test_mechanisms.py::test_a_batch_that_no_invocation_can_write_is_written_by_several
 * a spoiled watermark stops its shard
 - except UNREADABLE:
 + except ZeroDivisionError:

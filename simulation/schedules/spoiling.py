@@ -1,4 +1,4 @@
-"""Bookkeeping that is edited by hand: entries of the quarantine, watermarks, checkpoints, definitions."""
+"""Bookkeeping that is edited by hand: entries of the quarantine, watermarks, definitions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ class Spoiler:
         kinds = {
             "quarantine entry": [item for item in items if is_waiting(item)],
             "watermark": [item for item in items if _watermarks(item) and not item["pk"]["S"].startswith("CHECK")],
-            "checkpoint": [item for item in items if item["sk"] == {"S": "CHECKPOINT"}],
             "definition": _countless([item for item in items if is_entry(item)]),
         }
         kind = self._random.choice(sorted(name for name, found in kinds.items() if found) or [""])
@@ -49,12 +48,8 @@ class Spoiler:
             if is_image(item["sk"]["S"]):
                 self.entries.add(entry_of(item["sk"]["S"]))
             self._edit(item, self._random.choice([name for name in ("record", "names", "sum") if name in item]))
-        elif kind == "definition":
-            self._put({**item, "definition": {"S": UNREADABLE}})
-        elif self._random.random() < 0.5:
-            self._backend.client.delete_item(TableName=self._backend.name, Key=_key(item))
         else:
-            self._edit(item, self._random.choice(sorted(item.keys() - {"pk", "sk", "_type", "ttl"})))
+            self._put({**item, "definition": {"S": UNREADABLE}})
         return kind
 
     def _edit(self, item: Mapping[str, Any], name: str) -> None:
@@ -75,7 +70,3 @@ def _countless(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def _watermarks(item: Mapping[str, Any]) -> list[str]:
     return sorted(name for name in item if name.startswith("_w"))
-
-
-def _key(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {"pk": item["pk"], "sk": item["sk"]}

@@ -140,7 +140,6 @@ EXAMPLES = {
     "Quarantined image: redriven": f"QUARANTINE#* {SHARD}#*[!0]?#NewImage",
     "Quarantined delta": f"QUARANTINE#* {SHARD}#*#shops",
     "Checkpoint": "CHECKPOINT#?* CHECKPOINT",
-    "Witness": "CHECKPOINT#?* WITNESS",
     "Registry": "CHECKPOINT# DECLARED",
     "Name": "CHECKPOINT# DECLARED#views",
     "Name: filled by a backfill": "CHECKPOINT# DECLARED#customers",

@@ -24,7 +24,7 @@ from dynamodb_counters._backfill.estimate import Estimate, estimate
 from dynamodb_counters._backfill.feeds import Pace, is_emulated, paid_write
 from dynamodb_counters._backfill.runner import COMPLETE as ENDED
 from dynamodb_counters._backfill.runner import DRAINING, Progress, Runner, State, Totals, baselines, withheld
-from dynamodb_counters._commit.checkpoints import Checkpoint, Checkpoints
+from dynamodb_counters._commit.checkpoints import Checkpoints
 from dynamodb_counters._commit.commit import Committer, Part, Pruner
 from dynamodb_counters._control.counted_names import is_moot, plan_of
 from dynamodb_counters._control.registry import (
@@ -305,10 +305,9 @@ class Backfill(Runner):
         step = _PARTS // parts
         first, last = padded(str(part * step + 1)), padded(str((part + 1) * step))
         deltas = [Delta(plan.programs[name].layout, group, first, last, sums[name, group]) for name, group in sums]
-        checkpoints = Checkpoints(self.table, self.table)
-        quarantine = Quarantine(self.table, RETENTION)
-        committer = Committer(self.table, checkpoints, quarantine, Pruner(self.table, checkpoints))
-        whole = Part(plan, (), Watermark(found_by(run)), Checkpoint(), baseline=f"{run}#{first}")
+        pruner = Pruner(self.table, Checkpoints(self.table, self.table))
+        committer = Committer(self.table, Quarantine(self.table, RETENTION), pruner)
+        whole = Part(plan, (), Watermark(found_by(run)), baseline=f"{run}#{first}")
         return committer.commit(deltas, whole).write_units
 
     def _settle(self, state: State, plan: Plan) -> Iterator[Progress]:

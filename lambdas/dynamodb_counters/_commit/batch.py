@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from dynamodb_counters._assumptions import GUARANTEE, LONGEST_INVOCATION
-from dynamodb_counters._commit.checkpoints import WORTH_A_WRITE, Checkpoint, Checkpoints, is_sequence
+from dynamodb_counters._commit.checkpoints import WORTH_A_WRITE, Checkpoints, is_sequence
 from dynamodb_counters._commit.commit import Committed, Committer, Part, Pruner
 from dynamodb_counters._control.counted_names import CountedNames, Portion
 from dynamodb_counters._control.run_items import ONLY_SHARD
@@ -153,8 +153,6 @@ class Report:
     write_units: float = 0.0
     redelivered: int = 0
     """Records at or below the shard's checkpoint."""
-    checkpoint_lost: bool = False
-    """The checkpoint."""
     changed: tuple[str, ...] = ()
     """Names that the code declares otherwise than they are registered."""
     undeclared: tuple[str, ...] = ()
@@ -208,7 +206,7 @@ class Aggregator:
         self._origins = Origins(table.name, source_table)
         self._checkpoints = Checkpoints(table, retrying)
         self._quarantine = Quarantine(retrying, quarantine_retention_seconds, self._origins.ttl_of(declarations))
-        self._committer = Committer(retrying, self._checkpoints, self._quarantine, Pruner(table, self._checkpoints))
+        self._committer = Committer(retrying, self._quarantine, Pruner(table, self._checkpoints))
         self._single_shard = single_shard
 
     def handle(self, event: Mapping[str, Any], time_left: Callable[[], float] = lambda: math.inf) -> Report:
@@ -229,29 +227,24 @@ class Aggregator:
     def _batch(self, event: Mapping[str, Any], deadline: float) -> Report:
         changes = intake(event["Records"], self._origins)
         report, shard = Report(records=len(changes)), self._shard(event)
-        checkpoint = self._checkpoints.of(shard, changes[-1].sequence, deadline)
-        fresh = uncounted(changes, checkpoint.applied_through)
+        fresh = uncounted(changes, self._checkpoints.of(shard, changes[-1].sequence, deadline).applied_through)
         report.redelivered = len(changes) - len(fresh)
-        report.checkpoint_lost = checkpoint.just_lost
         if fresh:
             self._refresh(report)
             self._quarantine.leave_aside(shard, fresh)
-            self._count(shard, checkpoint, fresh, deadline, report)
+            self._count(shard, fresh, deadline, report)
         return report
 
-    def _count(
-        self, shard: str, checkpoint: Checkpoint, changes: Sequence[Change], deadline: float, report: Report
-    ) -> None:
+    def _count(self, shard: str, changes: Sequence[Change], deadline: float, report: Report) -> None:
         portions, cuts = self._names.portions(shard, changes)
-        doubtful_before = max(self._clock() - GUARANTEE, checkpoint.lost_before)
         for portion in portions:
-            each = Classified.of(portion, doubtful_before)
+            each = Classified.of(portion, self._clock() - GUARANTEE)
             self._names.note_surplus(each.surplus)
             report.write_units += self._names.log(portion, shard, cuts, self._quarantine)
             # Before anything moves the checkpoint. None is in doubt: its item is the same in every delivery.
             put_crossings(self._table, crossings(each.plan, each.changes, report.skipped_thresholds))
             self._keep(shard, each.doubtful, report)
-            self._commit(Part(each.plan, each.fresh, Watermark(shard), checkpoint), deadline, report)
+            self._commit(Part(each.plan, each.fresh, Watermark(shard)), deadline, report)
         if report.touched:
             report.moved = {_APPLIED_THROUGH: changes[-1].sequence}
 

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Final, TypeGuard
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -24,7 +23,6 @@ from dynamodb_counters._assumptions import (
     ALIVE,
     CHECKPOINT_KEPT,
     FRESH,
-    LONGEST_INVOCATION,
     OUTLIVED,
     SETTLED_AFTER,
 )
@@ -35,15 +33,10 @@ from dynamodb_counters._items.bookkeeping import (
     shard_digest,
     typed_values,
 )
-from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SEQUENCE_DIGITS, TTL, TYPE
+from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SEQUENCE_DIGITS, SK, TTL, TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.errors import CheckpointError
-
-WITNESS: Final = "WITNESS"
-"""Sort key of the item that proves that there was a checkpoint."""
-
-_MOST_PROGRESS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +49,6 @@ class Checkpoint:
     mark: str = ""
     mark_at: float = 0.0
     settled: str = ""
-    lost_before: float = 0.0
-    """The checkpoint was lost: records created earlier may have been counted."""
-    progress: tuple[tuple[str, str], ...] = ()
-    """Sequence numbers and places of batches that failed in this process: all groups before the place have applied all
-    records up to the number."""
-    just_lost: bool = False
-    """Whether this process has just found out."""
 
     @classmethod
     def of(cls, item: Mapping[str, Any]) -> Checkpoint:
@@ -72,18 +58,6 @@ class Checkpoint:
             if isinstance(text, str) and text and not is_sequence(text):
                 raise ValueError(f"invalid {name}={text!r:.80}: expected {SEQUENCE_DIGITS} digits")
         return cls(**values)
-
-    def applied_through_at(self, place: str) -> str:
-        """The last record that the groups at a place have applied, as far as is known."""
-        return max((through for through, before in self.progress if place < before), default="")
-
-    def with_progress(self, progress: Iterable[tuple[str, str]]) -> Checkpoint:
-        """The same, of which more is known; without what says nothing that other progress does not."""
-        known = {one for one in (*self.progress, *progress) if one[0] > self.applied_through}
-        telling = [
-            one for one in known if not any(one != two and one[0] <= two[0] and one[1] <= two[1] for two in known)
-        ]
-        return replace(self, progress=tuple(sorted(telling)[-_MOST_PROGRESS:]))
 
     def settled_through(self, now: float) -> str:
         """Every invocation that may still run has read a checkpoint at or beyond this."""
@@ -98,16 +72,12 @@ def is_sequence(text: object) -> TypeGuard[str]:
     return isinstance(text, str) and text.isdecimal() and len(text) == SEQUENCE_DIGITS
 
 
-def checkpoint_item(shard: str, values: Mapping[str, Any], now: float, sk: str = "CHECKPOINT") -> dict[str, Any]:
-    return {**checkpoint_key(shard_digest(shard), sk), **attributes({TYPE: CHECKPOINT, "shard": shard, **values}, now)}
+def checkpoint_item(shard: str, values: Mapping[str, Any], now: float) -> dict[str, Any]:
+    return {**checkpoint_key(shard_digest(shard)), **attributes({TYPE: CHECKPOINT, "shard": shard, **values}, now)}
 
 
-def witness_item(shard: str, *, moved: bool, now: float) -> dict[str, Any]:
-    return checkpoint_item(shard, {"moved": moved}, now, WITNESS)
-
-
-def checkpoint_key(digest: str, sk: str = "CHECKPOINT") -> dict[str, Any]:
-    return bookkeeping_key(sk, digest)
+def checkpoint_key(digest: str) -> dict[str, Any]:
+    return bookkeeping_key("CHECKPOINT", digest)
 
 
 def attributes(values: Mapping[str, Any], now: float) -> dict[str, Any]:
@@ -144,13 +114,11 @@ class Checkpoints:
         if before is not None and (before.applied_through >= last or read_at + FRESH > now):
             return before
         # The item exists before anything else is written.
-        item = self._item(shard)
-        found = self._read_item(shard, item) or self._create(shard, deadline, item)
+        found = self._read_item(shard) or self._create(shard, deadline)
         if found.seen + ALIVE < now:
             self._write(self._table, shard, {"seen": deadline}, f"attribute_exists({PK})")
             found = replace(found, seen=deadline)
-        found = found.with_progress(before.progress if before is not None else ())
-        self._read[shard] = replace(found, just_lost=False), now
+        self._read[shard] = found, now
         return found
 
     def committed(self, shard: str, last: str, touched: int, deadline: float) -> float:
@@ -160,7 +128,7 @@ class Checkpoints:
 
     def advance(self, shard: str, last: str, deadline: float) -> float:
         """Move the checkpoint forward to `last`."""
-        found, read_at = self._read.get(shard) or (self._read_item(shard, self._item(shard)), self._now())
+        found, read_at = self._read.get(shard) or (self._read_item(shard), self._now())
         if found is None or last <= found.applied_through:
             return 0.0
         moved: dict[str, Any] = {"applied_through": last, "at": deadline, "seen": deadline}
@@ -168,26 +136,15 @@ class Checkpoints:
         if not found.mark or settled != found.settled:
             # The mark is replaced only once it, or what came after it, has settled.
             moved |= {"mark": last, "mark_at": deadline, "settled": settled}
-        units = 1.0
         try:
-            if not found.applied_through:
-                units += 1.0
-                # Nothing has been pruned so far. From now on, a checkpoint that is missing was lost.
-                item = witness_item(shard, moved=True, now=self._now())
-                self._once.client.put_item(TableName=self._table.name, Item=item)
             self._write(self._once, shard, moved, _FORWARD)
         except (ClientError, BotoCoreError):
             # An old checkpoint is only cautious.
             self._read.pop(shard, None)
-            return units
+            return 1.0
         self._touched[shard] = 0
         self._read[shard] = replace(found, **moved), read_at
-        return units
-
-    def remember(self, shard: str, through: str, place: str) -> None:
-        """Note how far a batch came that fails, so that its next delivery to this process comes farther."""
-        if (known := self._read.get(shard)) is not None:
-            self._read[shard] = known[0].with_progress([(through, place)]), -math.inf
+        return 1.0
 
     def settled(self, watermarks: Mapping[str, str]) -> set[str]:
         """Which shards, by digest, have a settled checkpoint at or beyond the given sequence number."""
@@ -223,40 +180,24 @@ class Checkpoints:
     def _now(self) -> float:
         return self._table.clock()
 
-    def _item(self, shard: str, sk: str = "CHECKPOINT") -> Mapping[str, Any]:
-        return self._table.read_item(checkpoint_key(shard_digest(shard), sk))
-
-    def _read_item(self, shard: str, item: Mapping[str, Any]) -> Checkpoint | None:
-        """The checkpoint of an item; one that is spoiled is as good as lost."""
-        found = _readable(item)
-        if found is not None and item["shard"]["S"] != shard:
-            raise CheckpointError(f"the shards {shard!r} and {item['shard']['S']!r} have the same digest")
-        return found
-
-    def _create(self, shard: str, deadline: float, spoiled: Mapping[str, Any]) -> Checkpoint:
-        moved = self._has_moved(shard)
-        created: dict[str, Any] = {"seen": deadline}
-        if moved:
-            # Records created later had not settled: its watermarks are in place.
-            created["lost_before"] = self._now() - LONGEST_INVOCATION
-        if not self._put(checkpoint_item(shard, created, self._now()), spoiled):
-            item = self._item(shard)
-            return self._read_item(shard, item) or self._create(shard, deadline, item)
-        return Checkpoint(**created, just_lost=moved)
-
-    def _has_moved(self, shard: str) -> bool:
-        """Whether the checkpoint of a shard has ever moved, as its witness says; put that if there is none."""
-        item = self._item(shard, WITNESS)
+    def _read_item(self, shard: str) -> Checkpoint | None:
+        item = self._table.read_item(checkpoint_key(shard_digest(shard)))
         if not item:
-            return not self._put(witness_item(shard, moved=False, now=self._now())) and self._has_moved(shard)
-        try:
-            return bool(item["moved"]["BOOL"])
-        except LookupError:  # It is spoiled.
-            return True
+            return None
+        if (checkpoint := _readable(item)) is None:
+            raise CheckpointError(
+                f"the item {item[PK]['S']!r}, {item[SK]['S']!r} is malformed: delete it, then run `counters repair`, "
+                "as records may have been counted twice"
+            )
+        if item["shard"]["S"] != shard:
+            raise CheckpointError(f"the shards {shard!r} and {item['shard']['S']!r} have the same digest")
+        return checkpoint
 
-    def _put(self, item: dict[str, Any], spoiled: Mapping[str, Any] = MappingProxyType({})) -> bool:
-        """Put an item that is not there, or is as it was when found to be spoiled; return whether it was."""
-        return self._table.write("put_item", **put_as_seen(self._table.name, item, spoiled, spoiled))
+    def _create(self, shard: str, deadline: float) -> Checkpoint:
+        item = checkpoint_item(shard, {"seen": deadline}, self._now())
+        if self._table.write("put_item", **put_as_seen(self._table.name, item, {}, ())):
+            return Checkpoint(seen=deadline)
+        return self._read_item(shard) or self._create(shard, deadline)
 
     def _write(self, table: Table, shard: str, values: Mapping[str, Any], condition: str) -> None:
         written = attributes(values, table.clock())

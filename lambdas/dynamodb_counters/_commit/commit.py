@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +33,7 @@ from typing import Any, Final, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._commit.checkpoints import Checkpoint, Checkpoints
+from dynamodb_counters._commit.checkpoints import Checkpoints
 from dynamodb_counters._declarations.groups import Key, typed_key
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.fold import AppliedThrough, fold
@@ -281,12 +281,11 @@ _MOST_ENTRIES: Final = 99
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Consecutive changes of one shard that the same names count, and what the invocation knows of the shard."""
+    """Consecutive changes of one shard that the same names count."""
 
     plan: Plan
     changes: Sequence[Change]
     watermark: Watermark
-    checkpoint: Checkpoint
     baseline: str = ""
     """The part of a backfill that it is."""
 
@@ -325,9 +324,8 @@ class _Answer:
 class Committer:
     """Writes deltas to one table, each until the invocation's time is up."""
 
-    def __init__(self, table: Table, checkpoints: Checkpoints, quarantine: Quarantine, pruner: Pruner) -> None:
+    def __init__(self, table: Table, quarantine: Quarantine, pruner: Pruner) -> None:
         self._table = table
-        self._checkpoints = checkpoints
         self._quarantine = quarantine
         self._pruner = pruner
         self._levels = PageLevels.of_table(table)
@@ -337,8 +335,7 @@ class Committer:
         """Write the deltas of a part; `CommitError` means that some are not written: deliver the batch again."""
         done = Committed()
         failures: dict[GroupRef, Exception] = {}
-        ordered = sorted(deltas, key=place_of)
-        left = self._after_progress(ordered, part, done) if part.checkpoint.progress else ordered
+        left = sorted(deltas, key=place_of)
         while left:
             applied_through: dict[GroupRef, str] = {}
             elsewhere: list[Delta] = []
@@ -361,7 +358,6 @@ class Committer:
                     applied_through |= dict.fromkeys(item.refs, answer.applied_through)
             left = sorted([*elsewhere, *(part.fold(applied_through) if applied_through else ())], key=place_of)
         if failures:
-            self._remember(ordered, failures, part)
             raise CommitError(list(failures.values()))
         return done
 
@@ -375,26 +371,6 @@ class Committer:
             else:
                 failures |= dict.fromkeys(item.refs, failed)
         return found
-
-    def _after_progress(self, ordered: Sequence[Delta], part: Part, done: Committed) -> list[Delta]:
-        """The deltas that an earlier delivery, which failed, has not written."""
-        left: list[Delta] = []
-        later: dict[GroupRef, str] = {}
-        for delta in ordered:
-            through = part.checkpoint.applied_through_at(place_of(delta))
-            if delta.first > through:
-                left.append(delta)
-            elif delta.last > through:
-                later[delta.ref] = through
-            else:
-                done.skipped += 1
-        return sorted([*left, *part.fold(later)], key=place_of) if later else left
-
-    def _remember(self, ordered: Sequence[Delta], failures: Collection[GroupRef], part: Part) -> None:
-        """Note how far the batch came: everything in a place before that of the first failure is committed."""
-        failed = next(index for index, delta in enumerate(ordered) if delta.ref in failures)
-        if failed and part.changes:
-            self._checkpoints.remember(part.watermark.shard, part.changes[-1].sequence, place_of(ordered[failed]))
 
     def _write(self, part: Part, item: ItemDelta) -> _Answer:
         for delta in item.deltas:

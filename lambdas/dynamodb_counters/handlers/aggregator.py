@@ -66,7 +66,6 @@ def _meter(report: Report) -> None:
         # The schedule counts how many there are in all; the alarm need not wait for it.
         "Uncounted": report.quarantined,
         "Redelivered": report.redelivered,
-        "CheckpointsLost": int(report.checkpoint_lost),
         "LateEvents": report.late,
         "UnknownTypes": report.skipped_types.total(),
         "DefinitionChanged": len(report.changed) + len(report.refused),
@@ -76,8 +75,6 @@ def _meter(report: Report) -> None:
         "UpdatesPerRecord": per_record if per_record >= _COSTLY else 0,
     }
     add_metrics(metrics, values)
-    if report.checkpoint_lost:
-        logger.error("an item CHECKPOINT# is gone or spoiled; records that may have been counted go to quarantine")
     if report.skipped_types:
         logger.warning(
             "items of types that nothing declares are not counted; to count them, let the where of their Items name "

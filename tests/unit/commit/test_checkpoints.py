@@ -15,31 +15,20 @@ from simulation.memory_table import MemoryTable
 
 _SHARD = "shardId-00000000001414576573621-f55eea83"
 _sequences = st.integers(1, 9).map("{:040}".format)
-_places = st.sampled_from(["10", "30", "70", "b0", "f0"])
 _stamps = st.integers(0, 2_000_000_000).map(float)
-
-
-@given(st.lists(st.tuples(_sequences, _places), max_size=6), _sequences)
-def test_progress_says_how_far_each_place_came(told: list[tuple[str, str]], applied_through: str) -> None:
-    found = Checkpoint(applied_through=applied_through)
-    for one in told:
-        found = found.with_progress([one])
-    for place in ("00", "10", "50", "b0", "ff"):
-        through = [sequence for sequence, before in told if place < before and sequence > applied_through]
-        assert found.applied_through_at(place) == max(through, default="")
 
 
 _checkpoints = st.builds(
     Checkpoint,
     seen=_stamps,
-    **dict.fromkeys(("at", "mark_at", "lost_before"), _stamps),
+    **dict.fromkeys(("at", "mark_at"), _stamps),
     **dict.fromkeys(("applied_through", "mark", "settled"), _sequences),
 )
 
 
 @given(_checkpoints)
 def test_a_checkpoint_comes_back_from_its_item(checkpoint: Checkpoint) -> None:
-    values = {name: getattr(checkpoint, name) for name in Checkpoint.__slots__ if name not in ("progress", "just_lost")}
+    values = {name: getattr(checkpoint, name) for name in Checkpoint.__slots__}
     written = {name: value for name, value in values.items() if value != ""}
     assert Checkpoint.of(checkpoint_item(_SHARD, written, 0.0)) == checkpoint
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from dynamodb_counters import Counters, Event, Items
-from dynamodb_counters._commit.checkpoints import Checkpoint, Checkpoints
+from dynamodb_counters._commit.checkpoints import Checkpoints
 from dynamodb_counters._commit.commit import Committer, Part, Pruner
 from dynamodb_counters._declarations import Aggregate, Declarable, flatten
 from dynamodb_counters._declarations.groups import values_of
@@ -120,9 +120,9 @@ class World:
         folded = fold(self.plan, changes_of(records))
         assert not folded.unfoldable
         checkpoints = Checkpoints(self.table, self.table)
-        committer = Committer(self.table, checkpoints, Quarantine(self.table, 1e6), Pruner(self.table, checkpoints))
+        committer = Committer(self.table, Quarantine(self.table, 1e6), Pruner(self.table, checkpoints))
         watermark = Watermark(shard)
-        committer.commit(folded.deltas, Part(self.plan, changes_of(records), watermark, Checkpoint()))
+        committer.commit(folded.deltas, Part(self.plan, changes_of(records), watermark))
 
     def _records(self, shard: str) -> list[Any]:
         return self.client.stream.read(shard, None, 10**9).records

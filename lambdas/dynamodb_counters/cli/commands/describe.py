@@ -101,12 +101,7 @@ def of_shards(session: Session, stream: str | None, problems: list[str]) -> list
         problems.append("the table has no stream")
         return []
     shards = tried(StreamReader(session.client("dynamodbstreams"), stream).shards, problems) or []
-    checkpoints = session.table.each(lambda shard: _checkpoint(session, shard.id), shards)
-    problems += [
-        f"the checkpoint of {shard.id} was lost before {checkpoint['lost_before']}"
-        for shard, checkpoint in zip(shards, checkpoints, strict=True)
-        if checkpoint is not None and checkpoint["lost_before"]
-    ]
+    checkpoints = session.table.each(lambda shard: _checkpoint(session, shard.id, problems), shards)
     return [
         {"shard": shard.id, "open": shard.is_open, "checkpoint": checkpoint}
         for shard, checkpoint in zip(shards, checkpoints, strict=True)
@@ -160,11 +155,12 @@ def of_queue(session: Session, queue: str, problems: list[str]) -> Facts:
     return {"queue": queue, "messages": messages, "in_flight": hidden}
 
 
-def _checkpoint(session: Session, shard: str) -> Facts | None:
+def _checkpoint(session: Session, shard: str, problems: list[str]) -> Facts | None:
     """The checkpoint of a shard, which moves once in a while; None if there is none, or it cannot be read."""
     try:
         known, now = read_checkpoint(session.table, shard), session.clock()
     except ValueError:
+        problems.append(f"the checkpoint of {shard} is malformed: delete it, then run `counters repair`")
         return None
     if known == Checkpoint():
         return None
@@ -173,7 +169,6 @@ def _checkpoint(session: Session, shard: str) -> Facts | None:
         "moved": stamp(min(known.at, now)) if known.at else None,
         "age_seconds": max(0, round(now - known.at)) if known.at else None,
         "seen": stamp(min(known.seen, now)) if known.seen else None,
-        "lost_before": stamp(known.lost_before) if known.lost_before else None,
     }
 
 
