@@ -29,17 +29,16 @@ CONSTANTS
   Landing,         \* The longest that a request is under way.
   Fresh,           \* A process relies so long on what it has read of a checkpoint.
   Settling,        \* A checkpoint has settled so long after its stamp.
-  Margin,          \* Of a lost checkpoint: records younger than this had not settled.
   Alive, Outlived, \* A shard silent for so long says that it wakes up; is taken for gone.
   Guarantee,       \* Records that are older are not folded.
   Clock            \* Of each process: how far its clock is ahead.
 
-AllFeatures == {"checkpoints", "copies", "marks", "windows", "pruning", "quarantine", "loss", "silence", "parts"}
+AllFeatures == {"checkpoints", "copies", "marks", "windows", "pruning", "quarantine", "silence", "parts"}
 
 AllGuards == {
   "condition", "first", "last", "refold", "from watermark", "all written", "per shard",
   "read", "all committed", "forward", "deadline", "standing", "settled", "pruned as seen",
-  "loss noticed", "moves only", "wakes", "outlived read last", "guarantee",
+  "wakes", "outlived read last", "guarantee",
   "part by part", "quarantined first", "redriven once", "only those waiting"}
 
 ASSUME Features \subseteq AllFeatures /\ Without \subseteq AllGuards
@@ -54,12 +53,11 @@ VARIABLES
   counted,      \* <<item, event>>: applied at least once.
   recounted,    \* <<item, event>>: applied again.
   control,      \* Of each shard: the item with its checkpoint, or None.
-  witness,      \* Of each shard: whether its checkpoint has ever moved.
   quarantine,   \* Entries, each of one record.
   pruner        \* A request to prune that is under way, and what its process remembers.
 
 table == <<watermark, touched, counted, recounted>>
-books == <<control, witness, quarantine>>
+books == <<control, quarantine>>
 vars == <<now, stream, acked, process, watermark, touched, counted, recounted, books, pruner>>
 
 Has(guard) == guard \notin Without
@@ -77,7 +75,7 @@ Attribute(s) == IF Has("per shard") THEN s ELSE Min(Shards)
 (***************************************************************************)
 
 NoCheckpoint == [shard |-> None, checkpoint |-> 0, at |-> 0, mark |-> 0, markAt |-> 0, settled |-> 0,
-                 seen |-> 0, lostBefore |-> None]
+                 seen |-> 0]
 
 Ripe(stamp, time) == time > stamp + Settling
 
@@ -98,8 +96,8 @@ Moved(c, known, through, stamp, time) ==
      ELSE moved
 
 MoveHolds(c, through) ==
-  /\ c = None => ~Has("moves only")
-  /\ (c # None /\ Has("forward")) => c.checkpoint < through
+  /\ c # None
+  /\ Has("forward") => c.checkpoint < through
 
 IsSilent(c, time) == With("silence") /\ time > c.seen + Outlived
 
@@ -110,12 +108,8 @@ Prunable(c, time) ==
   ELSE IF Has("settled") THEN SettledThrough(c, time)
   ELSE c.checkpoint
 
-(* The item of a shard that has none.  If it had moved before, it was lost. *)
-Created(s, time, stamp) ==
-  [NoCheckpoint EXCEPT
-    !.shard = s,
-    !.seen = stamp,
-    !.lostBefore = IF witness[s] /\ Has("loss noticed") THEN time - Margin ELSE None]
+(* The item of a shard that has none. *)
+Created(s, stamp) == [NoCheckpoint EXCEPT !.shard = s, !.seen = stamp]
 
 -----------------------------------------------------------------------------
 (***************************************************************************)
@@ -135,7 +129,7 @@ CountsIn(x, only) ==
 (***************************************************************************)
 
 Cold == [phase |-> "cold", shard |-> None, begin |-> 0, last |-> 0, end |-> 0, deadline |-> 0,
-         after |-> [i \in Items |-> 0], skipped |-> {}, known |-> None, of |-> None, readAt |-> 0]
+         after |-> [i \in Items |-> 0], known |-> None, of |-> None, readAt |-> 0]
 
 Running(p) == process[p].phase \notin {"cold", "idle"}
 
@@ -153,19 +147,13 @@ Only(x) == IF Has("only those waiting") THEN x.only ELSE None
 
 (* Records that an item still lacks, as far as the invocation knows. *)
 ImageLines(r, i, after) ==
-  {n \in (after + 1)..r.last :
-    n \notin r.skipped /\ i \in CountsIn(stream[r.shard][n], Only(stream[r.shard][n]))}
+  {n \in (after + 1)..r.last : i \in CountsIn(stream[r.shard][n], Only(stream[r.shard][n]))}
 Delta(r, i) == ImageLines(r, i, r.after[i])
 Lacking(r) == {i \in Items : Delta(r, i) # {}}
 
-(* Records too old to be folded: what guarded them may be gone. *)
-Doubtful(r, time) ==
-  {n \in (r.begin + 1)..r.last :
-    \/ /\ With("silence") /\ Has("guarantee")
-       /\ stream[r.shard][n].born < time - Guarantee
-    \/ /\ With("checkpoints") /\ r.known # None
-       /\ r.known.lostBefore # None
-       /\ stream[r.shard][n].born < r.known.lostBefore}
+(* Whether some are too old to be folded, as what guarded them may be gone: Lambda has given up on them. *)
+IsTooOld(r, time) ==
+  With("silence") /\ Has("guarantee") /\ \E n \in (r.begin + 1)..r.last : stream[r.shard][n].born < time - Guarantee
 
 (* The update of an item: accepted, unless its watermark says that some of the delta is applied. *)
 Accepts(mark, delta) ==
@@ -211,7 +199,6 @@ Empty ==
   /\ touched = [i \in Items |-> [s \in Shards |-> 0]]
   /\ counted = {} /\ recounted = {}
   /\ control = [s \in Shards |-> None]
-  /\ witness = [s \in Shards |-> FALSE]
   /\ quarantine = {}
   /\ pruner = [copy |-> None, shard |-> None, target |-> None]
 
@@ -240,7 +227,7 @@ Deliver(p, s, begin, last, memory, deadline) ==
   /\ Parents[s] # None => acked[Parents[s]] = Len(stream[Parents[s]])
   /\ LET r == [memory EXCEPT !.shard = s, !.begin = begin, !.last = last, !.end = last,
                              !.deadline = deadline,
-                             !.after = [i \in Items |-> begin], !.skipped = {}]
+                             !.after = [i \in Items |-> begin]]
      IN process' = [process EXCEPT ![p] =
           [r EXCEPT !.phase = IF With("checkpoints") THEN "starting" ELSE Prepared(r, begin)]]
   /\ UNCHANGED <<now, stream, acked, table, books, pruner>>
@@ -250,9 +237,6 @@ Memory(p) == IF process[p].phase = "idle" THEN process[p] ELSE Cold
 
 -----------------------------------------------------------------------------
 (* Checkpoint: read, created, announced, moved. *)
-
-(* Where nothing that is read for it can change in between, a checkpoint is created in one step. *)
-InSteps == With("loss")
 
 Unchanged == UNCHANGED <<now, stream, acked, pruner>>
 
@@ -270,25 +254,15 @@ ReadCheckpoint(p) ==
   /\ process' = [process EXCEPT ![p] = Informed(r, control[r.shard], now)]
   /\ Unchanged /\ UNCHANGED <<table, books>>
 
-(* There is none: the shard is new, or its checkpoint was lost. *)
-FindNoCheckpoint(p) ==
-  LET r == process[p] IN
-  /\ InSteps /\ Sends(p) /\ r.phase = "starting" /\ control[r.shard] = None
-  /\ process' = [process EXCEPT ![p] =
-       [r EXCEPT !.phase = "creating", !.of = r.shard, !.known = Created(r.shard, TimeAt(p), Stamp(p))]]
-  /\ Unchanged /\ UNCHANGED <<table, books>>
-
 (* Put if absent; otherwise what is there counts. *)
 CreateCheckpoint(p) ==
   LET r == process[p]
       s == r.shard
-      new == IF InSteps THEN r.known ELSE Created(s, TimeAt(p), Stamp(p))
-      c == IF control[s] = None THEN new ELSE control[s] IN
-  /\ Lands(p)
-  /\ r.phase = "creating" \/ (~InSteps /\ r.phase = "starting" /\ control[s] = None)
+      c == IF control[s] = None THEN Created(s, Stamp(p)) ELSE control[s] IN
+  /\ Lands(p) /\ r.phase = "starting" /\ control[s] = None
   /\ control' = [control EXCEPT ![s] = c]
   /\ process' = [process EXCEPT ![p] = Informed(r, c, now)]
-  /\ Unchanged /\ UNCHANGED <<table, witness, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<table, quarantine>>
 
 (* The shard was silent: before anything else is written, pruners must be able to see that it is not any more. *)
 WakeUp(p) ==
@@ -296,7 +270,7 @@ WakeUp(p) ==
   /\ Lands(p) /\ r.phase = "waking" /\ control[r.shard] # None
   /\ control' = [control EXCEPT ![r.shard].seen = Stamp(p)]
   /\ process' = [process EXCEPT ![p] = Informed(r, [r.known EXCEPT !.seen = Stamp(p)], r.readAt)]
-  /\ Unchanged /\ UNCHANGED <<table, witness, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<table, quarantine>>
 
 (* After the last item, if ever: an old checkpoint is only cautious. *)
 MayMove(r) ==
@@ -304,22 +278,12 @@ MayMove(r) ==
   /\ Has("all committed") => Lacking(r) = {}
   /\ r.last > r.known.checkpoint \/ (~Has("forward") /\ r.last # r.known.checkpoint)
 
-(* Before a checkpoint first moves, the witness says so: from then on, one that is missing was lost. *)
-MoveLands(s, known, through, stamp, time) ==
-  /\ control' = [control EXCEPT ![s] = Moved(IF @ = None THEN NoCheckpoint ELSE @, known, through, stamp, time)]
-  /\ witness' = [witness EXCEPT ![s] = TRUE]
-
 MoveCheckpoint(p) ==
   LET r == process[p] IN
   /\ Lands(p) /\ r.phase = "committing" /\ MayMove(r) /\ MoveHolds(control[r.shard], r.last)
-  /\ MoveLands(r.shard, r.known, r.last, Stamp(p), TimeAt(p))
+  /\ control' = [control EXCEPT ![r.shard] = Moved(@, r.known, r.last, Stamp(p), TimeAt(p))]
   /\ process' = [process EXCEPT ![p].known = Moved(@, @, r.last, Stamp(p), TimeAt(p))]
   /\ Unchanged /\ UNCHANGED <<table, quarantine>>
-
-Lose(s) ==
-  /\ With("loss") /\ control[s] # None
-  /\ control' = [control EXCEPT ![s] = None]
-  /\ Unchanged /\ UNCHANGED <<process, table, witness, quarantine>>
 
 -----------------------------------------------------------------------------
 (* A batch is folded part by part: so much at a time, and apart what different names count. *)
@@ -340,29 +304,27 @@ Entry(s, n, waiting, state) ==
   [shard |-> s, sequence |-> n, event |-> stream[s][n].event, names |-> waiting, state |-> state]
 Held(s) == {e.sequence : e \in {x \in quarantine : x.shard = s}}
 
-(* What must be in quarantine before the part is committed: doubtful records, and those that some name cannot fold. *)
-Aside(r, time) ==
-  {Entry(r.shard, n, None, "doubtful") : n \in Doubtful(r, time) \cap 1..r.last} \cup
+(* What must be in quarantine before the part is committed: records that some name cannot fold. *)
+Aside(r) ==
   {Entry(r.shard, n, CannotFold(stream[r.shard][n], Only(stream[r.shard][n])), "waiting") :
-     n \in {m \in (r.begin + 1)..r.last : CannotFold(stream[r.shard][m], Only(stream[r.shard][m])) # {}}
-           \ Doubtful(r, time)}
+     n \in {m \in (r.begin + 1)..r.last : CannotFold(stream[r.shard][m], Only(stream[r.shard][m])) # {}}}
 
 (* An entry that is there stays as it is. *)
 Put(entries) == quarantine' = quarantine \cup {e \in entries : e.sequence \notin Held(e.shard)}
 
 Keep(p) ==
   LET r == process[p] IN
-  /\ Lands(p) /\ r.phase = "setting aside"
-  /\ IF Has("quarantined first") THEN Put(Aside(r, TimeAt(p))) ELSE UNCHANGED quarantine
-  /\ process' = [process EXCEPT ![p].phase = "committing", ![p].skipped = Doubtful(r, TimeAt(p))]
-  /\ Unchanged /\ UNCHANGED <<table, control, witness>>
+  /\ Lands(p) /\ r.phase = "setting aside" /\ ~IsTooOld(r, TimeAt(p))
+  /\ IF Has("quarantined first") THEN Put(Aside(r)) ELSE UNCHANGED quarantine
+  /\ process' = [process EXCEPT ![p].phase = "committing"]
+  /\ Unchanged /\ UNCHANGED <<table, control>>
 
 (* Without the guard "quarantined first": last of all. *)
 KeepLast(p) ==
   LET r == process[p] IN
   /\ ~Has("quarantined first") /\ Lands(p) /\ r.phase = "committing" /\ Lacking(r) = {}
-  /\ Put(Aside(r, TimeAt(p))) /\ quarantine' # quarantine
-  /\ Unchanged /\ UNCHANGED <<process, table, control, witness>>
+  /\ Put(Aside(r)) /\ quarantine' # quarantine
+  /\ Unchanged /\ UNCHANGED <<process, table, control>>
 
 (* A redrive is a change of the entry, so that its event comes back as a new record; perhaps all can fold it now. *)
 Redrive(e, s, folds) ==
@@ -372,7 +334,7 @@ Redrive(e, s, folds) ==
   /\ quarantine' = (quarantine \ {e}) \cup {[e EXCEPT !.state = "redriven"]}
   /\ stream' = [stream EXCEPT ![s] = @ \o
        <<[stream[e.shard][e.sequence] EXCEPT !.born = now, !.only = e.names, !.folds = folds]>>]
-  /\ UNCHANGED <<now, acked, process, table, control, witness, pruner>>
+  /\ UNCHANGED <<now, acked, process, table, control, pruner>>
 
 -----------------------------------------------------------------------------
 (* Commit. *)
@@ -411,7 +373,7 @@ Finish(p) ==
   /\ Sends(p) /\ r.phase = "committing"
   /\ Has("all written") => Lacking(r) = {}
   /\ r.last >= r.end
-  /\ ~Has("quarantined first") => \A e \in Aside(r, TimeAt(p)) : e.sequence \in Held(r.shard)
+  /\ ~Has("quarantined first") => \A e \in Aside(r) : e.sequence \in Held(r.shard)
   /\ acked' = IF r.end > acked[r.shard] THEN [acked EXCEPT ![r.shard] = r.end] ELSE acked
   /\ process' = [process EXCEPT ![p] = Rested(r)]
   /\ UNCHANGED <<now, stream, table, books, pruner>>
@@ -481,13 +443,13 @@ Next ==
   \/ Prune
   \/ \E e \in quarantine, s \in Shards :
        LET x == stream[e.shard][e.sequence] IN \E folds \in {x.folds, x.items} : Redrive(e, s, folds)
-  \/ \E s \in Shards : Write(s) \/ Lose(s) \/ LookUp(s)
+  \/ \E s \in Shards : Write(s) \/ LookUp(s)
   \/ \E s \in Shards, i \in Items : SeeStale(i, s) \/ PruneAtOnce(i, s)
   \/ \E p \in Processes :
        \/ \E s \in Shards : \E begin \in 0..acked[s] : \E last \in begin..Len(stream[s]) :
             Deliver(p, s, begin, last, Memory(p), now + Timeout)
        \/ \E last \in 1..process[p].end : BeginPart(p, last)
-       \/ UseCopy(p) \/ ReadCheckpoint(p) \/ FindNoCheckpoint(p) \/ CreateCheckpoint(p) \/ WakeUp(p)
+       \/ UseCopy(p) \/ ReadCheckpoint(p) \/ CreateCheckpoint(p) \/ WakeUp(p)
        \/ Keep(p) \/ KeepLast(p)
        \/ \E i \in Items : Commit(p, i, TRUE) \/ Commit(p, i, FALSE) \/ Refold(p, i)
        \/ MoveCheckpoint(p) \/ Finish(p) \/ Fail(p) \/ Crash(p)
@@ -506,8 +468,6 @@ Quiescent ==
   /\ \A p \in Processes : ~Running(p)
   /\ \A s \in Shards : acked[s] = Len(stream[s])
 
-InDoubt == {e.event : e \in {x \in quarantine : x.state = "doubtful"}}
-
 (* For record `n` of shard `s`, some names have an entry in quarantine. *)
 Waits(s, n, names) == \A name \in names : \E e \in quarantine :
   e.shard = s /\ e.sequence = n /\ e.names # None /\ name \in e.names
@@ -519,7 +479,7 @@ Settles(s, n) ==
 
 (* Whenever nothing runs and everything is acknowledged, every record counts, or waits for names that cannot fold it. *)
 Exact ==
-  Quiescent => \A s \in Shards : \A n \in 1..Len(stream[s]) : stream[s][n].event \in InDoubt \/ Settles(s, n)
+  Quiescent => \A s \in Shards : \A n \in 1..Len(stream[s]) : Settles(s, n)
 
 (* Nothing else is counted: so nothing counts that waits. *)
 Justified ==
@@ -527,7 +487,7 @@ Justified ==
     LET x == stream[s][n] IN x.event = c[2] /\ c[1] \in CountsIn(x, x.only)
 
 (* A checkpoint tells the truth: what it covers is applied, or quarantined. *)
-Covered(s, through) == \A n \in 1..through : stream[s][n].event \in InDoubt \/ Settles(s, n)
+Covered(s, through) == \A n \in 1..through : Settles(s, n)
 CheckpointCovers == \A s \in Shards : control[s] # None => Covered(s, control[s].checkpoint)
 
 TypeOK ==
@@ -538,5 +498,5 @@ TypeOK ==
        /\ control[s].shard = s  \* Otherwise, nobody reads it: its digest may be another shard's.
        /\ control[s].settled <= Len(stream[s]) /\ control[s].mark <= Len(stream[s])
   /\ \A p \in Processes : process[p].phase \in
-       {"cold", "idle", "starting", "creating", "waking", "dividing", "setting aside", "committing"}
+       {"cold", "idle", "starting", "waking", "dividing", "setting aside", "committing"}
 =============================================================================

@@ -33,8 +33,7 @@ SeenControl(s, c) ==
   IF c = None THEN None
   ELSE [c EXCEPT !.at = IF With("pruning") THEN Ago(@, Settling + 3) ELSE 0,
                  !.markAt = IF With("marks") THEN Ago(@, Settling + 3) ELSE 0,
-                 !.seen = IF With("silence") THEN Ago(@, Outlived + Alive + 3) ELSE 0,
-                 !.lostBefore = IF @ = None THEN None ELSE {n \in 1..Len(stream[s]) : stream[s][n].born < @}]
+                 !.seen = IF With("silence") THEN Ago(@, Outlived + Alive + 3) ELSE 0]
 
 SeenProcess(p) ==
   LET r == process[p]
@@ -44,7 +43,7 @@ SeenProcess(p) ==
                ELSE SeenControl(r.of, [r.known EXCEPT !.at = now]) IN
   IF r.phase = "cold" \/ (r.phase = "idle" /\ known = None)
   THEN <<"cold">> ELSE
-  <<r.phase, r.shard, r.last, r.end, r.skipped, known,
+  <<r.phase, r.shard, r.last, r.end, known,
     IF known = None \/ ~With("copies") THEN None ELSE <<r.of, Ago(r.readAt, Fresh + 1)>>,
     IF Running(p) THEN Ago(r.deadline, Landing + 1) ELSE 0,
     IF r.phase = "committing" THEN <<[i \in Items |-> Delta(r, i)], IF Has("quarantined first") THEN 0 ELSE r.begin>>
@@ -61,7 +60,7 @@ Bounded ==
   \A s \in Shards : Len(stream[s]) <= Len(Streams[s]) + Len(Later[s]) + (IF Has("redriven once") THEN 1 ELSE 2)
 
 View ==
-  <<acked, SeenProcesses, watermark, counted, recounted, witness, quarantine,
+  <<acked, SeenProcesses, watermark, counted, recounted, quarantine,
     [s \in Shards |-> SeenControl(s, control[s])],
     [s \in Shards |-> [n \in 1..Len(stream[s]) |->
        <<stream[s][n].event, stream[s][n].only, stream[s][n].folds, IF With("silence") THEN Ago(stream[s][n].born, Guarantee + 3) ELSE 0>>]],

@@ -37,7 +37,7 @@ TraceInit ==
 
 Stays == UNCHANGED <<now, stream, acked, pruner, remembered>>
 TableOnly == Stays /\ UNCHANGED process
-ProcessOnly == Stays /\ UNCHANGED <<table, control, witness, quarantine>>
+ProcessOnly == Stays /\ UNCHANGED <<table, control, quarantine>>
 
 InTime(e) == now <= e.deadline + Landing
 
@@ -64,29 +64,18 @@ CreateLands(e) ==
   /\ InTime(e)
   /\ e.accepted <=> control[e.shard] = None
   /\ control' = IF e.accepted THEN [control EXCEPT ![e.shard] = e.created] ELSE control
-  /\ TableOnly /\ UNCHANGED <<table, witness, quarantine>>
+  /\ TableOnly /\ UNCHANGED <<table, quarantine>>
 
 CreateHeard(e) ==
   /\ process[e.process].phase = "starting"
   /\ process' = [process EXCEPT ![e.process] = Informed(@, e.created, now)]
   /\ ProcessOnly
 
-(* Which records of the batch are too old to be folded: at least those that must be. *)
-SetsAside(e) ==
-  LET r == process[e.process] IN
-  /\ r.phase \in {"dividing", "committing"}
-  /\ e.before >= e.clock - Guarantee
-  /\ r.known.lostBefore # None => e.before >= r.known.lostBefore
-  /\ process' = [process EXCEPT ![e.process].skipped =
-       {n \in (r.begin + 1)..r.end : stream[r.shard][n].born < e.before}]
-  /\ ProcessOnly
-
 Counting(r, n) == CountsIn(stream[r.shard][n], None)
 Images(s, n) == {x.image : x \in {y \in quarantine : y.shard = s /\ y.sequence = n}}
 (* Whatever of a record is not counted is in quarantine. *)
 Kept(r, n) ==
-  IF n \in r.skipped THEN Counting(r, n) # {} => Images(r.shard, n) # {}
-  ELSE stream[r.shard][n].aside \subseteq Images(r.shard, n)
+  stream[r.shard][n].aside \subseteq Images(r.shard, n)
 
 Reached(r) == IF r.phase = "dividing" THEN r.begin ELSE r.last
 
@@ -99,14 +88,6 @@ Parts(e) ==
   /\ (\A n \in part : Kept(r, n)) = TRUE
   /\ process' = [process EXCEPT ![e.process] =
        [r EXCEPT !.phase = "committing", !.last = e.last, !.after = [i \in Items |-> Reached(r)]]]
-  /\ ProcessOnly
-
-(* The checkpoint says that the item has these records already. *)
-Skips(e) ==
-  LET r == process[e.process] IN
-  /\ r.phase = "committing"
-  /\ \A n \in Delta(r, e.item) : n <= e.through => <<e.item, stream[r.shard][n].event>> \in counted \cup expired
-  /\ process' = [process EXCEPT ![e.process].after[e.item] = IF e.through < @ THEN @ ELSE IF e.through > r.last THEN r.last ELSE e.through]
   /\ ProcessOnly
 
 (* The item takes not even a watermark: its records are in quarantine, one by one. *)
@@ -122,13 +103,13 @@ UpdateSent(e) ==
   /\ UNCHANGED <<vars, remembered>>
 
 Of(x) == CountsIn(x, None)
-Added(e) == {n \in e.first..e.last : n \notin e.skipped /\ e.item \in Of(stream[e.shard][n])}
+Added(e) == {n \in e.first..e.last : e.item \in Of(stream[e.shard][n])}
 
 UpdateLanded(e) ==
   /\ InTime(e)
   /\ e.accepted <=> Accepts(watermark[e.item][e.shard], Added(e))
   /\ UpdateLands(e.item, e.shard, Added(e))
-  /\ TableOnly /\ UNCHANGED <<control, witness, quarantine>>
+  /\ TableOnly /\ UNCHANGED <<control, quarantine>>
 
 UpdateHeard(e) ==
   /\ process' = [process EXCEPT ![e.process] =
@@ -159,7 +140,7 @@ MoveLanded(e) ==
        THEN [control EXCEPT ![e.shard] = [c EXCEPT !.checkpoint = e.through, !.at = e.at, !.seen = e.at,
                                                   !.mark = e.through, !.markAt = e.at, !.settled = e.settled]]
        ELSE [control EXCEPT ![e.shard] = [c EXCEPT !.checkpoint = e.through, !.at = e.at, !.seen = e.at]]
-  /\ TableOnly /\ UNCHANGED <<table, witness, quarantine>>
+  /\ TableOnly /\ UNCHANGED <<table, quarantine>>
 
 MoveHeard(e) ==
   /\ process' = [process EXCEPT ![e.process].known =
@@ -171,7 +152,7 @@ WakeLanded(e) ==
   /\ e.accepted <=> control[e.shard] # None
   /\ control' = IF ~e.accepted THEN control
                  ELSE [control EXCEPT ![e.shard].seen = e.at]
-  /\ TableOnly /\ UNCHANGED <<table, witness, quarantine>>
+  /\ TableOnly /\ UNCHANGED <<table, quarantine>>
 
 (* An entry that is there stays as it is. *)
 KeepLanded(e) ==
@@ -179,7 +160,7 @@ KeepLanded(e) ==
   /\ InTime(e)
   /\ e.accepted <=> entry \notin quarantine
   /\ quarantine' = quarantine \cup {entry}
-  /\ TableOnly /\ UNCHANGED <<table, control, witness>>
+  /\ TableOnly /\ UNCHANGED <<table, control>>
 
 (* Settled, or of a shard that was silent for long. *)
 Guardless(x) ==
@@ -193,14 +174,14 @@ PruneLanded(e) ==
        IF ~e.accepted THEN watermark
        ELSE [watermark EXCEPT ![e.item] = [s \in Shards |->
               IF \E x \in e.removed : x.shard = s THEN 0 ELSE @[s]]]
-  /\ TableOnly /\ UNCHANGED <<touched, counted, recounted, control, witness, quarantine>>
+  /\ TableOnly /\ UNCHANGED <<touched, counted, recounted, control, quarantine>>
 
 (* An item's time to live is over: the table deletes it, with its watermarks.  What comes late begins anew. *)
 CountedIn(item) == {x \in counted : x[1] = item}
 Expires(e) ==
   /\ watermark' = [watermark EXCEPT ![e.item] = [s \in Shards |-> 0]]
   /\ counted' = counted \ CountedIn(e.item)
-  /\ TableOnly /\ UNCHANGED <<touched, recounted, control, witness, quarantine>>
+  /\ TableOnly /\ UNCHANGED <<touched, recounted, control, quarantine>>
 
 Remembers(p) ==
   LET r == process[p] IN
@@ -212,7 +193,7 @@ Remembers(p) ==
 Finishes(e) ==
   LET r == process[e.process] IN
   /\ Running(e.process) /\ r.phase \in {"dividing", "committing"} /\ Lacking(r) = {}
-  /\ TRUE = \A n \in (Reached(r) + 1)..r.end : (n \notin r.skipped => Counting(r, n) = {}) /\ Kept(r, n)
+  /\ TRUE = \A n \in (Reached(r) + 1)..r.end : Counting(r, n) = {} /\ Kept(r, n)
   /\ acked' = [acked EXCEPT ![r.shard] = IF r.end > @ THEN r.end ELSE @]
   /\ process' = [process EXCEPT ![e.process] = Rested(r)]
   /\ UNCHANGED <<now, stream, table, books, pruner>>
@@ -229,9 +210,7 @@ Does(e) ==
     [] e.op = "read" -> Reads(e)
     [] e.op = "create landed" -> CreateLands(e)
     [] e.op = "create heard" -> CreateHeard(e)
-    [] e.op = "set aside" -> SetsAside(e)
     [] e.op = "part" -> Parts(e)
-    [] e.op = "skip" -> Skips(e)
     [] e.op = "give up" -> GivesUp(e)
     [] e.op = "update sent" -> UpdateSent(e)
     [] e.op = "update landed" -> UpdateLanded(e)

@@ -164,7 +164,7 @@ class StreamUnknownError(CountersError, ValueError):
 
 
 class CheckpointError(CountersError):
-    """Two stream shards of a table have the same 72-bit digest, or another aggregator counts the table."""
+    """A batch cannot be counted: a record is too old, or bookkeeping is not as expected; the message names the cure."""
 
 
 class LayoutError(CountersError):

@@ -79,7 +79,6 @@ class Truth:
     waiting: Waiting = field(default_factory=dict)
     images: dict[Entry, str] = field(default_factory=dict)
     events: dict[Entry, tuple[Values, int]] = field(default_factory=dict)
-    unclear: list[tuple[tuple[str, str, str], Parts]] = field(default_factory=list)
 
     def wanted(self, now: float) -> Counts:
         return comparable(self.counts, now)
@@ -88,11 +87,10 @@ class Truth:
 def truth(
     records: Iterable[tuple[str, Record]],
     specs: Sequence[Spec],
-    doubtful: Collection[Entry] = (),
     unreadable: Collection[Entry] = (),
     aside: Aside = Aside(),
 ) -> Truth:
-    """Add up a stream; images in quarantine as `doubtful` may have been counted, `unreadable` entries can never be."""
+    """Add up a stream; `unreadable` entries can never be counted."""
     found = Truth(specs, aside)
     redrives: list[tuple[str, Record]] = []
     for shard, record in records:
@@ -102,9 +100,9 @@ def truth(
             redrives += [(shard, record)] if _is_redrive(images) else []
         elif kind in (TRADE.name, CHUNK_TYPE):
             for image in _SIGNS.keys() & images.keys():
-                _add_image(found, record, (shard, _padded(record), image), doubtful)
+                _add_image(found, record, (shard, _padded(record), image))
         elif kind in ("by_desk", "books-members"):
-            _add_derived(found, specs, (shard, record), doubtful)
+            _add_derived(found, specs, record)
     while ready := [(shard, record) for shard, record in redrives if _redriven(record) in found.waiting]:
         # A redriven image is in quarantine again, and may be redriven once more.
         for shard, record in ready:
@@ -201,7 +199,7 @@ def _added(found: Truth, entry: Entry, names: frozenset[str], event: tuple[Value
     return frozenset({name}) if _add_parts(found.counts, spec, values, sign) else frozenset()
 
 
-def _add_image(found: Truth, record: Record, entry: Entry, doubtful: Collection[Entry]) -> None:
+def _add_image(found: Truth, record: Record, entry: Entry) -> None:
     wanted, aside = found.specs, found.aside
     if entry[-1] == "OldImage" and is_expiry(record):
         wanted = [spec for spec in wanted if spec.declaration.on_expiry == "subtract"]
@@ -212,11 +210,8 @@ def _add_image(found: Truth, record: Record, entry: Entry, doubtful: Collection[
             for spec in wanted
             if (spec.name == aside.name and aside.has(event, values)) or not _add_parts(counts, spec, values, sign)
         )
-        if entry in doubtful:
-            found.unclear += counts.items()
-        else:
-            for key, parts in counts.items():
-                _add(found.counts, key, parts)
+        for key, parts in counts.items():
+            _add(found.counts, key, parts)
         if names:
             found.waiting[event] = names
             found.images[event] = "NewImage" if sign > 0 else "OldImage"
@@ -235,11 +230,8 @@ def _events_of(image: Mapping[str, Any], entry: Entry) -> list[tuple[Entry, Valu
     ]
 
 
-def _add_derived(
-    found: Truth, specs: Sequence[Spec], delivered: tuple[str, Record], doubtful: Collection[Entry]
-) -> None:
+def _add_derived(found: Truth, specs: Sequence[Spec], record: Record) -> None:
     """Add what looks at the groups of another aggregate: it sees their keys and numbers only."""
-    shard, record = delivered
     for image, sign in _SIGNS.items():
         item = record["dynamodb"].get(image)
         if item is None:
@@ -249,10 +241,7 @@ def _add_derived(
             continue
         numbers = {attribute: Decimal(value["N"]) for attribute, value in item.items() if "N" in value}
         for key, parts in _derived(name, item["pk"]["S"], numbers):
-            if (shard, _padded(record), image) in doubtful:
-                found.unclear.append((key, _signed(parts, sign)))
-            else:
-                _add(found.counts, key, _signed(parts, sign))
+            _add(found.counts, key, _signed(parts, sign))
 
 
 def _derived(name: str, region: str, numbers: Mapping[str, Decimal]) -> Iterator[tuple[tuple[str, str, str], Parts]]:

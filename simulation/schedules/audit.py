@@ -28,7 +28,6 @@ from simulation.oracle.truth import (
 from simulation.schedules import coverage
 from simulation.schedules.backend import Backend
 
-_DOUBTFUL: Final = "#DOUBTFUL"
 _LEAST_SECONDS: Final = 2 * DAY - LATEST
 """An entry stays for two days from when it was sent."""
 
@@ -57,11 +56,10 @@ class Audit:
         self._expired = {entry_of(image["sk"]["S"]) for image in gone}
         self._short_lived = _short_lived([record for _, record in records])
         self._items = [item for item in backend.items() if is_waiting(item)]
-        doubtful = frozenset(entry_of(item["sk"]["S"]) for item in (*self._items, *gone) if _is_doubtful(item))
         self._names = Registrations(records, deployed)
         aside = Aside(failing, frozenset(_entries_of(records, failing)))
-        self._truth: Truth = truth(records, self._names.specs, doubtful, unreadable, aside)
-        self.reached = Counter({coverage.DOUBTFUL: len(doubtful), coverage.LATER: len(self._names.later)})
+        self._truth: Truth = truth(records, self._names.specs, unreadable, aside)
+        self.reached = Counter({coverage.LATER: len(self._names.later)})
         self.reached[coverage.PARTLY] = sum(bool(item.get("names")) for item in self._items)
 
     @property
@@ -71,7 +69,7 @@ class Audit:
 
     def wrong(self) -> list[str]:
         want, have = (self._certain(counts) for counts in (self._truth.wanted(self._backend.clock()), self._actual()))
-        wrong_counts = differences(want, have, self._truth.unclear)
+        wrong_counts = differences(want, have)
         return [*self._names.wrong, *wrong_counts, *self._wrong_quarantine(), *self._short_lived]
 
     def wrong_beside(self, rows: Iterable[tuple[Values, int, bool]]) -> list[str]:
@@ -86,11 +84,7 @@ class Audit:
         return {key: each for key, each in counts.items() if key not in spoiled and key[0] not in unreadable}
 
     def _wrong_quarantine(self) -> list[str]:
-        have = {
-            entry_of(item["sk"]["S"]): _names(item)
-            for item in self._items
-            if not _is_doubtful(item) and "sum" not in item
-        }
+        have = {entry_of(item["sk"]["S"]): _names(item) for item in self._items if "sum" not in item}
         have, want = (self._of_certain(waiting) for waiting in (have, self._truth.waiting))
         return [
             f"quarantine, {entry}: expected {_text(want.get(entry))}, found {_text(have.get(entry))}"
@@ -105,10 +99,10 @@ class Audit:
 
 
 def _entries_of(records: Iterable[tuple[str, Record]], name: str) -> Iterator[Entry]:
-    """Every entry there was that waited for a declaration, without those of images that may have been counted."""
+    """Every entry there was that waited for a declaration."""
     for _, record in records:
         item = record["dynamodb"].get("NewImage")
-        is_entry = item is not None and item.get("_type") == {"S": "quarantine"} and not _is_doubtful(item)
+        is_entry = item is not None and item.get("_type") == {"S": "quarantine"}
         if is_entry and name in _names(item):
             yield entry_of(item["sk"]["S"])
 
@@ -131,10 +125,6 @@ def _short_lived(records: Sequence[Record]) -> list[str]:
         elif _is_expiry_of_entry(record) and at - since[key] < _LEAST_SECONDS:
             wrong.append(f"quarantine: {key} expired after {at - since[key]:.0f} s")
     return wrong
-
-
-def _is_doubtful(item: Mapping[str, Any]) -> bool:
-    return str(item["sk"]["S"]).endswith(_DOUBTFUL)
 
 
 def _names(item: Mapping[str, Any]) -> frozenset[str]:

@@ -17,7 +17,6 @@ from simulation.schedules.sandbox import Invocation
 
 HOUR: Final = 3600.0
 MAX_AGE: Final = 23 * HOUR
-_OUTLIVED: Final = 48 * HOUR
 _MOST_RUNNING: Final = 5
 _BACKOFF: Final = 60.0
 _ALL: Final = 100_000
@@ -172,10 +171,6 @@ class Deliveries:
         if delivery is None:
             return False
         self.reached[coverage.FINAL] += not delivery.records
-        created_before = self._backend.clock.now - _OUTLIVED
-        self.reached[coverage.ANCIENT] += sum(
-            record["dynamodb"]["ApproximateCreationDateTime"] < created_before for record in delivery.records
-        )
         self._tried_since.setdefault(shard, self._backend.clock.now)
         self._function.invoke(delivery, doomed=self._fails(shard))
         return True

@@ -12,10 +12,9 @@ class Kind:
 
     `hours`: it takes hours and days, the others take minutes. `eager`: housekeeping happens whenever it may.
     `redeclared`: deployments declare something else. `poison`: the share of events that some declarations cannot count.
-    `crowded`: nine in ten calls are refused for a while. `spoiled`: the bookkeeping is edited by hand. `ancient`:
-    records are delivered when they are older than anything is guaranteed. `packed`: events are packed, by several
-    writers that have faults as well. `apart`: other code keeps the events in a table of its own. `mended`: the code
-    fails on events that later code counts.
+    `crowded`: nine in ten calls are refused for a while. `spoiled`: the bookkeeping is edited by hand. `packed`: events
+    are packed, by several writers that have faults as well. `apart`: other code keeps the events in a table of its own.
+    `mended`: the code fails on events that later code counts.
     """
 
     hours: bool = False
@@ -24,7 +23,6 @@ class Kind:
     poison: float = 0.0
     crowded: bool = False
     spoiled: bool = False
-    ancient: bool = False
     packed: bool = False
     apart: bool = False
     mended: bool = False
@@ -43,7 +41,6 @@ class Kind:
             poison=rng.choice((0.0, 0.0, 0.0, 0.15, 0.3)),
             crowded=rng.random() < 0.1,
             spoiled=spoiled,
-            ancient=hours and not redeclared and rng.random() < 0.3 and not mended,
             packed=packed or (rng.random() < 0.4 and not apart),
             apart=apart,
             mended=mended,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -41,8 +40,6 @@ _MOST_DEPLOYMENTS: Final = 8
 _BACKLOG_SECONDS: Final = 16 * HOUR
 """Beyond this, nothing fails on purpose: the stream forgets after 24 hours, and then no count can be right."""
 
-_ANCIENT_SECONDS: Final = 60 * HOUR
-
 _CHUNKS_EXPIRE_AFTER: Final = 1.9 * HOUR
 """Bucket, retention and the margin of eager housekeeping; windows still count them."""
 
@@ -62,7 +59,7 @@ class Schedule:
             among = sourced(SPECS, shape.source())
         self._deployments = Deployments(rng, rng.sample(among, rng.randint(2, 4)), among)
         # Entries of the quarantine live for two weeks.
-        keeps_entries = kind.poison or kind.mended or kind.redeclared or kind.spoiled or kind.ancient
+        keeps_entries = kind.poison or kind.mended or kind.redeclared or kind.spoiled
         self._pauses = 0 if keeps_entries or not kind.hours else 2
         books, operations = (12, rng.randint(24, 48)) if kind.hours else (4, rng.randint(5, 24))
         self._faults = FaultPlan(
@@ -79,8 +76,8 @@ class Schedule:
         if kind.apart or kind.hours:
             self._register()
         self._spoiler = Spoiler(self._backend, rng)
-        self._forgets = not kind.ancient and rng.random() < 0.5
-        settings = drawn(rng, MAX_AGE if self._forgets else math.inf)
+        self._forgets = rng.random() < 0.5
+        settings = drawn(rng, MAX_AGE)
         self._failing = rng.choice(self._deployments.current).name if kind.mended else ""
         self._function = Function(self._backend, rng, self._faults, self._deployments.current, self._failing)
         self._deliveries = Deliveries(self._backend, rng, self._faults, self._function, settings)
@@ -112,7 +109,7 @@ class Schedule:
         if audit.waiting:
             audit = self._redrive()
             wrong += audit.wrong()
-        if not (self._kind.spoiled or self._kind.ancient):
+        if not self._kind.spoiled:
             wrong += audit.wrong_beside(self._writers.rows())
         if given_up := self._deliveries.given_up():
             wrong.append(f"{given_up} records expired before they were counted")
@@ -143,7 +140,7 @@ class Schedule:
 
     def _redrive(self) -> Audit:
         """Redrive what waits, which waits again: a name keeps the definition that cannot count it."""
-        for _ in range(1 if self._kind.spoiled or self._kind.ancient else 2):
+        for _ in range(1 if self._kind.spoiled else 2):
             waiting = self._quarantined()
             table = Table(self._backend.name, self._backend.client, clock=self._backend.clock)
             for record in self._random.choices(waiting, k=2 * len(waiting)) + waiting if waiting else ():
@@ -159,7 +156,7 @@ class Schedule:
             if self._writers.left > still_to_write and draw() < 0.2:
                 self._writers.write()
                 if self._kind.hours and draw() < 0.3:
-                    self._let_pass(self._random.choice((13, 30, 50) if self._kind.ancient else (0.4, 1, 4, 13)) * HOUR)
+                    self._let_pass(self._random.choice((0.4, 1, 4, 13)) * HOUR)
             elif self._writers.is_busy and draw() < 0.4:
                 self._writers.step()
             elif draw() < 0.25:
@@ -240,14 +237,13 @@ class Schedule:
             self._deliveries.abandon(0.5)
 
     def _fail_for_hours(self) -> None:
-        self._deliveries.fail_for_hours((30, 50) if self._kind.ancient else (1, 5, 19))
+        self._deliveries.fail_for_hours((1, 5, 19))
 
     def _let_pass(self, seconds: float) -> None:
         """Let time pass, but only as much as the records that wait have left; replace shards as AWS does."""
         clock = self._backend.clock
         if self._kind.hours:
-            backlog = _ANCIENT_SECONDS if self._kind.ancient else _BACKLOG_SECONDS
-            left = self._deliveries.oldest_waiting() + backlog - clock.now
+            left = self._deliveries.oldest_waiting() + _BACKLOG_SECONDS - clock.now
             if seconds > left:
                 self._deliveries.recover()
                 seconds = left
@@ -261,7 +257,7 @@ class Schedule:
             self._backend.trim(clock.now - 24 * HOUR)
 
     def _quarantined(self) -> list[Quarantined]:
-        """Entries to redrive, without records that may have been counted already."""
+        """Entries to redrive."""
         table = Table(self._backend.name, self._backend.client, clock=self._backend.clock)
         waiting = list_quarantined(table, redriven=False)
         return [entry for entry in waiting if is_image(entry.key[1])]

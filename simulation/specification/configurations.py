@@ -26,7 +26,6 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "Landing": "= 0",
     "Fresh": "= 0",
     "Settling": "= 0",
-    "Margin": "= 0",
     "Alive": "= 0",
     "Outlived": "= 0",
     "Guarantee": "= 0",
@@ -45,7 +44,6 @@ Configuration: Final = partial(explorations.Configuration, COUNTING)
 
 _CROSSED: Final = {"Items": "= {1, 2}", "Shards": "= {1, 2}", "Streams": "<- Crossed"}
 _SETTLING: Final = {"Timeout": "= 1", "Settling": "= 1"}
-_LOSS: Final = {"Features": '= {"checkpoints", "pruning", "quarantine", "loss"}', "Margin": "= 1"}
 CONFIGURATIONS: Final = (
     Configuration("core", "the watermark alone; two shards, two items, two records each", _CROSSED, states=9_831),
     Configuration(
@@ -79,11 +77,6 @@ CONFIGURATIONS: Final = (
             "Clock": "<- Apart",
             "Settling": "= 3",
         },
-    ),
-    Configuration(
-        "loss",
-        "a checkpoint that is lost, before or after pruning",
-        {**_LOSS, **_SETTLING, "Streams": "<- One"},
     ),
     Configuration(
         "silence",
@@ -166,9 +159,6 @@ REMOVALS: Final = (
     Removal("settled by when the item was touched", "checkpoints", "standing"),
     Removal("pruned at a checkpoint that has not settled", "checkpoints", "settled", quick=True),
     Removal("pruned without a condition", "checkpoints", "pruned as seen"),
-    Removal("a lost checkpoint is not noticed", "loss", "loss noticed"),
-    Removal("a lost checkpoint: too few records are in doubt", "loss", constants={"Margin": "= 3"}),
-    Removal("a move creates a checkpoint that was lost", "loss", "moves only"),
     Removal("a shard that wakes up does not say so", "silence", "wakes"),
     Removal("a silent shard is remembered as gone", "silence", "outlived read last"),
     Removal("records older than the guarantee are folded", "silence", "guarantee"),

@@ -12,9 +12,7 @@ from unittest.mock import patch
 
 from botocore.exceptions import ClientError
 
-from dynamodb_counters._commit import batch
-from dynamodb_counters._commit.batch import set_aside
-from dynamodb_counters._commit.commit import Committer, ItemDelta, Part, place_of
+from dynamodb_counters._commit.commit import Committer, ItemDelta, Part
 from dynamodb_counters._control.registry import Entry
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.deltas import Delta
@@ -77,7 +75,6 @@ class _Recorded:
     requests: int = 0
     deadline: float = 0.0
     shard: str = ""
-    created_before: float = -math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +194,7 @@ def recorded() -> Iterator[Recording]:
 
     def handled(self: Sandbox, delivery: Any, deadline: float) -> Any:
         sandbox = recording.active = known[self]
-        sandbox.deadline, sandbox.shard, sandbox.created_before = deadline - EPOCH, delivery.shard, -math.inf
+        sandbox.deadline, sandbox.shard = deadline - EPOCH, delivery.shard
         _begin(recording, sandbox, delivery)
         how = "crashed"
         try:
@@ -231,27 +228,11 @@ def recorded() -> Iterator[Recording]:
 
 def _watched(recording: Recording) -> ExitStack:
     """Record what handlers do without a request."""
-    commit, skip, give_up = Committer.commit, Committer._after_progress, Committer._quarantine_each
-
-    def aside(plan: Any, changes: Any, created_before: float) -> Any:
-        sandbox = recording.sandbox()
-        sandbox.created_before = created_before - EPOCH
-        recording.log(
-            "set aside", sandbox, before=sandbox.created_before, clock=sandbox.own_clock() - EPOCH, shard=sandbox.shard
-        )
-        return set_aside(plan, changes, created_before)
+    commit, give_up = Committer.commit, Committer._quarantine_each
 
     def committed(self: Committer, deltas: Any, part: Part) -> Any:
         recording.log("part", recording.sandbox(), shard=part.watermark.shard, last=part.changes[-1].sequence)
         return commit(self, deltas, part)
-
-    def skipped(self: Committer, ordered: Any, part: Part, done: Any) -> Any:
-        sandbox = recording.sandbox()
-        for delta in ordered:
-            through = part.checkpoint.applied_through_at(place_of(delta))
-            if delta.first <= through:
-                recording.log("skip", sandbox, shard=sandbox.shard, item=_key(delta, part), through=through)
-        return skip(self, ordered, part, done)
 
     def gave_up(self: Committer, item: ItemDelta, part: Part, reason: str) -> Any:
         answer = give_up(self, item, part, reason)
@@ -260,9 +241,7 @@ def _watched(recording: Recording) -> ExitStack:
         return answer
 
     patches = ExitStack()
-    patches.enter_context(patch.object(batch, "set_aside", aside))
     patches.enter_context(patch.object(Committer, "commit", committed))
-    patches.enter_context(patch.object(Committer, "_after_progress", skipped))
     patches.enter_context(patch.object(Committer, "_quarantine_each", gave_up))
     return patches
 
@@ -295,7 +274,7 @@ def _classified(name: str, arguments: Mapping[str, Any], sandbox: _Recorded) -> 
     if name == "transact_write_items":
         first = arguments["TransactItems"][0]
         if "Update" in first:
-            return request("update", **_update(first["Update"], sandbox))
+            return request("update", **_update(first["Update"]))
         items = [write["Put"]["Item"] for write in arguments["TransactItems"] if "Put" in write]
         return request(REGISTRATION, entries=[Entry.of(item) for item in items if is_entry(item)])
     key = arguments.get("Key") or arguments.get("Item") or {}
@@ -306,16 +285,16 @@ def _classified(name: str, arguments: Mapping[str, Any], sandbox: _Recorded) -> 
         # Pruners read other shards' checkpoints, at any time.
         own = pk == CHECKPOINT_PREFIX + shard_digest(sandbox.shard) and sk == "CHECKPOINT"
         return _of_checkpoint(name, arguments, sandbox, request) if own else None
-    return _of_group(arguments, sandbox, request) if name == "update_item" else None
+    return _of_group(arguments, request) if name == "update_item" else None
 
 
-def _of_group(arguments: Mapping[str, Any], sandbox: _Recorded, request: Callable[..., _Request]) -> _Request:
+def _of_group(arguments: Mapping[str, Any], request: Callable[..., _Request]) -> _Request:
     if arguments["UpdateExpression"].startswith("REMOVE"):
         names, values = arguments["ExpressionAttributeNames"], arguments.get("ExpressionAttributeValues", {})
         removed = {names[f"#w{index}"]: values[f":w{index}"] for index in range(len(names)) if f":w{index}" in values}
         key = arguments["Key"]
         return request("prune", item=(key["pk"]["S"], key["sk"]["S"]), removed=removed)
-    return request("update", **_update(arguments, sandbox))
+    return request("update", **_update(arguments))
 
 
 def _of_quarantine(name: str, sk: str, sandbox: _Recorded, request: Callable[..., _Request]) -> _Request | None:
@@ -346,7 +325,7 @@ def _of_checkpoint(
     )
 
 
-def _update(arguments: Mapping[str, Any], sandbox: _Recorded) -> dict[str, Any]:
+def _update(arguments: Mapping[str, Any]) -> dict[str, Any]:
     names, values = arguments["ExpressionAttributeNames"], arguments["ExpressionAttributeValues"]
     placeholder = next(short for short, name in names.items() if name.startswith(WATERMARK_PREFIX))
     bounds = dict(_GUARDED.findall(arguments.get("ConditionExpression", "")))
@@ -357,7 +336,6 @@ def _update(arguments: Mapping[str, Any], sandbox: _Recorded) -> dict[str, Any]:
         "watermark": names[placeholder],
         "first": sequence_of(values[bounds[placeholder]]) if placeholder in bounds else None,
         "last": sequence_of(values[last]),
-        "created_before": sandbox.created_before,
     }
 
 
@@ -372,7 +350,6 @@ def _checkpoint(item: Mapping[str, Any]) -> dict[str, Any]:
         "markAt": _seconds(item.get("mark_at")),
         "settled": sequence("settled"),
         "seen": _seconds(item.get("seen")),
-        "lostBefore": _seconds(item["lost_before"]) if "lost_before" in item else None,
     }
 
 

@@ -14,7 +14,7 @@ from dynamodb_counters._control.registry import Entry, Registry
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.bookkeeping import Watermark, sequence_of
-from dynamodb_counters._timeline.tiers import HOUR, MINUTE
+from dynamodb_counters._timeline.tiers import MINUTE
 from simulation.aws.sigv4 import LATEST
 from simulation.clock import EPOCH
 from simulation.oracle.registrations import is_entry
@@ -26,8 +26,6 @@ from simulation.specification.tlc import DEADLOCK, Verdict, check
 MODULE: Final = "CountersTrace"
 SETTLING: Final = 28 * MINUTE
 """After which a checkpoint may have settled; not what the handler takes for it, which is to be compared."""
-
-_NEARLY_OLD: Final = GUARANTEE - HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,6 @@ def _configuration(traces: Sequence[Trace]) -> str:
         "Landing": f"= {LATEST + 1:.0f}",
         "Fresh": f"= {FRESH}",
         "Settling": f"= {SETTLING:.0f}",
-        "Margin": f"= {LONGEST_INVOCATION:.0f}",
         "Alive": f"= {ALIVE}",
         "Outlived": f"= {OUTLIVED}",
         "Guarantee": f"= {GUARANTEE}",
@@ -169,7 +166,7 @@ class _Conversion:
             for key in event["keys"]:
                 if key in self._items:
                     yield _record(op='"expired"', item=str(self._item(key)))
-        elif op == "read sent" or (op == "set aside" and not self._is_old(event)):
+        elif op == "read sent":
             return
         else:
             yield self._step(event, op, process)
@@ -186,13 +183,10 @@ class _Conversion:
                 lambda number: str(self._number(shard, number)),
             ),
             "image": lambda name: f'"{name}"',
-            "before": lambda seconds: str(_ceil(seconds)),
             "item": lambda key: str(self._item(key)),
             "removed": self._removed,
         }
         fields |= {name: convert[name](value) for name, value in event.items() if name in convert}
-        if "created_before" in event:
-            fields["skipped"] = self._created_before(shard, event["created_before"])
         return _record(**fields)
 
     def _begin(self, index: int, event: Event, process: str) -> Iterator[str]:
@@ -215,11 +209,6 @@ class _Conversion:
         idle = ("read sent", "failed", "crashed", *(("finished",) if event["first"] is None else ()))
         if mine and mine[0] not in idle:
             yield _record(op='"copy"', process=process)
-
-    def _is_old(self, event: Event) -> bool:
-        """Whether some records of the shard may be too old to be folded."""
-        oldest = min(map(_created, self._recording.records[event["shard"]].values()), default=math.inf)
-        return bool(oldest < max(event["before"], event["now"] - _NEARLY_OLD))
 
     def _invocation(self, index: int) -> list[Event]:
         """Events that the invocation that begins there logged next, until its end."""
@@ -251,20 +240,13 @@ class _Conversion:
     def _item(self, key: tuple[str, str]) -> int:
         return self._items.setdefault(key, len(self._items) + 1)
 
-    def _created_before(self, shard: str, created: float) -> str:
-        if created == -math.inf:
-            return "{}"
-        records = self._recording.records[shard]
-        return _set([n for n, sequence in enumerate(self._records[shard], 1) if _created(records[sequence]) < created])
-
     def _checkpoint(self, shard: str, fields: Mapping[str, Any] | None) -> str:
         if fields is None:
             return "None"
         numbers = {name: str(self._number(shard, fields[name])) for name in ("checkpoint", "mark", "settled")}
         times = {name: str(fields[name]) for name in ("at", "markAt", "seen")}
         times["shard"] = str(self._shards[shard])
-        lost = _optional(fields["lostBefore"])
-        return _record(**numbers, **times, lostBefore=lost)
+        return _record(**numbers, **times)
 
     def _removed(self, removed: Mapping[str, Any]) -> str:
         rows = [
@@ -273,10 +255,6 @@ class _Conversion:
             if (shard := self._named.get(name)) is not None
         ]
         return "{" + ", ".join(rows) + "}"
-
-
-def _optional(number: int | None) -> str:
-    return "None" if number is None else str(number)
 
 
 def slots(events: Sequence[Event]) -> dict[int, int]:
@@ -295,10 +273,6 @@ def slots(events: Sequence[Event]) -> dict[int, int]:
 
 def _created(record: Any) -> int:
     return int(record["dynamodb"]["ApproximateCreationDateTime"] - EPOCH)
-
-
-def _ceil(value: float) -> int:
-    return math.ceil(min(max(value, -1e9), 1e9))
 
 
 def _record(**fields: str) -> str:

@@ -97,19 +97,6 @@ def test_an_entry_that_can_be_counted_by_now_is_redriven_not_discarded() -> None
     assert tags(world.bench) == [0, 0, 0]
 
 
-def test_an_entry_that_may_have_been_counted_is_discarded_though_it_can_be_counted() -> None:
-    world = World(TAGS)
-    world.view(tags=["a", "b", "c"])
-    mend(world.bench, RAISED)
-    table: Any = world.bench.table
-    [entry] = world.bench.counters.quarantined()
-    [item] = [item for item in table.items() if item["sk"]["S"] == entry.key[1]]
-    doubtful = {**item, "sk": {"S": f"{entry.key[1]}#DOUBTFUL"}}
-    table.delete_item(TableName=table.name, Key={name: item[name] for name in ("pk", "sk")})
-    table.put_item(TableName=table.name, Item=doubtful)
-    assert world.discard_all() == [True]
-
-
 def test_a_delta_is_redriven_not_discarded() -> None:
     world = World(SHOPS)
     spoil(world.bench, SHOPS, "taken", 10**38 - 1, shop="a")

@@ -24,7 +24,6 @@ OFTEN = {
     coverage.FLOOD: 10,
     coverage.CROWDED: 3,
     coverage.SPOILED: 20,
-    coverage.ANCIENT: 1,
     coverage.MOVED: 1000,
     coverage.SETTLED: 30,
     coverage.PRUNED: 30,
@@ -45,10 +44,7 @@ OFTEN = {
     coverage.ANSWERED + "retracted": 15,
     coverage.ANSWERED + "absent": 30,
 }
-"""How often two hundred schedules come across what checkpoints, pruning and packed events are about, at least.
-
-Records too old to be counted are rarer; test_checkpoints.py has them for sure.
-"""
+"""How often two hundred schedules come across what checkpoints, pruning and packed events are about, at least."""
 
 
 def test_every_count_is_exact_whatever_goes_wrong() -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Packed, Sum
 from dynamodb_counters._commit.batch import Aggregator
+from dynamodb_counters._fold.deltas import Unfoldable
+from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
@@ -89,8 +91,8 @@ def test_a_ttl_that_deletes_nothing_is_none(any_store: Store, ttl: int, kept: in
 def test_rows_of_others_stay_in_a_whole_chunk_in_quarantine(store: Store) -> None:
     _accept(store, PACKED, _sale("ann", 1), _sale("bob", 2), _sale("ann", 3))
     [chunk] = [item for item in store.items() if "_chunk" in item]
-    ancient = record(10**21, chunk, created=NOW - 60 * 3600)
-    assert store.deliver([ancient], _sums(PACKED)).quarantined == 1
+    unreadable = Unfoldable(f"{10**21:040}", "NewImage", record(10**21, chunk), "a later version reads it")
+    assert Quarantine(store.table, 90.0 * DAY).keep(SHARD, [unreadable]) == 1
 
     found = store.counters.erase(PACKED, {"client": "ann"}, counts="take_back", uncounted="drop")
 

@@ -1,8 +1,7 @@
 """One batch of the stream, end to end: drop what is counted, unwrap, fold, quarantine, commit, move the checkpoint.
 
 A batch is cut where a name or a run begins to count, for what comes before a run's cut is counted before what comes
-after it is logged. Records of a part that may have been counted already, with nothing left
-that says so, go to quarantine; that something expires in it is noted, because no item shows it later.
+after it is logged. That something expires is noted, because no item shows it later.
 """
 
 from __future__ import annotations
@@ -16,42 +15,20 @@ from typing import Any, Final
 from dynamodb_counters._assumptions import GUARANTEE, LONGEST_INVOCATION
 from dynamodb_counters._commit.checkpoints import WORTH_A_WRITE, Checkpoints, is_sequence
 from dynamodb_counters._commit.commit import Committed, Committer, Part, Pruner
-from dynamodb_counters._control.counted_names import CountedNames, Portion
+from dynamodb_counters._control.counted_names import CountedNames
 from dynamodb_counters._control.run_items import ONLY_SHARD
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.crossings import Crossing, crossings
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.fold import fold, reason_of, surplus_of
-from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import NEW, OLD, ONE_TABLE, Change, Origins, Record, single_image
+from dynamodb_counters._fold.records import OLD, ONE_TABLE, Change, Origins, Record, stream_number
 from dynamodb_counters._items.bookkeeping import Watermark
 from dynamodb_counters._items.table_schema import PK, QUARANTINE, TYPE
 from dynamodb_counters._quarantine.quarantine import UNREADABLE, Quarantine, redriven_item
-from dynamodb_counters._quarantine.redrive_entries import DOUBTFUL, held_by
+from dynamodb_counters._quarantine.redrive_entries import held_by
 from dynamodb_counters._table import RetryingClient, Table, ending_at
-from dynamodb_counters.errors import CommitError, ShardUnknownError
-
-_REASON: Final = "the record is older than what is known of its shard: it may have been counted"
-
-
-@dataclass(frozen=True, slots=True)
-class Classified:
-    """Consecutive changes that the same declarations count."""
-
-    plan: Plan
-    changes: Sequence[Change]
-    fresh: Sequence[Change]
-    """Those that were certainly not counted: to be folded."""
-    doubtful: Sequence[Unfoldable]
-    """The images of the others that would count for something."""
-    surplus: frozenset[str]
-    """Names that go on counting what expires here."""
-
-    @classmethod
-    def of(cls, portion: Portion, doubtful_before: float) -> Classified:
-        """Classify changes; those created earlier than `doubtful_before` may have been counted."""
-        plan, changes = portion.plan, portion.changes
-        return cls(plan, changes, *set_aside(plan, changes, doubtful_before), surplus_of(plan, changes))
+from dynamodb_counters._timeline.tiers import HOUR
+from dynamodb_counters.errors import CheckpointError, CommitError, ShardUnknownError
 
 
 def uncounted(changes: Sequence[Change], applied_through: str) -> Sequence[Change]:
@@ -59,32 +36,6 @@ def uncounted(changes: Sequence[Change], applied_through: str) -> Sequence[Chang
     if applied_through < changes[0].sequence:
         return changes
     return [change for change in changes if applied_through < change.sequence]
-
-
-def set_aside(
-    plan: Plan, changes: Sequence[Change], created_before: float
-) -> tuple[Sequence[Change], Sequence[Unfoldable]]:
-    """Split changes into those to fold, and the images of older ones that would count for something."""
-    if not changes or (changes[0].created or created_before) >= created_before:
-        return changes, ()
-    fresh: list[Change] = []
-    doubtful: list[Unfoldable] = []
-    for change in changes:
-        if (change.created or created_before) >= created_before:
-            fresh.append(change)
-            continue
-        folded = fold(plan, [change])
-        names = tuple(sorted({delta.layout.name for delta in folded.deltas}))
-        whole = Unfoldable(change.sequence, f"{NEW}{DOUBTFUL}", change.record, _REASON)
-        if change.delta is not None:
-            doubtful.append(whole)
-        elif names:
-            for name in (NEW, OLD):
-                if change.record["dynamodb"].get(name) is not None:
-                    record = single_image(change.record, name)
-                    doubtful.append(replace(whole, image_name=f"{name}{DOUBTFUL}", record=record, names=names))
-        doubtful += [replace(image, reason=f"{_REASON}; {image.reason}") for image in folded.unfoldable]
-    return fresh, doubtful
 
 
 _OF_QUARANTINE: Final = {"S": QUARANTINE}
@@ -230,21 +181,30 @@ class Aggregator:
         fresh = uncounted(changes, self._checkpoints.of(shard, changes[-1].sequence, deadline).applied_through)
         report.redelivered = len(changes) - len(fresh)
         if fresh:
+            self._require_young(shard, fresh[0])
             self._refresh(report)
             self._quarantine.leave_aside(shard, fresh)
             self._count(shard, fresh, deadline, report)
         return report
 
+    def _require_young(self, shard: str, oldest: Change) -> None:
+        """Refuse what Lambda has given up on, so that it does: a repair may have counted it."""
+        age = self._clock() - (oldest.created or math.inf)
+        if age > GUARANTEE:
+            raise CheckpointError(
+                f"record {stream_number(oldest.sequence)} of {shard} is {age / HOUR:.1f} hours old: expected at most "
+                f"{GUARANTEE / HOUR:.1f}; Lambda gives it up, and `counters repair` counts it"
+            )
+
     def _count(self, shard: str, changes: Sequence[Change], deadline: float, report: Report) -> None:
         portions, cuts = self._names.portions(shard, changes)
         for portion in portions:
-            each = Classified.of(portion, self._clock() - GUARANTEE)
-            self._names.note_surplus(each.surplus)
+            plan = portion.plan
+            self._names.note_surplus(surplus_of(plan, portion.changes))
             report.write_units += self._names.log(portion, shard, cuts, self._quarantine)
-            # Before anything moves the checkpoint. None is in doubt: its item is the same in every delivery.
-            put_crossings(self._table, crossings(each.plan, each.changes, report.skipped_thresholds))
-            self._keep(shard, each.doubtful, report)
-            self._commit(Part(each.plan, each.fresh, Watermark(shard)), deadline, report)
+            # Before anything moves the checkpoint: an item is the same in every delivery.
+            put_crossings(self._table, crossings(plan, portion.changes, report.skipped_thresholds))
+            self._commit(Part(plan, portion.changes, Watermark(shard)), deadline, report)
         if report.touched:
             report.moved = {_APPLIED_THROUGH: changes[-1].sequence}
 

@@ -65,7 +65,7 @@ PREFIX: Final = "aws/lambda/"
 MOST_READ_UNITS: Final = 500
 """No further page is read after so many: what waits then is a lower bound."""
 
-_IMAGE: Final = re.compile(r"#(\d{40})#((?:NewImage|OldImage)(?:#\d{1,7})?)(#[0-9a-f]{8}|#DOUBTFUL)?$")
+_IMAGE: Final = re.compile(r"#(\d{40})#((?:NewImage|OldImage)(?:#\d{1,7})?)(#[0-9a-f]{8})?$")
 """End of the sort key of an image's entry."""
 
 _AFTER: Final = "~"

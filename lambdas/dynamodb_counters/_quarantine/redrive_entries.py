@@ -44,9 +44,6 @@ from dynamodb_counters._quarantine.quarantine import (
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
 
-DOUBTFUL: Final = "#DOUBTFUL"
-"""Ends the sort key of an entry that may have been counted."""
-
 _AT_A_TIME: Final = 256
 
 
@@ -73,8 +70,7 @@ def redrive(table: Table, entry: Quarantined) -> bool:
 def discard(table: Table, entry: Quarantined, plan: Plan, origins: Origins) -> bool:
     """Give an entry up for good; False if it has changed meanwhile."""
     key = stored_key(entry)
-    # Of an entry that may have been counted, a person says that it was.
-    if not entry.key[1].endswith(DOUBTFUL) and _can_count(plan, origins, table.read_item(key), table.clock()):
+    if _can_count(plan, origins, table.read_item(key), table.clock()):
         raise InvalidArgumentError("entry", entry.key[1], "one that cannot be counted: redrive it")
     return table.write("update_item", **state_request(table, key, WAITING, DISCARDED))
 

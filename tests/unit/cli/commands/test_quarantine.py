@@ -128,7 +128,7 @@ def test_discarded_entries_never_wait_again(world: World) -> None:
     assert world.states() == ["waiting"] * 3
     done = world.run("quarantine", "discard", "--newer", "1h", "--yes")
     assert (done.code, done.out) == (0, "2 discarded\n")
-    for batch in world.batches:
+    for batch in world.batches[1:]:
         world.bench.deliver(batch, by=world.bench.process())
     assert world.ids() == [one]
     assert world.ids("--state", "discarded") == [two, three]
