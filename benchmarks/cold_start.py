@@ -58,7 +58,7 @@ _INVOCATIONS: Final[dict[str, dict[str, Any]]] = {
     "aggregator": {"shardId": "shardId-1", "Records": [{"eventName": "INSERT", "dynamodb": _CHANGE}]},
     "ingest_queue": {"Records": [{"messageId": "1", "eventSource": "aws:sqs", "body": json.dumps(_VIEW)}]},
     "ingest_http": http_request("POST", "/events", json.dumps(_VIEW)),
-    "api": http_request("GET", "/v1/aggregates/site"),
+    "api": http_request("GET", "/v1/site"),
 }
 _PROGRAMS: Final = {
     "bare_client": ["import boto3\nboto3.client('dynamodb')"],

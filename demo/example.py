@@ -155,7 +155,7 @@ class Example:
         values = self._values(name, next(iter(highest(self.truth[what], 1)), ""))
         group = "".join(f" {shlex.quote(f'{field}={value}')}" for field, value in values.items())
         if isinstance(self.declared[False, name], Window):
-            return f"window {name}{group} --last 24h --until {self.now.isoformat()}"
+            return f"get {name}{group} --last 24h --as-of {self.now.isoformat()}"
         return f"get {name}{group}"
 
 

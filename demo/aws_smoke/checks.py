@@ -110,7 +110,7 @@ class Checks:
         if self._account.emulated:
             self._skip("an unsigned request", "the emulator checks no signatures")
         else:
-            self.check("an unsigned request", 403, self._request("/v1/aggregates/site", signed=False)[0])
+            self.check("an unsigned request", 403, self._request("/v1/site", signed=False)[0])
         status, problem = self._request("/events", [_MALFORMED])
         self.check("a malformed event in validated mode", 400, status)
         self.check("its reason names the attribute", True, "time" in json.dumps(problem))
@@ -134,10 +134,8 @@ class Checks:
         by_url = Counter(view["url"] for view in views)
         groups = {"groups": [{"aggregate": "views", "values": {"url": url}} for url in sorted(by_url)]}
         page = min(by_url)
-        day = f"/v1/windows/views_24h?last=24h&{urlencode({'url': page})}"
-        self._settle(
-            "views of all pages", distinct, lambda: self._read("/v1/aggregates/site")["measures"]["site_views"]
-        )
+        day = f"/v1/views_24h?last=24h&{urlencode({'url': page})}"
+        self._settle("views of all pages", distinct, lambda: self._read("/v1/site")["measures"]["site_views"])
         self._settle("views by page", dict(by_url), lambda: self._by_url(groups))
         self._settle("views in 24 hours", by_url[page], lambda: self._read(day)["count"])
 

@@ -40,8 +40,8 @@ from dynamodb_counters._declarations import (
     flatten,
 )
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._declarations.composites import group_fields, read_by
-from dynamodb_counters._http.parameters import OPTIONS, SPAN
+from dynamodb_counters._declarations.composites import group_fields
+from dynamodb_counters._reads.question import parameters_of
 from dynamodb_counters.errors import InvalidArgumentError
 
 _GET: Final = apigateway.HttpMethod.GET
@@ -218,18 +218,10 @@ def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:
     if len(set(names)) < len(names):
         raise InvalidArgumentError("shown", names, "each declaration only once")
     for declared in declarations:
-        if taken := (reserved := _reserved(declared)) & {*group_fields(declared)}:
+        if taken := (reserved := parameters_of(declared)) & {*group_fields(declared)}:
             allowed = f"fields other than {', '.join(sorted(reserved))}, which are request parameters"
             raise InvalidArgumentError("shown", f"{declared.name}.{min(taken)}", allowed)
     return tuple(sorted(declarations, key=lambda declared: declared.name))
-
-
-def _reserved(declared: Declaration) -> set[str]:
-    """The parameters of a declaration's reads."""
-    reads: tuple[str, ...] = ("window", "series")
-    if not isinstance(declared, Window):
-        reads = ("get", "groups", "top") if (read := read_by(declared)) == "get" else (read,)
-    return {name for each in reads for name in OPTIONS[each]}
 
 
 def _require_events(events: Sequence[Event], shown: Sequence[Declaration]) -> tuple[Event, ...]:
@@ -238,7 +230,7 @@ def _require_events(events: Sequence[Event], shown: Sequence[Declaration]) -> tu
         if event.name in names:
             raise InvalidArgumentError("events", event.name, "each name only once, those of `shown` included")
         names.append(event.name)
-        if taken := (reserved := {*OPTIONS["events"], *SPAN}) & {*event.fields}:
+        if taken := (reserved := parameters_of(event)) & {*event.fields}:
             allowed = f"fields other than {', '.join(sorted(reserved))}, which are request parameters"
             raise InvalidArgumentError("events", f"{event.name}.{min(taken)}", allowed)
     return tuple(sorted(events, key=lambda event: event.name))

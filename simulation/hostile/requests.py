@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from dynamodb_counters._http.parameters import Position
+from dynamodb_counters._http.resources import PATHS
+from dynamodb_counters._reads.question import Position, fields_of, options_of, resources_of
 from simulation.hostile.costly import MAX_BYTES
 from simulation.hostile.declarations import FIELDS, SERVED
 
@@ -316,39 +317,13 @@ def _token(text: str) -> str:
 
 def _resources() -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
     """Path, required and other parameters of everything that is served."""
-    found: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
+    found: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [("/openapi.json", (), ()), ("/", (), ())]
     for declared in SERVED:
-        kind, base = type(declared).__name__, declared.name
-        if kind == "Event":
-            found.append(
-                (f"/v1/events/{base}", ("customer",), ("start", "end", "clientId", "limit", "next", "consistent"))
-            )
-        elif kind == "Window":
-            found.append(
-                (
-                    f"/v1/windows/{base}",
-                    declared.fields,
-                    ("last", "as_of", "start", "end", "consistent"),
-                )
-            )
-            found.append(
-                (
-                    f"/v1/windows/{base}/series",
-                    declared.fields,
-                    ("last", "step", "as_of", "start", "end", "tz", "anchor"),
-                )
-            )
-        else:
-            path = f"/v1/aggregates/{base}"
-            found.append((path, declared.fields, ("consistent",)))
-            found.append((f"{path}/groups", ("customer",), ("limit", "next", "consistent")))
-            found.append((f"{path}/top", ("customer",), ("count",)))
-    return [
-        *found,
-        ("/openapi.json", (), ()),
-        ("/", (), ()),
-        ("/v1/events/hit", ("customer", "start", "end"), ("limit", "next")),
-    ]
+        for resource in resources_of(declared):
+            required, known = fields_of(declared, resource)
+            others = (*(name for name in known or () if name not in required), *options_of(declared, resource))
+            found.append((PATHS[resource].format(declared.name), required, others))
+    return found
 
 
 _RESOURCES: Final = _resources()

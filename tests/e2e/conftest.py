@@ -64,7 +64,7 @@ class Blog:
         return self._request(urllib.request.Request(self.url + path, data, headers, method=method))
 
     def views(self, url: str) -> int:
-        status, found = self.ask("v1/aggregates/views", url=url)
+        status, found = self.ask("v1/views", url=url)
         assert status == 200, found
         return int(found["measures"]["views"])
 

@@ -31,13 +31,13 @@ def test_events_are_taken_and_counted_once(blog: Blog) -> None:
     assert blog.views("/a#?&,é") == 40
 
     # Other tests count on the same blog.
-    status, top = blog.ask("v1/aggregates/views/top", count="100")
+    status, top = blog.ask("v1/views/top", limit="100")
     assert status == 200
     assert ({"url": "/a#?&,é"}, 40) in [(one["values"], one["score"]) for one in top["ranked"]]
     assert [one["score"] for one in top["ranked"]] == sorted((one["score"] for one in top["ranked"]), reverse=True)
-    counted = blog.ask("v1/windows/views_24h", url="/a#?&,é", last="24h")[1]
+    counted = blog.ask("v1/views_24h", url="/a#?&,é", last="24h")[1]
     assert counted["count"] == 40
-    steps = blog.ask("v1/windows/views_24h/series", url="/a#?&,é", last="24h", step="1h")[1]["series"]
+    steps = blog.ask("v1/views_24h/series", url="/a#?&,é", last="24h", step="1h")[1]["series"]
     assert (len(steps), sum(step["count"] for step in steps)) == (24, 40)
     assert (steps[0]["start"], steps[-1]["end"]) == (counted["start"], counted["end"])
 

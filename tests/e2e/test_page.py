@@ -79,15 +79,15 @@ def wait_for(page: Page, selector: str, text: str) -> None:
 
 
 def total(blog: Blog) -> int:
-    return int(blog.ask("v1/aggregates/site")[1]["measures"]["site_views"])
+    return int(blog.ask("v1/site")[1]["measures"]["site_views"])
 
 
 def last_day(blog: Blog, url: str) -> int:
-    return int(blog.ask("v1/windows/views_24h", url=url, last="24h")[1]["count"])
+    return int(blog.ask("v1/views_24h", url=url, last="24h")[1]["count"])
 
 
 def active(blog: Blog) -> int:
-    return int(blog.ask("v1/active/active", last="30d")[1]["count"])
+    return int(blog.ask("v1/active", last="30d")[1]["count"])
 
 
 def steps(page: Page) -> list[int]:
@@ -115,7 +115,7 @@ def open_live(page: Page, blog: Blog) -> None:
 
 
 def top(blog: Blog) -> list[tuple[str, str]]:
-    ranked = blog.ask("v1/aggregates/views/top", count="10")[1]["ranked"]
+    ranked = blog.ask("v1/views/top", limit="10")[1]["ranked"]
     return [(one["values"]["url"], f"{one['score']:,}") for one in ranked]
 
 
@@ -296,10 +296,10 @@ def test_a_group_whose_window_cannot_be_asked_for_is_shown_without_it(
     # The text has 3,602 bytes, 10,806 in a query: more than API Gateway takes of a request's head.
     leader = "é" * 1801 if status is None else "/refused"
     first = f"/blog/{PAGES[0]}"
-    assert visited.ask("v1/windows/views_24h", url="é" * 1801, last="24h")[0] == 400
+    assert visited.ask("v1/views_24h", url="é" * 1801, last="24h")[0] == 400
     ranked = [{"values": {"url": url}, "score": score} for url, score in ((leader, 2000), (first, 7))]
     page.route("**/top?*", lambda route: route.fulfill(json={"aggregate": "views", "ranked": ranked}))
-    page.route("**/windows/**refused**", lambda route: route.fulfill(status=status or 500))
+    page.route("**/v1/views_24h**refused**", lambda route: route.fulfill(status=status or 500))
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     open_live(page, visited)

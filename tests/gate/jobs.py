@@ -138,13 +138,12 @@ def read(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
     """Ask for everything that is served."""
     of_url, span = {"url": "/"}, {"last": "1h"}
     paths: list[tuple[str, dict[str, str]]] = [
-        ("aggregates/views", of_url),
-        ("aggregates/views/groups", of_url),
-        ("aggregates/views/top", {}),
-        ("windows/rolling", of_url | span),
-        ("windows/rolling/series", of_url | span | {"step": "1h"}),
-        ("events/view", of_url),
-        ("events/hit", {"start": _now(hours=1), "end": _now()}),
+        ("views", of_url),
+        ("views/top", {}),
+        ("rolling", of_url | span),
+        ("rolling/series", of_url | span | {"step": "1h"}),
+        ("view/events", of_url),
+        ("hit/events", {"start": _now(hours=1), "end": _now()}),
     ]
     requests = [request("GET", f"/v1/{path}", urlencode(parameters)) for path, parameters in paths]
     batch = {"groups": [{"aggregate": "views", "values": {"url": url}} for url in "ab"]}

@@ -86,7 +86,7 @@ _SHARED_WITH_CONSTRUCTS = (
     "_items.derived_fields",
     "_items.table_schema",
     "_http.json_schema",
-    "_http.parameters",
+    "_reads.question",
 )
 """Modules for both packages: declarations, schema, and the checks that hold at synth as at run time."""
 

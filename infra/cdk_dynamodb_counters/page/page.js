@@ -54,9 +54,9 @@ async function update() {
   settings ??= await configure();
   const { active } = settings;
   const [{ measures }, { ranked }, members] = await Promise.all([
-    read(`v1/aggregates/${settings.total.aggregate}`),
-    read(`v1/aggregates/${settings.top.aggregate}/top`, { count: TOP }),
-    active && read(`v1/active/${active.name}`, { last: active.last }),
+    read(`v1/${settings.total.aggregate}`),
+    read(`v1/${settings.top.aggregate}/top`, { limit: TOP }),
+    active && read(`v1/${active.name}`, { last: active.last }),
   ]);
   setText("total", whole.format(measures[settings.total.measure]));
   if (members) {
@@ -77,7 +77,7 @@ async function update() {
 
 // False if the API refuses to tell the group's window.
 async function updateWindow(group) {
-  const path = `v1/windows/${settings.window.name}`;
+  const path = `v1/${settings.window.name}`;
   try {
     const [counted, { series }] = await Promise.all([
       read(path, { ...group, last: LAST }),

@@ -8,11 +8,12 @@ from decimal import localcontext
 from functools import partial
 from typing import Generic, TypeAlias, TypedDict, TypeVar, Unpack
 
-from dynamodb_counters._declarations import BUCKET_FIELD, Aggregate, Declaration, TimeWeighted, Window
-from dynamodb_counters._declarations.composites import require_answerable, require_declaration
+from dynamodb_counters._declarations import BUCKET_FIELD, Aggregate, TimeWeighted, Window
+from dynamodb_counters._declarations.composites import require_declaration
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._items.conversions import EXACT, Number, read_number, whole
 from dynamodb_counters._items.table_schema import SK
+from dynamodb_counters._reads.question import around, require_retained, trailing
 from dynamodb_counters._reads.table_reads import TableReads, asked_group, query
 from dynamodb_counters._reads.window_counts import Integral, WindowCount, add_moments, add_up
 from dynamodb_counters._table import Table
@@ -102,17 +103,6 @@ def series_spans(window: Window, intervals: Sequence[Interval]) -> list[Span]:
     return separate if read_cost(separate) < read_cost([best]) else [best]
 
 
-def require_retained(timed: Declaration, argument: str, start: float, now: float) -> None:
-    """Refuse an interval of which part may be deleted already, or uncounted because it came late."""
-    if timed.retention is None:
-        return
-    # An expired bucket may not be deleted yet, or a late redelivery may have written it again; it lies before this.
-    oldest = now - timed.retention.total_seconds()
-    if start < oldest:
-        allowed = f"an interval that starts at {utc(oldest).isoformat()} or later; {timed.name!r} retains no more"
-        raise InvalidArgumentError(argument, f"from {utc(start).isoformat()}", allowed)
-
-
 def _count(interval: Interval, numbers: Iterable[Number], *, complete: bool) -> WindowCount:
     return WindowCount(whole(sum(numbers)), utc(interval.start), utc(interval.end), complete)
 
@@ -189,9 +179,7 @@ class SpanReader(Generic[Declared, Counted]):
         >>> counters.window(JOBS, customer="c1").last(hours=24).count  # doctest: +SKIP
         7
         """
-        now, until = now_and_until(self._table, as_of)
-        interval = trailing(self._declared, until, length, parts)
-        require_retained(self._declared, "last", interval.start, now)
+        interval = _trailing(self._declared, *now_and_until(self._table, as_of), length, parts)
         return self._counted([interval], consistent=consistent)[0]
 
     def calendar(
@@ -309,11 +297,7 @@ class SpanReader(Generic[Declared, Counted]):
         raise NotImplementedError
 
     def _around(self, start: datetime, end: datetime) -> Interval:
-        first, last = seconds_of("start", start), seconds_of("end", end)
-        if first >= last:
-            raise InvalidArgumentError("end", end, "a moment after start")
-        require_retained(self._declared, "start", first, self._table.clock())
-        return Interval.around(first, last, self._declared._unit)
+        return around(self._declared, start, end, self._table.clock())
 
 
 def now_and_until(table: Table, as_of: datetime | None) -> tuple[float, float]:
@@ -321,12 +305,11 @@ def now_and_until(table: Table, as_of: datetime | None) -> tuple[float, float]:
     return now, now if as_of is None else seconds_of("as_of", as_of)
 
 
-def trailing(declared: Aggregate | Window, until: float, length: object, parts: Length) -> Interval:
+def _trailing(declared: Aggregate | Window, now: float, until: float, length: object, parts: Length) -> Interval:
     """The interval of a trailing span of whole units; of one unit, or named by a finer one, it is refused."""
-    span, unit = _length_of(length, parts), declared._unit
-    is_finer = any(timedelta(**{name: 1}).total_seconds() < unit for name in parts)
-    require_answerable("last", declared, span, dict(parts) if is_finer else None)
-    return Interval.ending_at(until, span, unit)
+    span = _length_of(length, parts)
+    is_finer = any(timedelta(**{name: 1}).total_seconds() < declared._unit for name in parts)
+    return trailing(declared, span, until, now, given=dict(parts) if is_finer else None)
 
 
 def _length_of(length: object, parts: Length) -> timedelta:
@@ -446,7 +429,5 @@ class WindowReads(TableReads):
         asked = []
         for window, values in wanted:
             require_declaration(window, Window)
-            interval = trailing(window, until, length, parts)
-            require_retained(window, "last", interval.start, now)
-            asked.append((window, values, interval))
+            asked.append((window, values, _trailing(window, now, until, length, parts)))
         return count_intervals(self._table, asked, consistent=consistent)

@@ -19,7 +19,6 @@ from rich.segment import Segment
 from rich.table import Table as Grid
 from rich.text import Text
 
-from dynamodb_counters._reads.span_reads import Distribution
 from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
 
 _PLAIN_WIDTH: Final = 100
@@ -32,8 +31,6 @@ ACCENT: Final = "cyan"
 GOOD: Final = "green"
 WARNING: Final = "yellow"
 BAD: Final = "red"
-SHARES: Final = ("0.5", "0.9", "0.95", "0.99", "1")
-"""Shares of a distribution whose percentiles are shown; 1 is its maximum."""
 
 _MOST_FRACTION: Final = 4
 
@@ -89,11 +86,6 @@ def number(value: Any) -> str:
 
 def counted(count: int, one: str, many: str = "") -> str:
     return f"{number(count)} {one if count == 1 else many or f'{one}s'}"
-
-
-def distribution_rows(found: Distribution) -> dict[str, str | Text]:
-    names = {share: "max" if share == SHARES[-1] else f"p{float(share) * 100:g}" for share in SHARES}
-    return {"count": number(found.count), **{names[share]: number(found.p(float(share))) for share in SHARES}}
 
 
 def moment_text(when: datetime | float, tz: tzinfo = UTC) -> str:

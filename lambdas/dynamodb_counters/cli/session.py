@@ -28,14 +28,14 @@ from dynamodb_counters._control.registry import Registry, read_registry
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window
 from dynamodb_counters._declarations.codec import COMPRESSED, decode
-from dynamodb_counters._declarations.composites import TIMED, read_by
 from dynamodb_counters._declarations.definitions import same_definition
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.requests import write_json
+from dynamodb_counters._reads.question import OPTIONS, Question, parse_duration, parse_options, resources_of
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.cli.output import SafeConsole, make_console, progress_on, visible
-from dynamodb_counters.errors import CommitError, CountersError
+from dynamodb_counters.errors import CommitError, CountersError, InvalidArgumentError
 
 DONE: Final = 0
 FOUND: Final = 1
@@ -69,11 +69,6 @@ _MISSING: Final = (
 )
 
 NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
-_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_DURATION: Final = re.compile(r"(\d{1,9})([smhdw])")
-with_consistent: Final = click.option(
-    "--consistent", is_flag=True, help="Read strongly consistently, at twice the read units."
-)
 
 
 def told(error: BaseException) -> tuple[int, str]:
@@ -107,7 +102,6 @@ def _is_missing(error: BaseException) -> bool:
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Declared = TypeVar("Declared", Aggregate, Window, Event, Items)
 
 
 class UnknownDeclarationsError(CountersError):
@@ -181,30 +175,32 @@ class Session:
         """What folds the table's records: the declarations given, or else those that count."""
         return plan_of(self.registry) if self.declared is None else Plan(self.declarations)
 
-    def find(self, kind: type[Declared], name: str) -> Declared:
-        """The declaration of a kind with a name, or that kind's sources; otherwise a usage error that lists them."""
-        return cast("Declared", self._found(name, kind.__name__.lower(), lambda one: isinstance(one, kind)))
+    def find_event(self, name: str) -> Event:
+        """The event with a name."""
+        return cast("Event", self._find(name, "events"))
 
     def find_counted(self, name: str) -> Aggregate | Window:
         """The aggregate or window with a name."""
-        found = self._found(name, "aggregate or window", lambda one: isinstance(one, Aggregate | Window))
-        return cast("Aggregate | Window", found)
+        return cast("Aggregate | Window", self._find(name, "get"))
 
-    def find_timed(self, name: str) -> Window | Aggregate:
-        """The declaration with a name that is read over spans of time: a window, or an aggregate with a read for it."""
+    def ask(self, resource: str, name: str, values: Sequence[str], options: Mapping[str, Any]) -> Question:
+        """A question about the declaration with a name; options that are left out are None."""
+        declared = self._find(name, resource)
+        return Question.parse(declared, resource, _texts(options), fields_of(values, None, needed=()), self.clock())
 
-        def is_timed(one: object) -> bool:
-            return isinstance(one, Window) or (isinstance(one, Aggregate) and read_by(one) in TIMED)
+    def ends(self, options: Mapping[str, Any]) -> tuple[datetime, datetime] | tuple[None, None]:
+        """The span of time that options say, if they say any."""
+        texts = _texts(options)
+        return Question(now=self.clock(), **parse_options(texts)).ends if texts else (None, None)
 
-        return cast("Window | Aggregate", self._found(name, "window", is_timed))
-
-    def _found(self, name: str, what: str, fits: Callable[[object], bool]) -> Any:
-        declared = list(with_sources(self.declarations))
-        known = {one.name: one for one in declared if fits(one)}
+    def _find(self, name: str, resource: str) -> Any:
+        """The declaration with a name of which there is something to ask; otherwise a usage error that lists them."""
+        declared = {each.name: each for each in with_sources(self.declarations)}
+        known = {name: each for name, each in declared.items() if resource in resources_of(each)}
         if name in known:
             return known[name]
-        kinds = {one.name: type(one).__name__.lower() for one in declared}
-        other = f", but it is of the kind {kinds[name]}" if name in kinds else ""
+        what = {"get": "aggregate or window", "top": "ranking", "events": "event"}.get(resource, resource)
+        other = f", but it is of the kind {type(declared[name]).__name__.lower()}" if name in declared else ""
         there = ", ".join(sorted(known)) or f"no {what}"
         raise click.UsageError(f"no {what} {name!r} is declared{other}; there is: {there}")
 
@@ -315,10 +311,10 @@ ABOVE_0: Final = Within(0, min_open=True)
 
 def duration(text: str) -> timedelta:
     """A length of time: a number and a unit."""
-    found = _DURATION.fullmatch(text)
-    if not found or not int(found[1]):
-        raise click.BadParameter(f"{text!r}: expected a number and a unit, such as 30s, 15m, 24h, 7d or 2w")
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    try:
+        return parse_duration("length", text)
+    except InvalidArgumentError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def moment(text: str) -> datetime:
@@ -336,13 +332,13 @@ def fields_of(
     """The values of `known` fields given as field=value; all of them are `needed`, unless others are named."""
     values: dict[str, str] = {}
     needed = (known or ()) if needed is None else needed
-    listed = f"the fields are: {', '.join(known or needed) or 'none'}"
+    listed = f"; the fields are: {', '.join(known or needed)}" if known or needed else ""
     for one in given:
         name, equals, value = one.partition("=")
         if not equals:
-            raise click.UsageError(f"{one!r} is no field=value; {listed}")
+            raise click.UsageError(f"{one!r} is no field=value{listed}")
         if known is not None and name not in known:
-            raise click.UsageError(f"there is no field {name!r}; {listed}")
+            raise click.UsageError(f"there is no field {name!r}{listed}")
         if name in values:
             raise click.UsageError(f"the field {name!r} is given twice")
         values[name] = value
@@ -352,23 +348,23 @@ def fields_of(
     return values
 
 
-with_span: Final = options(
-    click.option("--last", type=duration, help="Such as 24h, 15m or 7d."),
-    click.option("--since", type=moment, help="ISO 8601; without an offset, UTC."),
-    click.option("--until", type=moment, help="Default: now."),
-)
+def _texts(options: Mapping[str, Any]) -> dict[str, str]:
+    given = ((name, value) for name, value in options.items() if value is not None)
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in given}
 
 
-def span_of(
-    now: float, *, last: timedelta | None, since: datetime | None, until: datetime | None
-) -> tuple[datetime, datetime]:
-    end = until or datetime.fromtimestamp(now, UTC)
-    if (last is None) == (since is None):
-        raise click.UsageError("one of --last and --since says from when on")
-    start = since if since is not None else end - (last or timedelta())
-    if start >= end:
-        raise click.UsageError(f"--until must lie after --since, {start.isoformat()}")
-    return start, end
+_OTHER_NAMES: Final = {"start": ("--since",), "end": ("--until",)}
+
+
+def asking(*names: str) -> Callable[[Command], Command]:
+    """Options of a question: all are texts, as HTTP has them, but that a moment without an offset is UTC."""
+    found = []
+    for name in names:
+        option, flags = OPTIONS[name], (f"--{name.replace('_', '-')}", *_OTHER_NAMES.get(name, ()))
+        kind: dict[str, Any] = {"type": moment} if option.schema.get("format") else {}
+        kind = {"is_flag": True, "flag_value": "true", "default": None} if name == "consistent" else kind
+        found.append(click.option(*flags, name, help=f"{option.description}.", **kind))
+    return options(*found)
 
 
 def typed(event: Event, values: Mapping[str, Any]) -> dict[str, Any]:

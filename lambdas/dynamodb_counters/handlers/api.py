@@ -19,7 +19,6 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._http.openapi import openapi
-from dynamodb_counters._http.parameters import PATHS
 from dynamodb_counters._http.requests import (
     MAX_BODY_BYTES,
     ProblemError,
@@ -31,7 +30,7 @@ from dynamodb_counters._http.requests import (
     well_formed,
     write_json,
 )
-from dynamodb_counters._http.resources import CountResources
+from dynamodb_counters._http.resources import PATHS, CountResources
 from dynamodb_counters._http.responses import NO_STORE, etag_response, json_response, page_response, problem_response
 from dynamodb_counters.errors import BackfillError, InvalidArgumentError, UnavailableError, UncountedError
 
@@ -70,8 +69,8 @@ def _answered(answer: Callable[..., dict[str, Any]], *, is_kept: bool = False) -
     return respond
 
 
-for _path, _resource in {path: resource for resource, (path, _) in PATHS.items()}.items():
-    app.get(f"/v1/{_path.format('<name>')}")(_answered(partial(CountResources.read, resource=_resource), is_kept=True))
+for _resource, _path in PATHS.items():
+    app.get(_path.format("<name>"))(_answered(partial(CountResources.read, resource=_resource), is_kept=True))
 app.post("/v1/batch")(_answered(CountResources.batch))
 
 

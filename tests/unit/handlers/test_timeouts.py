@@ -91,7 +91,7 @@ def test_the_receiver_answers_503_in_time(monkeypatch: pytest.MonkeyPatch, silen
 
 
 def test_the_api_answers_503_in_time(monkeypatch: pytest.MonkeyPatch, silent: str) -> None:
-    path = request("GET", "/v1/aggregates/views", "url=/")
+    path = request("GET", "/v1/views", "url=/")
     took, answer = seconds_taken(monkeypatch, silent, "api", 2.0, path, DECLARATIONS=encode((VIEWS,)))
     assert answer["statusCode"] == 503
     assert took < 2

@@ -37,7 +37,7 @@ def measures(url: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("url", URLS)
 def test_a_group(url: str) -> None:
-    assert get("/v1/aggregates/views", url=url) == {
+    assert get("/v1/views", url=url) == {
         "aggregate": "views",
         "values": {"url": url},
         "measures": measures(url),
@@ -54,20 +54,21 @@ def test_a_batch() -> None:
 
 
 def test_groups_of_a_partition_key() -> None:
-    groups = get("/v1/aggregates/small/groups", url="/")["groups"]
+    groups = get("/v1/small", url="/")["groups"]
     by_client = {group["values"]["clientId"]: group["measures"]["n"] for group in groups}
     clients = [view["clientId"] for view in VIEWS if view["url"] == "/"]
     assert by_client == {client: clients.count(client) for client in ("c0", "c1")}
 
 
 def test_a_leaderboard() -> None:
-    ranked = get("/v1/aggregates/views/top", count="2")["ranked"]
+    ranked = get("/v1/views/top", limit="2")["ranked"]
     first = sorted(URLS, key=lambda url: -URLS[url])[:2]
-    assert ranked == [{"values": {"url": url}, "score": URLS[url], **WHOLE} for url in first]
+    group = {"aggregate": "views", **WHOLE}
+    assert ranked == [{**group, "values": {"url": url}, "measures": measures(url), "score": URLS[url]} for url in first]
 
 
 def test_a_histogram() -> None:
-    assert get("/v1/aggregates/spread")["measures"]["urls"] == {"<1": 0, "1": 2, "10": 1, "100": 0}
+    assert get("/v1/spread")["measures"]["urls"] == {"<1": 0, "1": 2, "10": 1, "100": 0}
 
 
 @pytest.mark.parametrize("last", ["1h", "24h", "7d"])
@@ -75,6 +76,6 @@ def test_a_window_and_its_series(last: str) -> None:
     hours = {"1h": 1, "24h": 24, "7d": 168}[last]
     since = datetime.fromtimestamp(NOW, UTC) - timedelta(hours=hours)
     recent = [view for view in VIEWS if view["url"] == "/" and datetime.fromisoformat(view["time"]) >= since]
-    assert get("/v1/windows/rolling", url="/", last=last)["count"] == len(recent)
-    steps = get("/v1/windows/rolling/series", url="/", last=last, step="1h")["series"]
+    assert get("/v1/rolling", url="/", last=last)["count"] == len(recent)
+    steps = get("/v1/rolling/series", url="/", last=last, step="1h")["series"]
     assert (len(steps), sum(step["count"] for step in steps)) == (hours, len(recent))

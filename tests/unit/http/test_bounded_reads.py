@@ -16,8 +16,9 @@ from botocore.exceptions import BotoCoreError, ConnectTimeoutError
 from dynamodb_counters import Aggregate, Count, Counters, Ranking, Window
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._fold.page_layout import hash_of
-from dynamodb_counters._http.parameters import MAX_QUERY_BYTES, Position
-from dynamodb_counters._http.resources import MAX_PAGE_BYTES, CountResources
+from dynamodb_counters._http.documents import MAX_PAGE_BYTES
+from dynamodb_counters._http.resources import MAX_QUERY_BYTES, CountResources
+from dynamodb_counters._reads.question import Position
 from dynamodb_counters._table import Table
 from dynamodb_counters.handlers import api
 from simulation.counters_in_memory import counters_in_memory
@@ -86,7 +87,7 @@ def test_groups_come_page_by_page_in_the_order_of_their_keys(monkeypatch: pytest
     names = sorted([*(f"c{number}" for number in range(250)), "", "#", "é", "\x00", "x" * 1500])
     serve(monkeypatch, counted(*map(view, names), view("other", "/other")))
 
-    found = list(pages("/v1/aggregates/clients/groups", "groups", url="/", limit=100))
+    found = list(pages("/v1/clients", "groups", url="/", limit=100))
 
     assert [len(page) for page in found] == [100, 100, 55]
     assert sorted(group["values"]["clientId"] for page in found for group in page) == names
@@ -99,7 +100,7 @@ def test_groups_in_pages_come_in_the_order_of_their_hashes(monkeypatch: pytest.M
     serve(monkeypatch, client)
     assert sum(item["sk"]["S"].startswith("PAGE#paged#") for item in client.items()) > 1
 
-    found = list(pages("/v1/aggregates/paged/groups", "groups", url="/", limit=100))
+    found = list(pages("/v1/paged", "groups", url="/", limit=100))
     listed = [group["values"]["clientId"] for page in found for group in page]
 
     assert [len(page) for page in found] == [100, 100, 100, 100, 54]
@@ -109,7 +110,7 @@ def test_groups_in_pages_come_in_the_order_of_their_hashes(monkeypatch: pytest.M
 
 def test_a_page_of_groups_is_no_longer_than_a_megabyte(monkeypatch: pytest.MonkeyPatch) -> None:
     serve(monkeypatch, counted(*(view(f"{number}" + "\x01" * 7900) for number in range(130))))
-    sizes = [len(json.dumps(page)) for page in pages("/v1/aggregates/clients/groups", "groups", url="/", limit=1000)]
+    sizes = [len(json.dumps(page)) for page in pages("/v1/clients", "groups", url="/", limit=1000)]
     assert len(sizes) > 6
     assert max(sizes) < 1.1 * MAX_PAGE_BYTES
 
@@ -117,7 +118,7 @@ def test_a_page_of_groups_is_no_longer_than_a_megabyte(monkeypatch: pytest.Monke
 def test_a_leaderboard_and_a_batch_are_no_longer_than_a_megabyte(monkeypatch: pytest.MonkeyPatch) -> None:
     clients = [f"{number}" + "é" * 3950 for number in range(100)]
     serve(monkeypatch, counted(*map(view, clients)))
-    status, top = get("/v1/aggregates/clients/top", count=100)
+    status, top = get("/v1/clients/top", limit=100)
     assert (status, len(json.dumps(top)) < 1.1 * MAX_PAGE_BYTES, 10 < len(top["ranked"]) < 100) == (200, True, True)
 
     def batch(*names: str) -> tuple[int, Any]:
@@ -132,25 +133,25 @@ def test_a_leaderboard_and_a_batch_are_no_longer_than_a_megabyte(monkeypatch: py
     assert "expected at most 8192 bytes" in batch("x" * 8192)[1]["detail"]
 
 
-@pytest.mark.parametrize("path", ["/v1/windows/quarter", "/v1/windows/quarter/series"])
+@pytest.mark.parametrize("path", ["/v1/quarter", "/v1/quarter/series"])
 def test_a_window_is_no_longer_than_declared(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     client = counted(view("c"))
     serve(monkeypatch, client)
     for last in ("16m", "1h", "366d"):
         status, problem = get(path, url="/", last=last)
-        assert (status, f"invalid last='{last}': expected at most 0:15:00" in problem["detail"]) == (400, True)
+        assert (status, "expected at most 0:15:00, the longest of 'quarter'" in problem["detail"]) == (400, True)
     assert get(path, url="/", last="15m")[0] == 200
     assert get(path, url="/")[0] == 200
 
 
 def test_an_undeclared_window_costs_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     serve(monkeypatch, counted(view("c")))
-    for path in ("/v1/windows/fine", "/v1/windows/fine/series"):
+    for path in ("/v1/fine", "/v1/fine/series"):
         step = {"step": "2d"} if "series" in path else {}
         status, problem = get(path, url="/", last="366d", **step)
-        assert (status, "read units, limit: 650" in problem["detail"]) == (400, True)
-    assert get("/v1/windows/plain", url="/", last="366d")[0] == 200
-    assert get("/v1/windows/plain/series", url="/", last="366d", step="2d")[0] == 200
+        assert (status, "read units': expected at most 650" in problem["detail"]) == (400, True)
+    assert get("/v1/plain", url="/", last="366d")[0] == 200
+    assert get("/v1/plain/series", url="/", last="366d", step="2d")[0] == 200
 
 
 def test_a_later_page_reads_only_what_comes_after(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,8 +166,8 @@ def test_a_later_page_reads_only_what_comes_after(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(client, "query", noted)
     for path, key in (
-        ("/v1/events/view", VIEW._sk_template.render(view("0290"))),
-        ("/v1/aggregates/clients/groups", CLIENTS._sk_template.render(view("0290"))),
+        ("/v1/view/events", VIEW._sk_template.render(view("0290"))),
+        ("/v1/clients", CLIENTS._sk_template.render(view("0290"))),
     ):
         read[0] = 0
         pk = "URL#/" if "events" in path else ""
@@ -189,13 +190,13 @@ def test_a_later_page_reads_only_what_comes_after(monkeypatch: pytest.MonkeyPatc
 )
 def test_a_made_up_token_is_refused(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
     serve(monkeypatch, counted(view("c")))
-    assert get("/v1/aggregates/clients/groups", url="/", next=token)[0] == 400
+    assert get("/v1/clients", url="/", next=token)[0] == 400
 
 
 def test_a_query_string_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     serve(monkeypatch, counted())
-    assert get("/v1/aggregates/clients", url="/", clientId="x" * 8000)[0] == 200
-    status, problem = get("/v1/aggregates/clients", url="/", clientId="x" * MAX_QUERY_BYTES)
+    assert get("/v1/clients", url="/", clientId="x" * 8000)[0] == 200
+    status, problem = get("/v1/clients", url="/", clientId="x" * MAX_QUERY_BYTES)
     assert (status, problem["detail"]) == (400, f"invalid query string: expected at most {MAX_QUERY_BYTES} bytes")
 
 
@@ -235,13 +236,13 @@ def test_a_table_that_refuses_reads_is_unavailable(
 ) -> None:
     serve(monkeypatch, Refusing(error))
     requests = [
-        request("GET", "/v1/aggregates/clients", "url=/&clientId=c"),
-        request("GET", "/v1/aggregates/spread"),  # By BatchGetItem: TimeoutError after all tries.
-        request("GET", "/v1/aggregates/clients/groups", "url=/"),
-        request("GET", "/v1/aggregates/clients/top"),  # In a pool of threads.
-        request("GET", "/v1/windows/plain", "url=/"),
-        request("GET", "/v1/windows/plain/series", "url=/"),
-        request("GET", "/v1/events/view", "url=/"),
+        request("GET", "/v1/clients", "url=/&clientId=c"),
+        request("GET", "/v1/spread"),  # By BatchGetItem: TimeoutError after all tries.
+        request("GET", "/v1/clients", "url=/"),
+        request("GET", "/v1/clients/top"),  # In a pool of threads.
+        request("GET", "/v1/plain", "url=/"),
+        request("GET", "/v1/plain/series", "url=/"),
+        request("GET", "/v1/view/events", "url=/"),
         request(
             "POST",
             "/v1/batch",
@@ -260,7 +261,7 @@ def test_a_read_ends_before_the_function_does(monkeypatch: pytest.MonkeyPatch) -
     counters._table = replace(counters._table, jitter=lambda: 1.0, sleep=time.sleep)
     short = type(LAMBDA_CONTEXT)(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": lambda: 700})
     began = time.perf_counter()
-    response = api.handler(request("GET", "/v1/aggregates/spread"), short)
+    response = api.handler(request("GET", "/v1/spread"), short)
     assert (response["statusCode"], response["headers"]["Retry-After"]) == (503, "1")
     assert time.perf_counter() - began < 3  # All tries take longer.
 
@@ -270,15 +271,15 @@ def test_a_declaration_that_the_table_does_not_count_is_unavailable(monkeypatch:
     with counters_in_memory([other]) as counters:
         serve(monkeypatch, counters.client)
         asked = (
-            ("aggregates/clients", "url=/&clientId=c"),
-            ("windows/fine", "url=/"),
+            ("clients", "url=/&clientId=c"),
+            ("fine", "url=/"),
         )
         for path, query in asked:
             response = api.handler(request("GET", f"/v1/{path}", query), LAMBDA_CONTEXT)
             assert (response["statusCode"], response["headers"]["Retry-After"]) == (503, "1"), path
 
 
-@pytest.mark.parametrize("path", ["/v1/windows/short", "/v1/windows/short/series"])
+@pytest.mark.parametrize("path", ["/v1/short", "/v1/short/series"])
 @pytest.mark.parametrize("span", [{"last": "3d"}, {"start": "2026-09-01T00:00:00Z", "end": "2026-09-02T00:00:00Z"}])
 def test_a_span_that_is_no_longer_retained_is_refused(
     monkeypatch: pytest.MonkeyPatch, path: str, span: dict[str, str]

@@ -13,9 +13,10 @@ from urllib.parse import urlencode
 import pytest
 
 from dynamodb_counters import Counters
-from dynamodb_counters._http.parameters import Position
+from dynamodb_counters._http.documents import MAX_PAGE_SECONDS
 from dynamodb_counters._http.requests import read_json
-from dynamodb_counters._http.resources import MAX_PAGE_SECONDS, CountResources
+from dynamodb_counters._http.resources import CountResources
+from dynamodb_counters._reads.question import Position
 from dynamodb_counters.handlers import api
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory_table import MemoryTable
@@ -92,7 +93,7 @@ def test_packed_events_come_in_the_order_of_time_from_all_parts(counters: Counte
     for first in range(0, 200, 50):
         counters.accept_many(HIT, shuffled[first : first + 50])
 
-    found = list(pages("/v1/events/hit", limit=30, **_ALL))
+    found = list(pages("/v1/hit/events", limit=30, **_ALL))
 
     assert [len(page) for page in found] == [30] * 6 + [20]
     assert [event for page in found for event in page] == in_order(hits)
@@ -115,7 +116,7 @@ def test_no_event_is_lost_or_repeated_by_what_is_written_between_pages(seed: int
         if goes:
             counters.retract(HIT, goes.pop())
 
-    found = [event for page in pages("/v1/events/hit", write, limit=9, **_ALL) for event in page]
+    found = [event for page in pages("/v1/hit/events", write, limit=9, **_ALL) for event in page]
 
     assert found == in_order(found)
     assert len({event["clientId"] for event in found}) == len(found), f"seed {seed}"
@@ -127,7 +128,7 @@ def test_plain_events_come_by_their_partition_in_the_order_of_their_sort_key(cou
     views = [hit(number, 3 * number) for number in range(25)]
     counters.accept_many(VIEW, [*views, hit(0, url="/other")])
 
-    found = list(pages("/v1/events/view", lambda: counters.retract(VIEW, views[0]), url="/", limit=10))
+    found = list(pages("/v1/view/events", lambda: counters.retract(VIEW, views[0]), url="/", limit=10))
 
     assert [len(page) for page in found] == [10, 10, 4]
     assert [event for page in found for event in page] == in_order(views)[:-1]
@@ -149,7 +150,7 @@ def test_every_value_that_dynamodb_holds_is_written_without_loss(counters: Count
     for event, path in ((HIT, "hit"), (VIEW, "view")):
         counters.accept(event, hit(0, **values))
         query = urlencode(_ALL if event is HIT else {"url": "/"})
-        body = api.handler(request("GET", f"/v1/events/{path}", query), LAMBDA_CONTEXT)["body"]
+        body = api.handler(request("GET", f"/v1/{path}/events", query), LAMBDA_CONTEXT)["body"]
         for part in (
             '"sum":12345678901234567890.123456789012345678',
             '"raw":"AP8="',
@@ -167,7 +168,7 @@ def test_a_page_is_no_longer_than_a_response_may_be(counters: Counters) -> None:
     hits = [hit(number, number, text="x" * 300_000) for number in range(7)]
     for one in hits:
         assert counters.accept(HIT, one).status == "accepted"
-    assert [len(page) for page in pages("/v1/events/hit", limit=1000, **_ALL)] == [3, 3, 1]
+    assert [len(page) for page in pages("/v1/hit/events", limit=1000, **_ALL)] == [3, 3, 1]
 
 
 def test_a_page_ends_in_time_where_a_filter_finds_nothing_for_long(table: MemoryTable, counters: Counters) -> None:
@@ -218,11 +219,10 @@ def test_buckets_without_events_are_passed_over_many_at_a_time(
 @pytest.mark.parametrize(
     ("parameters", "detail"),
     [
-        ({}, "missing parameter 'start'"),
         ({"start": "now", "end": _ALL["end"]}, "invalid start='now'"),
         ({**_ALL, "limit": 0}, "invalid limit='0': expected an integer from 1 to 1000"),
         ({**_ALL, "limit": 1001}, "invalid limit='1001'"),
-        ({**_ALL, "bytes": 1}, "unknown parameter 'bytes'"),
+        ({**_ALL, "bytes": 1}, "invalid bytes='1': expected no parameters but those of 'hit': url, time, clientId"),
         ({**_ALL, "end": _ALL["start"], "consistent": ""}, "invalid consistent='': expected true or false"),
         ({**_ALL, "next": "x"}, "invalid next='x'"),
         ({**_ALL, "next": "é"}, "invalid next='é'"),
@@ -231,17 +231,17 @@ def test_buckets_without_events_are_passed_over_many_at_a_time(
     ],
 )
 def test_a_wrong_parameter_of_packed_events_is_refused(parameters: dict[str, object], detail: str) -> None:
-    assert detail in refusal("/v1/events/hit", **parameters)
+    assert detail in refusal("/v1/hit/events", **parameters)
 
 
 @pytest.mark.usefixtures("serve")
 def test_plain_events_are_listed_by_partition_only() -> None:
-    assert "missing parameter 'url'" in refusal("/v1/events/view")
-    assert "unknown parameter 'start'" in refusal("/v1/events/view", url="/", start=_ALL["start"])
-    assert "unknown parameter 'clientId'" in refusal("/v1/events/view", url="/", clientId="c")
+    assert "invalid url=None: expected a value" in refusal("/v1/view/events")
+    assert "invalid start=" in refusal("/v1/view/events", url="/", start=_ALL["start"])
+    assert "expected no parameters but those of 'view': url, limit" in refusal("/v1/view/events", url="/", clientId="c")
 
 
 def test_only_declared_events_are_listed(table: MemoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
     environment(monkeypatch, resources_of(table, [VIEW]))
-    status, problem = call_api(request("GET", "/v1/events/hit", urlencode(_ALL)))
-    assert (status, problem["detail"]) == (404, "no event 'hit'; available: view")
+    status, problem = call_api(request("GET", "/v1/hit/events", urlencode(_ALL)))
+    assert (status, problem["detail"]) == (404, "no events 'hit'; available: view")

@@ -11,7 +11,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import chain
 from typing import Any
 from urllib.parse import quote, quote_plus, urlencode
 
@@ -21,8 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynamodb_counters._http.openapi import openapi
-from dynamodb_counters._http.parameters import OPTIONS, Position
 from dynamodb_counters._http.resources import CountResources
+from dynamodb_counters._reads.question import OPTIONS, SPAN, Position
 from dynamodb_counters.handlers import api, ingest_queue
 from simulation.hostile.__main__ import attack
 from simulation.hostile.costly import BODIES as COSTLY
@@ -41,10 +40,7 @@ TEXTS = st.text(max_size=30)
 NAMES = st.sampled_from([declared.name for declared in (*DECLARATIONS, *EVENTS)]) | TEXTS.map(
     lambda text: quote(text, safe="")
 )
-TAILS = st.sampled_from(["", "/top", "/groups", "/series", "/x"])
-KINDS = st.sampled_from(
-    ["aggregates", "windows", "active", "distributions", "extremes", "events", "groups", "explanations", ""]
-)
+TAILS = st.sampled_from(["", "/top", "/events", "/series", "/x"])
 LENGTHS = st.from_regex(r"[0-9]{1,9}[mhdsw]", fullmatch=True) | st.sampled_from(["24h", "1h", "1m", "366d", "0m"])
 MOMENTS = (
     st.sampled_from(
@@ -63,7 +59,7 @@ PARAMETERS = {
     "anchor": st.integers(-5, 40).map(str) | TEXTS,
     "p": st.sampled_from(["0.5", "0.5,0.95,1", "2", "0.5,", "x"]) | TEXTS,
     "order": st.sampled_from(["largest", "smallest", "first"]) | TEXTS,
-    "count": st.integers(-5, 200).map(str) | TEXTS,
+    "rolling": LENGTHS | TEXTS,
     "start": MOMENTS,
     "end": MOMENTS,
     "time": MOMENTS,
@@ -101,9 +97,9 @@ GROUP = st.fixed_dictionaries(
         "values": st.sampled_from([{}, *({"url": url} for url in URLS)]) | JSON,
     }
 )
-SPAN = st.fixed_dictionaries(
+WINDOW = st.fixed_dictionaries(
     {"window": st.sampled_from(["rolling", "kept", "views"]) | SCALARS, "values": st.just({"url": "/"}) | JSON},
-    optional={name: PARAMETERS[name] | SCALARS for name in OPTIONS["batch"]},
+    optional={name: PARAMETERS[name] | SCALARS for name in SPAN},
 )
 BODIES = (
     (
@@ -113,7 +109,7 @@ BODIES = (
         | VIEWS
         | JSON
         | st.fixed_dictionaries(
-            {}, optional={"groups": st.lists(GROUP, max_size=4), "windows": st.lists(SPAN, max_size=4)}
+            {}, optional={"groups": st.lists(GROUP, max_size=4), "windows": st.lists(WINDOW, max_size=4)}
         )
     ).map(json.dumps)
     | st.text(max_size=60)
@@ -133,9 +129,9 @@ def api_requests(draw: st.DrawFn) -> dict[str, Any]:
         return draw(posts(st.just("/v1/batch")))
     if kind <= 3:
         path, names = draw(st.sampled_from(DOCUMENTED))
-        chosen = [name for name in names if name not in {*chain(*OPTIONS.values())} or draw(st.booleans())]
+        chosen = [name for name in names if name not in OPTIONS or draw(st.booleans())]
         return request("GET", path, urlencode({name: draw(PARAMETERS[name]) for name in chosen}))
-    path = draw(st.just(f"/v1/{draw(KINDS)}/{draw(NAMES)}{draw(TAILS)}") | TEXTS.map(lambda text: "/" + text))
+    path = draw(st.just(f"/v1/{draw(NAMES)}{draw(TAILS)}") | TEXTS.map(lambda text: "/" + text))
     return request(draw(st.sampled_from(["GET", "GET", "GET", "POST", "PUT"])), path, draw(QUERIES))
 
 

@@ -24,36 +24,36 @@ def _counts(counted: CountResources, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_counts")
 def test_active_members_of_a_span() -> None:
-    status, found = get("active/clients", url="/", last="2d")
+    status, found = get("clients", url="/", last="2d")
     assert (status, found["active"], found["values"], found["count"]) == (200, "clients", {"url": "/"}, 2)
     assert found["complete"]
     start, end = utc(NOW - DAY).isoformat(), utc(NOW).isoformat()
-    assert get("active/clients", url="/", start=start, end=end)[1]["count"] == 2
-    status, problem = get("active/clients", url="/", last="31d")
-    assert (status, "the longest window of 'clients'" in problem["detail"]) == (400, True)
-    assert get("active/clients", url="/", start="2026-01-01T00:00:00Z", end=end)[0] == 400
+    assert get("clients", url="/", start=start, end=end)[1]["count"] == 2
+    status, problem = get("clients", url="/", last="31d")
+    assert (status, "the longest of 'clients'" in problem["detail"]) == (400, True)
+    assert get("clients", url="/", start="2026-01-01T00:00:00Z", end=end)[0] == 400
 
 
 @pytest.mark.usefixtures("_counts")
 def test_percentiles_of_a_group_and_of_a_span() -> None:
-    status, found = get("distributions/sizes", url="/", p="0,0.5,1")
+    status, found = get("sizes", url="/", p="0,0.5,1")
     assert (status, found["distribution"], found["count"]) == (200, "sizes", 23)
     wanted = {"0": 0.5, "0.5": 110.5, "1": 220.5}
     assert found["percentiles"].keys() == wanted.keys()
     assert all(abs(found["percentiles"][share] - value) <= value / 100 for share, value in wanted.items())
     assert "start" not in found
-    status, timed = get("distributions/hourly", url="/", last="3h")
+    status, timed = get("hourly", url="/", last="3h")
     assert (status, timed["count"], [*timed["percentiles"]]) == (200, 2, ["0.5", "0.9", "0.95", "0.99", "1"])
     assert timed["start"] < timed["end"]
-    assert get("distributions/sizes", url="none")[1]["percentiles"]["0.5"] is None
+    assert get("sizes", url="none")[1]["percentiles"]["0.5"] is None
 
 
 @pytest.mark.usefixtures("_counts")
 def test_extremes_from_either_end() -> None:
-    status, found = get("extremes/latest", url="/", count=2)
+    status, found = get("latest", url="/", limit=2)
     assert (status, [one["shown"]["clientId"] for one in found["largest"]]) == (200, ["c0", "c1"])
     assert found["largest"][0]["value"] == utc(NOW - 60).isoformat()
-    found = get("extremes/largest", order="smallest", count=1)[1]["smallest"]
+    found = get("largest", order="smallest", limit=1)[1]["smallest"]
     assert [(one["value"], one["items"]) for one in found] == [(0.5, 3)]
 
 
@@ -61,13 +61,13 @@ def test_extremes_from_either_end() -> None:
 @pytest.mark.parametrize(
     ("path", "parameters", "said"),
     [
-        ("distributions/sizes", {"p": "1.1"}, "invalid p='1.1': expected up to 20 numbers from 0 to 1"),
-        ("distributions/sizes", {"p": ",".join(["0.5"] * 21)}, "invalid p="),
-        ("distributions/sizes", {"last": "1h"}, "unknown parameter 'last'"),
-        ("distributions/hourly", {"last": "366d"}, "'hourly' has 8784 units in it, limit: 1300"),
-        ("extremes/latest", {"order": "first"}, "invalid order='first': expected largest or smallest"),
-        ("extremes/latest", {"count": "101"}, "invalid count="),
-        ("active/clients", {"p": "0.5"}, "unknown parameter 'p'"),
+        ("sizes", {"p": "1.1"}, "invalid p='1.1': expected up to 20 numbers from 0 to 1"),
+        ("sizes", {"p": ",".join(["0.5"] * 21)}, "invalid p="),
+        ("sizes", {"last": "1h"}, "invalid last='1h': expected no parameters but those of 'sizes': url, p, consistent"),
+        ("hourly", {"last": "366d"}, "invalid span=\"8784 units of 'hourly'\": expected at most 1300"),
+        ("latest", {"order": "first"}, "invalid order='first': expected largest or smallest"),
+        ("latest", {"limit": "101"}, "invalid limit="),
+        ("clients", {"p": "0.5"}, "invalid p='0.5': expected no parameters"),
     ],
 )
 def test_a_parameter_out_of_its_bounds_is_refused(path: str, parameters: dict[str, str], said: str) -> None:
@@ -78,17 +78,20 @@ def test_a_parameter_out_of_its_bounds_is_refused(path: str, parameters: dict[st
 @pytest.mark.usefixtures("_counts")
 @pytest.mark.parametrize("name", [one.name for one in OWN])
 def test_parts_of_other_measures_are_no_plain_groups(name: str) -> None:
-    for path in (f"aggregates/{name}", f"aggregates/{name}/groups", f"aggregates/{name}/top"):
-        status, problem = get(path, url="/")
-        assert (status, problem["detail"]) == (404, f"no aggregate {name!r}; available: views, site, spread, small")
+    status, problem = get(f"{name}/top", url="/")
+    assert (status, problem["detail"]) == (404, f"no top {name!r}; available: views")
+    assert "measures" not in get(name, **({} if name == "largest" else {"url": "/"}))[1]
     paths = openapi(DECLARATIONS)["paths"]
-    assert not any(f"/v1/aggregates/{name}" in path for path in paths)
     body = paths["/v1/batch"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert name not in body["properties"]["groups"]["items"]["properties"]["aggregate"]["enum"]
 
 
 @pytest.mark.usefixtures("_counts")
-def test_a_measure_is_found_by_its_own_path_alone() -> None:
-    status, problem = get("active/latest", url="/")
-    assert (status, problem["detail"]) == (404, "no active 'latest'; available: clients")
-    assert get("extremes/views", url="/")[0] == 404
+def test_what_counts_by_time_has_a_series() -> None:
+    days = {"start": utc(NOW - 2 * DAY).isoformat(), "end": utc(NOW).isoformat()}
+    members = get("clients/series", url="/", rolling="2d", **days)[1]["series"]
+    assert [one["count"] for one in members] == [0, 2, 2]
+    sizes = get("hourly/series", url="/", step="1d", p="1", **days)[1]["series"]
+    assert [[*one["percentiles"]] for one in sizes] == [["1"]] * 3
+    status, problem = get("latest/series", url="/")
+    assert (status, problem["detail"]) == (404, "no series 'latest'; available: rolling, kept, clients, hourly")

@@ -8,6 +8,7 @@ import os
 import pytest
 
 from dynamodb_counters._http.openapi import openapi
+from dynamodb_counters._reads.question import SPAN
 from dynamodb_counters.handlers import api
 from examples.blog.declarations import ROLLING, SITE, VIEWS
 from simulation.handler_process import LAMBDA_CONTEXT
@@ -31,9 +32,9 @@ def test_the_document_says_what_a_listing_takes() -> None:
         for path, operations in openapi(EVENTS)["paths"].items()
     }
     options = {"limit": False, "next": False, "consistent": False}
-    assert taken["/v1/events/view"] == {"url": True, **options}
+    assert taken["/v1/view/events"] == {"url": True, **options}
     fields = {"url": False, "time": False, "clientId": False}
-    assert taken["/v1/events/hit"] == {"start": True, "end": True, **fields, **options}
+    assert taken["/v1/hit/events"] == {**dict.fromkeys(SPAN, False), **fields, **options}
 
 
 def test_the_committed_document_is_current() -> None:

@@ -17,7 +17,7 @@ JSON = {"content-type": "application/json"}
 @pytest.mark.parametrize(
     "moment", ["1969-12-31T23:59:59Z", "9999-01-01T00:00:00Z", "2026-09-21T14:13:20", "0001-01-01T00:00:00Z", "now", ""]
 )
-@pytest.mark.parametrize("path", ["/v1/windows/rolling", "/v1/windows/rolling/series"])
+@pytest.mark.parametrize("path", ["/v1/rolling", "/v1/rolling/series"])
 def test_a_window_is_not_asked_about_a_time_beyond_the_calendar(path: str, moment: str) -> None:
     query = {"url": "/", "as_of": moment, **({"step": "1h"} if path.endswith("series") else {})}
     status, problem = call_api(request("GET", path, urlencode(query)))

@@ -5,16 +5,12 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from dynamodb_counters._http.event_requests import queue_messages
-from dynamodb_counters._http.parameters import Position, QueryParameters
 from dynamodb_counters._http.requests import ProblemError
+from dynamodb_counters._reads.question import Position
 
 
 def test_a_token_names_the_position_it_was_made_of() -> None:
-    assert Position.parse(Position(1, "URL#/", "T#1").token) == Position(1, "URL#/", "T#1")
-
-
-def test_a_parameter_is_read_from_the_query() -> None:
-    assert QueryParameters.parse("url=%2Fa&limit=7", ["url"], ["limit"], {}).integer("limit") == 7
+    assert Position.parse("next", Position(1, "URL#/", "T#1").token) == Position(1, "URL#/", "T#1")
 
 
 def test_a_problem_has_the_title_of_its_status() -> None:

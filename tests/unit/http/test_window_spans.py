@@ -10,6 +10,7 @@ import pytest
 
 from dynamodb_counters._http.requests import ProblemError
 from dynamodb_counters._http.resources import CountResources
+from dynamodb_counters.errors import InvalidArgumentError
 from simulation.counters_in_memory import counters_in_memory
 from tests.unit.http.counted import URLS
 from tests.unit.http.handlers import KEPT
@@ -19,7 +20,7 @@ SEPTEMBER = {"start": "2026-09-01T00:00:00Z", "end": "2026-10-01T00:00:00Z"}
 
 
 def window(counted: CountResources, name: str = "kept", **parameters: str) -> dict[str, Any]:
-    return counted.read(name, urlencode(parameters), resource="window")
+    return counted.read(name, urlencode(parameters), resource="get")
 
 
 def test_a_span_between_two_moments(counted: CountResources) -> None:
@@ -43,6 +44,14 @@ def test_a_series_of_local_days_between_two_moments(counted: CountResources) -> 
     assert sum(one["count"] for one in days) == TOTAL
 
 
+def test_a_span_has_the_defaults_of_all_doors(counted: CountResources) -> None:
+    found = window(counted, last="24h", end="2026-09-10T00:00:00Z")
+    assert (found["start"], found["end"]) == ("2026-09-09T00:00:00+00:00", "2026-09-10T00:00:00+00:00")
+    assert window(counted, end="2026-09-10T00:00:00Z") == found
+    assert window(counted) == window(counted, last="24h")
+    assert window(counted, start=window(counted)["start"])["count"] == window(counted)["count"]
+
+
 def test_a_batch_reads_groups_and_windows_at_once(counted: CountResources) -> None:
     asked = [{"window": "kept", "values": {}, **SEPTEMBER}, {"window": "rolling", "values": {"url": "0"}, "last": "7d"}]
     group = {"aggregate": "views", "values": {"url": "/"}}
@@ -56,11 +65,12 @@ def test_a_batch_reads_groups_and_windows_at_once(counted: CountResources) -> No
 @pytest.mark.parametrize(
     ("parameters", "detail"),
     [
-        ({"as_of": "2026-09-01T00:00:00Z", **SEPTEMBER}, "'last' and 'start' are given: expected one span of time"),
-        ({"start": "2026-09-01T00:00:00Z"}, "missing parameter 'end'"),
-        ({"end": "2026-09-01T00:00:00Z"}, "missing parameter 'start'"),
-        ({"start": SEPTEMBER["end"], "end": SEPTEMBER["start"]}, "expected a moment after 'start'"),
-        ({"start": "1970-01-01T00:00:00Z", "end": "2026-01-01T00:00:00Z"}, "invalid span: the windows take about"),
+        ({"as_of": "2026-09-01T00:00:00Z", **SEPTEMBER}, "expected one span of time, not 'start' as well"),
+        ({"as_of": "2026-09-01T00:00:00Z", "end": SEPTEMBER["end"]}, "expected one span of time, not 'end' as well"),
+        ({"last": "1h", **SEPTEMBER}, "invalid last='1h': expected one span of time, not 'start' as well"),
+        ({"last": "0h"}, "invalid last='0h': expected a number and a unit such as 30s"),
+        ({"start": SEPTEMBER["end"], "end": SEPTEMBER["start"]}, "expected a moment after start"),
+        ({"start": "1970-01-01T00:00:00Z", "end": "2026-01-01T00:00:00Z"}, "read units': expected at most 650"),
     ],
 )
 def test_a_span_that_is_none_is_refused(counted: CountResources, parameters: dict[str, str], detail: str) -> None:
@@ -92,5 +102,5 @@ def test_the_spans_of_a_batch_have_one_bound() -> None:
         other = {**span, "start": "2026-07-01T00:00:00Z", "end": "2026-12-31T00:00:00Z"}
         for one in (span, other):
             assert len(resources.batch({"windows": [one]})["windows"]) == 1
-        with pytest.raises(ProblemError, match=r"take about [0-9]+ read units, limit: 650"):
+        with pytest.raises(InvalidArgumentError, match=r"about [0-9]+ read units': expected at most 650"):
             resources.batch({"windows": [span, other] * 2})

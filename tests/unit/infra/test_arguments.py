@@ -46,7 +46,7 @@ from tests.unit.infra.support import (
     synthesized,
 )
 
-_SPANNING = Event("span", pk="S#{start}", sk="T#{time}")
+_SPANNING = Event("span", pk="S#{limit}", sk="T#{time}")
 USERS = ActiveMembers("users", VIEW, member="clientId", time="time")
 _KNOWN = Threshold("known", TOP, at=[10])
 _PAGE = {"title": "Blog", "total": SITE, "top": TOP, "window": ROLLING}

@@ -81,7 +81,7 @@ def emitted(resources: dict[str, Any]) -> Counter[Metric]:
         made["aggregator"]({"source": "aws.events", "detail-type": "Scheduled Event"})
         assert made["notifier"]({"Records": crossed(BUSY, units=[1, 1])}) == {"batchItemFailures": []}
         api = functions(resources, table)["api"]
-        assert api(request("GET", "/v1/aggregates/site"))["statusCode"] == 200
+        assert api(request("GET", "/v1/site"))["statusCode"] == 200
         assert api(request("GET", "/v1/nothing"))["statusCode"] == 404
         receiver, headers = functions(resources, queue)["ingest_http"], {"content-type": "application/json"}
         assert receiver(request("POST", "/events", body=message(view(0)), headers=headers))["statusCode"] == 202

@@ -49,7 +49,7 @@ def test_a_counter_is_all_that_a_deployment_needs_and_an_api_serves_it(stack: St
     build(CounterApi, stack, table=table, shown=[stock])
     functions = synthesized(stack).find_resources("AWS::Lambda::Function").values()
     assert {"Declarations": described([stock])} in [one.get("Metadata") for one in functions]
-    assert {"/v1/aggregates/stock", "/v1/aggregates/stock/groups"} < openapi([stock])["paths"].keys()
+    assert {"/v1/stock"} < openapi([stock])["paths"].keys()
 
 
 def test_the_order_of_declarations_does_not_show() -> None:

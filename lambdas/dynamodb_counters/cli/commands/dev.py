@@ -17,7 +17,7 @@ from dynamodb_counters._dev.deployed import Deployed, FunctionLogs, deployed, re
 from dynamodb_counters._dev.emulator import Emulator
 from dynamodb_counters._dev.source_files import SourceFiles
 from dynamodb_counters._dev.table_counts import MOST_ITEMS, TableCounts
-from dynamodb_counters._http.resources import plain_measures
+from dynamodb_counters._http.documents import plain_measures
 from dynamodb_counters._items.derived_fields import parts_of
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.cli.output import group_text, number, span, stamp

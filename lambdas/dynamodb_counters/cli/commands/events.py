@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import click
-from rich.table import Table as Grid
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._erase.eraser import Erased, Eraser
@@ -23,10 +22,8 @@ from dynamodb_counters.cli.session import (
     FOUND,
     Session,
     fields_of,
-    moment,
     shared,
     typed,
-    with_consistent,
     with_dry_run,
 )
 
@@ -49,49 +46,6 @@ _PLACES: Final = {
 
 @click.command()
 @click.argument("name")
-@click.argument("attributes", nargs=-1, metavar="[FIELD=VALUE]…")
-@click.option("--since", "start", type=moment, help="The events' times from here on. ISO 8601; without an offset, UTC.")
-@click.option("--until", "end", type=moment, help="The events' times before this.")
-@click.option("--time", help="Attribute with the time of an event that is not packed, for --since and --until.")
-@click.option(
-    "--after", default="", show_default=False, metavar="SORT KEY", help="Begin after it, as the page before said."
-)
-@click.option("--limit", default=20, type=click.IntRange(1), help="Events of a page.")
-@click.option("--all", "everything", is_flag=True, help="All pages.")
-@with_consistent
-@shared
-def events(
-    session: Session, name: str, attributes: tuple[str, ...], *, limit: int, everything: bool, **asked: Any
-) -> None:
-    """List events of the declaration NAME that have these values.
-
-    The fields of their partition key are needed; of packed events the tenant, if they have one.
-    """
-    event = session.find(Event, name)
-    values = fields_of(attributes, None, needed=event.packed._tenants if event.packed else event._pk_template.fields)
-    read = session.counters.events(event, values, **asked)
-    listed = list(read if everything else islice(read, limit + 1))
-    page = listed if everything else listed[:limit]
-    has_more = len(listed) > len(page)
-    following = event._sk_template.render(page[-1]) if has_more and event.packed is None else None
-    session.emit({"event": name, "events": page, "more": has_more, "next": following}, _rows(event, page))
-    if has_more:
-        said = f"--after '{following}'" if following else "narrow them by --since"
-        session.tell(f"there are more: {said}, or --all")
-
-
-def _rows(event: Event, page: list[dict[str, Any]]) -> Grid:
-    columns = dict.fromkeys((*event.fields, *(name for one in page for name in one)))
-    texts = (str, bytes, bool, Mapping, list, set)
-    numeric = [name for name in columns if not any(isinstance(one.get(name), texts) for one in page)]
-    shown = grid(*columns, numbers=numeric)
-    for one in page:
-        shown.add_row(*("" if value is None else str(value) for value in map(one.get, columns)))
-    return shown
-
-
-@click.command()
-@click.argument("name")
 @click.argument("attributes", nargs=-1, required=True, metavar="ATTRIBUTE=TEXT|ATTRIBUTE:=JSON…")
 @shared
 def accept(session: Session, name: str, attributes: tuple[str, ...]) -> int:
@@ -101,7 +55,7 @@ def accept(session: Session, name: str, attributes: tuple[str, ...]) -> int:
 
     Prints what became of it, such as `accepted` or `duplicate`. Exit code 1: it is neither. See `replay` for files.
     """
-    event = session.find(Event, name)
+    event = session.find_event(name)
     outcome = session.counters.accept(event, _values_of(event, attributes))
     if outcome.status == "rejected":
         raise click.UsageError(str(outcome.reason))
@@ -119,7 +73,7 @@ def retract(session: Session, name: str, attributes: tuple[str, ...]) -> int:
 
     Exit code 1: there is none, unless it expired or has not come yet.
     """
-    event = session.find(Event, name)
+    event = session.find_event(name)
     found = session.counters.retract(event, _values_of(event, attributes))
     session.emit({"retracted": found}, "retracted" if found else "there is no such event")
     return DONE if found else FOUND
@@ -165,7 +119,7 @@ def replay(session: Session, file: Path, *, name: str, renames: Sequence[str], r
     """
     if file.suffix not in (".jsonl", ".csv"):
         raise click.UsageError(f"invalid file {file.name!r}: expected .jsonl or .csv")
-    event, is_csv = session.find(Event, name), file.suffix == ".csv"
+    event, is_csv = session.find_event(name), file.suffix == ".csv"
     if wrong := [text for text in renames if "=" not in text]:
         raise click.UsageError(f"invalid --map {wrong[0]!r}: expected ATTRIBUTE=COLUMN")
     attributes = {column: attribute for attribute, column in (text.split("=", 1) for text in renames)}

@@ -15,15 +15,16 @@ from dynamodb_counters._explain.reach import Question, Reach, shown
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import format_number
+from dynamodb_counters._reads.question import SPAN
 from dynamodb_counters._timeline.tiers import TOTAL
 from dynamodb_counters.cli.output import grid, group_text, number
-from dynamodb_counters.cli.session import DONE, FOUND, Session, fields_of, shared, span_of, with_sources, with_span
+from dynamodb_counters.cli.session import DONE, FOUND, Session, asking, fields_of, shared, with_sources
 
 
 @click.command()
 @click.argument("name")
 @click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…")
-@with_span
+@asking(*SPAN)
 @click.option("--limit", default=20, type=click.IntRange(0), help="Lines to show.")
 @click.option("--yes", is_flag=True, help="Do not ask before the whole table is read.")
 @shared
@@ -42,8 +43,7 @@ def explain(session: Session, name: str, group: tuple[str, ...], *, limit: int, 
     declared = session.find_counted(name)
     needed = [field for field in declared._pk_template.fields if field in declared.fields]
     values = fields_of(group, declared.fields, needed=needed)
-    ends = span_of(session.clock(), **when) if any(when.values()) else (None, None)
-    explainer = make_explainer(session.table, declared, values, ends)
+    explainer = make_explainer(session.table, declared, values, session.ends(when))
     units, queries = explainer.reach.units, len(explainer.reach.ranges)
     scan = f"a Scan of the table, {units:,} read units"
     session.tell(f"Queries: {queries:,}, at a read unit per 4 KB" if queries else scan)

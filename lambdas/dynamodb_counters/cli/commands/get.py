@@ -1,12 +1,12 @@
-"""``counters get``, ``top``, ``window`` and ``series``: groups, leaderboards, and counts over spans of time."""
+"""``counters get``, ``window``, ``series``, ``top`` and ``events``: documents of the HTTP API as tables and bars."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-from functools import partial
-from itertools import islice
-from typing import Any, Final, TypeAlias, cast
+from copy import copy
+from dataclasses import replace
+from datetime import datetime, timedelta, tzinfo
+from typing import Any, Final
 
 import click
 from rich.bar import Bar
@@ -15,298 +15,226 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from dynamodb_counters._control.counted_names import NameStates
-from dynamodb_counters._declarations import Aggregate, TimeWeighted, Window
-from dynamodb_counters._declarations.composites import TIMED, group_fields, read_by
-from dynamodb_counters._declarations.groups import Group
-from dynamodb_counters._http.parameters import ORDERS, leaderboard_fields
-from dynamodb_counters._http.resources import distribution_json, document_of, group_json
-from dynamodb_counters._reads.group_reads import read_extremes
-from dynamodb_counters._reads.span_reads import ActiveReader, Distribution, DistributionReader, read_distribution
-from dynamodb_counters._reads.window_counts import WindowCount
-from dynamodb_counters._reads.window_reader import WindowReader
-from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE, PERIODS, Period, time_zone
-from dynamodb_counters.cli.output import (
-    ACCENT,
-    HEADING,
-    QUIET,
-    SHARES,
-    WARNING,
-    distribution_rows,
-    grid,
-    group_text,
-    moment_text,
-    number,
-    pairs,
-    span,
-    stamp,
+from dynamodb_counters._declarations import TimeWeighted, Window
+from dynamodb_counters._http.documents import Document, Documents
+from dynamodb_counters._reads.question import ORDERS, SPAN, Position, Question, default_last, kind_of
+from dynamodb_counters._timeline.tiers import utc
+from dynamodb_counters.cli.output import ACCENT, HEADING, QUIET, grid, group_text, moment_text, number, pairs, span
+from dynamodb_counters.cli.session import Session, asking, options, shared
+
+_SHARE: Final = "0.95"
+"""Of the percentiles that are asked for, the one that is drawn."""
+_LISTS: Final = ("groups", "events")
+_EVERYTHING: Final = click.option("--all", "everything", is_flag=True, help="All pages.")
+_GROUP: Final = options(
+    click.argument("name"),
+    click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…"),
 )
-from dynamodb_counters.cli.session import Session, duration, fields_of, shared, span_of, with_consistent, with_span
-
-_MOST_POINTS: Final = 46
-"""Bars that one looks at together."""
-
-_MINUTES: Final = tuple(MINUTE * times for times in (1, 2, 5, 10, 15, 30))
-_STEPS: Final = (1, 5, 15, 30, *_MINUTES, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY)
 
 
 @click.command()
-@click.argument("name")
-@click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…")
-@click.option("--limit", type=click.IntRange(1), help="Most groups to list. Default: 100; of extremes, 10.")
-@with_consistent
+@_GROUP
+@asking(*SPAN, "p", "order", "limit", "next", "consistent")
+@_EVERYTHING
 @shared
-def get(session: Session, name: str, group: tuple[str, ...], *, limit: int | None, consistent: bool) -> None:
-    """Read one group of the aggregate NAME; without the fields of its sort key, all groups of the partition.
+def get(session: Session, name: str, group: tuple[str, ...], *, everything: bool, **given: Any) -> None:
+    """Read one group of NAME, or of several such as usage,errors; what counts by time, over a span of it.
 
-    Percentiles without a time show count and percentiles; extremes, the largest and the smallest values.
+    Without the fields of its sort key, all groups of the partition are listed.
     """
-    aggregate = session.find(Aggregate, name)
-    if (read := read_by(aggregate)) in TIMED:
-        raise click.UsageError(f"{name!r} counts over spans of time: `counters window {name}`")
-    values = fields_of(group, group_fields(aggregate), needed=aggregate._listed_by)
-    limit = limit or (10 if read == "extremes" else 100)
-    more = False
-    if read == "distribution":
-        spread = read_distribution(session.table, aggregate, values, consistent=consistent)
-        document = {"distribution": name, "values": values, **distribution_json(spread, SHARES)}
-        session.emit(document, pairs(distribution_rows(spread), numbers=True))
-    elif read == "extremes":
-        _emit_extremes(session, aggregate, values, limit, *ORDERS, consistent=consistent)
-    elif values.keys() == set(aggregate.fields):
-        found = session.counters.get(aggregate, values, consistent=consistent)
-        session.emit(group_json(name, found), _pairs_of(found))
-    else:
-        groups = session.counters.scan(aggregate, values, consistent=consistent)
-        listed = [one for _, one in islice(groups, limit + 1)]
-        more = len(listed) > limit
-        document = {"aggregate": name, "groups": [group_json(name, one) for one in listed[:limit]], "more": more}
-        session.emit(document, _rows(aggregate, listed[:limit]))
-    if not NameStates.of_table(session.table).complete(aggregate):
-        session.tell(f"not complete: `counters backfill {aggregate.name}` counts what was there before")
-    if more:
-        session.tell(f"there are more: --limit {2 * limit}")
+    questions = [session.ask("get", one, group, given) for one in name.split(",")]
+    answers = [_answer(session, each, everything=everything) for each in questions]
+    shown: list[RenderableType] = []
+    for question, answer in zip(questions, answers, strict=True):
+        shown += [Text(question.declared.name, HEADING)] if len(questions) > 1 else []
+        shown.append(_shown(question, answer))
+    session.emit(answers[0] if len(answers) == 1 else {"answers": answers}, Lines(*shown))
+    for question, answer in zip(questions, answers, strict=True):
+        _tell(session, question, answer)
+
+
+window: Final = copy(get)
+window.name = "window"
 
 
 @click.command()
-@click.argument("name")
-@click.argument("leaderboard", nargs=-1, metavar="[FIELD=VALUE]…")
-@click.option("--limit", default=10, type=click.IntRange(1), help="Most groups.")
-@click.option("--smallest", is_flag=True, help="The smallest values, of extremes.")
+@_GROUP
+@asking("limit")
 @shared
-def top(session: Session, name: str, leaderboard: tuple[str, ...], *, limit: int, smallest: bool) -> None:
-    """Rank the groups of the aggregate NAME, the greatest first; or list the values of a group of the extremes NAME."""
-    aggregate = session.find(Aggregate, name)
-    if read_by(aggregate) == "extremes":
-        values = fields_of(leaderboard, group_fields(aggregate))
-        _emit_extremes(session, aggregate, values, limit, ORDERS[smallest])
-        return
-    if smallest:
-        raise click.UsageError("--smallest is for extremes: leaderboards are read from the greatest on")
-    if aggregate.ranking is None:
-        known = sorted({one.name for one in session.declarations if isinstance(one, Aggregate) and one.ranking})
-        raise click.UsageError(f"{name!r} is not ranked; ranked are: {', '.join(known) or 'none'}")
-    values = fields_of(leaderboard, leaderboard_fields(aggregate))
-    found = session.counters.top(aggregate, values, count=limit)
-    measure = aggregate.ranking.measure
-    shown = grid("#", *aggregate.fields, measure, "", numbers=("#", measure))
-    greatest = max((one.score for one in found), default=0)
-    for place, one in enumerate(found, 1):
-        drawn = Bar(float(greatest), 0, float(one.score), width=30, color=ACCENT)
-        shown.add_row(str(place), *one.values.values(), number(one.score), drawn)
-    shown.columns[0].style = QUIET
-    ranked = [{"values": dict(one.values), "score": one.score} for one in found]
-    session.emit({"aggregate": name, "leaderboard": values, "measure": measure, "ranked": ranked}, shown)
+def top(session: Session, name: str, group: tuple[str, ...], **given: Any) -> None:
+    """Rank the groups of the aggregate NAME, the greatest first."""
+    question = session.ask("top", name, group, given)
+    answer = _answer(session, question)
+    session.emit(answer, _shown(question, answer))
 
 
-def _emit_extremes(
-    session: Session, aggregate: Aggregate, values: dict[str, str], count: int, *ends: str, consistent: bool = False
-) -> None:
-    read = partial(read_extremes, session.table, aggregate, values, count, consistent=consistent)
-    found = {end: read(forward=end == "smallest") for end in ends}
-    names = aggregate._sk_template.fields[1:]
-    shown = grid("", "#", "value", "items", *names, numbers=("#", "value", "items"))
-    for end, extremes in found.items():
-        for place, one in enumerate(extremes, 1):
-            value = moment_text(one.value) if isinstance(one.value, datetime) else number(one.value)
-            shown.add_row(end if place == 1 else "", str(place), value, number(one.items), *one.shown.values())
-    shown.columns[0].style = QUIET
-    told = {end: [*map(document_of, extremes)] for end, extremes in found.items()}
-    session.emit({"extremes": aggregate.name, "values": values, **told}, shown)
+@click.command()
+@_GROUP
+@asking(*SPAN, "time", "limit", "next", "consistent")
+@_EVERYTHING
+@shared
+def events(session: Session, name: str, group: tuple[str, ...], *, everything: bool, **given: Any) -> None:
+    """List events of the declaration NAME that have these values.
+
+    The fields of their partition key are needed; of packed events the tenant, if they have one, and the last 24 hours
+    are listed unless a span is given.
+    """
+    question = session.ask("events", name, group, given)
+    answer = _answer(session, question, everything=everything)
+    session.emit(answer, _shown(question, answer))
+    _tell(session, question, answer)
 
 
-def _pairs_of(found: Group) -> RenderableType:
-    plain = {name: number(value) for name, value in found.measures.items() if not isinstance(value, Mapping)}
+@click.command()
+@_GROUP
+@asking(*SPAN, "step", "tz", "anchor", "rolling", "p", "consistent")
+@shared
+def series(session: Session, name: str, group: tuple[str, ...], **given: Any) -> None:
+    """Count one group of the window NAME step by step, and draw it; or active members, or a percentile."""
+    question = _rounded(session.ask("series", name, group, given))
+    answer = _answer(session, question)
+    session.emit(answer, _bars(question, answer["series"]))
+
+
+def _answer(session: Session, question: Question, *, everything: bool = False) -> Document:
+    """The answer to a question, with all of its pages if wanted; of a level its ends and its integral, too."""
+    documents = Documents(session.counters, session.clock)
+    answer = page = documents.answer(question)
+    while everything and page.get("next"):
+        page = documents.answer(replace(question, next=Position.parse("next", page["next"])))
+        answer |= {name: [*answer[name], *page[name]] for name in _LISTS if name in page} | {"next": page["next"]}
+    declared = question.declared
+    if question.resource == "get" and isinstance(declared, Window) and isinstance(declared.measure, TimeWeighted):
+        start, end = (datetime.fromisoformat(answer[name]) for name in ("start", "end"))
+        level = session.counters.window(declared, question.values).integral(start, end, consistent=question.consistent)
+        unit_hours = level.per(timedelta(hours=1))
+        answer |= {"opening": level.opening, "closing": level.closing, "unit_hours": unit_hours}
+    return answer
+
+
+def _tell(session: Session, question: Question, answer: Document) -> None:
+    if question.resource == "get" and not NameStates.of_table(session.table).complete(question.declared):
+        session.tell(f"not complete: `counters backfill {question.declared.name}` counts what was there before")
+    if answer.get("next"):
+        session.tell(f"there are more: --next {answer['next']}, or --all")
+
+
+def _shown(question: Question, answer: Document) -> RenderableType:
+    """An answer as people read it."""
+    if "measures" in answer:
+        return _measures(answer["measures"])
+    if "groups" in answer:
+        return _groups(question, answer["groups"])
+    if "ranked" in answer:
+        return _ranked(question, answer["ranked"])
+    if "events" in answer:
+        return _events(question, answer["events"])
+    return _extremes(question, answer) if "extremes" in answer else pairs(_count(answer), numbers="start" not in answer)
+
+
+def _measures(measures: Mapping[str, Any]) -> RenderableType:
+    plain = {name: number(value) for name, value in measures.items() if not isinstance(value, Mapping)}
     parts: list[RenderableType] = [pairs(plain, numbers=True)] if plain else []
-    for name, bins in found.measures.items():
+    for name, bins in measures.items():
         if isinstance(bins, Mapping):
-            top = max(bins.values(), default=0)
+            greatest = max(bins.values(), default=0)
             shown = grid(name, "count", "", numbers=(name, "count"))
-            for one, count in bins.items():
-                named = one if isinstance(one, str) else number(one)
-                shown.add_row(named, number(count), Bar(top, 0, count, width=40, color=ACCENT))
+            for text, count in bins.items():
+                shown.add_row(text, number(count), Bar(greatest, 0, count, width=40, color=ACCENT))
             parts += ["", shown] if parts else [shown]
     return Lines(*parts)
 
 
-def _rows(aggregate: Aggregate, groups: list[Group]) -> RenderableType:
-    shown = grid(*aggregate.fields, *aggregate.measures, numbers=tuple(aggregate.measures))
-    for one in groups:
-        cells = [f"{len(each)} bins" if isinstance(each, Mapping) else number(each) for each in one.measures.values()]
-        shown.add_row(*one.values.values(), *cells)
+def _groups(question: Question, groups: Sequence[Document]) -> RenderableType:
+    measures = question.declared.measures
+    shown = grid(*question.declared.fields, *measures, numbers=tuple(measures))
+    for each in groups:
+        cells = [f"{len(one)} bins" if isinstance(one, Mapping) else number(one) for one in each["measures"].values()]
+        shown.add_row(*each["values"].values(), *cells)
     shown.columns[0].style = HEADING if groups else ""
     return shown
 
 
-Reader: TypeAlias = WindowReader | ActiveReader | DistributionReader
-_Rows: TypeAlias = dict[str, str | Text]
+def _ranked(question: Question, ranked: Sequence[Document]) -> RenderableType:
+    measure = question.declared.ranking.measure
+    shown = grid("#", *question.declared.fields, measure, "", numbers=("#", measure))
+    greatest = max((each["score"] for each in ranked), default=0)
+    for place, each in enumerate(ranked, 1):
+        drawn = Bar(float(greatest), 0, float(each["score"]), width=30, color=ACCENT)
+        shown.add_row(str(place), *each["values"].values(), number(each["score"]), drawn)
+    shown.columns[0].style = QUIET
+    return shown
 
 
-@click.command()
-@click.argument("name")
-@click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…")
-@with_span
-@with_consistent
-@shared
-def window(session: Session, name: str, group: tuple[str, ...], *, consistent: bool, **when: Any) -> None:
-    """Count one group of the window NAME over a span of time; or of several, as in usage,errors.
-
-    Active members show how many there were; percentiles, count and percentiles; a level, its ends and integral.
-    """
-    given = [session.find_timed(one) for one in name.split(",")]
-    documents, rows = [], _Rows()
-    for declared in given:
-        values = fields_of(group, group_fields(declared))
-        reader = reader_of(session, declared, values)
-        document, shown = _counted(session, declared, reader, consistent=consistent, **when)
-        documents.append({"window": declared.name, "values": values, **document})
-        rows |= {label if len(given) == 1 else f"{declared.name}: {label}": value for label, value in shown.items()}
-    session.emit(documents[0] if len(documents) == 1 else {"windows": documents}, pairs(rows))
+def _extremes(question: Question, answer: Document) -> RenderableType:
+    names = question.declared._sk_template.fields[1:]
+    shown = grid("", "#", "value", "items", *names, numbers=("#", "value", "items"))
+    for order in (each for each in ORDERS if each in answer):
+        for place, each in enumerate(answer[order], 1):
+            value = each["value"]
+            text = moment_text(datetime.fromisoformat(value)) if isinstance(value, str) else number(value)
+            shown.add_row(order if place == 1 else "", str(place), text, number(each["items"]), *each["shown"].values())
+    shown.columns[0].style = QUIET
+    return shown
 
 
-def reader_of(session: Session, declared: Window | Aggregate, values: dict[str, str]) -> Reader:
-    if isinstance(declared, Window):
-        return session.counters.window(declared, values)
-    kind = ActiveReader if read_by(declared) == "active" else DistributionReader
-    return kind(session.table, declared, values)
+def _events(question: Question, page: Sequence[Document]) -> RenderableType:
+    columns = dict.fromkeys((*question.declared.fields, *(name for each in page for name in each)))
+    texts = (str, bytes, bool, Mapping, list, set)
+    numeric = [name for name in columns if not any(isinstance(each.get(name), texts) for each in page)]
+    shown = grid(*columns, numbers=numeric)
+    for each in page:
+        shown.add_row(*("" if value is None else str(value) for value in map(each.get, columns)))
+    return shown
 
 
-def count_document(found: WindowCount | Distribution, shares: Sequence[str] = SHARES) -> dict[str, Any]:
-    """A count with the interval it covers; its percentiles, if it has some."""
-    if isinstance(found, Distribution):
-        return distribution_json(found, shares)
-    document = document_of(found)
-    ends = {name: getattr(found, name) for name in ("start", "end") if document.get(name)}
-    return document | {name: stamp(end.timestamp()) for name, end in ends.items()}
+def _count(answer: Document) -> dict[str, str | Text]:
+    rows: dict[str, str | Text] = {"count": Text(number(answer["count"]), HEADING)}
+    for share, value in answer.get("percentiles", {}).items():
+        rows["max" if share == "1" else f"p{float(share) * 100:g}"] = number(value)
+    for label, name in (("from", "start"), ("to", "end")):
+        rows |= {label: moment_text(datetime.fromisoformat(answer[name]))} if name in answer else {}
+    levels = ("opening", "closing", "unit_hours")
+    return rows | {name.replace("_", "-"): number(answer[name]) for name in levels if name in answer}
 
 
-def _counted(
-    session: Session, declared: Window | Aggregate, reader: Reader, *, consistent: bool, **when: Any
-) -> tuple[dict[str, Any], _Rows]:
-    """The count of a span; of a level, its ends and its integral, too."""
-    start, end = span_of(session.clock(), **when)
-    counted: WindowCount | Distribution
-    if when["last"] is not None:
-        counted = reader.last(when["last"], as_of=end, consistent=consistent)
-    else:
-        counted = reader.between(start, end, consistent=consistent)
-    document, rows = count_document(counted), _span_rows(counted)
-    is_level = isinstance(declared, Window) and isinstance(declared.measure, TimeWeighted)
-    if is_level and isinstance(reader, WindowReader) and isinstance(counted, WindowCount):
-        level = reader.integral(counted.start, counted.end, consistent=consistent)
-        told = {"opening": level.opening, "closing": level.closing, "unit_hours": level.per(timedelta(hours=1))}
-        rows |= {name.replace("_", "-"): number(each) for name, each in told.items()}
-        document |= told
-    return document, rows
+def _rounded(question: Question) -> Question:
+    """A trailing series whose steps begin at round times: the last step is the one that has begun."""
+    if question.rolling is not None:
+        return question
+    question = replace(question, step=question.step_length)
+    if question.start is not None or question.end is not None or not isinstance(question.step, timedelta):
+        return question
+    until = utc(question.now) if question.as_of is None else question.as_of
+    last = question.last or default_last(question.declared)
+    start, end = (_rounded_up(when, question.step, question.tz) for when in (until - last, until))
+    return replace(question, start=start, end=end, last=None, as_of=None)
 
 
-def _span_rows(found: WindowCount | Distribution) -> _Rows:
-    told = distribution_rows(found) if isinstance(found, Distribution) else {}
-    rows = {**told, "count": Text(number(found.count), HEADING)}
-    rows |= {label: moment_text(end) for label, end in (("from", found.start), ("to", found.end)) if end is not None}
-    if not found.complete:
-        rows["complete"] = Text("no: backfill it", WARNING)
-    return rows
-
-
-Step = timedelta | Period
-
-
-@click.command()
-@click.argument("name")
-@click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…")
-@with_span
-@click.option("--step", "given", help=f"Such as 15m, or {', '.join(PERIODS)}. Default: by the span.")
-@click.option("--tz", default="UTC", help="Time zone, such as Europe/Berlin.")
-@click.option("--rolling", type=duration, help="A trailing span per unit of time, such as 30d, of active members.")
-@click.option("--p", default=0.95, type=click.FloatRange(0, 1), help="The percentile, of percentiles.")
-@with_consistent
-@shared
-def series(
-    session: Session,
-    name: str,
-    group: tuple[str, ...],
-    *,
-    given: str | None,
-    tz: str,
-    rolling: timedelta | None,
-    p: float,
-    consistent: bool,
-    **when: Any,
-) -> None:
-    """Count one group of the window NAME step by step, and draw it; or active members, or a percentile."""
-    declared = session.find_timed(name)
-    values = fields_of(group, group_fields(declared))
-    reader = reader_of(session, declared, values)
-    start, end = span_of(session.clock(), **when)
-    unit = declared._unit
-    step = _step(given, end - start, unit)
-    zone = time_zone(tz)
-    if isinstance(step, timedelta) and when["last"] is not None:
-        # The last step is the one that has begun: steps begin at round times.
-        end = _rounded_up(end, step, zone)
-        start = _rounded_up(start, step, zone)
-    found: Sequence[WindowCount | Distribution]
-    if rolling is None:
-        found = reader.series(start, end, step=step, tz=zone, consistent=consistent)
-    elif isinstance(reader, ActiveReader) and given is None:
-        found, step = reader.rolling(start, end, rolling, consistent=consistent), timedelta(seconds=unit)
-    else:
-        raise click.UsageError("--rolling is for active members, by their unit of time: leave out --step")
-    # Neither different members nor percentiles of several steps add up.
-    adds_up = isinstance(declared, Window)
-    drawn = [(one.p(p) or 0) if isinstance(one, Distribution) else one.count for one in found]
-    together = sum(drawn) if adds_up else max(drawn)
-    document = {
-        "window": name,
-        "values": values,
-        "step": int(step.total_seconds()) if isinstance(step, timedelta) else step,
-        "tz": tz,
-        "total" if adds_up else "most": together,
-        "series": [count_document(one, [f"{p:g}"]) for one in found],
-    }
-    length = timedelta(0) if rolling is None else rolling - timedelta(seconds=unit)
-    what = "count" if rolling is None else f"members of {span(rolling)}"
-    what = f"p{p * 100:g}" if isinstance(found[0], Distribution) else what
-    shown, greatest = grid("from", what, "", numbers=(what,), keep=("from",)), float(max(drawn))
-    starts = ["" if one.start is None else moment_text(one.start + length, zone) for one in found]
-    for start_text, value in zip(starts, drawn, strict=True):
-        shown.add_row(start_text, number(value), Bar(greatest, 0, float(value), width=40, color=ACCENT))
-    each = span(step) if isinstance(step, timedelta) else f"1 {step}"
-    all_of = f"{number(together)} {'in all' if adds_up else 'at most'}"
-    head = Text.assemble((f"{name} {group_text(values)}".rstrip(), HEADING), (f"  {all_of}, {each} per bar", QUIET))
-    session.emit(document, Lines(head, "", shown))
-
-
-def _step(given: str | None, length: timedelta, unit: int) -> Step:
-    if given is not None:
-        return cast("Period", given) if given in PERIODS else duration(given)
-    fitting = (one for one in _STEPS if one >= unit and length.total_seconds() / one <= _MOST_POINTS)
-    return timedelta(seconds=next(fitting, DAY))
-
-
-def _rounded_up(when: datetime, step: timedelta, zone: object) -> datetime:
+def _rounded_up(when: datetime, step: timedelta, zone: tzinfo) -> datetime:
     """The next multiple of a step, counted from local midnight."""
-    local = when.astimezone(zone)  # type: ignore[arg-type]
+    local = when.astimezone(zone)
     midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
     behind = (local - midnight) % step
     return when if not behind else when + step - behind
+
+
+def _bars(question: Question, counts: Sequence[Document]) -> RenderableType:
+    declared, unit, step = question.declared, timedelta(seconds=question.declared._unit), question.step
+    what, length = "count", timedelta(0)
+    if question.rolling is not None:
+        what, length, step = f"members of {span(question.rolling)}", question.rolling - unit, unit
+    share = _SHARE if _SHARE in question.p else question.p[0]
+    if kind_of(declared) == "distributions":
+        what = f"p{float(share) * 100:g}"
+    drawn = [each["percentiles"][share] or 0 if "percentiles" in each else each["count"] for each in counts]
+    # Neither different members nor percentiles of several steps add up.
+    is_sum = isinstance(declared, Window)
+    shown, greatest = grid("from", what, "", numbers=(what,), keep=("from",)), float(max(drawn))
+    for each, value in zip(counts, drawn, strict=True):
+        start = moment_text(datetime.fromisoformat(each["start"]) + length, question.tz)
+        shown.add_row(start, number(value), Bar(greatest, 0, float(value), width=40, color=ACCENT))
+    all_of = f"{number(sum(drawn))} in all" if is_sum else f"{number(max(drawn))} at most"
+    text = f"{declared.name} {group_text(question.values)}".rstrip()
+    each_bar = span(step) if isinstance(step, timedelta) else f"1 {step}"
+    return Lines(Text.assemble((text, HEADING), (f"  {all_of}, {each_bar} per bar", QUIET)), "", shown)

@@ -1,0 +1,374 @@
+"""What is asked of a declaration, as texts say it: parsed once, alike for HTTP and for the terminal.
+
+Methods of Python pass what is parsed already; the functions that check a span are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, tzinfo
+from types import MappingProxyType
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias, get_origin, get_type_hints
+
+from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
+from dynamodb_counters._declarations.composites import TIMED, group_fields, longest_of, read_by, require_answerable
+from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
+from dynamodb_counters._timeline.tiers import (
+    DAY,
+    FIRST_SECOND,
+    HOUR,
+    LAST_SECOND,
+    MINUTE,
+    PERIODS,
+    Interval,
+    Period,
+    seconds_of,
+    steps,
+    time_zone,
+    utc,
+)
+from dynamodb_counters.errors import InvalidArgumentError
+
+SPAN: Final = ("last", "as_of", "start", "end")
+_PAGE: Final = ("limit", "next")
+_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "get": _PAGE,
+    "window": SPAN,
+    "active": SPAN,
+    "distribution": ("p",),
+    "distributions": (*SPAN, "p"),
+    "extremes": ("order", "limit"),
+    "events": _PAGE,
+    "packed": (*SPAN, *_PAGE),
+}
+"""By kind of declaration: what a read of it takes besides `consistent`."""
+
+MAX_DURATION: Final = timedelta(days=366)
+MAX_STEPS: Final = 200
+"""Steps of a series that a stranger may ask for."""
+
+ORDERS: Final = ("largest", "smallest")
+SHARES: Final = ("0.5", "0.9", "0.95", "0.99", "1")
+_SHARES: Final = r"(0(\.[0-9]{1,6})?|1)(,(0(\.[0-9]{1,6})?|1)){0,19}"
+_LIMITS: Final = (100, 1000)
+_RANKED_LIMITS: Final = (10, 100)
+"""Of leaderboards and extremes: the default, and the maximum."""
+
+_MOST_BARS: Final = 46
+"""Steps that one looks at together."""
+_MINUTES: Final = tuple(MINUTE * times for times in (1, 2, 5, 10, 15, 30))
+_DAYS: Final = tuple(DAY * times for times in (1, 7, 14, 28))
+_STEPS: Final = (1, 5, 15, 30, *_MINUTES, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, *_DAYS)
+
+_DURATION: Final = "([1-9][0-9]{0,6})([smhdw])"
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+# Leaves room for the longest window within datetime's years 1 to 9999.
+_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST: Final = datetime(9998, 12, 31, tzinfo=UTC)
+
+Step: TypeAlias = timedelta | Period
+
+
+class Position(NamedTuple):
+    """Where an event or group stands in the order of a listing; written as an opaque token."""
+
+    seconds: int
+    pk: str
+    sk: str
+
+    @property
+    def token(self) -> str:
+        text = json.dumps(self, separators=(",", ":"), ensure_ascii=False)
+        return urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+    @classmethod
+    def parse(cls, name: str, token: str) -> Position:
+        with suppress(ValueError, TypeError, RecursionError):
+            parts = json.loads(urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode())
+            seconds, pk, sk = parts
+            is_typed = [*map(type, parts)] == [int, str, str] and FIRST_SECOND <= seconds <= LAST_SECOND
+            if is_typed and len(pk.encode()) <= MAX_PK_BYTES and len(sk.encode()) <= MAX_SK_BYTES:
+                return cls(seconds, pk, sk)
+        raise InvalidArgumentError(name, token, "the 'next' of a response, unchanged")
+
+
+FIRST: Final = Position(FIRST_SECOND, "", "")
+
+
+def parse_duration(name: str, text: str) -> timedelta:
+    """Return a length of time: a number and a unit."""
+    match = re.fullmatch(_DURATION, text, re.ASCII)
+    length = timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else timedelta(0)
+    if not timedelta(0) < length <= MAX_DURATION:
+        expected = f"a number and a unit such as 30s, 15m, 24h, 7d or 2w, at most {MAX_DURATION.days}d"
+        raise InvalidArgumentError(name, text, expected)
+    return length
+
+
+def _step(name: str, text: str) -> timedelta | str:
+    return text if text in PERIODS else parse_duration(name, text)
+
+
+def _moment(name: str, text: str) -> datetime:
+    with suppress(ValueError):
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None and _EARLIEST <= moment <= _LATEST:
+            return moment
+    raise InvalidArgumentError(name, text, "an ISO 8601 time with a UTC offset, in the years 1970 to 9998")
+
+
+def _integer(most: int) -> Callable[[str, str], int]:
+    def parse(name: str, text: str) -> int:
+        if not re.fullmatch("[0-9]{1,9}", text, re.ASCII) or not 1 <= int(text) <= most:
+            raise InvalidArgumentError(name, text, f"an integer from 1 to {most}")
+        return int(text)
+
+    return parse
+
+
+def _shares(name: str, text: str) -> tuple[str, ...]:
+    if not re.fullmatch(_SHARES, text, re.ASCII):
+        raise InvalidArgumentError(name, text, "up to 20 numbers from 0 to 1, such as 0.5,0.95")
+    return tuple(text.split(","))
+
+
+def _zone(_: str, text: str) -> tzinfo:
+    return time_zone(text)
+
+
+def _flag(_: str, text: str) -> bool:
+    return text == "true"
+
+
+def _text(_: str, text: str) -> str:
+    return text
+
+
+class Option(NamedTuple):
+    """How the text of an option is described, and parsed; its schema is OpenAPI's."""
+
+    description: str
+    parse: Callable[[str, str], Any]
+    schema: Mapping[str, Any] = MappingProxyType({})
+
+
+_TIME: Final = {"format": "date-time"}
+_LENGTH: Final = {"pattern": f"^{_DURATION}$"}
+_STEP: Final = {"pattern": f"^({_DURATION}|{'|'.join(PERIODS)})$"}
+_DAY: Final = {"type": "integer", "minimum": 1, "maximum": 31, "default": 1}
+_P: Final = {"pattern": f"^{_SHARES}$", "default": ",".join(SHARES)}
+_FLAG: Final = {"enum": ["true", "false"], "default": "false"}
+_STEPS_TEXT: Final = "Length of a step, or hour, day, week, month or year; default: by the span"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked of a declaration: of which values, over which span of time, how much, and in which order."""
+
+    now: float
+    declared: Any = None
+    resource: str = "get"
+    values: Mapping[str, str] = field(default_factory=dict)
+    is_bounded: bool = False
+    """Whether a stranger asks: limits hold that a person at a terminal does not need."""
+
+    last: Annotated[timedelta | None, Option("Length of the span, such as 24h or 7d", parse_duration, _LENGTH)] = None
+    as_of: Annotated[datetime | None, Option("End of a span that is not over; default: now", _moment, _TIME)] = None
+    start: Annotated[datetime | None, Option("First moment of the span, instead of `last`", _moment, _TIME)] = None
+    end: Annotated[datetime | None, Option("First moment after the span; default: now", _moment, _TIME)] = None
+    step: Annotated[Step | None, Option(_STEPS_TEXT, _step, _STEP)] = None
+    tz: Annotated[tzinfo, Option("Time zone, such as Europe/Berlin", _zone, {"default": "UTC"})] = UTC
+    anchor: Annotated[int, Option("Day on which months begin, at the latest their last", _integer(31), _DAY)] = 1
+    rolling: Annotated[timedelta | None, Option("Trailing span for each unit of time", parse_duration, _LENGTH)] = None
+    p: Annotated[tuple[str, ...], Option("Shares of the percentiles; 1 is the maximum", _shares, _P)] = SHARES
+    order: Annotated[str | None, Option("From which end; default: from both", _text, {"enum": [*ORDERS]})] = None
+    limit: Annotated[int, Option("Most to list; a page may have fewer, even none", _integer(_LIMITS[1]))] = _LIMITS[0]
+    next: Annotated[Position, Option("The 'next' of the page before", Position.parse)] = FIRST
+    consistent: Annotated[bool, Option("Read strongly consistently, at twice the read units", _flag, _FLAG)] = False
+    time: Annotated[str | None, Option("Attribute with the time of events that are not packed", _text)] = None
+
+    @classmethod
+    def parse(
+        cls,
+        declared: Declaration | Event,
+        resource: str,
+        options: Mapping[str, str],
+        values: Mapping[str, str],
+        now: float,
+        *,
+        is_bounded: bool = False,
+    ) -> Question:
+        """Read texts by name: options, and the values of fields."""
+        allowed = options_of(declared, resource, is_bounded=is_bounded)
+        required, known = fields_of(declared, resource, values, is_bounded=is_bounded)
+        for given, names in ((options, allowed), (values, known)):
+            if names is not None and (unknown := given.keys() - {*names}):
+                there = ", ".join((*(known or required), *allowed)) or "none"
+                name, expected = min(unknown), f"no parameters but those of {declared.name!r}: {there}"
+                raise InvalidArgumentError(name, given[name], expected)
+        if missing := [name for name in required if name not in values]:
+            raise InvalidArgumentError(missing[0], None, f"a value: {declared.name!r} has {', '.join(required)}")
+        default, most = limits_of(declared, resource)
+        limit = _integer(most)("limit", options.get("limit", str(default)))
+        parsed = parse_options(options) | {"limit": limit}
+        return cls(now=now, declared=declared, resource=resource, values=values, is_bounded=is_bounded, **parsed)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the values name one group."""
+        return self.values.keys() >= {*group_fields(self.declared)}
+
+    @property
+    def interval(self) -> Interval:
+        """The span of time: from `start`, or the trailing `last`, up to `end`, `as_of` or now; in whole units."""
+        end = self.end or utc(self.now)
+        if self.start is not None:
+            return around(self.declared, self.start, end, self.now)
+        longest = longest_of(self.declared)
+        last = self.last or default_last(self.declared)
+        if self.is_bounded and longest is not None and last > longest:
+            raise InvalidArgumentError("last", str(last), f"at most {longest}, the longest of {self.declared.name!r}")
+        if self.end is not None:
+            return around(self.declared, end - last, end, self.now)
+        return trailing(self.declared, last, self.now if self.as_of is None else self.as_of.timestamp(), self.now)
+
+    @property
+    def ends(self) -> tuple[datetime, datetime]:
+        """The span of time to the second, of events."""
+        end = self.end or self.as_of or utc(self.now)
+        return self.start or end - (self.last or timedelta(days=1)), end
+
+    @property
+    def steps(self) -> list[Interval]:
+        """The steps of a series, in order, without gaps; or the trailing span of each unit of time."""
+        span, step, unit = self.interval, self.step_length, self.declared._unit
+        if self.rolling is not None:
+            found = [Interval.ending_at(each, self.rolling, unit) for each in range(span.start, span.end, unit)]
+        else:
+            found = steps(span.start, span.end, step, self.tz, unit, anchor=self.anchor)
+        if self.is_bounded and len(found) > MAX_STEPS:
+            raise InvalidArgumentError("step", step, f"at most {MAX_STEPS} steps, not {len(found)}")
+        return found
+
+    @property
+    def step_length(self) -> Step:
+        """The step that is given, or a round one of which the span has few."""
+        if self.step is not None:
+            return self.step
+        span, unit = self.interval, self.declared._unit
+        fitting = (one for one in _STEPS if one % unit == 0 and (span.end - span.start) / one <= _MOST_BARS)
+        return timedelta(seconds=next(fitting, _STEPS[-1]))
+
+
+OPTIONS: Final[Mapping[str, Option]] = {
+    name: hint.__metadata__[0]
+    for name, hint in get_type_hints(Question, include_extras=True).items()
+    if get_origin(hint) is Annotated
+}
+"""The fields of a question that a text may give."""
+
+
+def parse_options(options: Mapping[str, str]) -> dict[str, Any]:
+    """Read options by name."""
+    for name, other in (("last", "start"), ("as_of", "start"), ("as_of", "end")):
+        if {name, other} <= options.keys():
+            raise InvalidArgumentError(name, options[name], f"one span of time, not {other!r} as well")
+    for name, text in options.items():
+        if (choices := OPTIONS[name].schema.get("enum")) and text not in choices:
+            raise InvalidArgumentError(name, text, " or ".join(choices))
+    return {name: OPTIONS[name].parse(name, text) for name, text in options.items()}
+
+
+def kind_of(declared: Declaration | Event) -> str:
+    """Return by which read a declaration is understood."""
+    if isinstance(declared, Event):
+        return "packed" if declared.packed is not None else "events"
+    return "window" if isinstance(declared, Window) else read_by(declared)
+
+
+def resources_of(declared: object) -> tuple[str, ...]:
+    """Return what there is to ask of a declaration."""
+    if not isinstance(declared, Aggregate | Window):
+        return ("events",) if isinstance(declared, Event) else ()
+    if isinstance(declared, Window) or kind_of(declared) in TIMED:
+        return ("get", "series")
+    return ("get",) if declared.ranking is None else ("get", "top")
+
+
+def options_of(declared: Declaration | Event, resource: str, *, is_bounded: bool = True) -> tuple[str, ...]:
+    """Return the options of a question."""
+    kind = kind_of(declared)
+    if resource == "top":
+        return ("limit",)
+    series = ("step", "tz", "anchor", *(("rolling",) if kind == "active" else ())) if resource == "series" else ()
+    own = (*SPAN, "time") if kind == "events" and not is_bounded else ()
+    return (*_OPTIONS[kind], *series, *own, "consistent")
+
+
+def parameters_of(declared: Declaration | Event) -> set[str]:
+    """Return the options of all that there is to ask: no field may be named like one."""
+    return {name for resource in resources_of(declared) for name in options_of(declared, resource)}
+
+
+def limits_of(declared: Declaration | Event, resource: str) -> tuple[int, int]:
+    """Return the default and the maximum of `limit`."""
+    return _RANKED_LIMITS if resource == "top" or kind_of(declared) == "extremes" else _LIMITS
+
+
+def fields_of(
+    declared: Declaration | Event, resource: str, values: Mapping[str, str] | None = None, *, is_bounded: bool = True
+) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    """Return the fields that a question must give values of, by those that are given; and all that it may, None: any.
+
+    A stranger selects events by what their keys hold: a filter may find nothing for long.
+    """
+    if isinstance(declared, Event):
+        required = declared._pk_template.fields if declared.packed is None else declared.packed._tenants
+        return required, (declared.fields if declared.packed is not None else required) if is_bounded else None
+    if isinstance(declared, Aggregate) and resource == "top":
+        assert declared.ranking is not None
+        board = tuple(name for name in declared.ranking._template.fields if name in declared.fields)
+        return board, board
+    whole = group_fields(declared)
+    if isinstance(declared, Aggregate) and kind_of(declared) == "get" and declared.write_shards == 1:
+        return declared._listed_by if {*(values or ())} <= {*declared._listed_by} else whole, whole
+    return whole, whole
+
+
+def default_last(declared: Declaration) -> timedelta:
+    """Return the span that is meant where none is given: 24 hours, or 7 units if those are longer, if it may be."""
+    longest = longest_of(declared) or MAX_DURATION
+    return min(longest, max(timedelta(hours=24), 7 * timedelta(seconds=declared._unit)))
+
+
+def around(declared: Declaration, start: datetime, end: datetime, now: float) -> Interval:
+    """Return the units of time that a span touches."""
+    first, last = seconds_of("start", start), seconds_of("end", end)
+    if first >= last:
+        raise InvalidArgumentError("end", end, "a moment after start")
+    require_retained(declared, "start", first, now)
+    return Interval.around(first, last, declared._unit)
+
+
+def trailing(declared: Declaration, length: timedelta, until: float, now: float, *, given: object = None) -> Interval:
+    """Return a span of whole units, the last one of which holds its end, so far; of a single one, it is refused."""
+    require_answerable("last", declared, length, given)
+    interval = Interval.ending_at(until, length, declared._unit)
+    require_retained(declared, "last", interval.start, now)
+    return interval
+
+
+def require_retained(declared: Declaration, argument: str, start: float, now: float) -> None:
+    """Refuse a span of which part may be deleted already, or uncounted because it came late."""
+    if declared.retention is None:
+        return
+    # An expired bucket may not be deleted yet, or a late redelivery may have written it again; it lies before this.
+    oldest = now - declared.retention.total_seconds()
+    if start < oldest:
+        allowed = f"an interval that starts at {utc(oldest).isoformat()} or later; {declared.name!r} retains no more"
+        raise InvalidArgumentError(argument, f"from {utc(start).isoformat()}", allowed)
