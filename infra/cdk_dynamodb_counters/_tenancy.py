@@ -10,7 +10,7 @@ from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 
 from dynamodb_counters._declarations import Declaration, Event
-from dynamodb_counters._declarations.composites import group_fields
+from dynamodb_counters._reads.question import fields_of, resources_of
 from dynamodb_counters.errors import InvalidArgumentError
 
 # Where API Gateway puts what an authorizer knows, by the first part of a path.
@@ -63,10 +63,7 @@ def require_served(tenant: Mapping[str, str], served: Iterable[Declaration | Eve
     """Refuse whatever could not be limited to one tenant."""
     for declared in served:
         # A listing of events that are items of their own is limited by the partition key alone.
-        if isinstance(declared, Event) and declared.packed is None:
-            fields = declared._pk_template.fields
-        else:
-            fields = declared.fields if isinstance(declared, Event) else group_fields(declared)
+        fields = fields_of(declared, resources_of(declared)[0])[1] or ()
         for field in tenant:
             if field not in fields:
                 raise _unbound(field, declared, fields)

@@ -55,7 +55,8 @@ MAX_STEPS: Final = 200
 ORDERS: Final = ("largest", "smallest")
 SHARES: Final = ("0.5", "0.9", "0.95", "0.99", "1")
 _SHARES: Final = r"(0(\.[0-9]{1,6})?|1)(,(0(\.[0-9]{1,6})?|1)){0,19}"
-_LIMITS: Final = (100, 1000)
+MAX_LIMIT: Final = 1000
+_LIMITS: Final = (100, MAX_LIMIT)
 _RANKED_LIMITS: Final = (10, 100)
 """Of leaderboards and extremes: the default, and the maximum."""
 
@@ -187,7 +188,7 @@ class Question:
     rolling: Annotated[timedelta | None, Option("Trailing span for each unit of time", parse_duration, _LENGTH)] = None
     p: Annotated[tuple[str, ...], Option("Shares of the percentiles; 1 is the maximum", _shares, _P)] = SHARES
     order: Annotated[str | None, Option("From which end; default: from both", _text, {"enum": [*ORDERS]})] = None
-    limit: Annotated[int, Option("Most to list; a page may have fewer, even none", _integer(_LIMITS[1]))] = _LIMITS[0]
+    limit: Annotated[int, Option("Most to list; a page may have fewer, even none", _integer(MAX_LIMIT))] = _LIMITS[0]
     next: Annotated[Position, Option("The 'next' of the page before", Position.parse)] = FIRST
     consistent: Annotated[bool, Option("Read strongly consistently, at twice the read units", _flag, _FLAG)] = False
     time: Annotated[str | None, Option("Attribute with the time of events that are not packed", _text)] = None

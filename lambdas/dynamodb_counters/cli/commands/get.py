@@ -17,14 +17,13 @@ from rich.text import Text
 from dynamodb_counters._control.counted_names import NameStates
 from dynamodb_counters._declarations import TimeWeighted, Window
 from dynamodb_counters._http.documents import Document, Documents
-from dynamodb_counters._reads.question import ORDERS, SPAN, Position, Question, default_last, kind_of
+from dynamodb_counters._reads.question import MAX_LIMIT, ORDERS, SPAN, Position, Question, default_last, kind_of
 from dynamodb_counters._timeline.tiers import utc
 from dynamodb_counters.cli.output import ACCENT, HEADING, QUIET, grid, group_text, moment_text, number, pairs, span
 from dynamodb_counters.cli.session import Session, asking, options, shared
 
 _SHARE: Final = "0.95"
 """Of the percentiles that are asked for, the one that is drawn."""
-_LISTS: Final = ("groups", "events")
 _EVERYTHING: Final = click.option("--all", "everything", is_flag=True, help="All pages.")
 _GROUP: Final = options(
     click.argument("name"),
@@ -37,20 +36,12 @@ _GROUP: Final = options(
 @asking(*SPAN, "p", "order", "limit", "next", "consistent")
 @_EVERYTHING
 @shared
-def get(session: Session, name: str, group: tuple[str, ...], *, everything: bool, **given: Any) -> None:
+def get(session: Session, **asked: Any) -> None:
     """Read one group of NAME, or of several such as usage,errors; what counts by time, over a span of it.
 
     Without the fields of its sort key, all groups of the partition are listed.
     """
-    questions = [session.ask("get", one, group, given) for one in name.split(",")]
-    answers = [_answer(session, each, everything=everything) for each in questions]
-    shown: list[RenderableType] = []
-    for question, answer in zip(questions, answers, strict=True):
-        shown += [Text(question.declared.name, HEADING)] if len(questions) > 1 else []
-        shown.append(_shown(question, answer))
-    session.emit(answers[0] if len(answers) == 1 else {"answers": answers}, Lines(*shown))
-    for question, answer in zip(questions, answers, strict=True):
-        _tell(session, question, answer)
+    _read(session, "get", **asked)
 
 
 window: Final = copy(get)
@@ -61,11 +52,9 @@ window.name = "window"
 @_GROUP
 @asking("limit")
 @shared
-def top(session: Session, name: str, group: tuple[str, ...], **given: Any) -> None:
+def top(session: Session, **asked: Any) -> None:
     """Rank the groups of the aggregate NAME, the greatest first."""
-    question = session.ask("top", name, group, given)
-    answer = _answer(session, question)
-    session.emit(answer, _shown(question, answer))
+    _read(session, "top", **asked)
 
 
 @click.command()
@@ -73,27 +62,43 @@ def top(session: Session, name: str, group: tuple[str, ...], **given: Any) -> No
 @asking(*SPAN, "time", "limit", "next", "consistent")
 @_EVERYTHING
 @shared
-def events(session: Session, name: str, group: tuple[str, ...], *, everything: bool, **given: Any) -> None:
+def events(session: Session, **asked: Any) -> None:
     """List events of the declaration NAME that have these values.
 
     The fields of their partition key are needed; of packed events the tenant, if they have one, and the last 24 hours
     are listed unless a span is given.
     """
-    question = session.ask("events", name, group, given)
-    answer = _answer(session, question, everything=everything)
-    session.emit(answer, _shown(question, answer))
-    _tell(session, question, answer)
+    _read(session, "events", **asked)
 
 
 @click.command()
 @_GROUP
 @asking(*SPAN, "step", "tz", "anchor", "rolling", "p", "consistent")
 @shared
-def series(session: Session, name: str, group: tuple[str, ...], **given: Any) -> None:
+def series(session: Session, **asked: Any) -> None:
     """Count one group of the window NAME step by step, and draw it; or active members, or a percentile."""
-    question = _rounded(session.ask("series", name, group, given))
-    answer = _answer(session, question)
-    session.emit(answer, _bars(question, answer["series"]))
+    _read(session, "series", **asked)
+
+
+def _read(
+    session: Session, resource: str, name: str, group: tuple[str, ...], *, everything: bool = False, **given: Any
+) -> None:
+    """Ask the same of one declaration or several, print the answers, then say what they lack."""
+    if everything:
+        given["limit"] = given["limit"] or str(MAX_LIMIT)
+    questions = [session.ask(resource, each, group, given) for each in name.split(",")]
+    questions = [_rounded(each) if resource == "series" else each for each in questions]
+    answers = [_answer(session, each, everything=everything) for each in questions]
+    shown: list[RenderableType] = []
+    for question, answer in zip(questions, answers, strict=True):
+        shown += [Text(question.declared.name, HEADING)] if len(questions) > 1 else []
+        shown.append(_shown(question, answer))
+    session.emit(answers[0] if len(answers) == 1 else {"answers": answers}, Lines(*shown))
+    for question, answer in zip(questions, answers, strict=True):
+        if resource != "events" and not NameStates.of_table(session.table).complete(question.declared):
+            session.tell(f"not complete: `counters backfill {question.declared.name}` counts what was there before")
+        if answer.get("next"):
+            session.tell(f"there are more: --next {answer['next']}, or --all")
 
 
 def _answer(session: Session, question: Question, *, everything: bool = False) -> Document:
@@ -102,7 +107,9 @@ def _answer(session: Session, question: Question, *, everything: bool = False) -
     answer = page = documents.answer(question)
     while everything and page.get("next"):
         page = documents.answer(replace(question, next=Position.parse("next", page["next"])))
-        answer |= {name: [*answer[name], *page[name]] for name in _LISTS if name in page} | {"next": page["next"]}
+        [name] = page.keys() & _LISTS.keys()
+        answer[name] += page[name]
+        answer["next"] = page["next"]
     declared = question.declared
     if question.resource == "get" and isinstance(declared, Window) and isinstance(declared.measure, TimeWeighted):
         start, end = (datetime.fromisoformat(answer[name]) for name in ("start", "end"))
@@ -112,23 +119,13 @@ def _answer(session: Session, question: Question, *, everything: bool = False) -
     return answer
 
 
-def _tell(session: Session, question: Question, answer: Document) -> None:
-    if question.resource == "get" and not NameStates.of_table(session.table).complete(question.declared):
-        session.tell(f"not complete: `counters backfill {question.declared.name}` counts what was there before")
-    if answer.get("next"):
-        session.tell(f"there are more: --next {answer['next']}, or --all")
-
-
 def _shown(question: Question, answer: Document) -> RenderableType:
     """An answer as people read it."""
     if "measures" in answer:
         return _measures(answer["measures"])
-    if "groups" in answer:
-        return _groups(question, answer["groups"])
-    if "ranked" in answer:
-        return _ranked(question, answer["ranked"])
-    if "events" in answer:
-        return _events(question, answer["events"])
+    for name, show in _LISTS.items():
+        if name in answer:
+            return show(question, answer[name])
     return _extremes(question, answer) if "extremes" in answer else pairs(_count(answer), numbers="start" not in answer)
 
 
@@ -238,3 +235,6 @@ def _bars(question: Question, counts: Sequence[Document]) -> RenderableType:
     text = f"{declared.name} {group_text(question.values)}".rstrip()
     each_bar = span(step) if isinstance(step, timedelta) else f"1 {step}"
     return Lines(Text.assemble((text, HEADING), (f"  {all_of}, {each_bar} per bar", QUIET)), "", shown)
+
+
+_LISTS: Final = {"groups": _groups, "ranked": _ranked, "events": _events, "series": _bars}
