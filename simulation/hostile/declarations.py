@@ -18,7 +18,7 @@ from dynamodb_counters._declarations import (
     Window,
     flatten,
 )
-from dynamodb_counters._declarations.composites import Distinct
+from dynamodb_counters._declarations.composites import ActiveMembers, Distinct, Extremes, Percentiles
 
 VIEW: Final = Event("view", pk="CUSTOMER#{customer}", sk="VIEW#{time}#{url}#{clientId}", retention=timedelta(days=7))
 HIT: Final = Event("hit", pk="HIT#{customer}", sk="T#{time}#{clientId}", packed=Packed("time", chunk_bytes=2048))
@@ -43,6 +43,10 @@ DECLARATIONS: Final[tuple[Declaration, ...]] = flatten(
         ),
         Aggregate("spread", VIEW, pk="SPREAD#{customer}", sk="S", measures={"n": Count()}, write_shards=4),
         Distinct("clients", VIEW, pk="CLIENTS#{customer}", sk="S", member="clientId"),
+        ActiveMembers("active", VIEW, by="customer", member="clientId", time="time"),
+        Percentiles("sizes", VIEW, by="customer", attribute="bytes"),
+        Percentiles("hourly", VIEW, by="customer", attribute="bytes", error=0.1, time="time"),
+        Extremes("largest", VIEW, by="customer", attribute="bytes", show="url"),
         Window(
             "quarter",
             VIEW,
@@ -57,5 +61,5 @@ DECLARATIONS: Final[tuple[Declaration, ...]] = flatten(
 )
 """All count the same event, so that one that is malformed for any of them would be quarantined."""
 
-SERVED: Final = (*DECLARATIONS, VIEW, HIT)
+SERVED: Final = (*(each for each in DECLARATIONS if isinstance(each, Window) or not each._longest), VIEW, HIT)
 FIELDS: Final = ("customer", "url", "time", "clientId", "tags[]", "time:day")

@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
 
+import fastjsonschema
 from botocore.exceptions import ConnectTimeoutError
 
 from dynamodb_counters._commit.batch import Aggregator
@@ -25,7 +27,8 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of, inserted
 from dynamodb_counters._http.event_requests import EventCheck
 from dynamodb_counters._http.json_schema import compile_schema
-from dynamodb_counters._http.requests import read_json
+from dynamodb_counters._http.openapi import openapi
+from dynamodb_counters._http.requests import read_json, well_formed
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters._table import Table
@@ -234,6 +237,8 @@ def counter_api(name: str, *, tenant: bool = False, throttled: bool = False) -> 
             return api.handler(request, LAMBDA_CONTEXT)
 
     def look(request: Any, response: Any) -> tuple[int, str]:
+        if differs := _difference(well_formed(request), response):
+            return 0, f"not as the OpenAPI document says: {differs:.200}"
         if not tenant or response["statusCode"] != 200 or not response["body"].startswith("{"):
             return 0, ""
         found = {*_customers(read_json(response["body"]))}
@@ -244,6 +249,42 @@ def counter_api(name: str, *, tenant: bool = False, throttled: bool = False) -> 
         return 0, "a shared cache may keep it" if shared else ""
 
     return Door(name, call, posts=False, look=look, may_be_unavailable=throttled)
+
+
+_DOCUMENT: Final = openapi(SERVED, TENANT)
+
+
+def _draft07(schema: Any) -> Any:
+    """A schema of OpenAPI 3.0 as JSON Schema has it."""
+    if not isinstance(schema, dict):
+        return [_draft07(part) for part in schema] if isinstance(schema, list) else schema
+    found = {name: _draft07(part) for name, part in schema.items() if name not in ("nullable", "example", "default")}
+    return {"anyOf": [found, {"type": "null"}]} if schema.get("nullable") is True else found
+
+
+def _difference(request: dict[str, Any], response: Any) -> str:
+    """How an answer differs from the document; of what is not in there nothing is known."""
+    method, path, status = (
+        request["requestContext"]["http"]["method"].lower(),
+        request["rawPath"],
+        response["statusCode"],
+    )
+    if method not in _DOCUMENT["paths"].get(path, ()) or status in (304, 404):
+        return ""
+    try:
+        _check(path, method, str(status))(json.loads(response["body"]))
+    except (KeyError, fastjsonschema.JsonSchemaException) as error:
+        return repr(error)
+    return ""
+
+
+@cache
+def _check(path: str, method: str, status: str) -> Callable[[Any], Any]:
+    """The check of an answer; KeyError if the document does not have its status."""
+    [content] = _DOCUMENT["paths"][path][method]["responses"][status]["content"].values()
+    schema = {**_draft07(content["schema"]), "components": _draft07(_DOCUMENT["components"])}
+    check: Callable[[Any], Any] = fastjsonschema.compile(schema)
+    return check
 
 
 @patch.dict(os.environ, _ENVIRONMENT)

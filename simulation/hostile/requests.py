@@ -226,19 +226,21 @@ class Stranger:
             "time:day": lambda: "2026-09-21",
             "last": lambda: self._rng.choice(_LENGTHS),
             "step": lambda: self._rng.choice(_LENGTHS),
-            "count": lambda: str(self._rng.choice([1, 10, 100])),
+            "rolling": lambda: self._rng.choice(_LENGTHS),
+            "p": lambda: self._rng.choice(["0.5", "0.5,0.95,1", "2", "0.5,"]),
+            "order": lambda: self._rng.choice(["largest", "smallest", "first"]),
             "limit": lambda: str(self._rng.choice([1, 10, 100, 1000, 1001])),
             "next": self._token,
             "consistent": lambda: self._rng.choice(["true", "false"]),
-            "start": lambda: "2026-09-20T00:00:00Z",
-            "end": lambda: "2026-09-22T00:00:00Z",
+            "start": lambda: self._rng.choice(["2026-09-20T00:00:00Z", "1970-01-01T00:00:00Z"]),
+            "end": lambda: self._rng.choice(["2026-09-22T00:00:00Z", "9998-12-31T00:00:00Z"]),
             "as_of": lambda: "2026-09-21T14:13:20Z",
             "tz": lambda: self._rng.choice(["UTC", "Asia/Kathmandu"]),
             "anchor": lambda: self._rng.choice(["1", "31"]),
             "time": lambda: "2026-09-21T14:13:20+00:00",
         }
         if self._rng.random() < 0.85:
-            return sensible[name]()
+            return sensible.get(name, self._text)()
         return self._rng.choice([self._text(), self._rng.choice(_TIMES), self._rng.choice(_NUMBERS)])
 
     def _token(self) -> str:

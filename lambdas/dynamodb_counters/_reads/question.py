@@ -247,11 +247,11 @@ class Question:
     @property
     def steps(self) -> list[Interval]:
         """The steps of a series, in order, without gaps; or the trailing span of each unit of time."""
-        span, step, unit = self.interval, self.step_length, self.declared._unit
+        span, unit = self.interval, self.declared._unit
+        step = self.step_length if self.rolling is None else timedelta(seconds=unit)
+        found = steps(span.start, span.end, step, self.tz, unit, anchor=self.anchor)
         if self.rolling is not None:
-            found = [Interval.ending_at(each, self.rolling, unit) for each in range(span.start, span.end, unit)]
-        else:
-            found = steps(span.start, span.end, step, self.tz, unit, anchor=self.anchor)
+            found = [Interval.ending_at(each.start, self.rolling, unit) for each in found]
         if self.is_bounded and len(found) > MAX_STEPS:
             raise InvalidArgumentError("step", step, f"at most {MAX_STEPS} steps, not {len(found)}")
         return found

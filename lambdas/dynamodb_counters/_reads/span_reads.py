@@ -104,10 +104,7 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
         >>> [day.arrived for day in users.growth(monday, sunday)]  # doctest: +SKIP
         [12, 9, 7, 11, 5, 3, 8]
         """
-        kept, (values, _) = (
-            self._declared,
-            asked_group(self._table, self._declared, self._values, group_fields(self._declared)),
-        )
+        kept, (values, _) = self._declared, self._group()
         tier, around, longest = kept._tier, self._around(start, end), _longest(kept)
         held, found = self._gaps(kept, values, around, consistent=consistent), []
         for unit in range(tier.locate(around.start)[0], tier.locate(around.end - 1)[0] + 1):
@@ -119,10 +116,7 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
         return found
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[WindowCount]:
-        kept, (values, complete) = (
-            self._declared,
-            asked_group(self._table, self._declared, self._values, group_fields(self._declared)),
-        )
+        kept, (values, complete) = self._declared, self._group()
         tier = kept._tier
         spans = [range(tier.locate(each.start)[0], tier.locate(each.end - 1)[0] + 1) for each in intervals]
         for span in spans:
@@ -233,10 +227,7 @@ class DistributionReader(SpanReader[Aggregate, Distribution]):
     """
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[Distribution]:
-        kept, (values, complete) = (
-            self._declared,
-            asked_group(self._table, self._declared, self._values, group_fields(self._declared)),
-        )
+        kept, (values, complete) = self._declared, self._group()
         whole, unit = Interval(intervals[0].start, intervals[-1].end), kept._tier
         held = [*numbers_by_unit(self._table, kept, values, whole, consistent=consistent)]
         return [

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Generic, TypeAlias, TypedDict, TypeVar, Unpack
 
 from dynamodb_counters._declarations import BUCKET_FIELD, Aggregate, TimeWeighted, Window
-from dynamodb_counters._declarations.composites import require_declaration
+from dynamodb_counters._declarations.composites import group_fields, require_declaration
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._items.conversions import EXACT, Number, read_number, whole
 from dynamodb_counters._items.table_schema import SK
@@ -295,6 +295,9 @@ class SpanReader(Generic[Declared, Counted]):
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[Counted]:
         """The counts of an interval, or of several that adjoin."""
         raise NotImplementedError
+
+    def _group(self) -> tuple[dict[str, str], bool]:
+        return asked_group(self._table, self._declared, self._values, group_fields(self._declared))
 
     def _around(self, start: datetime, end: datetime) -> Interval:
         return around(self._declared, start, end, self._table.clock())
