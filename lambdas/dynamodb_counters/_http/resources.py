@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -105,9 +105,9 @@ class CountResources:
     ) -> Question:
         return Question.parse(declared, resource, options, values, self._documents.clock(), is_bounded=True)
 
-    def _declared(self, name: object, what: str, served: Iterable[Declaration | Event]) -> Any:
+    def _declared(self, name: str, what: str, served: Iterable[Declaration | Event]) -> Any:
         known = {each.name: each for each in served}
-        if not isinstance(name, str) or name not in known:
+        if name not in known:
             detail = f"no {what} {name!r:.120}; available: {', '.join(known) or 'none'}"
             raise ProblemError(HTTPStatus.NOT_FOUND, detail)
         return known[name]
@@ -119,12 +119,17 @@ class CountResources:
             allowed = f", and of {', '.join(options)}" if options else ""
             raise bad_request(f"invalid {where}: expected an object with members {member!r} and 'values'{allowed}")
         texts = {name: value for name, value in entry.items() if name != "values"}
-        for name, value in texts.items():
-            if not isinstance(value, str):
-                raise bad_request(f"invalid {where}.{name}: expected a string")
+        is_object = isinstance(entry["values"], Mapping)
+        values: dict[str, Any] = filled_in(entry["values"], bound) if is_object else {"values": None}
+        if not all(isinstance(value, str) for value in (*texts.values(), *values.values())):
+            raise bad_request(f"invalid {where}: expected strings")
+        if sum(map(len, values.values())) > MAX_GROUP_BYTES:
+            raise bad_request(f"invalid {where}.values: expected at most {MAX_GROUP_BYTES} bytes, as a group has")
         declared = self._declared(texts.pop(member), member, batched(self._served, declarable))
-        values = _values(f"{where}.values", entry["values"], declared.fields, bound)
-        return self._question(declared, "get", texts, values)
+        question = self._question(declared, "get", texts, values)
+        if not question.is_whole:
+            raise bad_request(f"invalid {where}.values: expected a value for each of {', '.join(declared.fields)}")
+        return question
 
 
 def batched(served: Iterable[Declaration | Event], kind: type[Declaration]) -> list[Declaration]:
@@ -143,17 +148,3 @@ def _parameters(query_string: str) -> dict[str, str]:
     if len(by_name) < len(pairs):
         raise bad_request("a parameter is given more than once")
     return by_name
-
-
-def _values(where: str, values: object, fields: Collection[str], bound: Bound) -> dict[str, str]:
-    """The values of a group in a body, those that the caller's claims decide among them."""
-    if isinstance(values, Mapping):
-        values = filled_in(values, bound)
-    if not isinstance(values, Mapping) or values.keys() != {*fields}:
-        members = f"members {', '.join(fields)}" if fields else "no members"
-        raise bad_request(f"invalid {where}: expected an object with {members}")
-    if not all(isinstance(value, str) for value in values.values()):
-        raise bad_request(f"invalid {where}: expected strings")
-    if sum(map(len, values.values())) > MAX_GROUP_BYTES:
-        raise bad_request(f"invalid {where}: expected at most {MAX_GROUP_BYTES} bytes, as a group has")
-    return dict(values)
