@@ -40,7 +40,7 @@ _PERCENTILES: Final = {
     **_COMPLETE,
 }
 _SUMMARIES: Final = {
-    "get": "{} of a group; of all groups of a partition, page by page, without the other fields",
+    "get": "What {} counts",
     "series": "{} step by step",
     "top": "The first groups of {}",
     "events": "Events {}, page by page",

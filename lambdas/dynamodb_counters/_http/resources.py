@@ -61,16 +61,15 @@ class CountResources:
 
     def read(self, name: str, query_string: str, bound: Bound = _NONE, *, resource: str = "get") -> Document:
         """Answer a request about a declaration."""
-        declared = self._declared(name, resource, [each for each in self._served if resource in resources_of(each)])
-        given, options = _parameters(query_string), options_of(declared, resource)
-        _, known = fields_of(declared, resource)
-        if unbound := bound.keys() - {*(known or ())}:
+        what = "counts" if resource == "get" else resource
+        declared = self._declared(name, what, [each for each in self._served if resource in resources_of(each)])
+        if unbound := bound.keys() - {*(fields_of(declared, resource)[1] or ())}:
             detail = f"{min(unbound)!r}, which the caller's claim decides, is no parameter here"
             raise ProblemError(HTTPStatus.FORBIDDEN, detail)
-        values = filled_in({name: text for name, text in given.items() if name not in options}, bound)
-        return self._documents.answer(
-            self._question(declared, resource, {name: given[name] for name in given.keys() & {*options}}, values)
-        )
+        values, options = _parameters(query_string), dict[str, str]()
+        for option in values.keys() & {*options_of(declared, resource)}:
+            options[option] = values.pop(option)
+        return self._documents.answer(self._question(declared, resource, options, filled_in(values, bound)))
 
     def batch(self, document: object, bound: Bound = _NONE) -> Document:
         """Read groups of any aggregates and spans of any windows, as a request's body lists them."""
