@@ -7,15 +7,26 @@ by at most 2.9 %, and of three months of steady traffic no line of the bill by m
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from benchmarks.prices import PRICES
 from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._items.bookkeeping import INDEX_UNITS, READ_UNIT_BYTES, WRITE_UNIT_BYTES, write_units
 from dynamodb_counters._timeline.tiers import DAY, HOUR
 from simulation.capacity import INVOCATION, ROUND_TRIP
+
+FILE: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("prices.toml").read_text(encoding="utf-8"))
+SERVICES: Final[dict[str, dict[str, Any]]] = {name: each for name, each in FILE.items() if isinstance(each, dict)}
+PRICES: Final[dict[str, float]] = {
+    f"{service}.{name}": each["dollars"] / each["per"]
+    for service, table in SERVICES.items()
+    for name, each in table.items()
+    if isinstance(each, dict)
+}
+"""Dollars for one of what is billed, by names such as ``dynamodb.write_unit``, of one Region at one date."""
 
 Door: TypeAlias = Literal["sdk", "queue", "http", "validated"]
 """Who accepts: your own code; a queue's consumer; that behind an API; that with a function that checks before."""

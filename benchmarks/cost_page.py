@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.cost_model import (
+    FILE,
+    SERVICES,
     TENANTS_MEASURED,
     Door,
     Workload,
@@ -17,7 +19,6 @@ from benchmarks.cost_model import (
     increment,
     per_million,
 )
-from benchmarks.prices import FILE, SERVICES
 
 _TEXT: Final = Path(__file__).with_name("cost.md")
 _RATES: Final = (1, 10, 100, 1_000, 10_000)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Self, TypeAlias
 
-from benchmarks.prices import PRICES
+from benchmarks.cost_model import PRICES
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
 from simulation.delivery.stream_source import Source

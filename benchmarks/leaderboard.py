@@ -105,8 +105,4 @@ def _figures(database: MemoryDatabase, found: Sequence[tuple[str, str]], counted
     at_least = [sum(count >= number for count in paths.values()) for number in range(1, _MOST_PATHS + 1)]
     right = [len(paths), sum(min(count, _MOST_PATHS) for count in paths.values()), *at_least]
     wrong = sum(abs(one - other) for one, other in zip(counted, right, strict=True))
-    return {
-        **per_event(database.usage, len(found)),
-        "exact": wrong == 0,
-        "error_percent": 100 * wrong / sum(right),
-    }
+    return {**per_event(database.usage, len(found)), "exact": wrong == 0, "error_percent": 100 * wrong / sum(right)}

@@ -85,10 +85,7 @@ def _sections(sizes: Sizes, say: Say, *, with_engine: bool) -> Iterator[Section]
     )
     yield (
         "cold start",
-        {
-            "cold_start": lambda _: cold_start.measure(sizes.cold_rounds),
-            "asset": lambda _: cold_start.asset_bytes(),
-        },
+        {"cold_start": lambda _: cold_start.measure(sizes.cold_rounds), "asset": lambda _: cold_start.asset_bytes()},
     )
     yield "cost", {"cost": lambda _: _costs(sizes, say)}
     yield (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -87,32 +87,19 @@ def _examples(text: str) -> tuple[str, ...]:
 
 
 def _log(text: str) -> Path:
-    path = Path(text)
-    if path.is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r} is a directory, not a log")
-    if not path.exists():
-        raise argparse.ArgumentTypeError(f"there is no file {text!r}")
-    if not os.access(path, os.R_OK):
-        raise argparse.ArgumentTypeError(f"cannot read {text!r}: permission denied")
-    return path
+    if not Path(text).is_file() or not os.access(text, os.R_OK):
+        raise argparse.ArgumentTypeError(f"invalid log {text!r}: expected a file that can be read")
+    return Path(text)
 
 
 def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = math.nan
-    if not 0 <= share <= 1:
+    if not re.fullmatch(r"0|1|0?\.\d+", text):
         raise argparse.ArgumentTypeError(f"invalid share {text!r}: expected a number from 0 to 1, such as 0.2")
-    return share
+    return float(text)
 
 
 def _report(text: str) -> Path:
     path = Path(text)
-    if not text or path.is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r} is not the name of a file")
-    if not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"there is no directory {str(path.parent)!r} for {path.name!r}")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise argparse.ArgumentTypeError(f"cannot write {text!r}: permission denied")
+    if not text or path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"invalid report {text!r}: expected a file that can be written")
     return path

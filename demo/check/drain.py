@@ -22,10 +22,7 @@ class Silence:
     """How long no count has changed and no function has finished a batch: `finished` returns how many they have."""
 
     def __init__(
-        self,
-        finished: Callable[[], int],
-        clock: Callable[[], float] = time.monotonic,
-        seconds: float = _SILENT_SECONDS,
+        self, finished: Callable[[], int], clock: Callable[[], float] = time.monotonic, seconds: float = _SILENT_SECONDS
     ) -> None:
         self.seconds = seconds
         self._finished = finished

@@ -106,12 +106,7 @@ def play(setup: Setup) -> Blog:
 
 def counts(truth: BlogTruth) -> dict[str, Mapping[str, float]]:
     """Return the numbers that are sums."""
-    return {
-        "views": truth.views,
-        "views_24h": truth.rolling,
-        "visitors": truth.visitors,
-        "site": {"": truth.total},
-    }
+    return {"views": truth.views, "views_24h": truth.rolling, "visitors": truth.visitors, "site": {"": truth.total}}
 
 
 @cache

@@ -8,15 +8,6 @@ import sys
 from typing import Any
 
 
-def adds(target: str, agent: str, body: bytes) -> bool:
-    """Return True for a request by which a function adds to counts."""
-    return (
-        "/AWS_Lambda_" in agent
-        and target.endswith((".UpdateItem", ".TransactWriteItems"))
-        and b"CHECKPOINT#" not in body
-    )
-
-
 def _kill_amid_a_batch() -> None:
     """End the process of each function that reads a stream once: with its first addition done and unanswered."""
     from ministack.core import lambda_runtime  # type: ignore[import-untyped]  # noqa: PLC0415 - when it is run
@@ -38,7 +29,8 @@ def _kill_amid_a_batch() -> None:
 
     async def handled(method: str, path: str, headers: dict[str, str], body: bytes, query: dict[str, Any]) -> Any:
         answer = await handle(method, path, headers, body, query)
-        if adds(headers.get("x-amz-target", ""), headers.get("user-agent", ""), body):
+        is_update = headers.get("x-amz-target", "").endswith((".UpdateItem", ".TransactWriteItems"))
+        if is_update and "/AWS_Lambda_" in headers.get("user-agent", "") and b"CHECKPOINT#" not in body:
             for worker in reading:
                 table = worker.config["Environment"]["Variables"].get("TABLE_NAME", "")
                 if f'"{table}"'.encode() in body and worker.func_name not in killed:

@@ -32,13 +32,7 @@ from cdk_dynamodb_counters._validations import warn_if_uncounted
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.function_options import FunctionOptions, options_of
 from cdk_dynamodb_counters.live_page import LivePage
-from dynamodb_counters._declarations import (
-    Declarable,
-    Declaration,
-    Event,
-    Window,
-    flatten,
-)
+from dynamodb_counters._declarations import Declarable, Declaration, Event, Window, flatten
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._declarations.composites import group_fields
 from dynamodb_counters._reads.question import parameters_of

@@ -14,18 +14,7 @@ from boto3.dynamodb.types import TypeDeserializer
 from dynamodb_counters._declarations import Window
 from simulation.memory.memory_stream import Record
 from simulation.oracle.chunks import CHUNK_TYPE, ROW_SIGNS, rows_of
-from simulation.oracle.specs import (
-    AT_LEAST,
-    EXACTLY,
-    ONE,
-    RETENTION,
-    SPECS,
-    TRADE,
-    UNCOUNTABLE,
-    Parts,
-    Spec,
-    Values,
-)
+from simulation.oracle.specs import AT_LEAST, EXACTLY, ONE, RETENTION, SPECS, TRADE, UNCOUNTABLE, Parts, Spec, Values
 
 Counts: TypeAlias = dict[tuple[str, str, str], dict[str, Decimal]]
 """By declaration, partition key and sort key: attribute and number; no zeros, and no bucket whose retention is over."""

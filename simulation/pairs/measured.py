@@ -13,19 +13,7 @@ from dynamodb_counters._declarations import ActiveMembers, Declaration, Extremes
 from dynamodb_counters._declarations.composites import MEMBERS
 from dynamodb_counters._items.conditions import Attr
 from simulation.pairs import features
-from simulation.pairs.subjects import (
-    ONE,
-    ORDER,
-    TAP,
-    VISIT,
-    Counted,
-    Family,
-    Group,
-    Parts,
-    Subject,
-    Values,
-    number,
-)
+from simulation.pairs.subjects import ONE, ORDER, TAP, VISIT, Counted, Family, Group, Parts, Subject, Values, number
 
 _ERROR: Final = Decimal("0.2")
 _LIGHT: Final = 1000

@@ -19,11 +19,7 @@ from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.records import NEW, OLD, padded
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.bookkeeping import sequence_of, shard_digest
-from dynamodb_counters._items.table_schema import (
-    CHECKPOINT_PREFIX,
-    QUARANTINE_PREFIX,
-    WATERMARK_PREFIX,
-)
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, QUARANTINE_PREFIX, WATERMARK_PREFIX
 from simulation.aws.sigv4 import LATEST
 from simulation.clock import EPOCH
 from simulation.faults.actors import Crashed

@@ -133,7 +133,8 @@ def test_an_impossible_wish_is_refused_before_anything_starts(tmp_path: Path) ->
     with demonstration(tmp_path, "--log", str(missing)) as run:
         assert run.process.wait(PATIENCE_SECONDS) == 2
 
-    assert run.errors.read_text() == f"demo: error: argument --log: there is no file '{missing}'\n"
+    refusal = f"invalid log '{missing}': expected a file that can be read"
+    assert run.errors.read_text() == f"demo: error: argument --log: {refusal}\n"
     assert list(run.temporary.iterdir()) == []
 
 

@@ -9,15 +9,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import (
-    Aggregate,
-    Count,
-    Counters,
-    Event,
-    InvalidArgumentError,
-    Packed,
-    Sum,
-)
+from dynamodb_counters import Aggregate, Count, Counters, Event, InvalidArgumentError, Packed, Sum
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, is_full
 from dynamodb_counters._items.bookkeeping import WRITE_UNIT_BYTES, item_bytes, write_units

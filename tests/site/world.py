@@ -19,14 +19,7 @@ from moto import mock_aws
 import dynamodb_counters
 from dynamodb_counters import Counters
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._declarations import (
-    Aggregate,
-    Distinct,
-    Items,
-    TableKeys,
-    Window,
-    flatten,
-)
+from dynamodb_counters._declarations import Aggregate, Distinct, Items, TableKeys, Window, flatten
 from dynamodb_counters._table import Table
 from simulation.memory_table import MemoryTable
 from tests.site.blocks import Block

@@ -7,17 +7,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
-from dynamodb_counters import (
-    Aggregate,
-    Attribute,
-    Count,
-    Counters,
-    Declaration,
-    Distinct,
-    Event,
-    Sum,
-    Window,
-)
+from dynamodb_counters import Aggregate, Attribute, Count, Counters, Declaration, Distinct, Event, Sum, Window
 from dynamodb_counters import InvalidArgumentError as InvalidArgumentError
 from dynamodb_counters import UnknownMeasureError as UnknownMeasureError
 

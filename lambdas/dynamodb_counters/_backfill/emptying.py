@@ -13,15 +13,7 @@ from typing import Any, Final
 
 from dynamodb_counters._assumptions import CLOCKS, FRESH, SETTLED_AFTER
 from dynamodb_counters._backfill.feeds import Pace, paid_write, units_of
-from dynamodb_counters._control.registry import (
-    COUNTING,
-    STALE,
-    WAITING,
-    Entry,
-    Registry,
-    read_registry,
-    write_registry,
-)
+from dynamodb_counters._control.registry import COUNTING, STALE, WAITING, Entry, Registry, read_registry, write_registry
 from dynamodb_counters._declarations.groups import with_below
 from dynamodb_counters._items.bookkeeping import delete_as_seen
 from dynamodb_counters._items.conditions import Image

@@ -47,16 +47,7 @@ from dynamodb_counters._commit.commit import ItemDelta, joined, place_of
 from dynamodb_counters._control.counted_names import restrict
 from dynamodb_counters._control.registry import Entry, Registry, write_registry
 from dynamodb_counters._control.run_items import Run, Sums, new_run, sums_of
-from dynamodb_counters._declarations import (
-    Aggregate,
-    Average,
-    Count,
-    Declaration,
-    Direct,
-    Event,
-    Histogram,
-    Window,
-)
+from dynamodb_counters._declarations import Aggregate, Average, Count, Declaration, Direct, Event, Histogram, Window
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.groups import identity, typed_key
 from dynamodb_counters._fold.deltas import Delta

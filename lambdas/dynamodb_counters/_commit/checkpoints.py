@@ -19,20 +19,8 @@ from typing import Any, Final, TypeGuard
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._assumptions import (
-    ALIVE,
-    CHECKPOINT_KEPT,
-    FRESH,
-    OUTLIVED,
-    SETTLED_AFTER,
-)
-from dynamodb_counters._items.bookkeeping import (
-    bookkeeping_key,
-    put_as_seen,
-    read_fields,
-    shard_digest,
-    typed_values,
-)
+from dynamodb_counters._assumptions import ALIVE, CHECKPOINT_KEPT, FRESH, OUTLIVED, SETTLED_AFTER
+from dynamodb_counters._items.bookkeeping import bookkeeping_key, put_as_seen, read_fields, shard_digest, typed_values
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SEQUENCE_DIGITS, SK, TTL, TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import HOUR

@@ -23,13 +23,7 @@ from dynamodb_counters._declarations.definitions import same_definition
 from dynamodb_counters._declarations.groups import canonical_fields, with_below
 from dynamodb_counters._explain.reach import Question, Reach
 from dynamodb_counters._fold.contributions import UNFOLDABLE
-from dynamodb_counters._fold.item_layout import (
-    GroupKey,
-    ItemLayout,
-    group_of_item,
-    late_parts,
-    require_kept,
-)
+from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, group_of_item, late_parts, require_kept
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Origins
 from dynamodb_counters._items.conditions import Image, reader, text_reader
@@ -37,11 +31,7 @@ from dynamodb_counters._items.conversions import EXACT, Number, event_seconds, f
 from dynamodb_counters._items.derived_fields import parts_of, tier_of
 from dynamodb_counters._items.table_schema import SCORE
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import (
-    Interval,
-    seconds_of,
-    utc,
-)
+from dynamodb_counters._timeline.tiers import Interval, seconds_of, utc
 from dynamodb_counters.errors import ChangedError, InvalidArgumentError, UncountedError
 
 LINES: Final = 1000

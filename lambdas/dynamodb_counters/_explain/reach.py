@@ -16,12 +16,7 @@ from dynamodb_counters._declarations.aggregates import WRITE_SHARD_FIELD
 from dynamodb_counters._declarations.composites import group_fields
 from dynamodb_counters._fold.contributions import UNFOLDABLE
 from dynamodb_counters._fold.foreign_items import typed
-from dynamodb_counters._fold.item_layout import (
-    GroupKey,
-    ItemLayout,
-    group_items,
-    group_of_item,
-)
+from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, group_items, group_of_item
 from dynamodb_counters._items.bookkeeping import READ_UNIT_BYTES
 from dynamodb_counters._items.chunks import decode_chunk
 from dynamodb_counters._items.conditions import Image

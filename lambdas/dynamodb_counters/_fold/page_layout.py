@@ -21,14 +21,7 @@ from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import escape, unescape
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.key_templates import is_hashed
-from dynamodb_counters._items.table_schema import (
-    LEVEL,
-    PAGE_PREFIX,
-    PK,
-    SK,
-    TYPE,
-    VERSION,
-)
+from dynamodb_counters._items.table_schema import LEVEL, PAGE_PREFIX, PK, SK, TYPE, VERSION
 
 BITS: Final = 64
 """Bits of a group's hash."""

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import cost_page
-from benchmarks.cost_model import ALARMS, Door, Workload, bill, fixed
-from benchmarks.prices import FILE, SERVICES
+from benchmarks.cost_model import ALARMS, FILE, SERVICES, Door, Workload, bill, fixed
 
 _PROJECT = Path(__file__).parents[3]
 

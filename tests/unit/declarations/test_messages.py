@@ -9,15 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from dynamodb_counters import (
-    ActiveMembers,
-    Aggregate,
-    Attribute,
-    Distinct,
-    Event,
-    InvalidArgumentError,
-    Window,
-)
+from dynamodb_counters import ActiveMembers, Aggregate, Attribute, Distinct, Event, InvalidArgumentError, Window
 from dynamodb_counters._declarations.sources import Event as Source
 from dynamodb_counters.testing import QuarantinedRecordsError
 from simulation.counters_in_memory import counters_in_memory

@@ -17,16 +17,7 @@ from aws_cdk.aws_lambda import Code, Function, Runtime
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, FunctionOptions
 from simulation.aws.queue_messages import HIDDEN_SECONDS, KEPT_SECONDS, MOST_RECEIVES
 from simulation.throttled_burst import run
-from tests.unit.infra.support import (
-    PACKED,
-    VIEW,
-    actions,
-    build,
-    each,
-    new_stack,
-    statements,
-    synthesized,
-)
+from tests.unit.infra.support import PACKED, VIEW, actions, build, each, new_stack, statements, synthesized
 
 POST = HttpMethod.POST
 

@@ -16,18 +16,7 @@ from cdk_dynamodb_counters import CounterApi, DedupCounterTable, StreamAggregato
 from dynamodb_counters._declarations import Aggregate, Counter, Event, Packed, Window
 from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._http.openapi import openapi
-from tests.unit.infra.support import (
-    HITS,
-    PACKED,
-    ROLLING,
-    SITE,
-    VIEW,
-    VIEWS,
-    build,
-    new_stack,
-    properties,
-    synthesized,
-)
+from tests.unit.infra.support import HITS, PACKED, ROLLING, SITE, VIEW, VIEWS, build, new_stack, properties, synthesized
 
 
 def test_a_diff_of_the_template_shows_what_is_declared() -> None:

@@ -13,15 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dynamodb_counters._items.chunks import (
-    MAX_NUMBER,
-    Row,
-    Sign,
-    chunk_bucket,
-    chunk_key,
-    decode_chunk,
-    encode_chunk,
-)
+from dynamodb_counters._items.chunks import MAX_NUMBER, Row, Sign, chunk_bucket, chunk_key, decode_chunk, encode_chunk
 from dynamodb_counters.errors import MalformedImageError
 
 _HOSTILE = st.one_of(

@@ -16,16 +16,7 @@ from dynamodb_counters._declarations import Event
 from dynamodb_counters._erase.eraser import Erased, Eraser
 from dynamodb_counters._http.requests import MAX_BODY_BYTES, read_json, write_json
 from dynamodb_counters.cli.output import grid, number, pairs
-from dynamodb_counters.cli.session import (
-    ABOVE_0,
-    DONE,
-    FOUND,
-    Session,
-    fields_of,
-    shared,
-    typed,
-    with_dry_run,
-)
+from dynamodb_counters.cli.session import ABOVE_0, DONE, FOUND, Session, fields_of, shared, typed, with_dry_run
 
 _BATCH: Final = 100  # All of a batch are in memory.
 _MOST_SHOWN: Final = 1000
@@ -233,7 +224,7 @@ def erase(session: Session, name: str, fields: Sequence[str], *, dry_run: bool, 
 
     Run it again once the stream's records are counted, at the latest after 24 hours.
     """
-    event = session.find(Event, name)
+    event = session.find_event(name)
     values = fields_of(fields, event.fields, needed=())
     eraser = Eraser(session.table, event, values)
     if dry_run:
