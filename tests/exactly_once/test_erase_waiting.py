@@ -18,7 +18,7 @@ from dynamodb_counters.errors import EraseError
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HookedClient, once
 from simulation.oracle.chunks import rows_of
-from tests.exactly_once.test_backfill import backfill, mend
+from tests.exactly_once.test_backfill import backfill, mend, verification
 from tests.exactly_once.test_discards import KINDS, OF_EACH_KIND
 from tests.exactly_once.test_discards import World as Delivered
 from tests.exactly_once.test_erase import WRITES, dying
@@ -239,3 +239,18 @@ def test_an_erasure_that_began_before_a_name_came_discards_none_of_it(monkeypatc
     monkeypatch.setattr(eraser, "read_registry", lambda table: next(before, None) or read_registry(table))
     assert QuarantineCopies(world.bench.store, Wanted(world.event, {"url": "/"})).drop() == 1
     assert [item["state"]["S"] for item in world.bench.table.items() if "record" in item] == ["released"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_redriven_and_erased_during_a_verification_is_no_drift(kind: str) -> None:
+    world = World(kind)
+    world.let_it_wait()
+    verifying = verification(world.bench, world.stream)
+    steps = verifying.steps()
+    assert any(step.phase == "scanning" for step in steps)
+    world.erase("keep")
+    world.stream.deliver()
+    assert all(step.phase for step in steps)
+    assert {each.verdict for each in verifying.differences} == {"unknown"}
+    assert verifying.repair() == (0, 0)
+    assert world.counts() == (1, 1)

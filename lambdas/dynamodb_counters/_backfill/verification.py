@@ -60,7 +60,7 @@ from dynamodb_counters._items.conversions import EXACT, Number, parse_number
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.table_schema import REPAIRED, SCORE
 from dynamodb_counters._pages import PageLevels
-from dynamodb_counters._quarantine.quarantine import STATE, UNREADABLE, WAITING, changed_at
+from dynamodb_counters._quarantine.quarantine import STATE, UNREADABLE, WAITING, changed_at, names_of
 from dynamodb_counters._quarantine.redrive_entries import held_by, stored_entries
 from dynamodb_counters._reads.table_reads import read_items
 from dynamodb_counters._table import Table
@@ -175,16 +175,20 @@ class Difference:
 
 def quarantined_groups(
     table: Table, origins: Origins, plan: Plan, run: Run, entries: Iterable[Entry]
-) -> Counter[GroupRef]:
-    """How many entries wait for each group, or did after a run's cut: a redrive decides if the group lacks them."""
+) -> tuple[Counter[GroupRef], set[str]]:
+    """How many entries wait for each group, or did after a run's cut: a redrive decides if the group lacks them.
+
+    And the names that others did for, whose events were erased since: they may have waited for any group.
+    """
     # To be asked after the groups were read: whatever they lack because it is in quarantine is there by then.
-    found: Counter[GroupRef] = Counter()
+    found, erased = Counter[GroupRef](), set[str]()
     counting = [entry for entry in entries if entry.counts]
     for item in stored_entries(table):
         if item.get(STATE, {}).get("S") == WAITING or changed_at(item) >= run.since - SKEW:
             waited = awaited(origins, plan, item, run.since, lambda change: restrict(table, change, counting))
             found.update(ref for ref in waited if ref[0] in run.names)
-    return found
+            erased.update(() if STATE in item else names_of(item) or run.names)
+    return found, erased
 
 
 def awaited(
@@ -246,6 +250,7 @@ def _refusal(table: Table, run: str, item: ItemDelta, seen: Mapping[str, Any] | 
 
 
 COUNTED_MEANWHILE: Final = "a transaction counted in it meanwhile"
+ERASED_MEANWHILE: Final = "what waited for it may have been counted, and was erased: verify it again"
 GONE_MEANWHILE: Final = "it is gone, and what it had applied is unknown"
 
 SETTLING: Final = "settling"
@@ -352,11 +357,10 @@ class Verification(Runner):
                 found, unsettled = self._differing(pages, sums, held)
             left = sorted(found.keys() & unsettled.keys()) if again < _AGAIN - 1 else []
             told = sorted(found.keys() - set(left))
-            waits = (
-                quarantined_groups(self.table, origins, self._by, self._begun.run, self._registry().names.values())
-                if told
-                else Counter()
-            )
+            waits, erased = Counter[GroupRef](), set[str]()
+            if told:
+                names = self._registry().names.values()
+                waits, erased = quarantined_groups(self.table, origins, self._by, self._begun.run, names)
             for ref in told:
                 layout = self._layout(ref)
                 may_exceed, is_gone = ref[0] in self._exceeding, not held[ref].items
@@ -366,6 +370,8 @@ class Verification(Runner):
                     judged = [("waits", WAITS[waits[ref] > 1].format(waits[ref]), found[ref])]
                 elif ref in unsettled:
                     judged = [("unknown", unsettled[ref], found[ref])]
+                elif ref[0] in erased and any(verdict == "drifted" for verdict, _, _ in judged):
+                    judged = [("unknown", ERASED_MEANWHILE, found[ref])]
                 self._note(layout, ref, held[ref], judged)
             if not left:
                 break

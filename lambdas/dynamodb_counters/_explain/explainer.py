@@ -181,7 +181,7 @@ class Explainer:
         # After the groups: what they lack because it waits is there by now.
         since, names = Run("", "verify", int(begun), (declared.name,)), self.registry.names
         origins = Origins(self.table.name, self.registry.source or None)
-        waits = quarantined_groups(self.table, origins, plan, since, names.values())
+        waits, _ = quarantined_groups(self.table, origins, plan, since, names.values())
         may_exceed = read_registry(self.table).may_exceed(declared)
         for group, lacking in sorted(missing.items(), key=repr):
             waiting = waits[declared.name, group]
