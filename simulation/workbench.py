@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dynamodb_counters._assumptions import FRESH, LONGEST_INVOCATION, SKEW
+from dynamodb_counters._assumptions import FRESH, GIVEN_UP_AFTER, LONGEST_INVOCATION, SKEW
 from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters._table import Table
+from simulation.aws.record_age import older
 from simulation.clock import VirtualClock
 from simulation.memory.memory_stream import Record
 from simulation.metered_table import MeteredTable
@@ -68,4 +69,8 @@ class Workbench:
         while before < (now := sum(len(self.records(shard)) for shard in self.shards())):
             before = now
             for shard in self.shards():
-                self.deliver(self.records(shard), shard)
+                self.deliver(self.young(self.records(shard)), shard)
+
+    def young(self, records: list[Record]) -> list[Record]:
+        """The records on which Lambda has not given up."""
+        return records[len(older(records, self.clock() - GIVEN_UP_AFTER)) :]

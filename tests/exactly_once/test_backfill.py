@@ -52,7 +52,8 @@ class Stream:
         self._delivered: dict[str, int] = {}
 
     def deliver(self) -> None:
-        for shard, records in self.skip().items():
+        for shard, new in self.skip().items():
+            records = self._bench.young(new)
             for start in range(0, len(records), 100):
                 self._bench.deliver(records[start : start + 100], shard)
 

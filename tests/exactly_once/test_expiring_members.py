@@ -115,7 +115,7 @@ def test_a_batch_that_fails_beyond_the_retention_counts_its_member_once(bench: W
     refused = failure("UpdateItem", "AccessDeniedException")
     client = failing(bench.table, "update_item", lambda update: update["Key"]["sk"]["S"] == "VIEWS", refused)
     with pytest.raises(CommitError):
-        bench.deliver(bench.records(), by=bench.process(client))
+        bench.deliver(bench.young(bench.records()), by=bench.process(client))
     _at(bench, CLOSED + 20 * HOUR)
     bench.table.expire()
     bench.deliver_all()

@@ -21,8 +21,8 @@ _KEPT = Window("kept", _VIEW, pk="URL#{url}", time="at")
 
 
 def _views(times: list[int], url: str = "/", first: int = 1) -> list[Record]:
-    """Make an event a time, created when it happened; they have 1, 2, 3, … bytes."""
-    return [record(first + n, image("view", url=url, at=at, bytes=n + 1), created=at) for n, at in enumerate(times)]
+    """Make an event a time, all created now; they have 1, 2, 3, … bytes."""
+    return [record(first + n, image("view", url=url, at=at, bytes=n + 1)) for n, at in enumerate(times)]
 
 
 def _window(store: Store, window: Window, url: str = "/", *, last: timedelta, **asked: Any) -> WindowCount:

@@ -244,7 +244,7 @@ def test_a_seed_decides_everything() -> None:
 def test_a_batch_is_counted_after_a_crash_long_after_the_one_before(seed: int) -> None:
     with simulated.counters_in_memory([VIEWS], seed=seed, faults=Faults(crash=0.7)) as counters:
         for number in range(12):
-            counters.clock.advance(timedelta(days=3))
+            counters.clock.advance(timedelta(hours=20))
             counters.accept(VIEW, view(number))
         assert counters.get(VIEWS, HOME).measures == {"views": 12}
 
