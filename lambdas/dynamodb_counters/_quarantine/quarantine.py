@@ -264,8 +264,9 @@ def aside_by_sequence(entries: Iterable[Image]) -> Mapping[str, Aside]:
         found = _IMAGE.search(item[SK]["S"])
         if found is not None:
             of_record = aside.setdefault(found[1], {})
-            before, names = of_record.get(found[2], frozenset()), item.get(NAMES, {}).get("SS")
-            of_record[found[2]] = None if before is None or not names else before.union(names)
+            before, names = of_record.get(found[2], frozenset()), item.get(NAMES)
+            # Of names that are malformed none is known.
+            of_record[found[2]] = None if before is None or names is None else before.union(names.get("SS", ()))
             own.setdefault(found[1], set()).update(() if found[3] else found.groups()[1:2])
     return {sequence: Aside(names, frozenset(own[sequence])) for sequence, names in aside.items()}
 

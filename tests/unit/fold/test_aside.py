@@ -101,6 +101,16 @@ def test_an_entry_without_names_is_of_all_declarations() -> None:
     assert fold(_MENDED, _again(records, [item])).deltas == []
 
 
+def test_an_entry_whose_names_are_malformed_keeps_nothing_aside() -> None:
+    records = [record(1, image("sale", shop="a"))]
+    item = quarantine_item(quarantine_key("s", f"{1:040}#NewImage#0badcafe"), "", {}, ("all",), NOW)
+
+    malformed = fold(_MENDED, _again(records, [{**item, "names": {"M": {}}}]))
+
+    assert fold(_MENDED, _again(records, [item])).deltas == []
+    assert [delta.layout.name for delta in malformed.deltas] == ["all"]
+
+
 def test_what_is_left_has_the_entry_that_an_earlier_delivery_may_still_put() -> None:
     records = [record(1, {**image("sale", shop="a"), **_MUCH})]
     [first] = fold(_FORMER, changes_of(records)).unfoldable
