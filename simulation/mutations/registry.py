@@ -115,7 +115,7 @@ REGISTRY: Final = r"""
 +             self._plans.clear()
 ? test_registry.py::test_pages_of_a_name_that_is_filled_anew_are_known_anew
 * a reader goes by the pages of a name that was filled anew
-- if entry != before:
+- if before is not None and entry != before:
 + if False:
 ? test_registry.py::test_pages_of_a_name_that_is_filled_anew_are_known_anew
 * a reader reads by another definition than the registered one

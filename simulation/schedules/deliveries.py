@@ -59,10 +59,6 @@ class Deliveries:
     def mapping(self) -> EventSourceMapping:
         return self.mappings[-1]
 
-    def given_up(self) -> int:
-        """How many records Lambda has given up on."""
-        return sum(len(batch) for mapping in self.mappings for _, batch in mapping.on_failure)
-
     def oldest_waiting(self) -> float:
         """When the oldest record was created that waits."""
         stream = self._backend.stream

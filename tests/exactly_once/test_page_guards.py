@@ -69,7 +69,10 @@ def _views(bench: Workbench, urls: Collection[str] = MANY) -> set[int]:
 
 
 def _hooked(bench: Workbench, hook: Hook) -> Any:
-    return bench.process(HookedClient(bench.table, hook))
+    """A process that has read the registry."""
+    process = bench.process(HookedClient(bench.table, hook))
+    process.handle({})
+    return process
 
 
 def _beginning(bits: str) -> str:

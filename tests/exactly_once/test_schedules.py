@@ -11,7 +11,7 @@ from simulation.schedules.kinds import Kind
 from simulation.schedules.schedule import Schedule, check
 
 SCHEDULES = scaled(25)
-ALSO = (383,)
+ALSO = (408,)
 """The seed that alone shows what happens to a longer batch some of whose items were written before."""
 
 OFTEN = {

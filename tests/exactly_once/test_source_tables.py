@@ -14,7 +14,7 @@ from simulation.schedules.kinds import Kind
 from simulation.schedules.outcome import Outcome
 from simulation.schedules.schedule import Schedule
 
-SCHEDULES = scaled(5)
+SCHEDULES = scaled(6)
 ON_DYNAMODB_LOCAL = scaled(1)
 
 

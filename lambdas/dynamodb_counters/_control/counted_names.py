@@ -357,7 +357,7 @@ class NameStates(Remembered):
         if again or now >= read_at + FRESH:
             answer = self._table.client.get_item(TableName=self._table.name, Key=entry_key(name))
             before, entry = entry, Entry.of(answer["Item"]) if "Item" in answer else None
-            if entry != before:
+            if before is not None and entry != before:
                 PageLevels.of_table(self._table).clear()
             self._entries[name] = now, entry
         return entry
