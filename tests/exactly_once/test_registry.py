@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Count, Counter, Counters, Sum, Threshold
+from dynamodb_counters import Aggregate, Attr, Count, Counter, Counters, Event, Sum, Threshold
 from dynamodb_counters._assumptions import LONGEST_INVOCATION
 from dynamodb_counters._backfill.backfill import Backfill, Dropping
 from dynamodb_counters._backfill.emptying import Emptying
@@ -177,6 +177,24 @@ def test_pages_of_a_name_that_is_filled_anew_are_known_anew() -> None:
         world.put(customer=customer)
     assert [world.read(paged, customer=each)[0] for each in customers] == [{"n": 2}] * 8
     assert [reader.get(paged, customer=each).measures for each in customers] == [{"n": 2}] * 8
+
+
+def test_what_was_counted_before_a_name_was_registered_goes_before_it_is_filled() -> None:
+    sale = Event("sale", pk="SALE#{id}", sk="SALE")
+    sales = Aggregate("sales", sale, pk="SHOP#{shop}", sk="SALES", n=Count())
+    world = World(NUMBER, founds=False)
+    counters = world.bench.counters
+    counters.record_once(sale, {"id": 1, "shop": "a"}, [sales])
+    assert counters.retract(sale, {"id": 1, "shop": "a"})
+    world.bench.aggregator.handle({})
+    world.deliver()
+    world.bench.deploy([NUMBER, sales])
+    counters.accept(sale, {"id": 2, "shop": "a"})
+    world.deliver()
+    with pytest.raises(BackfillError, match="sales was counted in before it was registered: run it again"):
+        fill(world.bench, world.stream)
+    fill(world.bench, world.stream)
+    assert world.read(sales, shop="a") == ({"n": 1}, True)
 
 
 def test_a_dropped_name_is_gone_and_may_come_back_with_another_meaning() -> None:

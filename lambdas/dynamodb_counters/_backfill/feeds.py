@@ -39,7 +39,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Origins, created_of
 from dynamodb_counters._items.bookkeeping import Watermark, put_as_seen, sequence_of, shard_digest
 from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._items.table_schema import PK, SK, TYPE
+from dynamodb_counters._items.table_schema import BASELINE, PK, SK, TYPE, WATERMARK_PREFIX
 from dynamodb_counters._quarantine.quarantine import PROVISIONAL, Quarantine
 from dynamodb_counters._streams import Shard, StreamReader
 from dynamodb_counters._table import Table
@@ -149,6 +149,15 @@ def page_values(number: int, rows: bytes, items: int = 0) -> dict[str, Any]:
     return {"page": number, _ITEMS: items, ROWS: rows}
 
 
+class LeftOver(Exception):  # noqa: N818 - no fault: the run begins anew
+    """A name that a run fills has an item that was counted before it was registered."""
+
+
+def is_left_over(run: Run, item: Image) -> bool:
+    """Whether a transaction has counted in an item of a name that nothing counted yet: no run has filled it."""
+    return is_filled(run, item) and not any(name.startswith((WATERMARK_PREFIX, BASELINE)) for name in item)
+
+
 @dataclass(slots=True)
 class Scan:
     """Scans a source in parallel segments, strongly consistent, for one run."""
@@ -233,6 +242,8 @@ class Scan:
         names = frozenset(self.run.names)
         for item in items:
             if not source.is_foreign and (is_bookkeeping(item) or is_filled(self.run, item)):
+                if is_left_over(self.run, item):
+                    raise LeftOver(item[TYPE]["S"])
                 continue
             keys = {name: item[name] for name in source.key_names}
             held = Held(keys, source.is_foreign, source.table.name)

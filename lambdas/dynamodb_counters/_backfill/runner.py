@@ -30,7 +30,7 @@ from dynamodb_counters._assumptions import (
     RUN_OPEN_AFTER,
     SETTLED_AFTER,
 )
-from dynamodb_counters._backfill.feeds import Feeds, Pace, Scan, ServiceTime, feeds_of
+from dynamodb_counters._backfill.feeds import Feeds, LeftOver, Pace, Scan, ServiceTime, feeds_of
 from dynamodb_counters._control.counted_names import plan_of
 from dynamodb_counters._control.registry import Registry, read_registry
 from dynamodb_counters._control.run_items import (
@@ -443,11 +443,16 @@ class Runner(ABC):
         tables = [source.table for source in scan.sources]
         described = [table.client.describe_table(TableName=table.name)["Table"] for table in tables]
         total = sum(table.get("ItemCount", 0) for table in described)
-        for scanned in scan.rounds():
-            state.items = scanned
-            if self.now() > state.described_at + HOUR:
-                self._describe(state)
-            yield self._progress(state, scanned, max(total, scanned))
+        try:
+            for scanned in scan.rounds():
+                state.items = scanned
+                if self.now() > state.described_at + HOUR:
+                    self._describe(state)
+                yield self._progress(state, scanned, max(total, scanned))
+        except LeftOver as name:
+            # Stale from now on, it is emptied first.
+            self._void(state)
+            raise BackfillError(f"{name} was counted in before it was registered: run it again") from None
         if state.phase == SCANNING:
             state.ended_at = self.now()
         self._enter(state, SCANNING, DRAINING)
