@@ -131,6 +131,7 @@ def test_all_groups_of_a_batch_that_lie_in_a_page_are_in_one_request(bench: Work
     bench.deliver(_view(bench, ["/0", "/1", "/2", home], "first"))
     with narrow_pages(100):
         process = bench.process()
+        process.handle({})
         _levels(process).learn("views", Page("views", 1 << BITS - 1, 1), {"_level": {"N": "1"}})
         _levels(process)._latest["views", "views"] = 4
         bench.deliver(_view(bench, [other, home], "last"), by=process)
