@@ -90,6 +90,14 @@ Parts(e) ==
        [r EXCEPT !.phase = "committing", !.last = e.last, !.after = [i \in Items |-> Reached(r)]]]
   /\ ProcessOnly
 
+(* An earlier delivery to the process has written these records to the item, before it failed. *)
+Skips(e) ==
+  LET r == process[e.process] IN
+  /\ r.phase = "committing"
+  /\ \A n \in Delta(r, e.item) : n <= e.through => <<e.item, stream[r.shard][n].event>> \in counted \cup expired
+  /\ process' = [process EXCEPT ![e.process].after[e.item] = IF e.through < @ THEN @ ELSE IF e.through > r.last THEN r.last ELSE e.through]
+  /\ ProcessOnly
+
 (* The item takes not even a watermark: its records are in quarantine, one by one. *)
 GivesUp(e) == process' = [process EXCEPT ![e.process].after[e.item] = e.last] /\ ProcessOnly
 GivenUp(e) ==
@@ -211,6 +219,7 @@ Does(e) ==
     [] e.op = "create landed" -> CreateLands(e)
     [] e.op = "create heard" -> CreateHeard(e)
     [] e.op = "part" -> Parts(e)
+    [] e.op = "skip" -> Skips(e)
     [] e.op = "give up" -> GivesUp(e)
     [] e.op = "update sent" -> UpdateSent(e)
     [] e.op = "update landed" -> UpdateLanded(e)

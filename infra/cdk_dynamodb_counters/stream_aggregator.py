@@ -128,8 +128,7 @@ class StreamAggregator(AlarmOwner, AggregatorMetrics):
     ) -> None:
         max_batching_window = Duration.seconds(1) if max_batching_window is None else max_batching_window
         options = options_of(function_options)
-        # A table that throttles is waited out: a batch that fails is written again from its first item on.
-        timeout = options.timeout or Duration.minutes(15)
+        timeout = options.timeout or Duration.minutes(1)
         quarantine_retention = Duration.days(90) if quarantine_retention is None else quarantine_retention
 
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from botocore.exceptions import ClientError
 
-from dynamodb_counters._commit.commit import Committer, ItemDelta, Part
+from dynamodb_counters._commit.commit import Committer, ItemDelta, Part, place_of
 from dynamodb_counters._control.registry import Entry
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.deltas import Delta
@@ -224,11 +224,19 @@ def recorded() -> Iterator[Recording]:
 
 def _watched(recording: Recording) -> ExitStack:
     """Record what handlers do without a request."""
-    commit, give_up = Committer.commit, Committer._quarantine_each
+    commit, skip, give_up = Committer.commit, Committer._after_progress, Committer._quarantine_each
 
     def committed(self: Committer, deltas: Any, part: Part) -> Any:
         recording.log("part", recording.sandbox(), shard=part.watermark.shard, last=part.changes[-1].sequence)
         return commit(self, deltas, part)
+
+    def skipped(self: Committer, ordered: Any, part: Part, done: Any) -> Any:
+        sandbox, progress = recording.sandbox(), self._progress.get(part.watermark.shard, ())
+        for delta in ordered:
+            through = max((through for through, before in progress if place_of(delta) < before), default="")
+            if delta.first <= through:
+                recording.log("skip", sandbox, shard=sandbox.shard, item=_key(delta, part), through=through)
+        return skip(self, ordered, part, done)
 
     def gave_up(self: Committer, item: ItemDelta, part: Part, reason: str) -> Any:
         answer = give_up(self, item, part, reason)
@@ -238,6 +246,7 @@ def _watched(recording: Recording) -> ExitStack:
 
     patches = ExitStack()
     patches.enter_context(patch.object(Committer, "commit", committed))
+    patches.enter_context(patch.object(Committer, "_after_progress", skipped))
     patches.enter_context(patch.object(Committer, "_quarantine_each", gave_up))
     return patches
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from dynamodb_counters._declarations import Aggregate, Count, Event, Items, Sum
 from dynamodb_counters._items.conditions import Attr
+from dynamodb_counters._table import Table
+from dynamodb_counters.errors import CommitError
 from simulation.faults.actors import Crashed
-from simulation.faults.hooked_client import failing
+from simulation.faults.disorder import in_disorder
+from simulation.faults.hooked_client import HookedClient, failing
 from simulation.schedules.sandbox import fail_for
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import mend
@@ -147,6 +154,44 @@ def test_a_change_that_concerns_no_measure_writes_nothing(bench: Workbench) -> N
     bench.table.put_item(TableName=bench.table.name, Item={**item, "note": {"S": "seen"}})
     bench.deliver_all()
     assert len(bench.records()) == records + 1
+
+
+def _left(bench: Workbench, deadline: float) -> float:
+    return deadline - bench.clock.now
+
+
+def test_a_batch_that_no_invocation_can_write_is_written_by_several(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Threads that the machine lets wait would leave more to be written again.
+    disorder = in_disorder(random.Random(0))
+    monkeypatch.setattr(Table, "side_by_side", lambda _, work, items: disorder(work, items))
+    tagged = Aggregate("tagged", SALE, pk="TAG#{tags[]}", sk="ALL", measures={"sales": Count()})
+    tags = [f"tag-{number}" for number in range(500)]
+    bench = Workbench([tagged])
+    assert bench.counters.accept(SALE, {"shop": "x", "id": 1, "tags": tags}).status == "accepted"
+    updates = 0
+
+    def slow(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
+        nonlocal updates
+        updates += name == "update_item"
+        bench.clock.advance(0.5 if name == "update_item" else 0.0)
+        return send()
+
+    deliveries, process = 0, bench.process(HookedClient(bench.table, slow))
+    while deliveries < 10:
+        deadline = bench.clock.now + 112
+        deliveries += 1
+        with contextlib.suppress(CommitError):
+            event = {"shardId": bench.shards()[0], "Records": bench.records()[:1]}
+            process.handle(event, partial(_left, bench, deadline))
+            break
+
+    # 200 in each, of which the last few may be written in vain.
+    assert deliveries in (3, 4)
+    assert updates < 600
+    counts = bench.counters.get_many([(tagged, {"tags[]": tag}) for tag in tags])
+    assert {group.measures["sales"] for group in counts} == {1}
 
 
 def test_an_item_whose_watermark_is_spoiled_stops_nothing(bench: Workbench) -> None:

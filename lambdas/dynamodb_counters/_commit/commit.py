@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -275,6 +275,8 @@ def _saves_a_unit(item: Mapping[str, Any], watermarks: Mapping[str, Any]) -> boo
     return write_units(size + _SPARE_BYTES) > write_units(size - item_bytes(watermarks))
 
 
+_MOST_PROGRESS: Final = 8
+
 _MOST_ENTRIES: Final = 99
 """Entries of the quarantine next to an update in one transaction."""
 
@@ -330,12 +332,16 @@ class Committer:
         self._pruner = pruner
         self._levels = PageLevels.of_table(table)
         self._splits = PageSplits(table)
+        self._progress: dict[str, tuple[tuple[str, str], ...]] = {}
+        """By shard: sequence numbers and places of batches that failed here: all groups before the place have applied
+        all records up to the number."""
 
     def commit(self, deltas: Sequence[Delta], part: Part) -> Committed:
         """Write the deltas of a part; `CommitError` means that some are not written: deliver the batch again."""
         done = Committed()
         failures: dict[GroupRef, Exception] = {}
-        left = sorted(deltas, key=place_of)
+        ordered = sorted(deltas, key=place_of)
+        left = self._after_progress(ordered, part, done)
         while left:
             applied_through: dict[GroupRef, str] = {}
             elsewhere: list[Delta] = []
@@ -358,6 +364,7 @@ class Committer:
                     applied_through |= dict.fromkeys(item.refs, answer.applied_through)
             left = sorted([*elsewhere, *(part.fold(applied_through) if applied_through else ())], key=place_of)
         if failures:
+            self._remember(ordered, failures, part)
             raise CommitError(list(failures.values()))
         return done
 
@@ -371,6 +378,33 @@ class Committer:
             else:
                 failures |= dict.fromkeys(item.refs, failed)
         return found
+
+    def _after_progress(self, ordered: list[Delta], part: Part, done: Committed) -> list[Delta]:
+        """The deltas that an earlier delivery, which failed, has not written."""
+        progress = self._progress.get(part.watermark.shard)
+        if not progress:
+            return ordered
+        left: list[Delta] = []
+        later: dict[GroupRef, str] = {}
+        for delta in ordered:
+            through = max((through for through, before in progress if place_of(delta) < before), default="")
+            if delta.first > through:
+                left.append(delta)
+            elif delta.last > through:
+                later[delta.ref] = through
+            else:
+                done.skipped += 1
+        return sorted([*left, *part.fold(later)], key=place_of) if later else left
+
+    def _remember(self, ordered: Sequence[Delta], failures: Collection[GroupRef], part: Part) -> None:
+        """Note how far the batch came: everything in a place before that of the first failure is committed."""
+        failed = next(index for index, delta in enumerate(ordered) if delta.ref in failures)
+        if failed and part.changes:
+            shard, latest = part.watermark.shard, (part.changes[-1].sequence, place_of(ordered[failed]))
+            known = {latest, *self._progress.get(shard, ())}
+            # Without what says nothing that other progress does not.
+            telling = [a for a in known if not any(a != b and a[0] <= b[0] and a[1] <= b[1] for b in known)]
+            self._progress[shard] = tuple(sorted(telling)[-_MOST_PROGRESS:])
 
     def _write(self, part: Part, item: ItemDelta) -> _Answer:
         for delta in item.deltas:
