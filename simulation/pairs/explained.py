@@ -124,8 +124,10 @@ class Explaining:
         reasons = [line.reason for line in found.differences]
         if any(INCOMPLETE in reason for reason in reasons):
             self._wrong(declaration, group, f"it is complete, but {reasons}")
-        # What waits makes no difference, and no reason names it, where as much has expired.
-        if truth.waits(name):
+        # Where what waits makes no difference, since its item is gone, too, no reason names it. Nor where as much has
+        # expired as deltas wait, whose numbers the truth does not know.
+        is_named = not reasons or any("for it" in reason for reason in reasons)
+        if truth.waits(name) and (is_named or not truth.waits(name, deltas=False)):
             engine.reached[WAITS] += 1
         elif _decimals(found.difference) != wanted:
             self._wrong(declaration, group, f"differs by {found.difference}, expected {wanted}: {reasons}")

@@ -50,6 +50,8 @@ class Deliveries:
         self.mappings = [self._mapping_anew()]
         self.reached: Counter[str] = function.reached
         self.acknowledged: dict[str, str] = {}
+        self.given_up = 0
+        """How many records Lambda has given up on before they were acknowledged."""
         self.failed = ""
         """Why the last invocation failed that did."""
         self._tried_since: dict[str, float] = {}
@@ -163,7 +165,12 @@ class Deliveries:
         self.mapping.fail(invocation.delivery)
 
     def _deliver(self, shard: str, size: int | None = None) -> bool:
+        passed = len(self.mapping.on_failure)
         delivery = self.mapping.poll(shard, size)
+        for _, records in self.mapping.on_failure[passed:]:
+            # A mapping that is created again gives up on what has been counted, too.
+            numbers = (int(record["dynamodb"]["SequenceNumber"]) for record in records)
+            self.given_up += sum(number > int(self.acknowledged.get(shard, "0")) for number in numbers)
         if delivery is None:
             return False
         self.reached[coverage.FINAL] += not delivery.records

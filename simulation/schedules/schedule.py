@@ -111,6 +111,8 @@ class Schedule:
             wrong += audit.wrong()
         if not self._kind.spoiled:
             wrong += audit.wrong_beside(self._writers.rows())
+        if given_up := self._deliveries.given_up:
+            wrong.append(f"{given_up} records expired before they were counted")
         self._reached[coverage.FLOOD] += self._writers.flooded
         reached = self._reached + coverage.of_records(self._backend.history())
         self._backend.drop()
