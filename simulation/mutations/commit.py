@@ -7,9 +7,9 @@ from typing import Final
 COMMIT: Final = r"""
 == _commit/batch.py
 * the checkpoint moves before what cannot be counted is in quarantine
--             kept = self._keep(shard, folded.unfoldable, report)
+-             quarantined = self._keep(shard, folded.unfoldable, report)
 +             self._checkpoints.advance(shard, counted[-1].sequence, deadline)
-+             kept = self._keep(shard, folded.unfoldable, report)
++             quarantined = self._keep(shard, folded.unfoldable, report)
 ? test_mechanisms.py::test_a_checkpoint_moves_after_what_cannot_be_counted_is_in_quarantine
 * the checkpoint is not read
 - fresh = uncounted(changes, self._checkpoints.of(shard, changes[-1].sequence, deadline).applied_through)
@@ -79,14 +79,14 @@ COMMIT: Final = r"""
 ? test_checkpoints.py::test_a_checkpoint_never_moves_back
 * a checkpoint is stamped by when its shard was first touched
 - "at": deadline, "seen"
-+ "at": found.seen, "seen"
++ "at": checkpoint.seen, "seen"
 ? test_checkpoints.py::test_no_zombie_however_late_meets_a_pruned_watermark
 * watermarks are pruned at a checkpoint that has not settled
-- = found.settled_through(now), now
-+ = found.applied_through, now
+- = checkpoint.settled_through(now), now
++ = checkpoint.applied_through, now
 ? test_checkpoints.py::test_no_zombie_however_late_meets_a_pruned_watermark
 * the mark is replaced before it has settled
-- if not found.mark or settled != found.settled:
+- if not checkpoint.mark or settled != checkpoint.settled:
 + if last:
 ? test_checkpoints.py::test_a_busy_shard_settles_although_its_checkpoint_never_stands_still
 * two shards of one digest share a checkpoint
@@ -94,12 +94,12 @@ COMMIT: Final = r"""
 + if False:
 ? test_checkpoints.py::test_two_shards_of_one_digest_are_an_error
 * a shard that wakes up does not say so
-- if found.seen + ALIVE < now:
+- if checkpoint.seen + ALIVE < now:
 + if False:
 ? test_checkpoints.py::test_a_silent_shard_says_that_it_lives_before_it_counts
 * a shard is taken for silent by an old copy of its checkpoint
-- if _may_be_outlived(found, now) and self._is_silent(digest, now):
-+ if _may_be_outlived(found, now):
+- if _may_be_outlived(checkpoint, now) and self._is_silent(digest, now):
++ if _may_be_outlived(checkpoint, now):
 ? test_checkpoints.py::test_a_shard_is_not_taken_for_silent_by_an_old_copy_of_its_checkpoint
 == _commit/commit.py
 * the condition on the watermark is dropped
@@ -123,9 +123,9 @@ COMMIT: Final = r"""
 + elif answer.applied_through:
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
 * a sum of zero is not written
-- while left:
+- while remaining:
 -             applied_through
-+ while left := [delta for delta in left if any(delta.measures.values())]:
++ while remaining := [delta for delta in remaining if any(delta.measures.values())]:
 +             applied_through
 ? test_mechanisms.py::test_a_sum_of_zero_takes_back_what_a_failed_delivery_has_counted
 * groups whose page has split are passed over

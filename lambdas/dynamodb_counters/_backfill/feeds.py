@@ -106,16 +106,16 @@ def read_after_checkpoints(
     every = (*shards, ONLY_SHARD)
     for _ in range(_AGAIN):
         begun = now()
-        known, found = {shard: read_checkpoint(table, shard) for shard in every}, read()
+        checkpoints, items = {shard: read_checkpoint(table, shard) for shard in every}, read()
         if now() < begun + READ_TOGETHER:
-            return known, found
+            return checkpoints, items
     raise BackfillError("reading takes too long: the checkpoints that were read before have settled since")
 
 
-def applied_by(items: list[Image], known: Mapping[str, Checkpoint]) -> dict[str, str]:
+def applied_by(items: list[Image], checkpoints: Mapping[str, Checkpoint]) -> dict[str, str]:
     """By shard, the last record that a group has applied, by the shard's checkpoint and the items' watermarks."""
     applied = {}
-    for shard, checkpoint in known.items():
+    for shard, checkpoint in checkpoints.items():
         name = Watermark(shard).name
         applied[shard] = max([checkpoint.applied_through, *(sequence_of(item[name]) for item in items if name in item)])
     return applied
@@ -154,7 +154,7 @@ class LeftOver(Exception):  # noqa: N818 - no fault: the run begins anew
 
 
 def is_left_over(run: Run, item: Image) -> bool:
-    """Whether a transaction has counted in an item of a name that nothing counted yet: no run has filled it."""
+    """Return whether only transactions have counted in an item: no run has filled it, and no stream."""
     return is_filled(run, item) and not any(name.startswith((WATERMARK_PREFIX, BASELINE)) for name in item)
 
 

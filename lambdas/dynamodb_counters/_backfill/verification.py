@@ -176,19 +176,19 @@ class Difference:
 def quarantined_groups(
     table: Table, origins: Origins, plan: Plan, run: Run, entries: Iterable[Entry]
 ) -> tuple[Counter[GroupRef], set[str]]:
-    """How many entries wait for each group, or did after a run's cut: a redrive decides if the group lacks them.
+    """Return, by group, how many entries wait or did after the cut: a redrive decides if the group lacks them.
 
-    And the names that others did for, whose events were erased since: they may have waited for any group.
+    And the names for which entries waited whose events were erased since: they may have waited for any group.
     """
     # To be asked after the groups were read: whatever they lack because it is in quarantine is there by then.
-    found, erased = Counter[GroupRef](), set[str]()
+    waiting, erased = Counter[GroupRef](), set[str]()
     counting = [entry for entry in entries if entry.counts]
     for item in stored_entries(table):
         if item.get(STATE, {}).get("S") == WAITING or changed_at(item) >= run.since - SKEW:
             waited = awaited(origins, plan, item, run.since, lambda change: restrict(table, change, counting))
-            found.update(ref for ref in waited if ref[0] in run.names)
+            waiting.update(ref for ref in waited if ref[0] in run.names)
             erased.update(() if STATE in item else names_of(item) or run.names)
-    return found, erased
+    return waiting, erased
 
 
 def awaited(
@@ -270,7 +270,7 @@ class Verification(Runner):
 
     sample: float = 1.0
     unknown: bool = False
-    """Whether a repair may set groups, too, that may count what has expired."""
+    """True if a repair also sets groups that may count what has expired."""
     differences: list[Difference] = field(default_factory=list)
     compared: int = 0
     _exceeding: frozenset[str] = frozenset()

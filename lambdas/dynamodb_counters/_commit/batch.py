@@ -215,12 +215,12 @@ class Aggregator:
             folded = fold(part.plan, fresh, most=_MOST_WRITES)
             counted, fresh = fresh[: folded.changes], fresh[folded.changes :]
             # Before the checkpoint moves: a record that it covers is not looked at again.
-            kept = self._keep(shard, folded.unfoldable, report)
+            quarantined = self._keep(shard, folded.unfoldable, report)
             report.events += folded.events
             report.skipped_types += folded.skipped_types
             done = self._committer.commit(folded.deltas, replace(part, changes=counted))
             report.add(done, folded.late)
-            touched = done.updated + kept + done.unguarded * WORTH_A_WRITE
+            touched = done.updated + quarantined + done.unguarded * WORTH_A_WRITE
             if touched and self._client.has_time():
                 report.write_units += self._checkpoints.committed(shard, counted[-1].sequence, touched, deadline)
 
@@ -232,10 +232,10 @@ class Aggregator:
     def _keep(self, shard: str, images: Sequence[Unfoldable], report: Report) -> int:
         if not images:
             return 0
-        kept = self._quarantine.keep(shard, images)
-        report.quarantined += kept
-        report.touched += kept
-        return kept
+        entries = self._quarantine.keep(shard, images)
+        report.quarantined += entries
+        report.touched += entries
+        return entries
 
     def _end_of_window(self, event: Mapping[str, Any], deadline: float) -> Report:
         """Move the checkpoint to what the window's invocations have committed, by the response's state."""

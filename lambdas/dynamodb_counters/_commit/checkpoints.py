@@ -102,12 +102,12 @@ class Checkpoints:
         if before is not None and (before.applied_through >= last or read_at + FRESH > now):
             return before
         # The item exists before anything else is written.
-        found = self._read_item(shard) or self._create(shard, deadline)
-        if found.seen + ALIVE < now:
+        checkpoint = self._read_item(shard) or self._create(shard, deadline)
+        if checkpoint.seen + ALIVE < now:
             self._write(self._table, shard, {"seen": deadline}, f"attribute_exists({PK})")
-            found = replace(found, seen=deadline)
-        self._read[shard] = found, now
-        return found
+            checkpoint = replace(checkpoint, seen=deadline)
+        self._read[shard] = checkpoint, now
+        return checkpoint
 
     def committed(self, shard: str, last: str, touched: int, deadline: float) -> float:
         """Note that a batch is committed; move the checkpoint if that is worth a write, and return its units."""
@@ -116,12 +116,12 @@ class Checkpoints:
 
     def advance(self, shard: str, last: str, deadline: float) -> float:
         """Move the checkpoint forward to `last`."""
-        found, read_at = self._read.get(shard) or (self._read_item(shard), self._now())
-        if found is None or last <= found.applied_through:
+        checkpoint, read_at = self._read.get(shard) or (self._read_item(shard), self._now())
+        if checkpoint is None or last <= checkpoint.applied_through:
             return 0.0
         moved: dict[str, Any] = {"applied_through": last, "at": deadline, "seen": deadline}
-        settled = found.settled_through(self._now())
-        if not found.mark or settled != found.settled:
+        settled = checkpoint.settled_through(self._now())
+        if not checkpoint.mark or settled != checkpoint.settled:
             # The mark is replaced only once it, or what came after it, has settled.
             moved |= {"mark": last, "mark_at": deadline, "settled": settled}
         try:
@@ -131,7 +131,7 @@ class Checkpoints:
             self._read.pop(shard, None)
             return 1.0
         self._touched[shard] = 0
-        self._read[shard] = replace(found, **moved), read_at
+        self._read[shard] = replace(checkpoint, **moved), read_at
         return 1.0
 
     def settled(self, watermarks: Mapping[str, str]) -> set[str]:
@@ -149,12 +149,12 @@ class Checkpoints:
             keys = [checkpoint_key(digest) for digest in unknown[start : start + _KEYS_PER_CALL]]
             answer = self._once.client.batch_get_item(RequestItems={self._table.name: {"Keys": keys}})
             for item in answer["Responses"].get(self._table.name, []):
-                digest, found = item[PK]["S"].removeprefix(CHECKPOINT_PREFIX), _readable(item)
-                if found is None:
+                digest, checkpoint = item[PK]["S"].removeprefix(CHECKPOINT_PREFIX), _readable(item)
+                if checkpoint is None:
                     continue
                 # A checkpoint that has settled by now has settled for good. A silent shard may come alive.
-                self._settled[digest] = found.settled_through(now), now
-                if _may_be_outlived(found, now) and self._is_silent(digest, now):
+                self._settled[digest] = checkpoint.settled_through(now), now
+                if _may_be_outlived(checkpoint, now) and self._is_silent(digest, now):
                     outlived.add(digest)
         settled = {
             digest for digest, sequence in watermarks.items() if sequence <= self._settled.get(digest, ("", 0.0))[0]
@@ -162,8 +162,8 @@ class Checkpoints:
         return settled | outlived
 
     def _is_silent(self, digest: str, now: float) -> bool:
-        found = _readable(self._table.read_item(checkpoint_key(digest)))
-        return found is not None and _may_be_outlived(found, now)
+        checkpoint = _readable(self._table.read_item(checkpoint_key(digest)))
+        return checkpoint is not None and _may_be_outlived(checkpoint, now)
 
     def _now(self) -> float:
         return self._table.clock()
@@ -210,5 +210,5 @@ def _readable(item: Mapping[str, Any]) -> Checkpoint | None:
 
 
 def _may_be_outlived(checkpoint: Checkpoint, now: float) -> bool:
-    """Whether its watermarks may be pruned though it does not cover them."""
+    """Return whether the shard is so old that its watermarks may be pruned although it does not cover them."""
     return checkpoint.seen + OUTLIVED < now

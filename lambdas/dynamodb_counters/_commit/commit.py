@@ -341,11 +341,11 @@ class Committer:
         done = Committed()
         failures: dict[GroupRef, Exception] = {}
         ordered = sorted(deltas, key=place_of)
-        left = self._after_progress(ordered, part, done)
-        while left:
+        remaining = self._after_progress(ordered, part, done)
+        while remaining:
             applied_through: dict[GroupRef, str] = {}
             elsewhere: list[Delta] = []
-            for item, answer in self._table.side_by_side(partial(self._write, part), self._joined(left, failures)):
+            for item, answer in self._table.side_by_side(partial(self._write, part), self._joined(remaining, failures)):
                 if isinstance(answer, Exception):
                     failures |= dict.fromkeys(item.refs, answer)
                     # A page that lacks them must not be written: its watermark would cover them.
@@ -362,7 +362,7 @@ class Committer:
                     done.skipped += 1
                 else:
                     applied_through |= dict.fromkeys(item.refs, answer.applied_through)
-            left = sorted([*elsewhere, *(part.fold(applied_through) if applied_through else ())], key=place_of)
+            remaining = sorted([*elsewhere, *(part.fold(applied_through) if applied_through else ())], key=place_of)
         if failures:
             self._remember(ordered, failures, part)
             raise CommitError(list(failures.values()))
@@ -370,40 +370,40 @@ class Committer:
 
     def _joined(self, deltas: Sequence[Delta], failures: dict[GroupRef, Exception]) -> list[ItemDelta]:
         """Deltas by item; none that fails in a part, and no more if all of a page have failed."""
-        found = []
+        items = []
         for item in joined(deltas, self._levels):
             failed = next((failures[ref] for ref in item.refs if ref in failures), None)
             if failed is None:
-                found.append(item)
+                items.append(item)
             else:
                 failures |= dict.fromkeys(item.refs, failed)
-        return found
+        return items
 
     def _after_progress(self, ordered: list[Delta], part: Part, done: Committed) -> list[Delta]:
         """The deltas that an earlier delivery, which failed, has not written."""
         progress = self._progress.get(part.watermark.shard)
         if not progress:
             return ordered
-        left: list[Delta] = []
+        remaining: list[Delta] = []
         later: dict[GroupRef, str] = {}
         for delta in ordered:
             through = max((through for through, before in progress if place_of(delta) < before), default="")
             if delta.first > through:
-                left.append(delta)
+                remaining.append(delta)
             elif delta.last > through:
                 later[delta.ref] = through
             else:
                 done.skipped += 1
-        return sorted([*left, *part.fold(later)], key=place_of) if later else left
+        return sorted([*remaining, *part.fold(later)], key=place_of) if later else remaining
 
     def _remember(self, ordered: Sequence[Delta], failures: Collection[GroupRef], part: Part) -> None:
         """Note how far the batch came: everything in a place before that of the first failure is committed."""
         failed = next(index for index, delta in enumerate(ordered) if delta.ref in failures)
         if failed and part.changes:
             shard, latest = part.watermark.shard, (part.changes[-1].sequence, place_of(ordered[failed]))
-            known = {latest, *self._progress.get(shard, ())}
+            reached = {latest, *self._progress.get(shard, ())}
             # Without what says nothing that other progress does not.
-            telling = [a for a in known if not any(a != b and a[0] <= b[0] and a[1] <= b[1] for b in known)]
+            telling = [a for a in reached if not any(a != b and a[0] <= b[0] and a[1] <= b[1] for b in reached)]
             self._progress[shard] = tuple(sorted(telling)[-_MOST_PROGRESS:])
 
     def _write(self, part: Part, item: ItemDelta) -> _Answer:

@@ -36,7 +36,7 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-tt
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """What earlier deliveries of a record have put aside."""
+    """The images of a record that earlier deliveries put aside, and for which declarations."""
 
     names: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     """By image, the declarations by which it waits; None for all."""

@@ -80,7 +80,7 @@ def _top(documents: Documents, question: Question) -> Document:
     ranked = [each for each in ranked if each.values.keys() == {*aggregate.fields}]
     keys = [(layout, group_key(aggregate, each.values)) for each in ranked]
     items = read_items(documents.table, keys, consistent=False)
-    groups = [group_of(aggregate, each.values, found, each.complete) for each, found in zip(ranked, items, strict=True)]
+    groups = [group_of(aggregate, each.values, rows, each.complete) for each, rows in zip(ranked, items, strict=True)]
     entries = [
         {**group_document(aggregate.name, group), "score": each.score}
         for each, group in zip(ranked, groups, strict=True)
@@ -90,12 +90,12 @@ def _top(documents: Documents, question: Question) -> Document:
 
 def _span(documents: Documents, question: Question) -> Document:
     [count] = _counts(documents, question, [question.interval])
-    return counted(question, plain(count, question.p))
+    return count_document(question, plain(count, question.p))
 
 
 def _series(documents: Documents, question: Question) -> Document:
     counts = _counts(documents, question, question.steps)
-    return counted(question, {"series": [plain(count, question.p) for count in counts]})
+    return count_document(question, {"series": [plain(count, question.p) for count in counts]})
 
 
 def _counts(
@@ -112,8 +112,8 @@ def _counts(
 
 def _distribution(documents: Documents, question: Question) -> Document:
     table, declared = documents.table, question.declared
-    found = read_distribution(table, declared, question.values, consistent=question.consistent)
-    return counted(question, plain(found, question.p))
+    distribution = read_distribution(table, declared, question.values, consistent=question.consistent)
+    return count_document(question, plain(distribution, question.p))
 
 
 def _extremes(documents: Documents, question: Question) -> Document:
@@ -148,28 +148,28 @@ def _by_time(documents: Documents, packed: Packed, question: Question, read: Rea
         asked_at = documents.clock()
         boundary = (begin // bucket + width) * bucket
         until = utc(boundary) if boundary < end.timestamp() else end
-        found = [(_position(question.declared, values), values) for values in read(start=start, end=until)]
+        events = [(_position(question.declared, values), values) for values in read(start=start, end=until)]
         # Chunks grow while a client pages through them: only an event's own time and key hold their place.
-        yield from sorted(found, key=itemgetter(0))
+        yield from sorted(events, key=itemgetter(0))
         width = width * 2 if documents.clock() - asked_at < _SLICE_SECONDS else 1
         start = until
 
 
 def _page(documents: Documents, kind: str, entries: Entries, question: Question) -> Document:
     """Entries after the page before, as many as a page holds, and the token of the page after it, if any."""
-    last, found, size = question.next, list[Mapping[str, Any]](), 0
+    last, page, size = question.next, list[Mapping[str, Any]](), 0
     deadline = documents.clock() + MAX_PAGE_SECONDS
     for position, values in entries:
         if values is None:
             if documents.clock() >= deadline:
-                return {kind: found, "next": position.token}
+                return {kind: page, "next": position.token}
         elif position > question.next:
             size += len(write_json(values))
-            if len(found) == question.limit or (found and size > MAX_PAGE_BYTES):
-                return {kind: found, "next": last.token}
-            found.append(values)
+            if len(page) == question.limit or (page and size > MAX_PAGE_BYTES):
+                return {kind: page, "next": last.token}
+            page.append(values)
             last = position
-    return {kind: found, "next": None}
+    return {kind: page, "next": None}
 
 
 _READERS: Final = {"window": WindowReader, "active": ActiveReader, "distributions": DistributionReader}
@@ -226,16 +226,16 @@ def plain_measures(measures: Mapping[str, Any]) -> Document:
     }
 
 
-def counted(question: Question, found: Document) -> Document:
-    """What was counted, with what and of which group."""
-    return {kind_of(question.declared).removesuffix("s"): question.declared.name, "values": question.values, **found}
+def count_document(question: Question, answer: Document) -> Document:
+    """Return an answer with the name of its declaration and the values of its group."""
+    return {kind_of(question.declared).removesuffix("s"): question.declared.name, "values": question.values, **answer}
 
 
-def plain(found: WindowCount | Distribution | Extreme, shares: Iterable[str] = SHARES) -> Document:
-    """All that was found by its names, moments as texts; of a distribution, its percentiles."""
-    values = {each.name: getattr(found, each.name) for each in fields(found)}
-    if isinstance(found, Distribution):
-        percentiles = {share: found.p(float(share)) for share in shares}
-        values = {"count": found.count, "percentiles": percentiles, **values}
+def plain(result: WindowCount | Distribution | Extreme, shares: Iterable[str] = SHARES) -> Document:
+    """Return a result by its names, moments as texts; of a distribution, its percentiles."""
+    values = {each.name: getattr(result, each.name) for each in fields(result)}
+    if isinstance(result, Distribution):
+        percentiles = {share: result.p(float(share)) for share in shares}
+        values = {"count": result.count, "percentiles": percentiles, **values}
         values = {name: value for name, value in values.items() if name != "bins" and value is not None}
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}

@@ -77,8 +77,8 @@ def openapi(
 
 def _parameters(declared: Declaration | Event, resource: str) -> list[Json]:
     """The fields of a question, then its options with their defaults."""
-    required, known = fields_of(declared, resource)
-    found = [_parameter(name, _TEXT, required=name in required) for name in known or ()]
+    required, names = fields_of(declared, resource)
+    parameters = [_parameter(name, _TEXT, required=name in required) for name in names or ()]
     for name in options_of(declared, resource):
         option = OPTIONS[name]
         schema = {**_TEXT, **option.schema}
@@ -87,8 +87,8 @@ def _parameters(declared: Declaration | Event, resource: str) -> list[Json]:
             schema |= {"type": "integer", "minimum": 1, "maximum": most, "default": default}
         if name == "last" and not isinstance(declared, Event):
             schema |= dict.fromkeys(("default", "example"), _text(default_last(declared)))
-        found.append(_parameter(name, schema, description=option.description))
-    return found
+        parameters.append(_parameter(name, schema, description=option.description))
+    return parameters
 
 
 def _parameter(name: str, schema: Json, *, required: bool = False, **more: str) -> Json:
@@ -110,8 +110,8 @@ def _answer(declared: Declaration | Event, resource: str) -> Json:
     if not isinstance(declared, Aggregate) or kind != "get":
         count = _COUNT if kind in ("window", "active") else _PERCENTILES
         count = {**count, **_ENDS} if kind == "distributions" else count
-        found = {"series": _array(_object(count))} if resource == "series" else count
-        return _object({kind.removesuffix("s"): _TEXT, "values": values, **found})
+        count = {"series": _array(_object(count))} if resource == "series" else count
+        return _object({kind.removesuffix("s"): _TEXT, "values": values, **count})
     measures = _object({measure: _measure(kept) for measure, kept in declared.measures.items()})
     group = _object({"aggregate": _TEXT, "values": values, "measures": measures, **_COMPLETE})
     if resource == "top":

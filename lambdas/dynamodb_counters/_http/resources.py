@@ -16,7 +16,7 @@ from dynamodb_counters._http.documents import (
     MAX_PAGE_BYTES,
     Document,
     Documents,
-    counted,
+    count_document,
     fitting,
     group_document,
     plain,
@@ -82,9 +82,9 @@ class CountResources:
             [self._requested(kind, index, entry, bound) for index, entry in enumerate(entries.get(kind, ()))]
             for kind in BATCH
         )
-        found = self._documents.counters.get_many([(each.declared, each.values) for each in groups])
+        results = self._documents.counters.get_many([(each.declared, each.values) for each in groups])
         answers = {
-            "groups": [group_document(each.declared.name, group) for each, group in zip(groups, found, strict=True)],
+            "groups": [group_document(each.declared.name, group) for each, group in zip(groups, results, strict=True)],
             "windows": self._windows(windows),
         }
         listed = [*answers["groups"], *answers["windows"]]
@@ -94,10 +94,10 @@ class CountResources:
 
     def _windows(self, questions: Sequence[Question]) -> list[Document]:
         """Count spans of windows, all at once."""
-        asked = [(each.declared, each.values, each.interval) for each in questions]
-        require_cost([span for window, _, interval in asked for span in plan_queries(window._kept_tiers, interval)])
-        counts = count_intervals(self._documents.table, asked, consistent=False)
-        return [counted(each, plain(count)) for each, count in zip(questions, counts, strict=True)]
+        spans = [(each.declared, each.values, each.interval) for each in questions]
+        require_cost([span for window, _, interval in spans for span in plan_queries(window._kept_tiers, interval)])
+        counts = count_intervals(self._documents.table, spans, consistent=False)
+        return [count_document(each, plain(count)) for each, count in zip(questions, counts, strict=True)]
 
     def _question(
         self, declared: Any, resource: str, options: Mapping[str, str], values: Mapping[str, str]
@@ -105,14 +105,14 @@ class CountResources:
         return Question.parse(declared, resource, options, values, self._documents.clock(), is_bounded=True)
 
     def _declared(self, name: str, what: str, served: Iterable[Declaration | Event]) -> Any:
-        known = {each.name: each for each in served}
-        if name not in known:
-            detail = f"no {what} {name!r:.120}; available: {', '.join(known) or 'none'}"
+        by_name = {each.name: each for each in served}
+        if name not in by_name:
+            detail = f"no {what} {name!r:.120}; available: {', '.join(by_name) or 'none'}"
             raise ProblemError(HTTPStatus.NOT_FOUND, detail)
-        return known[name]
+        return by_name[name]
 
     def _requested(self, kind: str, index: int, entry: object, bound: Bound) -> Question:
-        """What an entry of a batch asks for."""
+        """Parse an entry of a batch."""
         where, (member, options, declarable) = f"{kind}[{index}]", BATCH[kind]
         if not isinstance(entry, Mapping) or not {member, "values"} <= entry.keys() <= {member, "values", *options}:
             allowed = f", and of {', '.join(options)}" if options else ""

@@ -169,14 +169,14 @@ _STEPS_TEXT: Final = "Length of a step, or hour, day, week, month or year; defau
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is asked of a declaration: of which values, over which span of time, how much, and in which order."""
+    """A read of a declaration: its values, its span of time, its limit, and its order."""
 
     now: float
     declared: Any = None
     resource: str = "get"
     values: Mapping[str, str] = field(default_factory=dict)
     is_bounded: bool = False
-    """Whether a stranger asks: limits hold that a person at a terminal does not need."""
+    """True for HTTP, whose limits a person at a terminal does not need."""
 
     last: Annotated[timedelta | None, Option("Length of the span, such as 24h or 7d", parse_duration, _LENGTH)] = None
     as_of: Annotated[datetime | None, Option("End of a span that is not over; default: now", _moment, _TIME)] = None
@@ -206,12 +206,12 @@ class Question:
     ) -> Question:
         """Read texts by name: options, and the values of fields."""
         allowed = options_of(declared, resource, is_bounded=is_bounded)
-        required, known = fields_of(declared, resource, values, is_bounded=is_bounded)
-        for given, names in ((options, allowed), (values, known)):
-            if names is not None and (unknown := given.keys() - {*names}):
-                there = ", ".join((*(known or required), *allowed)) or "none"
+        required, fields = fields_of(declared, resource, values, is_bounded=is_bounded)
+        for texts, names in ((options, allowed), (values, fields)):
+            if names is not None and (unknown := texts.keys() - {*names}):
+                there = ", ".join((*(fields or required), *allowed)) or "none"
                 name, expected = min(unknown), f"no parameters but those of {declared.name!r}: {there}"
-                raise InvalidArgumentError(name, given[name], expected)
+                raise InvalidArgumentError(name, texts[name], expected)
         if missing := [name for name in required if name not in values]:
             raise InvalidArgumentError(missing[0], None, f"a value: {declared.name!r} has {', '.join(required)}")
         default, most = limits_of(declared, resource)
@@ -221,7 +221,7 @@ class Question:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the values name one group."""
+        """True if the values name one group."""
         return self.values.keys() >= {*group_fields(self.declared)}
 
     @property
@@ -249,12 +249,12 @@ class Question:
         """The steps of a series, in order, without gaps; or the trailing span of each unit of time."""
         span, unit = self.interval, self.declared._unit
         step = self.step_length if self.rolling is None else timedelta(seconds=unit)
-        found = steps(span.start, span.end, step, self.tz, unit, anchor=self.anchor)
+        intervals = steps(span.start, span.end, step, self.tz, unit, anchor=self.anchor)
         if self.rolling is not None:
-            found = [Interval.ending_at(each.start, self.rolling, unit) for each in found]
-        if self.is_bounded and len(found) > MAX_STEPS:
-            raise InvalidArgumentError("step", step, f"at most {MAX_STEPS} steps, not {len(found)}")
-        return found
+            intervals = [Interval.ending_at(each.start, self.rolling, unit) for each in intervals]
+        if self.is_bounded and len(intervals) > MAX_STEPS:
+            raise InvalidArgumentError("step", step, f"at most {MAX_STEPS} steps, not {len(intervals)}")
+        return intervals
 
     @property
     def step_length(self) -> Step:
@@ -262,7 +262,7 @@ class Question:
         if self.step is not None:
             return self.step
         span, unit = self.interval, self.declared._unit
-        fitting = (one for one in _STEPS if one % unit == 0 and (span.end - span.start) / one <= _MOST_BARS)
+        fitting = (length for length in _STEPS if length % unit == 0 and (span.end - span.start) / length <= _MOST_BARS)
         return timedelta(seconds=next(fitting, _STEPS[-1]))
 
 

@@ -104,9 +104,9 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
         >>> [day.arrived for day in users.growth(monday, sunday)]  # doctest: +SKIP
         [12, 9, 7, 11, 5, 3, 8]
         """
-        kept, (values, _) = self._declared, self._group()
-        tier, around, longest = kept._tier, self._around(start, end), _longest(kept)
-        held, found = self._gaps(kept, values, around, consistent=consistent), []
+        declared, (values, _) = self._declared, self._group()
+        tier, around, longest = declared._tier, self._around(start, end), _longest(declared)
+        held, found = self._gaps(declared, values, around, consistent=consistent), []
         for unit in range(tier.locate(around.start)[0], tier.locate(around.end - 1)[0] + 1):
             gaps = held.get(unit, {})
             arrived = gaps.get(longest, 0)
@@ -116,24 +116,24 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
         return found
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[WindowCount]:
-        kept, (values, complete) = self._declared, self._group()
-        tier = kept._tier
+        declared, (values, complete) = self._declared, self._group()
+        tier = declared._tier
         spans = [range(tier.locate(each.start)[0], tier.locate(each.end - 1)[0] + 1) for each in intervals]
         for span in spans:
-            if len(span) > _longest(kept):
-                allowed = f"a span of at most {_longest(kept)} {tier.name}s, the longest of {self._declared.name!r}"
+            if len(span) > _longest(declared):
+                allowed = f"a span of at most {_longest(declared)} {tier.name}s, the longest of {self._declared.name!r}"
                 raise InvalidArgumentError("length", f"{len(span)} {tier.name}s", allowed)
-        held = self._gaps(kept, values, Interval(intervals[0].start, intervals[-1].end), consistent=consistent)
+        held = self._gaps(declared, values, Interval(intervals[0].start, intervals[-1].end), consistent=consistent)
         return [
             WindowCount(_active(held, span), utc(each.start), utc(each.end), complete)
             for span, each in zip(spans, intervals, strict=True)
         ]
 
     def _gaps(
-        self, kept: Aggregate, values: Mapping[str, str], span: Interval, *, consistent: bool
+        self, declared: Aggregate, values: Mapping[str, str], span: Interval, *, consistent: bool
     ) -> dict[int, _Gaps]:
         """The members of each unit of a span, by their gaps."""
-        units = numbers_by_unit(self._table, kept, values, span, consistent=consistent)
+        units = numbers_by_unit(self._table, declared, values, span, consistent=consistent)
         return {unit: {int(gap): count for gap, count in gaps.items()} for unit, gaps in units}
 
 
@@ -156,10 +156,10 @@ class ActiveReads(TableReads):
         return ActiveReader(self._table, members._active, given(values, fields))
 
 
-def _longest(kept: Aggregate) -> int:
+def _longest(declared: Aggregate) -> int:
     """The longest span, in units."""
-    assert isinstance(kept.source, Aggregate)
-    return kept.source._longest
+    assert isinstance(declared.source, Aggregate)
+    return declared.source._longest
 
 
 def _active(gaps: Mapping[int, _Gaps], units: Iterable[int]) -> Number:
@@ -227,12 +227,15 @@ class DistributionReader(SpanReader[Aggregate, Distribution]):
     """
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[Distribution]:
-        kept, (values, complete) = self._declared, self._group()
-        whole, unit = Interval(intervals[0].start, intervals[-1].end), kept._tier
-        held = [*numbers_by_unit(self._table, kept, values, whole, consistent=consistent)]
+        declared, (values, complete) = self._declared, self._group()
+        whole, unit = Interval(intervals[0].start, intervals[-1].end), declared._tier
+        held = [*numbers_by_unit(self._table, declared, values, whole, consistent=consistent)]
         return [
             _distribution(
-                kept, [bins for at, bins in held if each.start <= unit.start(at) < each.end], each, complete=complete
+                declared,
+                [bins for at, bins in held if each.start <= unit.start(at) < each.end],
+                each,
+                complete=complete,
             )
             for each in intervals
         ]
@@ -292,9 +295,9 @@ def read_distribution(
 
 
 def _distribution(
-    kept: Aggregate, parts: Sequence[Mapping[str, Number]], span: Interval | None = None, *, complete: bool
+    declared: Aggregate, parts: Sequence[Mapping[str, Number]], span: Interval | None = None, *, complete: bool
 ) -> Distribution:
-    bins = log_bins(Decimal(parts_of(kept.fields[-1])[1].removeprefix(LOG)))
+    bins = log_bins(Decimal(parts_of(declared.fields[-1])[1].removeprefix(LOG)))
     sums = dict[Decimal, Number]()
     for name, count in (pair for part in parts for pair in part.items()):
         value = bins.value_of(name)

@@ -196,12 +196,12 @@ class Session:
     def _find(self, name: str, resource: str) -> Any:
         """The declaration with a name of which there is something to ask; otherwise a usage error that lists them."""
         declared = {each.name: each for each in with_sources(self.declarations)}
-        known = {name: each for name, each in declared.items() if resource in resources_of(each)}
-        if name in known:
-            return known[name]
+        candidates = {name: each for name, each in declared.items() if resource in resources_of(each)}
+        if name in candidates:
+            return candidates[name]
         what = {"get": "aggregate or window", "top": "ranking", "events": "event"}.get(resource, resource)
         other = f", but it is of the kind {type(declared[name]).__name__.lower()}" if name in declared else ""
-        there = ", ".join(sorted(known)) or f"no {what}"
+        there = ", ".join(sorted(candidates)) or f"no {what}"
         raise click.UsageError(f"no {what} {name!r} is declared{other}; there is: {there}")
 
     def emit(self, document: Any, shown: RenderableType | list[str]) -> None:
@@ -358,13 +358,13 @@ _OTHER_NAMES: Final = {"start": ("--since",), "end": ("--until",)}
 
 def asking(*names: str) -> Callable[[Command], Command]:
     """Options of a question: all are texts, as HTTP has them, but that a moment without an offset is UTC."""
-    found = []
+    decorators = []
     for name in names:
         option, flags = OPTIONS[name], (f"--{name.replace('_', '-')}", *_OTHER_NAMES.get(name, ()))
         kind: dict[str, Any] = {"type": moment} if option.schema.get("format") else {}
         kind = {"is_flag": True, "flag_value": "true", "default": None} if name == "consistent" else kind
-        found.append(click.option(*flags, name, help=f"{option.description}.", **kind))
-    return options(*found)
+        decorators.append(click.option(*flags, name, help=f"{option.description}.", **kind))
+    return options(*decorators)
 
 
 def typed(event: Event, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -48,23 +48,23 @@ _MOST_REASONS: Final = 10
 
 def of_table(session: Session, problems: list[str]) -> Facts:
     client, table = session.client("dynamodb"), session.table.name
-    found = client.describe_table(TableName=table)["Table"]
-    stream = found.get("StreamSpecification", {})
+    description = client.describe_table(TableName=table)["Table"]
+    stream = description.get("StreamSpecification", {})
     expiry = tried(lambda: client.describe_time_to_live(TableName=table)["TimeToLiveDescription"], problems) or {}
-    if found["TableStatus"] != "ACTIVE":
-        problems.append(f"the table is {found['TableStatus'].lower()}")
+    if description["TableStatus"] != "ACTIVE":
+        problems.append(f"the table is {description['TableStatus'].lower()}")
     return {
-        "name": found["TableName"],
-        "arn": found.get("TableArn"),
-        "status": found["TableStatus"],
-        "items": found.get("ItemCount", 0),
-        "bytes": found.get("TableSizeBytes", 0),
-        "billing": found.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED"),
-        "indexes": sorted(index["IndexName"] for index in found.get("GlobalSecondaryIndexes", ())),
+        "name": description["TableName"],
+        "arn": description.get("TableArn"),
+        "status": description["TableStatus"],
+        "items": description.get("ItemCount", 0),
+        "bytes": description.get("TableSizeBytes", 0),
+        "billing": description.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED"),
+        "indexes": sorted(index["IndexName"] for index in description.get("GlobalSecondaryIndexes", ())),
         "stream": {
             "enabled": bool(stream.get("StreamEnabled")),
             "view": stream.get("StreamViewType"),
-            "arn": found.get("LatestStreamArn") if stream.get("StreamEnabled") else None,
+            "arn": description.get("LatestStreamArn") if stream.get("StreamEnabled") else None,
         },
         "ttl": {"status": expiry.get("TimeToLiveStatus"), "attribute": expiry.get("AttributeName")},
     }
@@ -112,17 +112,17 @@ def of_mappings(session: Session, stream: str | None, problems: list[str]) -> li
     """How Lambda reads the stream: the mappings of the functions that count the table."""
     if stream is None or session.endpoint_url is not None:  # An emulator has no Lambda.
         return []
-    found = tried(lambda: list(_listed_mappings(session.client("lambda"), stream, session.table.name)), problems)
-    problems += _problems(found, stream) if found is not None else ()
+    mappings = tried(lambda: list(_listed_mappings(session.client("lambda"), stream, session.table.name)), problems)
+    problems += _problems(mappings, stream) if mappings is not None else ()
     return [
         {
-            "id": one["UUID"],
-            "function": one["FunctionArn"].split(":", 6)[-1],
-            "stream": one["EventSourceArn"].split("/")[1],
-            "state": one["State"].lower(),
-            "starts": str(one.get("StartingPosition")).lower().replace("_", " "),
+            "id": mapping["UUID"],
+            "function": mapping["FunctionArn"].split(":", 6)[-1],
+            "stream": mapping["EventSourceArn"].split("/")[1],
+            "state": mapping["State"].lower(),
+            "starts": str(mapping.get("StartingPosition")).lower().replace("_", " "),
         }
-        for one in found or ()
+        for mapping in mappings or ()
     ]
 
 
@@ -148,8 +148,8 @@ def of_quarantine(session: Session, problems: list[str]) -> Facts:
 
 def of_queue(session: Session, queue: str, problems: list[str]) -> Facts:
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-    found = session.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
-    messages, hidden = (int(found[name]) for name in names)
+    attributes = session.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
+    messages, hidden = (int(attributes[name]) for name in names)
     if messages:
         problems.append(f"{counted(messages, 'dead letter')} in {queue.rsplit('/', 1)[-1]}")
     return {"queue": queue, "messages": messages, "in_flight": hidden}
@@ -158,17 +158,17 @@ def of_queue(session: Session, queue: str, problems: list[str]) -> Facts:
 def _checkpoint(session: Session, shard: str, problems: list[str]) -> Facts | None:
     """The checkpoint of a shard, which moves once in a while; None if there is none, or it cannot be read."""
     try:
-        known, now = read_checkpoint(session.table, shard), session.clock()
+        checkpoint, now = read_checkpoint(session.table, shard), session.clock()
     except ValueError:
         problems.append(f"the checkpoint of {shard} is malformed: delete it, then run `counters repair`")
         return None
-    if known == Checkpoint():
+    if checkpoint == Checkpoint():
         return None
     return {
-        "applied_through": stream_number(known.applied_through) if known.applied_through else None,
-        "moved": stamp(min(known.at, now)) if known.at else None,
-        "age_seconds": max(0, round(now - known.at)) if known.at else None,
-        "seen": stamp(min(known.seen, now)) if known.seen else None,
+        "applied_through": stream_number(checkpoint.applied_through) if checkpoint.applied_through else None,
+        "moved": stamp(min(checkpoint.at, now)) if checkpoint.at else None,
+        "age_seconds": max(0, round(now - checkpoint.at)) if checkpoint.at else None,
+        "seen": stamp(min(checkpoint.seen, now)) if checkpoint.seen else None,
     }
 
 
@@ -298,16 +298,17 @@ def _section(title: str, content: RenderableType) -> Iterator[RenderableType]:
 
 def _rows(title: str, columns: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[RenderableType]:
     """A table of what there is, in a section of its own."""
-    shown = grid(*columns, numbers=("ago", "entries", "messages", "in flight"), keep=columns[:2])
+    table = grid(*columns, numbers=("ago", "entries", "messages", "in flight"), keep=columns[:2])
     for row in rows:
-        shown.add_row(*row)
-    if shown.row_count:
-        yield from _section(title, shown)
+        table.add_row(*row)
+    if table.row_count:
+        yield from _section(title, table)
 
 
 def _shard(shard: Facts) -> tuple[str, ...]:
-    name, known = re.sub(r"^0+(?=\d)", "", shard["shard"].removeprefix("shardId-")), shard["checkpoint"]
-    moved, ago = ("no checkpoint", None) if known is None else (_clock(known["moved"]), known["age_seconds"])
+    name, checkpoint = re.sub(r"^0+(?=\d)", "", shard["shard"].removeprefix("shardId-")), shard["checkpoint"]
+    moved = "no checkpoint" if checkpoint is None else _clock(checkpoint["moved"])
+    ago = None if checkpoint is None else checkpoint["age_seconds"]
     return name, "open" if shard["open"] else "closed", moved, "-" if ago is None else span(ago)
 
 

@@ -36,12 +36,12 @@ _GROUP: Final = options(
 @asking(*SPAN, "p", "order", "limit", "next", "consistent")
 @_EVERYTHING
 @shared
-def get(session: Session, **asked: Any) -> None:
+def get(session: Session, **choices: Any) -> None:
     """Read one group of NAME, or of several such as usage,errors; what counts by time, over a span of it.
 
     Without the fields of its sort key, all groups of the partition are listed.
     """
-    _read(session, "get", **asked)
+    _read(session, "get", **choices)
 
 
 window: Final = copy(get)
@@ -52,9 +52,9 @@ window.name = "window"
 @_GROUP
 @asking("limit")
 @shared
-def top(session: Session, **asked: Any) -> None:
+def top(session: Session, **choices: Any) -> None:
     """Rank the groups of the aggregate NAME, the greatest first."""
-    _read(session, "top", **asked)
+    _read(session, "top", **choices)
 
 
 @click.command()
@@ -62,38 +62,38 @@ def top(session: Session, **asked: Any) -> None:
 @asking(*SPAN, "time", "limit", "next", "consistent")
 @_EVERYTHING
 @shared
-def events(session: Session, **asked: Any) -> None:
+def events(session: Session, **choices: Any) -> None:
     """List events of the declaration NAME that have these values.
 
     The fields of their partition key are needed; of packed events the tenant, if they have one, and the last 24 hours
     are listed unless a span is given.
     """
-    _read(session, "events", **asked)
+    _read(session, "events", **choices)
 
 
 @click.command()
 @_GROUP
 @asking(*SPAN, "step", "tz", "anchor", "rolling", "p", "consistent")
 @shared
-def series(session: Session, **asked: Any) -> None:
+def series(session: Session, **choices: Any) -> None:
     """Count one group of the window NAME step by step, and draw it; or active members, or a percentile."""
-    _read(session, "series", **asked)
+    _read(session, "series", **choices)
 
 
 def _read(
-    session: Session, resource: str, name: str, group: tuple[str, ...], *, everything: bool = False, **given: Any
+    session: Session, resource: str, name: str, group: tuple[str, ...], *, everything: bool = False, **choices: Any
 ) -> None:
     """Ask the same of one declaration or several, print the answers, then say what they lack."""
     if everything:
-        given["limit"] = given["limit"] or str(MAX_LIMIT)
-    questions = [session.ask(resource, each, group, given) for each in name.split(",")]
+        choices["limit"] = choices["limit"] or str(MAX_LIMIT)
+    questions = [session.ask(resource, each, group, choices) for each in name.split(",")]
     questions = [_rounded(each) if resource == "series" else each for each in questions]
     answers = [_answer(session, each, everything=everything) for each in questions]
-    shown: list[RenderableType] = []
+    table: list[RenderableType] = []
     for question, answer in zip(questions, answers, strict=True):
-        shown += [Text(question.declared.name, HEADING)] if len(questions) > 1 else []
-        shown.append(_shown(question, answer))
-    session.emit(answers[0] if len(answers) == 1 else {"answers": answers}, Lines(*shown))
+        table += [Text(question.declared.name, HEADING)] if len(questions) > 1 else []
+        table.append(_shown(question, answer))
+    session.emit(answers[0] if len(answers) == 1 else {"answers": answers}, Lines(*table))
     for question, answer in zip(questions, answers, strict=True):
         if resource != "events" and not NameStates.of_table(session.table).complete(question.declared):
             session.tell(f"not complete: `counters backfill {question.declared.name}` counts what was there before")
@@ -135,54 +135,54 @@ def _measures(measures: Mapping[str, Any]) -> RenderableType:
     for name, bins in measures.items():
         if isinstance(bins, Mapping):
             greatest = max(bins.values(), default=0)
-            shown = grid(name, "count", "", numbers=(name, "count"))
+            table = grid(name, "count", "", numbers=(name, "count"))
             for text, count in bins.items():
-                shown.add_row(text, number(count), Bar(greatest, 0, count, width=40, color=ACCENT))
-            parts += ["", shown] if parts else [shown]
+                table.add_row(text, number(count), Bar(greatest, 0, count, width=40, color=ACCENT))
+            parts += ["", table] if parts else [table]
     return Lines(*parts)
 
 
 def _groups(question: Question, groups: Sequence[Document]) -> RenderableType:
     measures = question.declared.measures
-    shown = grid(*question.declared.fields, *measures, numbers=tuple(measures))
+    table = grid(*question.declared.fields, *measures, numbers=tuple(measures))
     for each in groups:
         cells = [f"{len(one)} bins" if isinstance(one, Mapping) else number(one) for one in each["measures"].values()]
-        shown.add_row(*each["values"].values(), *cells)
-    shown.columns[0].style = HEADING if groups else ""
-    return shown
+        table.add_row(*each["values"].values(), *cells)
+    table.columns[0].style = HEADING if groups else ""
+    return table
 
 
 def _ranked(question: Question, ranked: Sequence[Document]) -> RenderableType:
     measure = question.declared.ranking.measure
-    shown = grid("#", *question.declared.fields, measure, "", numbers=("#", measure))
+    table = grid("#", *question.declared.fields, measure, "", numbers=("#", measure))
     greatest = max((each["score"] for each in ranked), default=0)
     for place, each in enumerate(ranked, 1):
         drawn = Bar(float(greatest), 0, float(each["score"]), width=30, color=ACCENT)
-        shown.add_row(str(place), *each["values"].values(), number(each["score"]), drawn)
-    shown.columns[0].style = QUIET
-    return shown
+        table.add_row(str(place), *each["values"].values(), number(each["score"]), drawn)
+    table.columns[0].style = QUIET
+    return table
 
 
 def _extremes(question: Question, answer: Document) -> RenderableType:
     names = question.declared._sk_template.fields[1:]
-    shown = grid("", "#", "value", "items", *names, numbers=("#", "value", "items"))
+    table = grid("", "#", "value", "items", *names, numbers=("#", "value", "items"))
     for order in (each for each in ORDERS if each in answer):
         for place, each in enumerate(answer[order], 1):
             value = each["value"]
             text = moment_text(datetime.fromisoformat(value)) if isinstance(value, str) else number(value)
-            shown.add_row(order if place == 1 else "", str(place), text, number(each["items"]), *each["shown"].values())
-    shown.columns[0].style = QUIET
-    return shown
+            table.add_row(order if place == 1 else "", str(place), text, number(each["items"]), *each["shown"].values())
+    table.columns[0].style = QUIET
+    return table
 
 
 def _events(question: Question, page: Sequence[Document]) -> RenderableType:
     columns = dict.fromkeys((*question.declared.fields, *(name for each in page for name in each)))
     texts = (str, bytes, bool, Mapping, list, set)
     numeric = [name for name in columns if not any(isinstance(each.get(name), texts) for each in page)]
-    shown = grid(*columns, numbers=numeric)
+    table = grid(*columns, numbers=numeric)
     for each in page:
-        shown.add_row(*("" if value is None else str(value) for value in map(each.get, columns)))
-    return shown
+        table.add_row(*("" if value is None else str(value) for value in map(each.get, columns)))
+    return table
 
 
 def _count(answer: Document) -> dict[str, str | Text]:
@@ -227,14 +227,14 @@ def _bars(question: Question, counts: Sequence[Document]) -> RenderableType:
     drawn = [each["percentiles"][share] or 0 if "percentiles" in each else each["count"] for each in counts]
     # Neither different members nor percentiles of several steps add up.
     is_sum = isinstance(declared, Window)
-    shown, greatest = grid("from", what, "", numbers=(what,), keep=("from",)), float(max(drawn))
+    table, greatest = grid("from", what, "", numbers=(what,), keep=("from",)), float(max(drawn))
     for each, value in zip(counts, drawn, strict=True):
         start = moment_text(datetime.fromisoformat(each["start"]) + length, question.tz)
-        shown.add_row(start, number(value), Bar(greatest, 0, float(value), width=40, color=ACCENT))
+        table.add_row(start, number(value), Bar(greatest, 0, float(value), width=40, color=ACCENT))
     all_of = f"{number(sum(drawn))} in all" if is_sum else f"{number(max(drawn))} at most"
     text = f"{declared.name} {group_text(question.values)}".rstrip()
     each_bar = span(step) if isinstance(step, timedelta) else f"1 {step}"
-    return Lines(Text.assemble((text, HEADING), (f"  {all_of}, {each_bar} per bar", QUIET)), "", shown)
+    return Lines(Text.assemble((text, HEADING), (f"  {all_of}, {each_bar} per bar", QUIET)), "", table)
 
 
 _LISTS: Final = {"groups": _groups, "ranked": _ranked, "events": _events, "series": _bars}

@@ -111,7 +111,7 @@ def _find(
     if ids:
         entries = [*{entry.kept.key: entry for text in ids for entry in [_named(text, entries)]}.values()]
     # An entry that does not show its age is neither old nor new.
-    found = [
+    matches = [
         entry
         for entry in entries
         if entry.state in states
@@ -120,7 +120,7 @@ def _find(
         and (before is None or (entry.created is not None and entry.created <= before))
         and (after is None or (entry.created is not None and entry.created >= after))
     ]
-    return sorted(found, key=lambda entry: (entry.created or 0, entry.kept.sequence, entry.kept.key))
+    return sorted(matches, key=lambda entry: (entry.created or 0, entry.kept.sequence, entry.kept.key))
 
 
 def read_entry(item: Image) -> Entry:
@@ -137,12 +137,12 @@ def read_entry(item: Image) -> Entry:
     )
 
 
-def _named(text: str, known: Sequence[Entry]) -> Entry:
-    found = [entry for entry in known if entry.id.startswith(text)] if len(text) >= _LEAST_DIGITS else []
-    if len(found) != 1:
-        problem = "several entries have" if found else "no entry of the quarantine has"
+def _named(text: str, entries: Sequence[Entry]) -> Entry:
+    matches = [entry for entry in entries if entry.id.startswith(text)] if len(text) >= _LEAST_DIGITS else []
+    if len(matches) != 1:
+        problem = "several entries have" if matches else "no entry of the quarantine has"
         raise click.UsageError(f"{problem} an id that begins with {text!r}: expected {_LEAST_DIGITS} digits or more")
-    return found[0]
+    return matches[0]
 
 
 @click.group()
@@ -158,20 +158,20 @@ def quarantine() -> None:
 def list_entries(session: Session, *, state: str, limit: int, **wanted: Any) -> None:
     """List entries, the oldest first; those with an ID in any state, each with its record."""
     is_any = state == "any" or wanted["ids"]
-    found = _find(session, *(STATES.values() if is_any else (state,)), **wanted)
-    document = {"entries": [entry.document() for entry in found]}
+    entries = _find(session, *(STATES.values() if is_any else (state,)), **wanted)
+    document = {"entries": [entry.document() for entry in entries]}
     if wanted["ids"]:
-        session.emit(document, [line for entry in found for line in _lines(entry)])
+        session.emit(document, [line for entry in entries for line in _lines(entry)])
         return
     columns, now = ("id", "age", *(("state",) if is_any else ()), "not counted by", "item", "reason"), session.clock()
-    shown = grid(*columns, numbers=("age",), keep=("id", "state"))
-    for entry in found[:limit]:
+    table = grid(*columns, numbers=("age",), keep=("id", "state"))
+    for entry in entries[:limit]:
         age = "-" if entry.created is None else span(now - entry.created)
         about = (", ".join(entry.names) or "all", entry.item_key, reason_text(entry.kept.reason))
-        shown.add_row(entry.id, age, *([entry.state] if is_any else []), *about)
-    rest = f", {len(found) - limit:,} more than shown" if len(found) > limit else ""
-    total = Text(f"{counted(len(found), 'entry', 'entries')}{rest}", QUIET)
-    session.emit(document, Lines(shown, total) if found else total)
+        table.add_row(entry.id, age, *([entry.state] if is_any else []), *about)
+    rest = f", {len(entries) - limit:,} more than shown" if len(entries) > limit else ""
+    total = Text(f"{counted(len(entries), 'entry', 'entries')}{rest}", QUIET)
+    session.emit(document, Lines(table, total) if entries else total)
 
 
 def _lines(entry: Entry) -> list[str]:
@@ -195,9 +195,9 @@ def redrive(session: Session, **how: Any) -> int:
     Deploy what repairs their cause first. Asks only about records that may have been counted already.
     """
 
-    def question(found: Sequence[Entry]) -> str:
-        doubtful = sum(_DOUBT in entry.kept.reason for entry in found)
-        return f"{doubtful:,} of {len(found):,} records {_DOUBT} already. Redrive them, too?" if doubtful else ""
+    def question(entries: Sequence[Entry]) -> str:
+        doubtful = sum(_DOUBT in entry.kept.reason for entry in entries)
+        return f"{doubtful:,} of {len(entries):,} records {_DOUBT} already. Redrive them, too?" if doubtful else ""
 
     return _act(session, "redriven", redrive_entries.redrive, question, **how)
 
@@ -213,7 +213,7 @@ def discard(session: Session, **how: Any) -> int:
     origins = Origins(session.table.name, session.registry.source or None)
     work = partial(redrive_entries.discard, plan=plan_of(session.registry), origins=origins)
     question = "Discard {:,} entries? The counts will lack them for good."
-    return _act(session, "discarded", work, lambda found: question.format(len(found)), **how)
+    return _act(session, "discarded", work, lambda entries: question.format(len(entries)), **how)
 
 
 @quarantine.command()
@@ -225,9 +225,9 @@ def purge(session: Session, **how: Any) -> int:
     they keep such a record from being counted twice.
     """
 
-    def question(found: Sequence[Entry]) -> str:
-        waiting = sum(entry.state == "waiting" for entry in found)
-        return f"Delete {len(found):,} entries? The counts will lack the {waiting:,} that wait."
+    def question(entries: Sequence[Entry]) -> str:
+        waiting = sum(entry.state == "waiting" for entry in entries)
+        return f"Delete {len(entries):,} entries? The counts will lack the {waiting:,} that wait."
 
     return _act(session, "purged", redrive_entries.purge, question, "waiting", "discarded", **how)
 
@@ -246,15 +246,15 @@ def _act(
     """Do the work on each entry that is meant, after the question, if there is one."""
     if not everything and not any(wanted.values()):
         raise click.UsageError("which entries? give ids, --reason, --declaration, --older or --newer, or --all")
-    found = _find(session, *(states or ("waiting",)), **wanted)
-    if dry_run or not found:
-        session.emit({f"would be {done}": [entry.id for entry in found]}, f"{len(found):,} entries would be {done}")
+    entries = _find(session, *(states or ("waiting",)), **wanted)
+    if dry_run or not entries:
+        session.emit({f"would be {done}": [entry.id for entry in entries]}, f"{len(entries):,} entries would be {done}")
         return DONE
-    if (question := question_of(found)) and not session.confirm(question, yes=yes):
+    if (question := question_of(entries)) and not session.confirm(question, yes=yes):
         return FOUND
     left, refused = list[str](), dict[str, str]()
-    with session.progress(done, len(found)) as show:
-        for place, entry in enumerate(found, 1):
+    with session.progress(done, len(entries)) as show:
+        for place, entry in enumerate(entries, 1):
             try:
                 if not work(session.table, entry.kept):
                     left.append(entry.id)
@@ -265,7 +265,7 @@ def _act(
     said += f"; {len(refused):,} refused" if refused else ""
     for one, reason in list(refused.items())[:_MOST_TOLD]:
         session.tell(f"{one}: {reason}")
-    changed = [entry.id for entry in found if entry.id not in left and entry.id not in refused]
+    changed = [entry.id for entry in entries if entry.id not in left and entry.id not in refused]
     document = {done: changed, "left": left, **({"refused": refused} if refused else {})}
     session.emit(document, f"{len(changed):,} {done}{said}")
     return FOUND if left or refused else DONE
