@@ -48,7 +48,6 @@ _CHANGE: Final = {"ApproximateCreationDateTime": CREATED, "StreamViewType": "NEW
 _CHECKPOINT: Final = {
     **checkpoint_key(shard_digest(SHARD)),
     "shard": {"S": SHARD},
-    "seen": {"N": str(CREATED)},
     "applied_through": {"S": "1".zfill(SEQUENCE_DIGITS)},
 }
 """Checkpoint of a shard that has been served before."""

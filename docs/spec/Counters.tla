@@ -20,8 +20,7 @@ CONSTANTS
   None,            \* Stands for what is not there.
   Items, Shards, Processes,
   NameOf,          \* Of each item.
-  Streams,         \* Of each shard: its records when the behavior begins.
-  Later,           \* Of each shard: records that are written at some later time.
+  Streams,         \* Of each shard: its records.
   Parents,         \* Of each shard: its parent, or None.
   Features,        \* What takes part: a subset of AllFeatures.
   Without,         \* Guards that are removed: a subset of AllGuards.
@@ -29,32 +28,29 @@ CONSTANTS
   Landing,         \* The longest that a request is under way.
   Fresh,           \* A process relies so long on what it has read of a checkpoint.
   Settling,        \* A checkpoint has settled so long after its stamp.
-  Alive, Outlived, \* A shard silent for so long says that it wakes up; is taken for gone.
-  Guarantee,       \* Records that are older are not folded.
   Clock            \* Of each process: how far its clock is ahead.
 
-AllFeatures == {"checkpoints", "copies", "marks", "windows", "pruning", "quarantine", "silence", "parts"}
+AllFeatures == {"checkpoints", "copies", "marks", "windows", "pruning", "quarantine", "parts"}
 
 AllGuards == {
   "condition", "first", "last", "refold", "from watermark", "all written", "per shard",
   "read", "all committed", "forward", "deadline", "standing", "settled", "pruned as seen",
-  "wakes", "outlived read last", "guarantee",
   "part by part", "quarantined first", "redriven once", "only those waiting"}
 
 ASSUME Features \subseteq AllFeatures /\ Without \subseteq AllGuards
 
 VARIABLES
   now,
-  stream,       \* Of each shard: its records so far.
+  stream,       \* Of each shard: its records, those of redrives among them.
   acked,        \* Of each shard: where the event source mapping stands.
   process,      \* Execution environments, each with at most one invocation.
   watermark,    \* Of each item and shard.
   touched,      \* When each watermark was written (only for the guard "standing").
   counted,      \* <<item, event>>: applied at least once.
   recounted,    \* <<item, event>>: applied again.
-  control,      \* Of each shard: the item with its checkpoint, or None.
+  control,      \* Of each shard: its checkpoint.
   quarantine,   \* Entries, each of one record.
-  pruner        \* A request to prune that is under way, and what its process remembers.
+  pruner        \* A request to prune that is under way, or None.
 
 table == <<watermark, touched, counted, recounted>>
 books == <<control, quarantine>>
@@ -74,8 +70,7 @@ Attribute(s) == IF Has("per shard") THEN s ELSE Min(Shards)
 (* The checkpoint of a shard.                                              *)
 (***************************************************************************)
 
-NoCheckpoint == [shard |-> None, checkpoint |-> 0, at |-> 0, mark |-> 0, markAt |-> 0, settled |-> 0,
-                 seen |-> 0]
+NoCheckpoint == [checkpoint |-> 0, at |-> 0, mark |-> 0, markAt |-> 0, settled |-> 0]
 
 Ripe(stamp, time) == time > stamp + Settling
 
@@ -90,26 +85,15 @@ ReplacesMark(c, time) == With("marks") /\ (c.mark = 0 \/ SettledThrough(c, time)
 
 (* Checkpoint `c` after a move by a writer who had read `known`. *)
 Moved(c, known, through, stamp, time) ==
-  LET moved == [c EXCEPT !.checkpoint = through, !.at = stamp, !.seen = stamp]
+  LET moved == [c EXCEPT !.checkpoint = through, !.at = stamp]
   IN IF ReplacesMark(known, time)
      THEN [moved EXCEPT !.mark = through, !.markAt = stamp, !.settled = SettledThrough(known, time)]
      ELSE moved
 
-MoveHolds(c, through) ==
-  /\ c # None
-  /\ Has("forward") => c.checkpoint < through
-
-IsSilent(c, time) == With("silence") /\ time > c.seen + Outlived
+MoveHolds(c, through) == Has("forward") => c.checkpoint < through
 
 (* The last record that a pruner may take for settled. *)
-Prunable(c, time) ==
-  IF c = None THEN 0
-  ELSE IF IsSilent(c, time) THEN 1000000
-  ELSE IF Has("settled") THEN SettledThrough(c, time)
-  ELSE c.checkpoint
-
-(* The item of a shard that has none. *)
-Created(s, stamp) == [NoCheckpoint EXCEPT !.shard = s, !.seen = stamp]
+Prunable(c, time) == IF Has("settled") THEN SettledThrough(c, time) ELSE c.checkpoint
 
 -----------------------------------------------------------------------------
 (***************************************************************************)
@@ -151,10 +135,6 @@ ImageLines(r, i, after) ==
 Delta(r, i) == ImageLines(r, i, r.after[i])
 Lacking(r) == {i \in Items : Delta(r, i) # {}}
 
-(* Whether some are too old to be folded, as what guarded them may be gone: Lambda has given up on them. *)
-IsTooOld(r, time) ==
-  With("silence") /\ Has("guarantee") /\ \E n \in (r.begin + 1)..r.last : stream[r.shard][n].born < time - Guarantee
-
 (* The update of an item: accepted, unless its watermark says that some of the delta is applied. *)
 Accepts(mark, delta) ==
   \/ ~Has("condition")
@@ -184,10 +164,7 @@ Prepared(r, begin) == IF With("parts") /\ begin < r.end THEN "dividing" ELSE Fol
 Informed(r, c, time) ==
   LET known == [r EXCEPT !.known = c, !.of = r.shard, !.readAt = time]
       from == IF Has("read") /\ c.checkpoint > r.begin THEN c.checkpoint ELSE r.begin
-  IN [known EXCEPT
-       !.after = [i \in Items |-> from],
-       !.begin = from,
-       !.phase = IF With("silence") /\ Has("wakes") /\ time > c.seen + Alive THEN "waking" ELSE Prepared(r, from)]
+  IN [known EXCEPT !.after = [i \in Items |-> from], !.begin = from, !.phase = Prepared(r, from)]
 
 -----------------------------------------------------------------------------
 (* Nothing is counted, and nothing runs. *)
@@ -198,9 +175,9 @@ Empty ==
   /\ watermark = [i \in Items |-> [s \in Shards |-> 0]]
   /\ touched = [i \in Items |-> [s \in Shards |-> 0]]
   /\ counted = {} /\ recounted = {}
-  /\ control = [s \in Shards |-> None]
+  /\ control = [s \in Shards |-> NoCheckpoint]
   /\ quarantine = {}
-  /\ pruner = [copy |-> None, shard |-> None, target |-> None]
+  /\ pruner = None
 
 Init == stream = Streams /\ Empty
 
@@ -210,12 +187,6 @@ Elapse(time) ==
   /\ process' = [p \in Processes |->
        IF Running(p) /\ time > process[p].deadline + Landing THEN Cold ELSE process[p]]
   /\ UNCHANGED <<stream, acked, table, books, pruner>>
-
-Write(s) ==
-  LET written == Len(stream[s]) - Len(Streams[s]) IN
-  /\ written < Len(Later[s])
-  /\ stream' = [stream EXCEPT ![s] = @ \o <<[Later[s][written + 1] EXCEPT !.born = now]>>]
-  /\ UNCHANGED <<now, acked, process, table, books, pruner>>
 
 (* The mapping delivers the records after `begin`, up to `last`: new ones, a retry, a part of a batch, or a replay,   *)
 (* even while another invocation runs on.  No records (begin = last) is the end of a tumbling window, which knows     *)
@@ -236,7 +207,7 @@ Deliver(p, s, begin, last, memory, deadline) ==
 Memory(p) == IF process[p].phase = "idle" THEN process[p] ELSE Cold
 
 -----------------------------------------------------------------------------
-(* Checkpoint: read, created, announced, moved. *)
+(* Checkpoint: read, moved. *)
 
 Unchanged == UNCHANGED <<now, stream, acked, pruner>>
 
@@ -250,27 +221,9 @@ UseCopy(p) ==
 
 ReadCheckpoint(p) ==
   LET r == process[p] IN
-  /\ Sends(p) /\ r.phase = "starting" /\ control[r.shard] # None
+  /\ Sends(p) /\ r.phase = "starting"
   /\ process' = [process EXCEPT ![p] = Informed(r, control[r.shard], now)]
   /\ Unchanged /\ UNCHANGED <<table, books>>
-
-(* Put if absent; otherwise what is there counts. *)
-CreateCheckpoint(p) ==
-  LET r == process[p]
-      s == r.shard
-      c == IF control[s] = None THEN Created(s, Stamp(p)) ELSE control[s] IN
-  /\ Lands(p) /\ r.phase = "starting" /\ control[s] = None
-  /\ control' = [control EXCEPT ![s] = c]
-  /\ process' = [process EXCEPT ![p] = Informed(r, c, now)]
-  /\ Unchanged /\ UNCHANGED <<table, quarantine>>
-
-(* The shard was silent: before anything else is written, pruners must be able to see that it is not any more. *)
-WakeUp(p) ==
-  LET r == process[p] IN
-  /\ Lands(p) /\ r.phase = "waking" /\ control[r.shard] # None
-  /\ control' = [control EXCEPT ![r.shard].seen = Stamp(p)]
-  /\ process' = [process EXCEPT ![p] = Informed(r, [r.known EXCEPT !.seen = Stamp(p)], r.readAt)]
-  /\ Unchanged /\ UNCHANGED <<table, quarantine>>
 
 (* After the last item, if ever: an old checkpoint is only cautious. *)
 MayMove(r) ==
@@ -314,7 +267,7 @@ Put(entries) == quarantine' = quarantine \cup {e \in entries : e.sequence \notin
 
 Keep(p) ==
   LET r == process[p] IN
-  /\ Lands(p) /\ r.phase = "setting aside" /\ ~IsTooOld(r, TimeAt(p))
+  /\ Lands(p) /\ r.phase = "setting aside"
   /\ IF Has("quarantined first") THEN Put(Aside(r)) ELSE UNCHANGED quarantine
   /\ process' = [process EXCEPT ![p].phase = "committing"]
   /\ Unchanged /\ UNCHANGED <<table, control>>
@@ -333,7 +286,7 @@ Redrive(e, s, folds) ==
   /\ \A d \in Shards : Parents[d] # s
   /\ quarantine' = (quarantine \ {e}) \cup {[e EXCEPT !.state = "redriven"]}
   /\ stream' = [stream EXCEPT ![s] = @ \o
-       <<[stream[e.shard][e.sequence] EXCEPT !.born = now, !.only = e.names, !.folds = folds]>>]
+       <<[stream[e.shard][e.sequence] EXCEPT !.only = e.names, !.folds = folds]>>]
   /\ UNCHANGED <<now, acked, process, table, control, pruner>>
 
 -----------------------------------------------------------------------------
@@ -397,24 +350,17 @@ Crash(p) ==
 Ahead == Max({Clock[p] : p \in Processes})
 
 (* What has settled stays settled: as long as only what was seen is removed, it does not matter when. *)
-InTwoSteps == With("silence") \/ ~Has("pruned as seen")
-
-(* A process reads the checkpoint of a shard and keeps what it says; only that of a silent shard is not kept. *)
-LookUp(s) ==
-  /\ With("silence") /\ ~Has("outlived read last") /\ control[s] # None /\ pruner.target = None
-  /\ pruner' = [pruner EXCEPT !.shard = s, !.copy = Prunable(control[s], now)]
-  /\ UNCHANGED <<now, stream, acked, process, table, books>>
+InTwoSteps == ~Has("pruned as seen")
 
 MayPrune(i, s, value) ==
   /\ value # 0
   /\ \/ value <= Prunable(control[s], now + Ahead)
-     \/ ~Has("outlived read last") /\ pruner.copy # None /\ pruner.shard = s /\ value <= pruner.copy
-     \/ ~Has("standing") /\ control[s] # None /\ value <= control[s].checkpoint /\ Ripe(touched[i][s], now)
+     \/ ~Has("standing") /\ value <= control[s].checkpoint /\ Ripe(touched[i][s], now)
 
 SeeStale(i, s) ==
-  /\ With("pruning") /\ InTwoSteps /\ pruner.target = None
+  /\ With("pruning") /\ InTwoSteps /\ pruner = None
   /\ MayPrune(i, s, watermark[i][s])
-  /\ pruner' = [pruner EXCEPT !.target = [item |-> i, shard |-> s, value |-> watermark[i][s]]]
+  /\ pruner' = [item |-> i, shard |-> s, value |-> watermark[i][s]]
   /\ UNCHANGED <<now, stream, acked, process, table, books>>
 
 (* Only the watermark that was seen is removed. *)
@@ -431,9 +377,9 @@ PruneAtOnce(i, s) ==
                  books, pruner>>
 
 Prune ==
-  /\ pruner.target # None
-  /\ PruneLands(pruner.target)
-  /\ pruner' = [pruner EXCEPT !.target = None]
+  /\ pruner # None
+  /\ PruneLands(pruner)
+  /\ pruner' = None
   /\ UNCHANGED <<now, stream, acked, process, touched, counted, recounted,
                  books>>
 
@@ -443,13 +389,12 @@ Next ==
   \/ Prune
   \/ \E e \in quarantine, s \in Shards :
        LET x == stream[e.shard][e.sequence] IN \E folds \in {x.folds, x.items} : Redrive(e, s, folds)
-  \/ \E s \in Shards : Write(s) \/ LookUp(s)
   \/ \E s \in Shards, i \in Items : SeeStale(i, s) \/ PruneAtOnce(i, s)
   \/ \E p \in Processes :
        \/ \E s \in Shards : \E begin \in 0..acked[s] : \E last \in begin..Len(stream[s]) :
             Deliver(p, s, begin, last, Memory(p), now + Timeout)
        \/ \E last \in 1..process[p].end : BeginPart(p, last)
-       \/ UseCopy(p) \/ ReadCheckpoint(p) \/ CreateCheckpoint(p) \/ WakeUp(p)
+       \/ UseCopy(p) \/ ReadCheckpoint(p)
        \/ Keep(p) \/ KeepLast(p)
        \/ \E i \in Items : Commit(p, i, TRUE) \/ Commit(p, i, FALSE) \/ Refold(p, i)
        \/ MoveCheckpoint(p) \/ Finish(p) \/ Fail(p) \/ Crash(p)
@@ -488,15 +433,14 @@ Justified ==
 
 (* A checkpoint tells the truth: what it covers is applied, or quarantined. *)
 Covered(s, through) == \A n \in 1..through : Settles(s, n)
-CheckpointCovers == \A s \in Shards : control[s] # None => Covered(s, control[s].checkpoint)
+CheckpointCovers == \A s \in Shards : Covered(s, control[s].checkpoint)
 
 TypeOK ==
   /\ acked \in [Shards -> Nat]
   /\ \A i \in Items, s \in Shards : watermark[i][s] \in 0..Len(stream[s])
-  /\ \A s \in Shards : control[s] # None =>
+  /\ \A s \in Shards :
        /\ DOMAIN control[s] = DOMAIN NoCheckpoint
-       /\ control[s].shard = s  \* Otherwise, nobody reads it: its digest may be another shard's.
        /\ control[s].settled <= Len(stream[s]) /\ control[s].mark <= Len(stream[s])
   /\ \A p \in Processes : process[p].phase \in
-       {"cold", "idle", "starting", "waking", "dividing", "setting aside", "committing"}
+       {"cold", "idle", "starting", "dividing", "setting aside", "committing"}
 =============================================================================

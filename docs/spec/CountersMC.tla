@@ -3,7 +3,7 @@
 EXTENDS Counters
 
 (* An event counts in items; the names of some may not be able to fold it. *)
-Of(event, items, folds) == [event |-> event, items |-> items, folds |-> folds, only |-> None, born |-> 0]
+Of(event, items, folds) == [event |-> event, items |-> items, folds |-> folds, only |-> None]
 Record(event, items) == Of(event, items, items)
 
 OneEach == [i \in Items |-> i]
@@ -20,7 +20,6 @@ Crossed == <<<<Record("a", {1, 2}), Record("b", {1})>>, <<Record("c", {1, 2}), R
 Wider == <<<<Record("a", {1, 2}), Record("b", {2}), Record("c", {1})>>, <<Record("d", {2}), Record("e", {1, 2})>>>>
 Split == <<<<Record("a", {1, 2}), Record("b", {1})>>, <<Record("c", {1, 2})>>, <<Record("d", {1})>>>>
 OneParent == <<None, 1, 1>>
-Afterwards == <<<<Record("z", {1})>>>>
 
 OneFoldedLess == <<<<Of("a", {1, 2}, {1})>>>>
 
@@ -29,18 +28,16 @@ OneFoldedLess == <<<<Of("a", {1, 2}, {1})>>>>
 
 Ago(time, most) == IF time - now < -most THEN -most ELSE time - now
 
-SeenControl(s, c) ==
-  IF c = None THEN None
-  ELSE [c EXCEPT !.at = IF With("pruning") THEN Ago(@, Settling + 3) ELSE 0,
-                 !.markAt = IF With("marks") THEN Ago(@, Settling + 3) ELSE 0,
-                 !.seen = IF With("silence") THEN Ago(@, Outlived + Alive + 3) ELSE 0]
+SeenControl(c) ==
+  [c EXCEPT !.at = IF With("pruning") THEN Ago(@, Settling + 3) ELSE 0,
+            !.markAt = IF With("marks") THEN Ago(@, Settling + 3) ELSE 0]
 
 SeenProcess(p) ==
   LET r == process[p]
       stale == r.phase \in {"idle", "starting"} /\ ~With("copies")
       known == IF r.known = None \/ stale THEN None
-               ELSE IF With("marks") THEN SeenControl(r.of, r.known)
-               ELSE SeenControl(r.of, [r.known EXCEPT !.at = now]) IN
+               ELSE IF With("marks") THEN SeenControl(r.known)
+               ELSE SeenControl([r.known EXCEPT !.at = now]) IN
   IF r.phase = "cold" \/ (r.phase = "idle" /\ known = None)
   THEN <<"cold">> ELSE
   <<r.phase, r.shard, r.last, r.end, known,
@@ -57,13 +54,13 @@ SeenProcesses ==
 
 (* Redrives may go on for ever: one is explored. *)
 Bounded ==
-  \A s \in Shards : Len(stream[s]) <= Len(Streams[s]) + Len(Later[s]) + (IF Has("redriven once") THEN 1 ELSE 2)
+  \A s \in Shards : Len(stream[s]) <= Len(Streams[s]) + (IF Has("redriven once") THEN 1 ELSE 2)
 
 View ==
   <<acked, SeenProcesses, watermark, counted, recounted, quarantine,
-    [s \in Shards |-> SeenControl(s, control[s])],
+    [s \in Shards |-> SeenControl(control[s])],
     [s \in Shards |-> [n \in 1..Len(stream[s]) |->
-       <<stream[s][n].event, stream[s][n].only, stream[s][n].folds, IF With("silence") THEN Ago(stream[s][n].born, Guarantee + 3) ELSE 0>>]],
+       <<stream[s][n].event, stream[s][n].only, stream[s][n].folds>>]],
     IF Has("standing") THEN 0 ELSE [i \in Items |-> [s \in Shards |-> Ago(touched[i][s], Settling + 3)]],
     pruner>>
 =============================================================================

@@ -27,7 +27,7 @@ Log == Traces[trace].log
 (* Of each record: the items in which it counts by the registry, and the images that quarantine must have. *)
 Records(rows) == [n \in 1..Len(rows) |->
   [event |-> rows[n].event, items |-> rows[n].items, folds |-> rows[n].items, aside |-> rows[n].aside,
-   only |-> None, born |-> rows[n].born]]
+   only |-> None]]
 
 TraceInit ==
   /\ trace \in 1..Len(Traces) /\ step = 1 /\ expired = {}
@@ -54,21 +54,8 @@ Begins(e) ==
 Copies(e) == UseCopy(e.process) /\ UNCHANGED remembered
 
 Reads(e) ==
-  IF e.found = None
-  THEN control[e.shard] = None /\ UNCHANGED <<vars, remembered>>
-  ELSE /\ e.found = control[e.shard] /\ process[e.process].phase \in {"starting", "dividing"}
-       /\ process' = [process EXCEPT ![e.process] = Informed(@, e.found, now)]
-       /\ ProcessOnly
-
-CreateLands(e) ==
-  /\ InTime(e)
-  /\ e.accepted <=> control[e.shard] = None
-  /\ control' = IF e.accepted THEN [control EXCEPT ![e.shard] = e.created] ELSE control
-  /\ TableOnly /\ UNCHANGED <<table, quarantine>>
-
-CreateHeard(e) ==
-  /\ process[e.process].phase = "starting"
-  /\ process' = [process EXCEPT ![e.process] = Informed(@, e.created, now)]
+  /\ e.found = control[e.shard] /\ process[e.process].phase \in {"starting", "dividing"}
+  /\ process' = [process EXCEPT ![e.process] = Informed(@, e.found, now)]
   /\ ProcessOnly
 
 Counting(r, n) == CountsIn(stream[r.shard][n], None)
@@ -145,22 +132,15 @@ MoveLanded(e) ==
   /\ control' =
        IF ~e.accepted THEN control
        ELSE IF e.marks
-       THEN [control EXCEPT ![e.shard] = [c EXCEPT !.checkpoint = e.through, !.at = e.at, !.seen = e.at,
+       THEN [control EXCEPT ![e.shard] = [c EXCEPT !.checkpoint = e.through, !.at = e.at,
                                                   !.mark = e.through, !.markAt = e.at, !.settled = e.settled]]
-       ELSE [control EXCEPT ![e.shard] = [c EXCEPT !.checkpoint = e.through, !.at = e.at, !.seen = e.at]]
+       ELSE [control EXCEPT ![e.shard] = [c EXCEPT !.checkpoint = e.through, !.at = e.at]]
   /\ TableOnly /\ UNCHANGED <<table, quarantine>>
 
 MoveHeard(e) ==
   /\ process' = [process EXCEPT ![e.process].known =
        IF e.accepted THEN Moved(@, @, e.through, e.at, e.clock) ELSE None]
   /\ ProcessOnly
-
-WakeLanded(e) ==
-  /\ InTime(e)
-  /\ e.accepted <=> control[e.shard] # None
-  /\ control' = IF ~e.accepted THEN control
-                 ELSE [control EXCEPT ![e.shard].seen = e.at]
-  /\ TableOnly /\ UNCHANGED <<table, quarantine>>
 
 (* An entry that is there stays as it is. *)
 KeepLanded(e) ==
@@ -170,11 +150,7 @@ KeepLanded(e) ==
   /\ quarantine' = quarantine \cup {entry}
   /\ TableOnly /\ UNCHANGED <<table, control>>
 
-(* Settled, or of a shard that was silent for long. *)
-Guardless(x) ==
-  /\ control[x.shard] # None
-  /\ \/ x.value <= SettledThrough(control[x.shard], now + Tolerance)
-     \/ now + Tolerance > control[x.shard].seen + Outlived
+Guardless(x) == x.value <= SettledThrough(control[x.shard], now + Tolerance)
 
 PruneLanded(e) ==
   /\ e.accepted => \A x \in e.removed : watermark[e.item][x.shard] = x.value /\ Guardless(x)
@@ -216,8 +192,6 @@ Does(e) ==
     [] e.op = "begin" -> Begins(e)
     [] e.op = "copy" -> Copies(e)
     [] e.op = "read" -> Reads(e)
-    [] e.op = "create landed" -> CreateLands(e)
-    [] e.op = "create heard" -> CreateHeard(e)
     [] e.op = "part" -> Parts(e)
     [] e.op = "skip" -> Skips(e)
     [] e.op = "give up" -> GivesUp(e)
@@ -227,7 +201,6 @@ Does(e) ==
     [] e.op = "move sent" -> MoveSent(e)
     [] e.op = "move landed" -> MoveLanded(e)
     [] e.op = "move heard" -> MoveHeard(e)
-    [] e.op = "wake landed" -> WakeLanded(e)
     [] e.op = "keep landed" -> KeepLanded(e)
     [] e.op = "prune landed" -> PruneLanded(e)
     [] e.op = "expired" -> Expires(e)

@@ -68,18 +68,10 @@ KNOWN_AT_ONCE: Final = 2 * ONE_CLOCK
 # How long what is known of a shard is kept
 
 GUARANTEE: Final = GIVEN_UP_AFTER + SKEW
-"""Records are folded up to this age: Lambda has given up on those that are older, and a repair may have counted them.
-`Guarantee` of the specification."""
+"""Records are folded up to this age: Lambda has given up on older ones, and a repair may have counted them."""
 
 GIVEN_UP_SETTLED: Final = SKEW + LONGEST_INVOCATION + SKEW
 """So long after Lambda has given up on a record, nothing counts it any more: it may be begun with until `GUARANTEE`."""
-
-ALIVE: Final = STREAM_KEEPS
-"""A shard that wakes up after longer writes that it does before it commits anything. `Alive` of the specification."""
-
-OUTLIVED: Final = 7 * DAY
-"""A shard silent for longer has no records young enough to be folded: at least `GUARANTEE` + `ALIVE`.
-`Outlived` of the specification."""
 
 CHECKPOINT_KEPT: Final = 400 * DAY
 """A checkpoint outlives its last write by so long: more than any pause of a table's traffic."""

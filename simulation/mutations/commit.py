@@ -12,8 +12,8 @@ COMMIT: Final = r"""
 +             quarantined = self._keep(shard, folded.unfoldable, report)
 ? test_mechanisms.py::test_a_checkpoint_moves_after_what_cannot_be_counted_is_in_quarantine
 * the checkpoint is not read
-- fresh = uncounted(changes, self._checkpoints.of(shard, changes[-1].sequence, deadline).applied_through)
-+ self._checkpoints.of(shard, changes[-1].sequence, deadline)
+- fresh = uncounted(changes, self._checkpoints.of(shard, changes[-1].sequence).applied_through)
++ self._checkpoints.of(shard, changes[-1].sequence)
 +         fresh = changes
 ? test_checkpoints.py::test_no_zombie_however_late_meets_a_pruned_watermark
 * mended code counts what is aside
@@ -77,10 +77,6 @@ COMMIT: Final = r"""
 - applied_through < :applied_through
 + applied_through <> :applied_through
 ? test_checkpoints.py::test_a_checkpoint_never_moves_back
-* a checkpoint is stamped by when its shard was first touched
-- "at": deadline, "seen"
-+ "at": checkpoint.seen, "seen"
-? test_checkpoints.py::test_no_zombie_however_late_meets_a_pruned_watermark
 * watermarks are pruned at a checkpoint that has not settled
 - = checkpoint.settled_through(now), now
 + = checkpoint.applied_through, now
@@ -93,14 +89,6 @@ COMMIT: Final = r"""
 - if item["shard"]["S"] != shard:
 + if False:
 ? test_checkpoints.py::test_two_shards_of_one_digest_are_an_error
-* a shard that wakes up does not say so
-- if checkpoint.seen + ALIVE < now:
-+ if False:
-? test_checkpoints.py::test_a_silent_shard_says_that_it_lives_before_it_counts
-* a shard is taken for silent by an old copy of its checkpoint
-- if _may_be_outlived(checkpoint, now) and self._is_silent(digest, now):
-+ if _may_be_outlived(checkpoint, now):
-? test_checkpoints.py::test_a_shard_is_not_taken_for_silent_by_an_old_copy_of_its_checkpoint
 == _commit/commit.py
 * the condition on the watermark is dropped
 - (part.watermark.name,), first, last)

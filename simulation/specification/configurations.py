@@ -18,7 +18,6 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "NameOf": "<- OneEach",
     "Processes": "= {1, 2}",
     "Streams": "<- Two",
-    "Later": "<- NoRecords",
     "Parents": "<- NoParents",
     "Features": "= {}",
     "Without": "= {}",
@@ -26,9 +25,6 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "Landing": "= 0",
     "Fresh": "= 0",
     "Settling": "= 0",
-    "Alive": "= 0",
-    "Outlived": "= 0",
-    "Guarantee": "= 0",
     "Clock": "<- InStep",
 }
 
@@ -50,7 +46,7 @@ CONFIGURATIONS: Final = (
         "checkpoints",
         "a checkpoint and pruning; one shard, one item, two records",
         {"Features": '= {"checkpoints", "pruning"}', **_SETTLING},
-        states=8_819,
+        states=8_804,
     ),
     Configuration(
         "wider",
@@ -76,20 +72,6 @@ CONFIGURATIONS: Final = (
             "Landing": "= 1",
             "Clock": "<- Apart",
             "Settling": "= 3",
-        },
-    ),
-    Configuration(
-        "silence",
-        "a shard that is taken for gone and comes alive again",
-        {
-            "Processes": "= {1}",
-            "Streams": "<- One",
-            "Later": "<- Afterwards",
-            "Features": '= {"checkpoints", "pruning", "quarantine", "silence"}',
-            "Guarantee": "= 1",
-            "Alive": "= 1",
-            "Outlived": "= 2",
-            "Settling": "= 1",
         },
     ),
     Configuration(
@@ -122,7 +104,7 @@ CONFIGURATIONS: Final = (
         "parts",
         "batches that are folded in parts, with checkpoints",
         {"Features": '= {"checkpoints", "parts"}'},
-        states=1_359,
+        states=1_353,
     ),
     Configuration(
         "quarantine",
@@ -159,9 +141,6 @@ REMOVALS: Final = (
     Removal("settled by when the item was touched", "checkpoints", "standing"),
     Removal("pruned at a checkpoint that has not settled", "checkpoints", "settled", quick=True),
     Removal("pruned without a condition", "checkpoints", "pruned as seen"),
-    Removal("a shard that wakes up does not say so", "silence", "wakes"),
-    Removal("a silent shard is remembered as gone", "silence", "outlived read last"),
-    Removal("records older than the guarantee are folded", "silence", "guarantee"),
     Removal("a part begins before the one before it is committed", "parts", "part by part"),
     Removal(
         "the checkpoint moves before quarantine has the record", "quarantine, with checkpoints", "quarantined first"

@@ -161,12 +161,12 @@ class _Calling:
     def _heard(self, request: _Request, item: Mapping[str, Any] | None, *, accepted: bool = False) -> None:
         log, about = self._recording.log, {**request.about, "accepted": accepted}
         if request.kind == "read":
-            log("read", self._sandbox, **request.about, found=None if item is None else _checkpoint(item))
+            log("read", self._sandbox, **request.about, found=_checkpoint(item or {}))
         elif request.kind == "update":
             name = request.about["watermark"]
             log("update heard", self._sandbox, **about, mark=sequence_of(item[name]) if item else None)
-        elif request.kind == "move" or (request.kind == "create" and accepted):
-            log(f"{request.kind} heard", self._sandbox, **about)
+        elif request.kind == "move":
+            log("move heard", self._sandbox, **about)
 
 
 @contextmanager
@@ -314,11 +314,7 @@ def _of_checkpoint(
 ) -> _Request | None:
     if name == "get_item":
         return request("read")
-    if name == "put_item":
-        return request("create", created=_checkpoint(arguments["Item"]))
     values = {name.removeprefix(":"): value for name, value in arguments["ExpressionAttributeValues"].items()}
-    if "applied_through" not in values:
-        return request("wake", at=_seconds(values["seen"]))
     marks = "mark" in values
     return request(
         "move",
@@ -354,7 +350,6 @@ def _checkpoint(item: Mapping[str, Any]) -> dict[str, Any]:
         "mark": sequence("mark"),
         "markAt": _seconds(item.get("mark_at")),
         "settled": sequence("settled"),
-        "seen": _seconds(item.get("seen")),
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dynamodb_counters._assumptions import ALIVE, FRESH, GUARANTEE, OUTLIVED
+from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._commit.batch import intake
 from dynamodb_counters._control.counted_names import plan_of
 from dynamodb_counters._control.registry import Entry, Registry
@@ -16,7 +16,6 @@ from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.bookkeeping import Watermark, sequence_of
 from dynamodb_counters._timeline.tiers import MINUTE
 from simulation.aws.sigv4 import LATEST
-from simulation.clock import EPOCH
 from simulation.oracle.registrations import is_entry
 from simulation.schedules.sandbox import LONGEST_INVOCATION
 from simulation.schedules.schedule import Schedule
@@ -83,7 +82,6 @@ def _configuration(traces: Sequence[Trace]) -> str:
         "Shards": f"= {_numbers(max(trace.shards for trace in traces))}",
         "Processes": f"= {_numbers(max(trace.processes for trace in traces))}",
         "Streams": "<- NoRecords",
-        "Later": "<- NoRecords",
         "Parents": "<- NoParents",
         "NameOf": "<- OneForAll",
         "Features": '= {"checkpoints", "copies", "marks", "windows", "pruning", "parts"}',
@@ -92,9 +90,6 @@ def _configuration(traces: Sequence[Trace]) -> str:
         "Landing": f"= {LATEST + 1:.0f}",
         "Fresh": f"= {FRESH}",
         "Settling": f"= {SETTLING:.0f}",
-        "Alive": f"= {ALIVE}",
-        "Outlived": f"= {OUTLIVED}",
-        "Guarantee": f"= {GUARANTEE}",
         "Clock": "<- InStep",
     }
     lines = ["INIT TraceInit", "NEXT TraceNext", "VIEW Position", "CHECK_DEADLOCK TRUE"]
@@ -137,7 +132,7 @@ class _Conversion:
             record = self._recording.records[shard][sequence]
             items, aside = self._effect(shard, record)
             event = f"<<{number}, {self._numbers[shard][sequence]}>>"
-            rows.append(_record(event=event, items=items, aside=aside, born=str(_created(record))))
+            rows.append(_record(event=event, items=items, aside=aside))
         return _sequence(rows)
 
     def _effect(self, shard: str, record: Any) -> tuple[str, str]:
@@ -177,11 +172,11 @@ class _Conversion:
         convert: dict[str, Callable[[Any], str]] = {
             **dict.fromkeys(("deadline", "at", "clock"), lambda seconds: str(math.floor(seconds))),
             **dict.fromkeys(("accepted", "marks"), lambda truth: str(truth).upper()),
-            **dict.fromkeys(("found", "created"), lambda fields: self._checkpoint(shard, fields)),
             **dict.fromkeys(
                 ("first", "last", "through", "settled", "mark", "sequence"),
                 lambda number: str(self._number(shard, number)),
             ),
+            "found": lambda fields: self._checkpoint(shard, fields),
             "image": lambda name: f'"{name}"',
             "item": lambda key: str(self._item(key)),
             "removed": self._removed,
@@ -240,12 +235,9 @@ class _Conversion:
     def _item(self, key: tuple[str, str]) -> int:
         return self._items.setdefault(key, len(self._items) + 1)
 
-    def _checkpoint(self, shard: str, fields: Mapping[str, Any] | None) -> str:
-        if fields is None:
-            return "None"
+    def _checkpoint(self, shard: str, fields: Mapping[str, Any]) -> str:
         numbers = {name: str(self._number(shard, fields[name])) for name in ("checkpoint", "mark", "settled")}
-        times = {name: str(fields[name]) for name in ("at", "markAt", "seen")}
-        times["shard"] = str(self._shards[shard])
+        times = {name: str(fields[name]) for name in ("at", "markAt")}
         return _record(**numbers, **times)
 
     def _removed(self, removed: Mapping[str, Any]) -> str:
@@ -269,10 +261,6 @@ def slots(events: Sequence[Event]) -> dict[int, int]:
         if last[process] == index and event["op"] == "end":
             free.append(found[process])
     return found
-
-
-def _created(record: Any) -> int:
-    return int(record["dynamodb"]["ApproximateCreationDateTime"] - EPOCH)
 
 
 def _record(**fields: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters._assumptions import ALIVE, GUARANTEE, OUTLIVED
+from dynamodb_counters._assumptions import GUARANTEE
 from dynamodb_counters._commit import commit
 from dynamodb_counters._commit.checkpoints import Checkpoints, checkpoint_key
 from dynamodb_counters._declarations import Aggregate, Count, Event
@@ -151,11 +151,11 @@ def test_a_checkpoint_never_moves_back(bench: Workbench) -> None:
     first, second = (Checkpoints(table, table) for _ in range(2))
     shard, numbers = bench.shards()[0], [f"{number:040}" for number in (2, 4)]
     for process in (first, second):
-        process.of(shard, numbers[1], bench.clock.now)
+        process.of(shard, numbers[1])
     first.advance(shard, numbers[1], bench.clock.now)
     second.advance(shard, numbers[0], bench.clock.now)
     bench.clock.advance(HOUR)
-    assert second.of(shard, "9" * 40, bench.clock.now).applied_through == numbers[1]
+    assert second.of(shard, "9" * 40).applied_through == numbers[1]
 
 
 def test_a_busy_shard_settles_although_its_checkpoint_never_stands_still(bench: Workbench) -> None:
@@ -164,7 +164,7 @@ def test_a_busy_shard_settles_although_its_checkpoint_never_stands_still(bench: 
     process = Checkpoints(table, table)
     shard = bench.shards()[0]
     for number in range(1, 25):
-        process.of(shard, f"{number:040}", bench.clock.now + LONGEST_INVOCATION)
+        process.of(shard, f"{number:040}")
         process.advance(shard, f"{number:040}", bench.clock.now + LONGEST_INVOCATION)
         bench.clock.advance(5 * MINUTE)
     assert process.settled({shard_digest(shard): f"{1:040}"})
@@ -190,7 +190,7 @@ def test_a_watermark_that_has_moved_is_not_pruned(bench: Workbench) -> None:
 def test_two_shards_of_one_digest_are_an_error(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dynamodb_counters._commit.checkpoints.shard_digest", lambda _: "same")
     one, other, _ = bench.shards()
-    bench.deliver([_sell(bench, one)], one)
+    _counted_and_checkpointed(bench, one)
     with pytest.raises(CheckpointError, match="have the same digest"):
         bench.deliver([_sell(bench, other)], other)
 
@@ -224,51 +224,13 @@ def test_a_checkpoint_that_is_malformed_is_refused_until_it_is_deleted(
 
 
 def test_a_record_older_than_the_guarantee_is_not_counted(bench: Workbench) -> None:
-    shard, other, _ = bench.shards()
-    records = [_sell(bench, shard)]
-    bench.deliver(records, shard)
-    bench.clock.advance(OUTLIVED + HOUR)
-    _prune(bench, other)
-    assert _watermarks(bench) == 1
-    with pytest.raises(CheckpointError, match=r"hours old: expected at most 23\.2; Lambda gives it up"):
-        bench.deliver(records, shard, bench.process())
-    assert _count(bench) == 2
-    late = [_sell(bench, other)]
-    bench.clock.advance(GUARANTEE + MINUTE)
-    with pytest.raises(CheckpointError):
-        bench.deliver(late, other, bench.process())
-
-
-def _silent_shard(bench: Workbench) -> str:
     shard = bench.shards()[0]
-    bench.deliver([_sell(bench, shard)], shard)
-    bench.clock.advance(OUTLIVED + ALIVE)
-    return shard
-
-
-def test_a_silent_shard_says_that_it_lives_before_it_counts(bench: Workbench) -> None:
-    shard, other = _silent_shard(bench), bench.shards()[1]
-    records = [_sell(bench, shard)]
-    bench.deliver(records, shard, bench.process())
-    _prune(bench, other)
-    bench.deliver(records, shard, bench.process())
-    assert _count(bench) == 3
-
-
-def test_a_shard_is_not_taken_for_silent_by_an_old_copy_of_its_checkpoint(bench: Workbench) -> None:
-    shard, other = _silent_shard(bench), bench.shards()[1]
-    stale = dict(next(i for i in bench.table.items() if i.get("shard") == {"S": shard} and "seen" in i))
-    records = [_sell(bench, shard)]
-    bench.deliver(records, shard, bench.process())
-
-    def behind(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
-        if name == "batch_get_item":
-            return {"Responses": {bench.table.name: [stale]}, "UnprocessedKeys": {}}
-        return send()
-
-    bench.deliver([_sell(bench, other)], other, bench.process(HookedClient(bench.table, behind)))
-    bench.deliver(records, shard, bench.process())
-    assert _count(bench) == 3
+    _counted_and_checkpointed(bench, shard)
+    late = [_sell(bench, shard)]
+    bench.clock.advance(GUARANTEE + MINUTE)
+    with pytest.raises(CheckpointError, match=r"hours old: expected at most 23\.2; Lambda gives it up"):
+        bench.deliver(late, shard, bench.process())
+    assert _count(bench) == 1
 
 
 @pytest.mark.parametrize("warm", [True, False])

@@ -156,7 +156,7 @@ def test_a_name_is_dropped_once_no_process_can_count_in_it(changed: Counters) ->
 def test_a_backfill_asks_first(changed: Counters) -> None:
     person = Person()
     assert changed("backfill", answer=person).code == 1
-    assert person.asked[0].startswith("Backfill orders: 22 items, ")
+    assert person.asked[0].startswith("Backfill orders: 19 items, ")
     refused = changed("backfill")
     assert (refused.code, lines(refused.err)) == (
         2,

@@ -178,7 +178,7 @@ class Aggregator:
     def _batch(self, event: Mapping[str, Any], deadline: float) -> Report:
         changes = intake(event["Records"], self._origins)
         report, shard = Report(records=len(changes)), self._shard(event)
-        fresh = uncounted(changes, self._checkpoints.of(shard, changes[-1].sequence, deadline).applied_through)
+        fresh = uncounted(changes, self._checkpoints.of(shard, changes[-1].sequence).applied_through)
         report.redelivered = len(changes) - len(fresh)
         if fresh:
             self._require_young(shard, fresh[0])

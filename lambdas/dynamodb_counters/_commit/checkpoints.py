@@ -19,8 +19,8 @@ from typing import Any, Final, TypeGuard
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._assumptions import ALIVE, CHECKPOINT_KEPT, FRESH, OUTLIVED, SETTLED_AFTER
-from dynamodb_counters._items.bookkeeping import bookkeeping_key, put_as_seen, read_fields, shard_digest, typed_values
+from dynamodb_counters._assumptions import CHECKPOINT_KEPT, FRESH, SETTLED_AFTER
+from dynamodb_counters._items.bookkeeping import bookkeeping_key, read_fields, shard_digest, typed_values
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SEQUENCE_DIGITS, SK, TTL, TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import HOUR
@@ -31,7 +31,6 @@ from dynamodb_counters.errors import CheckpointError
 class Checkpoint:
     """The checkpoint of a shard: padded sequence numbers ("" for none) and stamps in seconds since 1970."""
 
-    seen: float = 0.0
     applied_through: str = ""
     at: float = 0.0
     mark: str = ""
@@ -60,18 +59,8 @@ def is_sequence(text: object) -> TypeGuard[str]:
     return isinstance(text, str) and text.isdecimal() and len(text) == SEQUENCE_DIGITS
 
 
-def checkpoint_item(shard: str, values: Mapping[str, Any], now: float) -> dict[str, Any]:
-    return {**checkpoint_key(shard_digest(shard)), **attributes({TYPE: CHECKPOINT, "shard": shard, **values}, now)}
-
-
 def checkpoint_key(digest: str) -> dict[str, Any]:
     return bookkeeping_key("CHECKPOINT", digest)
-
-
-def attributes(values: Mapping[str, Any], now: float) -> dict[str, Any]:
-    """Attributes with the item's TTL. Stamps are rounded up: a later one is only cautious."""
-    rounded = {name: math.ceil(value) if isinstance(value, float) else value for name, value in values.items()}
-    return typed_values({TTL: math.ceil(now + CHECKPOINT_KEPT), **rounded})
 
 
 WORTH_A_WRITE: Final = 100
@@ -79,9 +68,7 @@ WORTH_A_WRITE: Final = 100
 
 _READ_AGAIN: Final = HOUR
 _KEYS_PER_CALL: Final = 100
-_FORWARD: Final = (
-    f"attribute_exists({PK}) AND (attribute_not_exists(applied_through) OR applied_through < :applied_through)"
-)
+_FORWARD: Final = "attribute_not_exists(applied_through) OR applied_through < :applied_through"
 
 
 class Checkpoints:
@@ -95,17 +82,13 @@ class Checkpoints:
         self._touched: Counter[str] = Counter()
         self._settled: dict[str, tuple[str, float]] = {}
 
-    def of(self, shard: str, last: str, deadline: float) -> Checkpoint:
+    def of(self, shard: str, last: str) -> Checkpoint:
         """The checkpoint of a shard whose batch ends with `last`."""
-        before, read_at = self._read.get(shard, (None, 0.0))
+        cached, read_at = self._read.get(shard, (None, 0.0))
         now = self._now()
-        if before is not None and (before.applied_through >= last or read_at + FRESH > now):
-            return before
-        # The item exists before anything else is written.
-        checkpoint = self._read_item(shard) or self._create(shard, deadline)
-        if checkpoint.seen + ALIVE < now:
-            self._write(self._table, shard, {"seen": deadline}, f"attribute_exists({PK})")
-            checkpoint = replace(checkpoint, seen=deadline)
+        if cached is not None and (cached.applied_through >= last or read_at + FRESH > now):
+            return cached
+        checkpoint = self._read_item(shard)
         self._read[shard] = checkpoint, now
         return checkpoint
 
@@ -117,15 +100,15 @@ class Checkpoints:
     def advance(self, shard: str, last: str, deadline: float) -> float:
         """Move the checkpoint forward to `last`."""
         checkpoint, read_at = self._read.get(shard) or (self._read_item(shard), self._now())
-        if checkpoint is None or last <= checkpoint.applied_through:
+        if last <= checkpoint.applied_through:
             return 0.0
-        moved: dict[str, Any] = {"applied_through": last, "at": deadline, "seen": deadline}
+        moved: dict[str, Any] = {"applied_through": last, "at": deadline}
         settled = checkpoint.settled_through(self._now())
         if not checkpoint.mark or settled != checkpoint.settled:
             # The mark is replaced only once it, or what came after it, has settled.
             moved |= {"mark": last, "mark_at": deadline, "settled": settled}
         try:
-            self._write(self._once, shard, moved, _FORWARD)
+            self._write(shard, moved)
         except (ClientError, BotoCoreError):
             # An old checkpoint is only cautious.
             self._read.pop(shard, None)
@@ -143,35 +126,26 @@ class Checkpoints:
             for settled, read_at in [self._settled.get(digest, ("", 0.0))]
             if settled < sequence and read_at + _READ_AGAIN <= now
         ]
-        outlived: set[str] = set()
         for start in range(0, len(unknown), _KEYS_PER_CALL):
             # An old answer is only cautious, so the read need not be consistent, nor complete.
             keys = [checkpoint_key(digest) for digest in unknown[start : start + _KEYS_PER_CALL]]
             answer = self._once.client.batch_get_item(RequestItems={self._table.name: {"Keys": keys}})
             for item in answer["Responses"].get(self._table.name, []):
-                digest, checkpoint = item[PK]["S"].removeprefix(CHECKPOINT_PREFIX), _readable(item)
-                if checkpoint is None:
-                    continue
-                # A checkpoint that has settled by now has settled for good. A silent shard may come alive.
-                self._settled[digest] = checkpoint.settled_through(now), now
-                if _may_be_outlived(checkpoint, now) and self._is_silent(digest, now):
-                    outlived.add(digest)
-        settled = {
+                if (checkpoint := _readable(item)) is not None:
+                    # A checkpoint that has settled by now has settled for good.
+                    digest = item[PK]["S"].removeprefix(CHECKPOINT_PREFIX)
+                    self._settled[digest] = checkpoint.settled_through(now), now
+        return {
             digest for digest, sequence in watermarks.items() if sequence <= self._settled.get(digest, ("", 0.0))[0]
         }
-        return settled | outlived
-
-    def _is_silent(self, digest: str, now: float) -> bool:
-        checkpoint = _readable(self._table.read_item(checkpoint_key(digest)))
-        return checkpoint is not None and _may_be_outlived(checkpoint, now)
 
     def _now(self) -> float:
         return self._table.clock()
 
-    def _read_item(self, shard: str) -> Checkpoint | None:
+    def _read_item(self, shard: str) -> Checkpoint:
         item = self._table.read_item(checkpoint_key(shard_digest(shard)))
         if not item:
-            return None
+            return Checkpoint()
         if (checkpoint := _readable(item)) is None:
             raise CheckpointError(
                 f"the item {item[PK]['S']!r}, {item[SK]['S']!r} is malformed: delete it, then run `counters repair`, "
@@ -181,20 +155,16 @@ class Checkpoints:
             raise CheckpointError(f"the shards {shard!r} and {item['shard']['S']!r} have the same digest")
         return checkpoint
 
-    def _create(self, shard: str, deadline: float) -> Checkpoint:
-        item = checkpoint_item(shard, {"seen": deadline}, self._now())
-        if self._table.write("put_item", **put_as_seen(self._table.name, item, {}, ())):
-            return Checkpoint(seen=deadline)
-        return self._read_item(shard) or self._create(shard, deadline)
-
-    def _write(self, table: Table, shard: str, values: Mapping[str, Any], condition: str) -> None:
-        written = attributes(values, table.clock())
-        table.client.update_item(
-            TableName=table.name,
+    def _write(self, shard: str, moved: Mapping[str, Any]) -> None:
+        # Stamps are rounded up: a later one is only cautious.
+        stamps = {name: math.ceil(value) for name, value in moved.items() if isinstance(value, float)}
+        expires_at = math.ceil(self._now() + CHECKPOINT_KEPT)
+        written = typed_values({TYPE: CHECKPOINT, "shard": shard, TTL: expires_at, **moved, **stamps})
+        self._once.client.update_item(
+            TableName=self._table.name,
             Key=checkpoint_key(shard_digest(shard)),
             UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in written),
-            # A checkpoint that is lost is created again, never by chance.
-            ConditionExpression=condition,
+            ConditionExpression=_FORWARD,
             ExpressionAttributeNames={f"#{name}": name for name in written},
             ExpressionAttributeValues={f":{name}": value for name, value in written.items()},
         )
@@ -207,8 +177,3 @@ def _readable(item: Mapping[str, Any]) -> Checkpoint | None:
         return Checkpoint.of(item) if is_named else None
     except (LookupError, ValueError):
         return None
-
-
-def _may_be_outlived(checkpoint: Checkpoint, now: float) -> bool:
-    """Return whether the shard is so old that its watermarks may be pruned although it does not cover them."""
-    return checkpoint.seen + OUTLIVED < now

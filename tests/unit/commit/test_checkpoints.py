@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters._commit.checkpoints import Checkpoint, Checkpoints, checkpoint_item, checkpoint_key
-from dynamodb_counters._items.bookkeeping import shard_digest
+from dynamodb_counters._commit.checkpoints import Checkpoint, Checkpoints, checkpoint_key
+from dynamodb_counters._items.bookkeeping import shard_digest, typed_values
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.memory_table import MemoryTable
@@ -20,7 +20,6 @@ _stamps = st.integers(0, 2_000_000_000).map(float)
 
 _checkpoints = st.builds(
     Checkpoint,
-    seen=_stamps,
     **dict.fromkeys(("at", "mark_at"), _stamps),
     **dict.fromkeys(("applied_through", "mark", "settled"), _sequences),
 )
@@ -30,7 +29,7 @@ _checkpoints = st.builds(
 def test_a_checkpoint_comes_back_from_its_item(checkpoint: Checkpoint) -> None:
     values = {name: getattr(checkpoint, name) for name in Checkpoint.__slots__}
     written = {name: value for name, value in values.items() if value != ""}
-    assert Checkpoint.of(checkpoint_item(_SHARD, written, 0.0)) == checkpoint
+    assert Checkpoint.of(typed_values(written)) == checkpoint
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), _sequences), max_size=12))
@@ -40,7 +39,7 @@ def test_a_checkpoint_moves_forward_only(moves: list[tuple[int, str]]) -> None:
     table = Table(memory.name, memory, clock=clock, sleep=lambda _: None)
     processes = [Checkpoints(table, table) for _ in range(2)]
     for process in processes:
-        process.of(_SHARD, "", clock() + 900)
+        process.of(_SHARD, "")
     reached = ""
     for number, sequence in moves:
         processes[number].advance(_SHARD, sequence, clock() + 900)

@@ -168,7 +168,6 @@ def _checkpoint(session: Session, shard: str, problems: list[str]) -> Facts | No
         "applied_through": stream_number(checkpoint.applied_through) if checkpoint.applied_through else None,
         "moved": stamp(min(checkpoint.at, now)) if checkpoint.at else None,
         "age_seconds": max(0, round(now - checkpoint.at)) if checkpoint.at else None,
-        "seen": stamp(min(checkpoint.seen, now)) if checkpoint.seen else None,
     }
 
 
