@@ -14,10 +14,6 @@ ERASE: Final = r"""
 - if writes and logs and not found:
 + if False:
 ? test_verdicts.py::test_a_name_exceeds_its_sources_once_something_was_erased_that_it_counts
-* pages that a run still reads are erased
-- if run in is_open or table.clock() < written + HOUR:
-+ if False:
-? test_erase.py::test_pages_of_runs_go_once_no_run_reads_them
 
 == _erase/eraser.py
 * an erasure knows no name that came after it began

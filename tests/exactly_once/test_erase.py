@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -23,7 +22,6 @@ from simulation.faults.hooked_client import HookedClient, once
 from simulation.night import scaled
 from simulation.oracle.chunks import rows_of
 from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill import Stream, backfill, verification
 
 PLAIN = Event("sale", pk="CLIENT#{client}", sk="SALE#{at}#{id}", retention=timedelta(hours=9), version="version")
 PACKED = replace(PLAIN, version=None, packed=Packed("at", timedelta(minutes=10)))
@@ -350,38 +348,3 @@ def test_counts_are_as_chosen_whatever_is_delivered_when(kind: str, seed: int) -
     for _ in range(40):
         _step(world)
     assert world.counts() == world.expected(), f"seed {seed}"
-
-
-@pytest.mark.parametrize("kind", ["backfill", "verify"])
-def test_pages_of_runs_go_once_no_run_reads_them(kind: str) -> None:
-    """A group's key holds a person's id, and so do the pages of the runs that have looked at the group."""
-    clients = Aggregate("clients", PLAIN, pk="OF#{client}", sk="ALL", measures={"sales": Count()})
-    bench = Workbench([clients])
-    for number, client in enumerate(("ann", "bob") * 3):
-        bench.counters.accept(PLAIN, {"client": client, "at": 1, "id": number, "version": 1})
-    stream = Stream(bench)
-    stream.deliver()
-    run = backfill(bench, stream, names=("clients",)) if kind == "backfill" else verification(bench, stream)
-    pages = run.steps()
-    eraser = Eraser(bench.store, PLAIN, {"client": "ann"})
-    assert (next(pages).phase, eraser.find().runs) == ("stale" if kind == "backfill" else "waiting", 0)
-    for step in pages:
-        if step.phase == "draining":
-            # It is open: whoever goes on with it reads its pages.
-            assert (eraser.find().pages, eraser.find().runs) == (0, 1)
-        bench.clock.advance(30)
-        bench.counters.accept(PLAIN, {"client": "ann", "at": 2, "id": int(bench.clock()), "version": 1})
-        stream.deliver()
-    assert any("ann" in text for text in _pages(bench))
-    assert (eraser.erase("keep").pages, eraser.erase("keep").runs) == (0, 1)
-    bench.clock.advance(3601)
-
-    found = eraser.find()
-    assert (found.pages, found.runs) == (len(_pages(bench)), 0)
-    erased = eraser.erase("keep")
-    assert (erased.pages, _pages(bench)) == (found.pages, [])
-    assert eraser.erase("keep").pages == 0
-
-
-def _pages(bench: Workbench) -> list[str]:
-    return [zlib.decompress(bytes(item["rows"]["B"])).decode() for item in bench.table.items() if "rows" in item]

@@ -11,7 +11,7 @@ import json
 import re
 import secrets
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
@@ -35,16 +35,13 @@ KEPT: Final = 30 * DAY
 """How long a run's items stay, in seconds: no run takes longer."""
 
 RUNS: Final = "runs"
-"""Attribute of the history's item with the open runs."""
+"""Attribute of the header with the open verifications."""
 
 RUN_SK_PREFIX: Final = "RUN#"
 """Starts the sort keys of the items that hold where runs are."""
 
 ONLY_SHARD: Final = "only"
 """Name of an emulator's single shard where events do not name it."""
-
-_MOST_TABLES: Final = 2
-"""Tables scanned by a run: that of the counts, and a source table."""
 
 ROWS: Final = "rows"
 MOST_BYTES: Final = 350_000
@@ -142,14 +139,6 @@ def scan_key(run: str, segment: int, number: int) -> dict[str, Any]:
 
 def beat_key(run: str, number: str) -> dict[str, Any]:
     return _part_key(f"{run}{_BEAT}{number}", "BEAT")
-
-
-def page_partitions(run: str, item: Mapping[str, Any]) -> Iterator[str]:
-    """The partition keys of a run's pages, found by its item: of its logs, and of what it has scanned."""
-    parents, _ = json.loads(item["shards"]["S"])
-    yield from (log_key(run, shard)[PK]["S"] for shard in (*parents, ONLY_SHARD))
-    segments = _MOST_TABLES * int(item["segments"]["N"])
-    yield from (scan_key(run, segment, 0)[PK]["S"] for segment in range(segments))
 
 
 def is_beat(run: str, keys: Image) -> bool:

@@ -22,7 +22,6 @@ from uuid import uuid4
 
 from dynamodb_counters._control.counted_names import plan_of
 from dynamodb_counters._control.registry import note_surplus, read_registry
-from dynamodb_counters._control.run_items import KEPT, RUN_SK_PREFIX, page_partitions
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters._declarations.sources import EventIdentity
@@ -32,7 +31,6 @@ from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk, encode_c
 from dynamodb_counters._items.conditions import Image, text_reader
 from dynamodb_counters._items.conversions import base64_text, key_text
 from dynamodb_counters._items.table_schema import (
-    CHECKPOINT_PREFIX,
     CHUNK,
     ERASED,
     ONCE_SUFFIX,
@@ -58,7 +56,7 @@ from dynamodb_counters._quarantine.quarantine import (
 )
 from dynamodb_counters._quarantine.redrive_entries import discard, redrive, stored_entries
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import DAY, HOUR
+from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters._writes.chunk_writes import (
     GONE,
     BucketHoleError,
@@ -417,10 +415,6 @@ class Erased:
         In entries of the quarantine.
     uncounted : int
         Copies in quarantine that waited to be counted.
-    pages : int
-        Pages of backfills and verifications that are over. They name groups, whoever they are of.
-    runs : int
-        Backfills and verifications that are open, or ended less than an hour ago: their pages stay until then.
     left : int
         Copies that stay, because they wait to be counted: they came while the run went on, or a backfill has met them
         that goes on. Run it again.
@@ -430,8 +424,6 @@ class Erased:
     packed: int = 0
     quarantined: int = 0
     uncounted: int = 0
-    pages: int = 0
-    runs: int = 0
     left: int = 0
 
 
@@ -470,33 +462,10 @@ class Eraser:
         events = self._items.sweep(keeps_counts=keeps_counts, writes=writes)
         packed = self._chunks.sweep(keeps_counts=keeps_counts, writes=writes)
         quarantined, waiting, staying = self._quarantine.sweep(writes=writes, drops=drops)
-        pages, runs = _sweep_pages(self._table, writes=writes)
         return Erased(
             events=events,
             packed=packed,
             quarantined=quarantined,
             uncounted=dropped + waiting,
-            pages=pages,
-            runs=runs,
             left=staying if writes else 0,
         )
-
-
-def _sweep_pages(table: Table, *, writes: bool) -> tuple[int, int]:
-    """Delete the pages of runs that are over, which name groups; return how many, and of how many runs pages stay."""
-    found = staying = 0
-    runs = list(table.partition(CHECKPOINT_PREFIX, RUN_SK_PREFIX))
-    is_open = {run.id for run in read_registry(table).runs}
-    for item in runs:
-        run = item[SK]["S"].removeprefix(RUN_SK_PREFIX)
-        parts = page_partitions(run, item)
-        keys = [key for pk in parts for key in table.partition(pk, ProjectionExpression=f"{PK}, {SK}")]
-        # A process that has not heard of the end writes and reads pages still.
-        written = float(item[TTL]["N"]) - KEPT
-        if run in is_open or table.clock() < written + HOUR:
-            staying += bool(keys)
-            continue
-        found += len(keys)
-        if writes:
-            table.each(lambda key: table.client.delete_item(TableName=table.name, Key=key), keys)
-    return found, staying

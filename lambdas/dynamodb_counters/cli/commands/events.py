@@ -29,8 +29,6 @@ _PLACES: Final = {
     "packed": "chunks",
     "quarantined": "the quarantine",
     "uncounted": "of these, to be counted yet",
-    "pages": "pages of backfills and verifications that are over",
-    "runs": "backfills and verifications whose pages stay until an hour after they end",
     "left": "copies that stay, because they wait to be counted",
 }
 
