@@ -12,7 +12,7 @@ import os
 import random
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -86,12 +86,8 @@ def service() -> Iterator[Any]:
         for number, (days, seats) in enumerate(((40, 12), (3, 5), (1, -2))):
             since = (now - timedelta(days=days)).isoformat(timespec="seconds")
             counters.accept(CHANGE, {"team": "a", "id": number, "at": since, "seats": seats})
-        clients = {"dynamodb": counters.client, "events": SimpleNamespace(put_events=_sent)}
+        clients = {"dynamodb": counters.client}
         yield SimpleNamespace(name=counters.table_name, clients=clients, clock=lambda: NOW, live=float)
-
-
-def _sent(*, Entries: Sequence[Any]) -> dict[str, Any]:  # noqa: N803
-    return {"Entries": [{"EventId": str(number)} for number, _ in enumerate(Entries)]}
 
 
 class Terminal:

@@ -28,7 +28,6 @@ def event_entry(crossing: Image, table_arn: str, bus: str) -> dict[str, Any]:
     """The entry of PutEvents that an item of the outbox is, the same each time."""
     detail = {name: crossing[name]["S"] for name in _TEXTS}
     group = {name: text["S"] for name, text in crossing["group"]["M"].items()}
-    marked = {"test": True} if "test" in crossing else {}
     numbers = ",".join(f'"{name}":{_json_of(crossing[name]["S"]) if name in crossing else "null"}' for name in _NUMBERS)
     return {
         "Time": detail["at"],
@@ -36,7 +35,7 @@ def event_entry(crossing: Image, table_arn: str, bus: str) -> dict[str, Any]:
         "DetailType": DETAIL_TYPE,
         "Resources": [table_arn],
         "EventBusName": bus,
-        "Detail": f"{json.dumps(detail | {'group': group} | marked)[:-1]},{numbers}}}",
+        "Detail": f"{json.dumps(detail | {'group': group})[:-1]},{numbers}}}",
     }
 
 

@@ -1,17 +1,14 @@
-"""Thresholds at the command line: what is armed, what fired, and what is sent again."""
+"""Thresholds at the command line: what is armed, and what fired."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
-from unittest.mock import patch
 
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Distinct, Event, Threshold
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._http.requests import read_json
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from tests.unit.cli.in_process import Done, run
 
@@ -22,23 +19,6 @@ USERS = Distinct("users", CALL, by="customer", member="user")
 PLAN = Threshold("plan", USAGE, at=[2, 3], direction="both")
 FIRST = Threshold("first", USAGE, at=[1, 2, 10], once=True, burst="highest")
 UNUSED = Threshold("unused", USERS, at=[100])
-
-
-class Bus:
-    """An event bus; from some entry on, it refuses."""
-
-    def __init__(self, takes: int = 1000) -> None:
-        self.sent: list[dict[str, Any]] = []
-        self._takes = takes
-
-    def put_events(self, *, Entries: Sequence[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803 - as the SDK calls it
-        taken = Entries[: self._takes - len(self.sent)]
-        self.sent += taken
-        refused = {"ErrorCode": "ThrottlingException", "ErrorMessage": "too fast"}
-        return {"Entries": [{"EventId": "1"}] * len(taken) + [refused] * (len(Entries) - len(taken))}
-
-    def details(self) -> list[dict[str, Any]]:
-        return [read_json(entry["Detail"]) for entry in self.sent]
 
 
 @pytest.fixture
@@ -63,11 +43,8 @@ def call(name: str, customer: str) -> dict[str, str]:
     return {"id": name, "customer": customer, "at": NOW.isoformat(), "user": "u1"}
 
 
-def ask(counters: CountersInMemory, *arguments: str, bus: Bus | None = None) -> Done:
-    clients = {"events": bus} if bus else None
-    return run(
-        *arguments, "--table", counters.table_name, client=counters.client, clients=clients, clock=counters.clock
-    )
+def ask(counters: CountersInMemory, *arguments: str) -> Done:
+    return run(*arguments, "--table", counters.table_name, client=counters.client, clock=counters.clock)
 
 
 def fired(counters: CountersInMemory, *arguments: str) -> list[str]:
@@ -110,66 +87,10 @@ def test_a_list_that_is_cut_says_so(counters: CountersInMemory) -> None:
     assert not ask(counters, "thresholds", "plan", "--limit", "10", "--json").document["more"]
 
 
-def test_crossings_are_sent_again_as_they_were_sent(counters: CountersInMemory) -> None:
-    bus = Bus()
-    done = ask(counters, "thresholds", "plan", "--replay", "--bus", "sales", bus=bus)
-    assert (done.code, done.out) == (0, "10 sent\n")
-    told = ask(counters, "thresholds", "plan", "--json").document["fired"]
-    assert [one["id"] for one in bus.details()] == [one["id"] for one in told[::-1]]
-    assert [one["level"] for one in bus.details()[-4:]] == [2, 3, 3, 2]
-    described = counters.client.describe_table(TableName=counters.table_name)["Table"]
-    for entry in bus.sent:
-        assert (entry["EventBusName"], entry["DetailType"]) == ("sales", "Threshold Crossed")
-        assert described["LatestStreamArn"].startswith(entry["Resources"][0] + "/stream/")
-    bus = Bus()
-    ask(counters, "thresholds", "plan", "--replay", "--since", "2026-11-20T15:00Z", "--limit", "2", bus=bus)
-    assert [one["id"] for one in bus.details()] == [one["id"] for one in told[1::-1]]
-
-
-def test_a_replay_that_is_refused_says_where_it_stands(counters: CountersInMemory) -> None:
-    bus = Bus(takes=3)
-    done = ask(counters, "thresholds", "plan", "--replay", bus=bus)
-    assert (done.code, done.out, len(bus.sent)) == (3, "", 3)
-    assert done.err == "error: EventBridge refuses crossings from 2026-11-20T14:00:00Z on: ThrottlingException\n"
-
-
-def test_a_replay_passes_over_what_eventbridge_can_never_take(counters: CountersInMemory) -> None:
-    bus = Bus()
-    with patch.object(bus, "put_events", lambda *, Entries: {"Entries": [malformed(one, bus) for one in Entries]}):  # noqa: N803 - as the SDK calls it
-        done = ask(counters, "thresholds", "plan", "--replay", bus=bus)
-    assert (done.code, done.out) == (3, "9 sent\n")
-    assert len(bus.sent) == 9
-    [line, last] = done.err.splitlines()
-    assert line.startswith("refused: ")
-    assert line.endswith(": MalformedDetail: no JSON")
-    assert last == "error: EventBridge can never take 1 of the crossings"
-
-
-def malformed(entry: dict[str, Any], bus: Bus) -> dict[str, str]:
-    """The answer to an entry: one of customer a's is never taken."""
-    if entry["Time"] == "2026-11-20T13:00:00Z" and '"customer": "a"' in entry["Detail"]:
-        return {"ErrorCode": "MalformedDetail", "ErrorMessage": "no JSON"}
-    bus.sent.append(entry)
-    return {"EventId": "1"}
-
-
-def test_a_test_event_says_so_and_is_of_no_group(counters: CountersInMemory) -> None:
-    bus = Bus()
-    for name in ("plan", "unused"):
-        assert ask(counters, "thresholds", name, "--test", bus=bus).out == "1 sent\n"
-    plan, unused = bus.details()
-    assert plan["test"] is unused["test"] is True
-    assert plan.keys() - {"test"} == ask(counters, "thresholds", "--json").document["fired"][0].keys()
-    assert (plan["group"], plan["level"], plan["direction"]) == ({"customer": "test", "at:month": "test"}, 3, "up")
-    assert (unused["aggregate"], unused["measure"], unused["level"]) == ("users", "distinct", 100)
-    assert plan["id"] == "test-2026-11-20T18:00:00Z"
-
-
-@pytest.mark.parametrize("arguments", [("plam",), ("plam", "--test"), ("plam", "--replay"), ("--test",)])
-def test_a_threshold_that_is_not_there_is_refused(counters: CountersInMemory, arguments: tuple[str, ...]) -> None:
-    done = ask(counters, "thresholds", *arguments, bus=Bus())
+def test_a_threshold_that_is_not_there_is_refused(counters: CountersInMemory) -> None:
+    done = ask(counters, "thresholds", "plam")
     assert (done.code, done.out) == (2, "")
-    assert done.err.endswith(" is armed; there is: first, plan, unused\n")
+    assert done.err == "error: no threshold 'plam' is armed; there is: first, plan, unused\n"
 
 
 def test_crossings_of_a_threshold_that_was_removed_are_shown(counters: CountersInMemory) -> None:
