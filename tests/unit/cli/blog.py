@@ -31,7 +31,6 @@ from dynamodb_counters import (
 )
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration, flatten
-from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters._table import Table
 from simulation.memory_table import MemoryTable
@@ -208,10 +207,9 @@ class Blog:
         session = boto3.Session("testing", "testing", region_name="us-east-1")
         self.clients |= {service: session.client(service, config=config) for service in _SERVICES}
         client = self.clients["dynamodb"]
-        arn = create_table(client, "blog")
+        create_table(client, "blog")
         self.clients["dynamodb"] = Described(client, self.clock, self._past.items())
         self.clients["dynamodbstreams"] = self.stream
-        self.clients["lambda"] = Mappings(arn)
         self._use(self.clients["dynamodb"])
         self.deploy()
 
@@ -243,32 +241,6 @@ class Described(MemoryTable):
 
     def describe_time_to_live(self, **request: Any) -> Any:
         return self._described.describe_time_to_live(**request)
-
-
-class Mappings:
-    """The client of Lambda, with one function that reads a stream; more may be added."""
-
-    def __init__(self, stream: str) -> None:
-        self.found = [self.made("5f0c", stream)]
-
-    def made(self, name: str, stream: str, **more: str) -> dict[str, str]:
-        function = "arn:aws:lambda:us-east-1:123456789012:function:blog-aggregator"
-        mapping = {"UUID": name, "FunctionArn": function, "EventSourceArn": stream}
-        return {**mapping, "StartingPosition": "TRIM_HORIZON", "State": "Enabled", **more}
-
-    def get_paginator(self, operation: str) -> Mappings:
-        assert operation == "list_event_source_mappings"
-        return self
-
-    def paginate(self, **of: str) -> list[dict[str, Any]]:
-        [(name, value)] = of.items()
-        name = "FunctionArn" if name == "FunctionName" else name
-        return [{"EventSourceMappings": [one]} for one in self.found if one[name].startswith(value)]
-
-    def get_function_configuration(self, *, FunctionName: str) -> dict[str, Any]:  # noqa: N803
-        counts = FunctionName.endswith("aggregator")
-        found = {"Handler": AGGREGATOR_HANDLER, "Environment": {"Variables": {"TABLE_NAME": "blog"}}}
-        return found if counts else {}
 
 
 @contextmanager
@@ -303,7 +275,7 @@ def in_memory() -> Blog:
     return blog
 
 
-def create_table(client: Any, name: str) -> str:
+def create_table(client: Any, name: str) -> None:
     names = {"pk": "S", "sk": "S", "_board": "S", "_score": "N"}
     client.create_table(
         TableName=name,
@@ -323,4 +295,3 @@ def create_table(client: Any, name: str) -> str:
         StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     )
     client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"})
-    return str(client.describe_table(TableName=name)["Table"]["LatestStreamArn"])

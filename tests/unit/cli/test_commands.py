@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from dynamodb_counters import Counters
 from dynamodb_counters._commit.checkpoints import checkpoint_key
 from dynamodb_counters._items.bookkeeping import shard_digest
-from tests.unit.cli.blog import NOW, URLS, VIEW, Blog, Mappings, seeded
+from tests.unit.cli.blog import NOW, URLS, VIEW, Blog, seeded
 from tests.unit.cli.in_process import Done, run
 
 
@@ -92,9 +92,6 @@ def test_describe_says_what_it_may_not_read(blog: Blog) -> None:
     done = counters(blog, "describe", clients=blog.clients | {"dynamodbstreams": refusing})
     assert done.code == 0
     assert "AWS refused describe_stream: AccessDeniedException: not you" in done.out
-    refusing = Refusing(blog.clients["lambda"], "get_function_configuration")
-    done = counters(blog, "describe", clients=blog.clients | {"lambda": refusing})
-    assert "AWS refused get_function_configuration" in done.out
     client = Refusing(blog.clients["dynamodb"], "describe_time_to_live")
     done = counters(blog, "describe", clients=blog.clients | {"dynamodb": client})
     assert "AWS refused describe_time_to_live" in done.out
@@ -112,31 +109,6 @@ def test_describe_names_what_would_expire(blog: Blog) -> None:
 
 def problems(done: Done) -> list[str]:
     return list(done.document["problems"])
-
-
-def test_describe_warns_of_mappings_that_lose_records(blog: Blog) -> None:
-    known = blog.clients["lambda"]
-    [first] = known.found
-    stream = first["EventSourceArn"]
-    alias, source = first["FunctionArn"] + ":live", stream.replace("blog", "orders")
-
-    def told(*mappings: dict[str, str]) -> list[str]:
-        lambdas = Mappings(stream)
-        lambdas.found = [*mappings]
-        done = counters(blog, "describe", "--json", clients=blog.clients | {"lambda": lambdas})
-        return [problem for problem in problems(done) if "mapping" in problem]
-
-    # Mappings of another function, which only listens, and of a source table's stream.
-    other = known.made("1", stream, FunctionArn=first["FunctionArn"].replace("aggregator", "mail"))
-    assert told(first, other, known.made("2", source)) == []
-    late, twice = told(first, known.made("3", stream, FunctionArn=alias, StartingPosition="LATEST"))
-    assert late == "mapping 3 starts at LATEST: records from before are not counted; create it with TRIM_HORIZON"
-    lost = "records that one delivers before the other are lost"
-    assert twice == f"2 mappings read {stream}: {lost}; delete all but the construct's"
-    assert told(known.made("4", stream, State="Disabled")) == [
-        "mapping 4 is disabled: the stream forgets records after 24 hours"
-    ]
-    assert told(other) == [f"no mapping of a function that counts this table reads {stream}"]
 
 
 def test_describe_warns_of_a_malformed_checkpoint(blog: Blog) -> None:

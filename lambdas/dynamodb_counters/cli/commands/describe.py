@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import click
@@ -20,7 +20,6 @@ from dynamodb_counters._commit.checkpoints import Checkpoint
 from dynamodb_counters._control.registry import COMPLETE
 from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._declarations.definitions import same_definition
-from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters._fold.records import stream_number
 from dynamodb_counters._streams import StreamReader
 from dynamodb_counters.cli.output import (
@@ -39,9 +38,6 @@ from dynamodb_counters.cli.output import (
 from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, shared, told
 
 Facts = dict[str, Any]
-
-_ALIVE: Final = ("Creating", "Enabling", "Enabled", "Updating")
-"""https://docs.aws.amazon.com/lambda/latest/api/API_EventSourceMappingConfiguration.html"""
 
 _MOST_REASONS: Final = 10
 
@@ -108,24 +104,6 @@ def of_shards(session: Session, stream: str | None, problems: list[str]) -> list
     ]
 
 
-def of_mappings(session: Session, stream: str | None, problems: list[str]) -> list[Facts]:
-    """How Lambda reads the stream: the mappings of the functions that count the table."""
-    if stream is None or session.endpoint_url is not None:  # An emulator has no Lambda.
-        return []
-    mappings = tried(lambda: list(_listed_mappings(session.client("lambda"), stream, session.table.name)), problems)
-    problems += _problems(mappings, stream) if mappings is not None else ()
-    return [
-        {
-            "id": mapping["UUID"],
-            "function": mapping["FunctionArn"].split(":", 6)[-1],
-            "stream": mapping["EventSourceArn"].split("/")[1],
-            "state": mapping["State"].lower(),
-            "starts": str(mapping.get("StartingPosition")).lower().replace("_", " "),
-        }
-        for mapping in mappings or ()
-    ]
-
-
 def of_quarantine(session: Session, problems: list[str]) -> Facts:
     """Entries by reason; those redriven wait no more."""
     waiting, redriven = Counter[tuple[str, tuple[str, ...]]](), 0
@@ -180,47 +158,6 @@ def tried(work: Callable[[], Any], problems: list[str]) -> Any:
     return None
 
 
-def _listed_mappings(lambdas: Any, stream: str, table: str) -> Iterator[Mapping[str, Any]]:
-    # Without the version or alias.
-    readers = {":".join(one["FunctionArn"].split(":")[:7]) for one in _listed(lambdas, EventSourceArn=stream)}
-    for function in sorted(readers):
-        if _counts(lambdas, function, table):
-            yield from _listed(lambdas, FunctionName=function)
-
-
-def _problems(mappings: Iterable[Mapping[str, Any]], stream: str) -> Iterator[str]:
-    readers = Counter({stream: 0})
-    for one in mappings:
-        readers[one["EventSourceArn"]] += 1
-        if one.get("StartingPosition") != "TRIM_HORIZON":
-            yield (
-                f"mapping {one['UUID']} starts at {one.get('StartingPosition')}: records from before are not counted; "
-                "create it with TRIM_HORIZON"
-            )
-        if one["State"] not in _ALIVE:
-            yield f"mapping {one['UUID']} is {one['State'].lower()}: the stream forgets records after 24 hours"
-    for arn, times in readers.items():
-        if not times:
-            yield f"no mapping of a function that counts this table reads {arn}"
-        if times > 1:
-            yield (
-                f"{times} mappings read {arn}: records that one delivers before the other are lost; delete all but the "
-                "construct's"
-            )
-
-
-def _counts(lambdas: Any, function: str, table: str) -> bool:
-    found = lambdas.get_function_configuration(FunctionName=function)
-    variables = found.get("Environment", {}).get("Variables", {})
-    counted, asked = (name.rpartition("/")[2] for name in (variables.get("TABLE_NAME", ""), table))
-    return found.get("Handler") == AGGREGATOR_HANDLER and counted == asked
-
-
-def _listed(lambdas: Any, **of: str) -> Iterator[Mapping[str, Any]]:
-    for page in lambdas.get_paginator("list_event_source_mappings").paginate(**of):
-        yield from page["EventSourceMappings"]
-
-
 @click.command()
 @click.option("--queue", "queues", multiple=True, metavar="URL", help="A dead-letter queue; may be repeated.")
 @shared
@@ -242,7 +179,6 @@ def describe(session: Session, queues: Sequence[str]) -> None:
     except UnknownDeclarationsError as error:
         problems.append(str(error))
     document["shards"] = of_shards(session, stream, problems)
-    document["mappings"] = of_mappings(session, stream, problems)
     document["quarantine"] = of_quarantine(session, problems)
     document["dead_letters"] = [of_queue(session, queue, problems) for queue in queues]
     session.emit(document, Lines(*_sections(document)))
@@ -274,8 +210,6 @@ def _sections(document: Facts) -> Iterator[RenderableType]:
     yield from _rows("Names", ("name", "state", "counts records from (UTC)", "declared"), names)
     shards = map(_shard, sorted(document["shards"], key=lambda one: (not one["open"], one["shard"])))
     yield from _rows("Shards", ("shard", "state", "checkpoint moved (UTC)", "ago"), shards)
-    mappings = ((one["function"], one["stream"], one["starts"], one["state"]) for one in document["mappings"])
-    yield from _rows("Mappings", ("function", "stream of", "starts at", "state"), mappings)
     reasons = (
         (number(one["entries"]), ", ".join(one["declarations"]) or "all", reason_text(one["reason"]))
         for one in document["quarantine"]["reasons"][:_MOST_REASONS]
