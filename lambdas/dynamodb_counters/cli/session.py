@@ -61,13 +61,6 @@ _CODES: Final[dict[tuple[type[BaseException], ...], int]] = {
 }
 """By kind of error; the first that fits holds."""
 
-_MISSING: Final = (
-    "ResourceNotFoundException",
-    "AWS.SimpleQueueService.NonExistentQueue",
-    "QueueDoesNotExist",
-    "NoSuchBucket",
-)
-
 NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
 
 
@@ -97,8 +90,9 @@ def _line(error: BaseException, code: int) -> str:
 
 
 def _is_missing(error: BaseException) -> bool:
-    """Whether what does not exist was named wrong: a table, a stream, a queue, a bucket."""
-    return isinstance(error, aws.ClientError) and error.response.get("Error", {}).get("Code") in _MISSING
+    """Whether what does not exist was named wrong: a table, or its stream."""
+    code = error.response.get("Error", {}).get("Code") if isinstance(error, aws.ClientError) else None
+    return code == "ResourceNotFoundException"
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -131,7 +131,6 @@ LAGGING: Final = OPEN[0]
 
 _WITHOUT_BYTES: Final = (15, 20, 28)
 _WITHOUT_MS: Final = 30
-_SERVICES: Final = ("dynamodb", "dynamodbstreams", "sqs", "s3")
 _SIZES: Final = ("ItemCount", "TableSizeBytes")
 
 
@@ -205,8 +204,7 @@ class Blog:
         # moto does not know addresses that carry an account id.
         config = Config(account_id_endpoint_mode="disabled")
         session = boto3.Session("testing", "testing", region_name="us-east-1")
-        self.clients |= {service: session.client(service, config=config) for service in _SERVICES}
-        client = self.clients["dynamodb"]
+        client = session.client("dynamodb", config=config)
         create_table(client, "blog")
         self.clients["dynamodb"] = Described(client, self.clock, self._past.items())
         self.clients["dynamodbstreams"] = self.stream
@@ -245,13 +243,10 @@ class Described(MemoryTable):
 
 @contextmanager
 def seeded() -> Iterator[Blog]:
-    """The table at `NOW`, and in moto a queue of dead letters."""
+    """The table at `NOW`, with services of moto."""
     with mock_aws():
         blog = in_memory()
         blog.arrive()
-        queue = blog.clients["sqs"].create_queue(QueueName="blog-dead-letters")["QueueUrl"]
-        for body in ("{", '{"url": 7}'):
-            blog.clients["sqs"].send_message(QueueUrl=queue, MessageBody=body)
         yield blog
 
 

@@ -155,7 +155,6 @@ def test_no_number_is_cut_and_no_line_too_long(blog: Blog, width: int) -> None:
         (("events", "views"), "no event 'views' is declared; there is: view"),
         (("events", "view"), "invalid url=None: expected a value: 'view' has url"),
         (("events", "view", "url=/", "--since", "2026-11-20"), "invalid time=None"),
-        (("describe", "--queue", "nowhere"), "GetQueueAttributes found nothing of that name"),
     ],
 )
 def test_wrong_input_is_one_line(blog: Blog, arguments: tuple[str, ...], said: str) -> None:

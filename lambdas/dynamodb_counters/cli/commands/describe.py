@@ -124,15 +124,6 @@ def of_quarantine(session: Session, problems: list[str]) -> Facts:
     }
 
 
-def of_queue(session: Session, queue: str, problems: list[str]) -> Facts:
-    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-    attributes = session.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
-    messages, hidden = (int(attributes[name]) for name in names)
-    if messages:
-        problems.append(f"{counted(messages, 'dead letter')} in {queue.rsplit('/', 1)[-1]}")
-    return {"queue": queue, "messages": messages, "in_flight": hidden}
-
-
 def _checkpoint(session: Session, shard: str, problems: list[str]) -> Facts | None:
     """The checkpoint of a shard, which moves once in a while; None if there is none, or it cannot be read."""
     try:
@@ -159,10 +150,9 @@ def tried(work: Callable[[], Any], problems: list[str]) -> Any:
 
 
 @click.command()
-@click.option("--queue", "queues", multiple=True, metavar="URL", help="A dead-letter queue; may be repeated.")
 @shared
-def describe(session: Session, queues: Sequence[str]) -> None:
-    """Show what the table counts, and how far: problems, shards, quarantine, dead letters.
+def describe(session: Session) -> None:
+    """Show what the table counts, and how far: problems, shards, quarantine.
 
     Reads checkpoints and the whole quarantine, strongly consistently.
     """
@@ -180,7 +170,6 @@ def describe(session: Session, queues: Sequence[str]) -> None:
         problems.append(str(error))
     document["shards"] = of_shards(session, stream, problems)
     document["quarantine"] = of_quarantine(session, problems)
-    document["dead_letters"] = [of_queue(session, queue, problems) for queue in queues]
     session.emit(document, Lines(*_sections(document)))
 
 
@@ -217,11 +206,6 @@ def _sections(document: Facts) -> Iterator[RenderableType]:
     yield from _rows("Quarantine", ("entries", "not counted by", "reason"), reasons)
     if (more := len(document["quarantine"]["reasons"]) - _MOST_REASONS) > 0:
         yield f"  {counted(more, 'more reason')} in --json"
-    queues = (
-        (one["queue"].rsplit("/", 1)[-1], number(one["messages"]), number(one["in_flight"]))
-        for one in document["dead_letters"]
-    )
-    yield from _rows("Dead letters", ("queue", "messages", "in flight"), queues)
     yield from _section("Declarations", Lines(*json_lines(document["declarations"])))
 
 
@@ -231,7 +215,7 @@ def _section(title: str, content: RenderableType) -> Iterator[RenderableType]:
 
 def _rows(title: str, columns: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[RenderableType]:
     """A table of what there is, in a section of its own."""
-    table = grid(*columns, numbers=("ago", "entries", "messages", "in flight"), keep=columns[:2])
+    table = grid(*columns, numbers=("ago", "entries"), keep=columns[:2])
     for row in rows:
         table.add_row(*row)
     if table.row_count:
