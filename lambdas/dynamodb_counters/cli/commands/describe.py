@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import click
-from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.filesize import decimal
@@ -35,7 +34,7 @@ from dynamodb_counters.cli.output import (
     span,
     stamp,
 )
-from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, shared, told
+from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, shared
 
 Facts = dict[str, Any]
 
@@ -46,7 +45,7 @@ def of_table(session: Session, problems: list[str]) -> Facts:
     client, table = session.client("dynamodb"), session.table.name
     description = client.describe_table(TableName=table)["Table"]
     stream = description.get("StreamSpecification", {})
-    expiry = tried(lambda: client.describe_time_to_live(TableName=table)["TimeToLiveDescription"], problems) or {}
+    expiry = client.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
     if description["TableStatus"] != "ACTIVE":
         problems.append(f"the table is {description['TableStatus'].lower()}")
     return {
@@ -96,7 +95,7 @@ def of_shards(session: Session, stream: str | None, problems: list[str]) -> list
     if stream is None:
         problems.append("the table has no stream")
         return []
-    shards = tried(StreamReader(session.client("dynamodbstreams"), stream).shards, problems) or []
+    shards = StreamReader(session.client("dynamodbstreams"), stream).shards()
     checkpoints = session.table.each(lambda shard: _checkpoint(session, shard.id, problems), shards)
     return [
         {"shard": shard.id, "open": shard.is_open, "checkpoint": checkpoint}
@@ -138,15 +137,6 @@ def _checkpoint(session: Session, shard: str, problems: list[str]) -> Facts | No
         "moved": stamp(min(checkpoint.at, now)) if checkpoint.at else None,
         "age_seconds": max(0, round(now - checkpoint.at)) if checkpoint.at else None,
     }
-
-
-def tried(work: Callable[[], Any], problems: list[str]) -> Any:
-    """The answer of a call, None without any: a part that may not be read must not hide the others."""
-    try:
-        return work()
-    except (ClientError, BotoCoreError) as error:
-        problems.append(told(error)[1])
-    return None
 
 
 @click.command()
