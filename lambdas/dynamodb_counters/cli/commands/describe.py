@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -54,8 +53,6 @@ def of_table(session: Session, problems: list[str]) -> Facts:
         "status": description["TableStatus"],
         "items": description.get("ItemCount", 0),
         "bytes": description.get("TableSizeBytes", 0),
-        "billing": description.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED"),
-        "indexes": sorted(index["IndexName"] for index in description.get("GlobalSecondaryIndexes", ())),
         "stream": {
             "enabled": bool(stream.get("StreamEnabled")),
             "view": stream.get("StreamViewType"),
@@ -79,7 +76,6 @@ def of_names(session: Session, problems: list[str]) -> list[Facts]:
                 "run": entry.run or None,
                 "dropped": entry.dropped,
                 "declared": "as counted" if is_same else "not" if own is None else "otherwise",
-                "definition": None if each is None else described([each])[name],
             }
         )
         if entry.dropped or entry.state != COMPLETE:
@@ -104,18 +100,12 @@ def of_shards(session: Session, stream: str | None, problems: list[str]) -> list
 
 
 def of_quarantine(session: Session, problems: list[str]) -> Facts:
-    """Entries by reason; those redriven wait no more."""
-    waiting, redriven = Counter[tuple[str, tuple[str, ...]]](), 0
-    for entry in session.counters.quarantined(redriven=True):
-        if entry.redriven:
-            redriven += 1
-        else:
-            waiting[entry.reason, entry.names] += 1
+    """Entries that wait, by reason."""
+    waiting = Counter((entry.reason, entry.names) for entry in session.counters.quarantined())
     if waiting:
         problems.append(f"{counted(waiting.total(), 'entry waits', 'entries wait')} in the quarantine")
     return {
         "waiting": waiting.total(),
-        "redriven": redriven,
         "reasons": [
             {"reason": reason, "declarations": list(names), "entries": times}
             for (reason, names), times in waiting.most_common()
@@ -165,14 +155,13 @@ def describe(session: Session) -> None:
 
 def _sections(document: Facts) -> Iterator[RenderableType]:
     table = document["table"]
-    stream, ttl, size = table["stream"], table["ttl"], f"{number(table['items'])} items, {decimal(table['bytes'])}"
+    stream, ttl = table["stream"], table["ttl"]
     yield Text(table["name"], HEADING)
     yield pairs(
         {
-            "size": f"{size}, as of the last six hours; {table['billing'].replace('_', ' ').lower()}",
+            "size": f"{number(table['items'])} items, {decimal(table['bytes'])}, as of the last six hours",
             "stream": stream["view"].replace("_", " ").lower() if stream["enabled"] else "none",
             "TTL": " on ".join(filter(None, (str(ttl["status"]).lower(), ttl["attribute"]))),
-            "indexes": ", ".join(table["indexes"]) or "none",
         }
     )
     if document["problems"]:
@@ -181,14 +170,14 @@ def _sections(document: Facts) -> Iterator[RenderableType]:
         (
             one["name"],
             one["state"],
-            "the beginning" if one["state"] == COMPLETE and one["since"] is None else _clock(one["since"]),
+            one["since"] or ("the beginning" if one["state"] == COMPLETE else "-"),
             one["declared"],
         )
         for one in document["names"]
     )
-    yield from _rows("Names", ("name", "state", "counts records from (UTC)", "declared"), names)
+    yield from _rows("Names", ("name", "state", "counts records from", "declared"), names)
     shards = map(_shard, sorted(document["shards"], key=lambda one: (not one["open"], one["shard"])))
-    yield from _rows("Shards", ("shard", "state", "checkpoint moved (UTC)", "ago"), shards)
+    yield from _rows("Shards", ("shard", "state", "checkpoint moved"), shards)
     reasons = (
         (number(one["entries"]), ", ".join(one["declarations"]) or "all", reason_text(one["reason"]))
         for one in document["quarantine"]["reasons"][:_MOST_REASONS]
@@ -205,7 +194,7 @@ def _section(title: str, content: RenderableType) -> Iterator[RenderableType]:
 
 def _rows(title: str, columns: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[RenderableType]:
     """A table of what there is, in a section of its own."""
-    table = grid(*columns, numbers=("ago", "entries"), keep=columns[:2])
+    table = grid(*columns, numbers=("checkpoint moved", "entries"), keep=columns[:2])
     for row in rows:
         table.add_row(*row)
     if table.row_count:
@@ -213,12 +202,7 @@ def _rows(title: str, columns: Sequence[str], rows: Iterable[Iterable[str]]) -> 
 
 
 def _shard(shard: Facts) -> tuple[str, ...]:
-    name, checkpoint = re.sub(r"^0+(?=\d)", "", shard["shard"].removeprefix("shardId-")), shard["checkpoint"]
-    moved = "no checkpoint" if checkpoint is None else _clock(checkpoint["moved"])
-    ago = None if checkpoint is None else checkpoint["age_seconds"]
-    return name, "open" if shard["open"] else "closed", moved, "-" if ago is None else span(ago)
-
-
-def _clock(stamp: str | None) -> str:
-    """A moment below a heading that names its zone."""
-    return "-" if stamp is None else stamp.replace("T", " ").removesuffix("Z")
+    checkpoint = shard["checkpoint"]
+    age = None if checkpoint is None else checkpoint["age_seconds"]
+    moved = "no checkpoint" if checkpoint is None else "-" if age is None else f"{span(age)} ago"
+    return shard["shard"], "open" if shard["open"] else "closed", moved
