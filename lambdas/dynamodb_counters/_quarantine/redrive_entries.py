@@ -103,17 +103,6 @@ def held_by(item: Image, delivered: Record, origins: Origins) -> Change:
     return Change(delivered, held, names=names, is_foreign=is_foreign, origin=origin)
 
 
-def purge(table: Table, entry: Quarantined) -> bool:
-    """Delete an entry; False if it was redriven: what was counted of it must be found if its record comes again."""
-    return table.write(
-        "delete_item",
-        Key=stored_key(entry),
-        ConditionExpression="#state = :waiting OR #state = :discarded",
-        ExpressionAttributeNames={"#state": STATE},
-        ExpressionAttributeValues={":waiting": {"S": WAITING}, ":discarded": {"S": DISCARDED}},
-    )
-
-
 def confirm(table: Table, key: Mapping[str, Any], other: Mapping[str, Any] | None = None) -> bool:
     """Let a provisional entry wait, unless the other one that stands for the same does, or did."""
     update = state_request(table, key, PROVISIONAL, WAITING)

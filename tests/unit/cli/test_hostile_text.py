@@ -73,7 +73,6 @@ CASES = {
     "quarantine list ID": Case(),
     "quarantine redrive": Case(("--all", "--yes"), prints=False),
     "quarantine discard": Case(("--all", "--yes"), prints=False),
-    "quarantine purge": Case(("--all", "--yes"), prints=False),
     "accept": Case(("view", f"url:={json.dumps([TEXT])}", f"time={TEXT}", "client=c")),
     "retract": Case(("view", f"url:={json.dumps([TEXT])}", f"time={TEXT}", "client=c")),
     "replay": Case(("events.jsonl", "--event", "view"), prints=False),

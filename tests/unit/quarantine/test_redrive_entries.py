@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import pytest
-
-from dynamodb_counters._quarantine.quarantine import Quarantined
-from dynamodb_counters._quarantine.redrive_entries import list_quarantined, purge, redrive
+from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive, stored_key
 from dynamodb_counters._table import Table
 from simulation.metered_table import MeteredTable
 from tests.unit.quarantine.test_waiting import memory, quarantine, table
@@ -21,16 +16,12 @@ def test_an_entry_is_redriven_once_and_stays(table: Table, memory: MeteredTable)
     assert redrive(table, entry)
     before = [dict(item) for item in memory.items()]
     assert not redrive(table, entry)
-    assert not purge(table, entry)
     assert list(memory.items()) == before
 
 
-@pytest.mark.parametrize("change", [redrive, purge])
-def test_an_entry_that_is_gone_stays_gone(
-    table: Table, memory: MeteredTable, change: Callable[[Table, Quarantined], bool]
-) -> None:
+def test_an_entry_that_is_gone_stays_gone(table: Table, memory: MeteredTable) -> None:
     quarantine(table, 1)
     [entry] = list_quarantined(table, redriven=False)
-    assert purge(table, entry)
-    assert not change(table, entry)
+    memory.delete_item(TableName=table.name, Key=stored_key(entry))
+    assert not redrive(table, entry)
     assert list(memory.items()) == []

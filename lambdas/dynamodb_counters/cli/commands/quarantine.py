@@ -216,28 +216,12 @@ def discard(session: Session, **how: Any) -> int:
     return _act(session, "discarded", work, lambda entries: question.format(len(entries)), **how)
 
 
-@quarantine.command()
-@_ACTING
-def purge(session: Session, **how: Any) -> int:
-    """Delete entries that wait or were discarded, with what they hold.
-
-    A record that comes again from the stream comes back as an entry. Those redriven stay:
-    they keep such a record from being counted twice.
-    """
-
-    def question(entries: Sequence[Entry]) -> str:
-        waiting = sum(entry.state == "waiting" for entry in entries)
-        return f"Delete {len(entries):,} entries? The counts will lack the {waiting:,} that wait."
-
-    return _act(session, "purged", redrive_entries.purge, question, "waiting", "discarded", **how)
-
-
 def _act(
     session: Session,
     done: str,
     work: Callable[[Table, Quarantined], bool],
     question_of: Callable[[Sequence[Entry]], str],
-    *states: str,
+    *,
     everything: bool,
     dry_run: bool,
     yes: bool,
@@ -246,7 +230,7 @@ def _act(
     """Do the work on each entry that is meant, after the question, if there is one."""
     if not everything and not any(wanted.values()):
         raise click.UsageError("which entries? give ids, --reason, --declaration, --older or --newer, or --all")
-    entries = _find(session, *(states or ("waiting",)), **wanted)
+    entries = _find(session, "waiting", **wanted)
     if dry_run or not entries:
         session.emit({f"would be {done}": [entry.id for entry in entries]}, f"{len(entries):,} entries would be {done}")
         return DONE

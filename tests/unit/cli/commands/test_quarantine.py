@@ -1,4 +1,4 @@
-"""Entries of the quarantine: found by what they say, shown, redriven, given up, deleted."""
+"""Entries of the quarantine: found by what they say, shown, redriven, given up."""
 
 from __future__ import annotations
 
@@ -137,23 +137,6 @@ def test_discarded_entries_never_wait_again(world: World) -> None:
     assert world.run("quarantine", "redrive", two, "--json").document == {"would be redriven": []}
 
 
-def test_purged_entries_are_gone_and_redriven_ones_stay(world: World) -> None:
-    one, two, three = world.ids()
-    world.run("quarantine", "redrive", one)
-    world.run("quarantine", "discard", two, "--yes")
-    asked: list[str] = []
-
-    def agree(question: str) -> bool:
-        asked.append(question)
-        return True
-
-    done = world.run("quarantine", "purge", "--all", "--json", answer=agree)
-    assert (done.code, done.document) == (0, {"purged": [two, three], "left": []})
-    assert asked == ["Delete 2 entries? The counts will lack the 1 that wait."]
-    assert world.states() == ["released"]
-    assert world.ids("--state", "any") == [one]
-
-
 def test_an_entry_that_changes_meanwhile_is_reported(world: World) -> None:
     one, two, _ = world.ids()
 
@@ -184,7 +167,6 @@ def test_a_delta_is_shown_with_its_group() -> None:
     [
         (("redrive",), "which entries?"),
         (("discard",), "which entries?"),
-        (("purge",), "which entries?"),
         (("list", "beef"), "no entry of the quarantine has an id that begins with 'beef'"),
         (("list", "b"), "expected 4 digits or more"),
         (("list", "--older", "soon"), "expected a number and a unit"),
