@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property, partial, reduce
 from pathlib import Path
@@ -32,10 +32,10 @@ from dynamodb_counters._declarations.definitions import same_definition
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.requests import write_json
-from dynamodb_counters._reads.question import OPTIONS, Question, parse_duration, parse_options, resources_of
+from dynamodb_counters._reads.question import OPTIONS, Question, parse_options, resources_of
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.cli.output import SafeConsole, make_console, progress_on, visible
-from dynamodb_counters.errors import CommitError, CountersError, InvalidArgumentError
+from dynamodb_counters.errors import CommitError, CountersError
 
 DONE: Final = 0
 FOUND: Final = 1
@@ -301,14 +301,6 @@ class Within(click.FloatRange):
 
 
 ABOVE_0: Final = Within(0, min_open=True)
-
-
-def duration(text: str) -> timedelta:
-    """A length of time: a number and a unit."""
-    try:
-        return parse_duration("length", text)
-    except InvalidArgumentError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 def moment(text: str) -> datetime:

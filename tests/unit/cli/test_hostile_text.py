@@ -172,7 +172,7 @@ def perform(blog: Blog, name: str, *options: str, terminal: bool = False) -> Don
     outside |= {"service_time": blog.clock, "sleep": end}
     words = name.split()
     if "ID" in words:
-        listed = run("quarantine", "list", "--state", "any", "--json", "--table", "blog", **outside).document["entries"]
+        listed = run("quarantine", "list", "--json", "--table", "blog", **outside).document["entries"]
         words[-1] = listed[0]["id"]
     return run("--table", "blog", *words, *CASES[name].arguments, *options, terminal=terminal, **outside)
 

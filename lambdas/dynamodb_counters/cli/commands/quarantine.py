@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -16,7 +14,6 @@ from rich.console import Group as Lines
 from rich.text import Text
 
 from dynamodb_counters._control.counted_names import plan_of
-from dynamodb_counters._control.run_items import found_by
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._fold.records import Origins
 from dynamodb_counters._items.conditions import Image
@@ -25,15 +22,11 @@ from dynamodb_counters._quarantine import redrive_entries
 from dynamodb_counters._quarantine.quarantine import STATE, STATES, Quarantined, read_quarantine_item
 from dynamodb_counters._quarantine.redrive_entries import stored_entries
 from dynamodb_counters._table import Table
-from dynamodb_counters.cli.output import QUIET, counted, grid, moment_text, reason_text, span, stamp
-from dynamodb_counters.cli.session import DONE, FOUND, Session, duration, options, shared, with_dry_run
+from dynamodb_counters.cli.output import QUIET, counted, grid, reason_text, span, stamp
+from dynamodb_counters.cli.session import DONE, FOUND, Session, options, shared, with_dry_run
 from dynamodb_counters.errors import InvalidArgumentError
 
 _ID_DIGITS: Final = 12
-_LEAST_DIGITS: Final = 4
-
-_TYPED: Final = re.compile(r'\{\s+("[A-Z]+": [^\s{}\[\]][^\n]*)\s+\}')
-_MOST_TOLD: Final = 10
 _DOUBT: Final = "may have been counted"
 _WANTED: Final = options(
     click.argument("ids", nargs=-1, metavar="[ID]…"),
@@ -41,8 +34,6 @@ _WANTED: Final = options(
         "--reason", metavar="TEXT", default="", show_default=False, help="Entries whose reason contains this."
     ),
     click.option("--declaration", metavar="NAME", help="Entries that this declaration could not count."),
-    click.option("--older", type=duration, help="Records created so long ago, such as 7d."),
-    click.option("--newer", type=duration, help="Records created within so long, such as 2h."),
 )
 _ACTING: Final = options(
     _WANTED,
@@ -95,30 +86,19 @@ class Entry:
         }
 
 
-def _find(
-    session: Session,
-    *states: str,
-    ids: Sequence[str],
-    reason: str,
-    declaration: str | None,
-    older: timedelta | None,
-    newer: timedelta | None,
-) -> list[Entry]:
-    """The entries that are meant, the oldest first; a usage error if an id means none, or several."""
+def _find(session: Session, *states: str, ids: Sequence[str], reason: str, declaration: str | None) -> list[Entry]:
+    """The entries that are meant, the oldest first; a usage error if an id means none."""
     names = with_parts([declaration], session.declarations) if declaration else set[str]()
-    before, after = (None if age is None else session.clock() - age.total_seconds() for age in (older, newer))
     entries = [read_entry(item) for item in stored_entries(session.table) if item.get(STATE, {}).get("S") in STATES]
-    if ids:
-        entries = [*{entry.kept.key: entry for text in ids for entry in [_named(text, entries)]}.values()]
-    # An entry that does not show its age is neither old nor new.
+    if missing := sorted({*ids} - {entry.id for entry in entries}):
+        raise click.UsageError(f"no entry of the quarantine has the id {missing[0]!r}")
     matches = [
         entry
         for entry in entries
         if entry.state in states
+        and (not ids or entry.id in ids)
         and reason.lower() in entry.kept.reason.lower()
         and (declaration is None or not names.isdisjoint(entry.names))
-        and (before is None or (entry.created is not None and entry.created <= before))
-        and (after is None or (entry.created is not None and entry.created >= after))
     ]
     return sorted(matches, key=lambda entry: (entry.created or 0, entry.kept.sequence, entry.kept.key))
 
@@ -128,21 +108,12 @@ def read_entry(item: Image) -> Entry:
     change = kept.content.get("dynamodb")
     created = change.get("ApproximateCreationDateTime") if isinstance(change, Mapping) else None
     expires_at = item.get(TTL, {}).get("N")
-    state = str(item.get(STATE, {}).get("S", "erased"))
     return Entry(
         kept,
-        STATES.get(state, state),
+        STATES[item[STATE]["S"]],
         float(created) if isinstance(created, int | float) else None,
         None if expires_at is None else float(expires_at),
     )
-
-
-def _named(text: str, entries: Sequence[Entry]) -> Entry:
-    matches = [entry for entry in entries if entry.id.startswith(text)] if len(text) >= _LEAST_DIGITS else []
-    if len(matches) != 1:
-        problem = "several entries have" if matches else "no entry of the quarantine has"
-        raise click.UsageError(f"{problem} an id that begins with {text!r}: expected {_LEAST_DIGITS} digits or more")
-    return matches[0]
 
 
 @click.group()
@@ -152,39 +123,22 @@ def quarantine() -> None:
 
 @quarantine.command("list")
 @_WANTED
-@click.option("--state", type=click.Choice([*STATES.values(), "any"]), default="waiting", help="The outcome.")
-@click.option("--limit", type=click.IntRange(1), default=50, help="Rows shown; --json has all.")
+@click.option("--state", type=click.Choice([*STATES.values()]), default="waiting", help="The outcome.")
 @shared
-def list_entries(session: Session, *, state: str, limit: int, **wanted: Any) -> None:
+def list_entries(session: Session, *, state: str, **wanted: Any) -> None:
     """List entries, the oldest first; those with an ID in any state, each with its record."""
-    is_any = state == "any" or wanted["ids"]
-    entries = _find(session, *(STATES.values() if is_any else (state,)), **wanted)
+    entries = _find(session, *(STATES.values() if wanted["ids"] else (state,)), **wanted)
     document = {"entries": [entry.document() for entry in entries]}
     if wanted["ids"]:
-        session.emit(document, [line for entry in entries for line in _lines(entry)])
+        texts = (json.dumps(entry, indent=2) for entry in document["entries"])
+        session.emit(document, [line for text in texts for line in text.split("\n")])
         return
-    columns, now = ("id", "age", *(("state",) if is_any else ()), "not counted by", "item", "reason"), session.clock()
-    table = grid(*columns, numbers=("age",), keep=("id", "state"))
-    for entry in entries[:limit]:
+    table, now = grid("id", "age", "not counted by", "item", "reason", numbers=("age",), keep=("id",)), session.clock()
+    for entry in entries:
         age = "-" if entry.created is None else span(now - entry.created)
-        about = (", ".join(entry.names) or "all", entry.item_key, reason_text(entry.kept.reason))
-        table.add_row(entry.id, age, *([entry.state] if is_any else []), *about)
-    rest = f", {len(entries) - limit:,} more than shown" if len(entries) > limit else ""
-    total = Text(f"{counted(len(entries), 'entry', 'entries')}{rest}", QUIET)
+        table.add_row(entry.id, age, ", ".join(entry.names) or "all", entry.item_key, reason_text(entry.kept.reason))
+    total = Text(counted(len(entries), "entry", "entries"), QUIET)
     session.emit(document, Lines(table, total) if entries else total)
-
-
-def _lines(entry: Entry) -> list[str]:
-    """An entry with its record."""
-    created = "unknown" if entry.created is None else moment_text(entry.created)
-    expires = "never" if entry.expires_at is None else moment_text(entry.expires_at)
-    lines = [f"entry {entry.id}, {entry.state}; its record was created {created}; expires {expires}"]
-    lines += [f"not counted by {', '.join(entry.names) or 'all'}: {entry.item_key}", f"reason: {entry.kept.reason}"]
-    run = entry.kept.shard.removeprefix(found_by(""))
-    place = f"shard {entry.kept.shard}, record {entry.kept.sequence.lstrip('0')}"
-    lines += [place if run == entry.kept.shard else f"found by the backfill {run}"]
-    text = json.dumps(entry.kept.content, indent=2, ensure_ascii=False)
-    return [*lines, *_TYPED.sub(r"{\1}", text).split("\n")]
 
 
 @quarantine.command()
@@ -229,27 +183,25 @@ def _act(
 ) -> int:
     """Do the work on each entry that is meant, after the question, if there is one."""
     if not everything and not any(wanted.values()):
-        raise click.UsageError("which entries? give ids, --reason, --declaration, --older or --newer, or --all")
+        raise click.UsageError("which entries? give ids, --reason or --declaration, or --all")
     entries = _find(session, "waiting", **wanted)
     if dry_run or not entries:
         session.emit({f"would be {done}": [entry.id for entry in entries]}, f"{len(entries):,} entries would be {done}")
         return DONE
     if (question := question_of(entries)) and not session.confirm(question, yes=yes):
         return FOUND
-    left, refused = list[str](), dict[str, str]()
+    refused = dict[str, str]()
     with session.progress(done, len(entries)) as show:
         for place, entry in enumerate(entries, 1):
             try:
                 if not work(session.table, entry.kept):
-                    left.append(entry.id)
+                    refused[entry.id] = "it has changed meanwhile"
             except InvalidArgumentError as error:
                 refused[entry.id] = str(error)
             show(place)
-    said = f"; {len(left):,} have changed meanwhile: {', '.join(left[:_MOST_TOLD])}" if left else ""
-    said += f"; {len(refused):,} refused" if refused else ""
-    for one, reason in list(refused.items())[:_MOST_TOLD]:
-        session.tell(f"{one}: {reason}")
-    changed = [entry.id for entry in entries if entry.id not in left and entry.id not in refused]
-    document = {done: changed, "left": left, **({"refused": refused} if refused else {})}
-    session.emit(document, f"{len(changed):,} {done}{said}")
-    return FOUND if left or refused else DONE
+    for name, reason in refused.items():
+        session.tell(f"{name}: {reason}")
+    changed = [entry.id for entry in entries if entry.id not in refused]
+    rest = f"; {len(refused):,} refused" if refused else ""
+    session.emit({done: changed, "refused": refused}, f"{len(changed):,} {done}{rest}")
+    return FOUND if refused else DONE
