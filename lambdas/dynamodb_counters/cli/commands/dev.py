@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,14 +10,12 @@ from typing import Any, Final
 
 import click
 
-from dynamodb_counters._declarations import Event, Window
 from dynamodb_counters._dev import cdk
 from dynamodb_counters._dev.deployed import Deployed, FunctionLogs, deployed, register
 from dynamodb_counters._dev.emulator import Emulator
 from dynamodb_counters._dev.source_files import SourceFiles
 from dynamodb_counters._dev.table_counts import MOST_ITEMS, TableCounts
 from dynamodb_counters._http.documents import plain_measures
-from dynamodb_counters._items.derived_fields import parts_of
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.cli.output import group_text, number, span, stamp
 from dynamodb_counters.cli.session import DONE, Session, shared
@@ -154,24 +151,4 @@ class Workbench:
             lines.append(f"API    {api.url}/")
             lines += [f"       {route}" for route in api.routes]
         exports = [f"export {name}={value}" for name, value in (self.emulator.exports() | self.table()).items()]
-        return [*lines, "", "In another terminal:", "", *exports, *self._hints(), ""]
-
-    def _hints(self) -> list[str]:
-        """The commands that accept events, with the attributes that they cannot do without."""
-        lines = []
-        for one in self._found.aggregators:
-            table = "" if self.table() else f"--table {one.table} "
-            events = {each.source.name: each.source for each in one.declarations if isinstance(each.source, Event)}
-            for event in events.values():
-                declared = event._declared_attributes or {}
-                names = [*event.fields, *(name for name, each in declared.items() if each.required)]
-                for each in one.declarations:
-                    if each.source == event:
-                        names += [*each.fields, *([each.time] if isinstance(each, Window) else [])]
-                # A declared map, or list, is typed as a whole.
-                paths = (path for path, _, default in map(parts_of, names) if default is None)
-                attributes = dict.fromkeys(re.split(r"[.[]", path)[0] if declared else path for path in paths)
-                as_json = {name for name, each in declared.items() if each.type in (dict, list)}
-                typed = (f"{name}:=…" if name in as_json else f"{name}=…" for name in attributes)
-                lines.append(f"counters {table}accept {event.name} {' '.join(typed)}")
-        return lines
+        return [*lines, "", "In another terminal:", "", *exports, ""]
