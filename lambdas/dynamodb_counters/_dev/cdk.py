@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -37,9 +36,6 @@ QUIET: Final = {
 _QUALIFIER: Final = "hnb659fds"
 _BOOTSTRAP_VERSION: Final = "30"
 """Newer than any app asks for."""
-
-_CULPRIT: Final = re.compile(r"(?:[\w.]+\.)?\w*(?:Error|Exception)(?:: .*)?|.*\b(?:failed|❌).*")
-"""A line that says why: the end of a traceback, or what the CLI says of a stack."""
 
 
 class CdkError(CountersError):
@@ -83,21 +79,20 @@ def bootstrap(emulator: Emulator, directory: Path) -> None:
     )
 
 
-def deploy(
-    emulator: Emulator, app: App, stacks: Sequence[str] = (), *, progress: Callable[[str], None] | None = None
-) -> dict[str, dict[str, str]]:
+def deploy(emulator: Emulator, app: App, stacks: Sequence[str] = ()) -> dict[str, dict[str, str]]:
     """Deploy stacks of the app, by default all; return their outputs by stack name."""
     outputs = Path(tempfile.mkdtemp(prefix="cdk-", dir=emulator.directory), "outputs.json")
     # "direct", because the emulator cannot replace the change set of an earlier deployment.
     options = [*(stacks or ["--all"]), "--require-approval", "never", "--method", "direct", "--progress", "events"]
     options += ["--concurrency", str(_STACKS_AT_ONCE), "--outputs-file", str(outputs)]
-    _run(emulator, app, ["deploy", *options], progress)
+    run(emulator, app, ["deploy", *options])
     # Without outputs there is no file.
     found: dict[str, dict[str, str]] = json.loads(outputs.read_text()) if outputs.exists() else {}
     return found
 
 
-def _run(emulator: Emulator, app: App, command: Sequence[str], progress: Callable[[str], None] | None) -> None:
+def run(emulator: Emulator, app: App, command: Sequence[str]) -> list[str]:
+    """Run a command of the CLI; return the lines that it printed."""
     options = ["--app", app.command] if app.command else []
     # The emulator has one shard per stream and does not name it.
     options += ["--context", "single_shard_stream=true"]
@@ -109,18 +104,14 @@ def _run(emulator: Emulator, app: App, command: Sequence[str], progress: Callabl
         directory=app.directory,
     )
     assert process.stdout is not None
-    lines: list[str] = []
     try:
         with process.stdout:
-            for raw in process.stdout:
-                lines.append(raw.decode(errors="replace").rstrip())
-                if progress:
-                    progress(lines[-1])
+            lines = [line.decode(errors="replace").rstrip() for line in process.stdout]
     finally:
         status = supervisor.stop(process)
     if status:
-        reason = next((f": {line.strip()}" for line in reversed(lines) if _CULPRIT.fullmatch(line.strip())), "")
-        raise CdkError(f"`cdk {command[0]}` ended with status {status}{reason}", lines[-_TAIL_LINES:])
+        raise CdkError(f"`cdk {command[0]}` ended with status {status}", lines[-_TAIL_LINES:])
+    return lines
 
 
 def _environment(emulator: Emulator) -> dict[str, str]:

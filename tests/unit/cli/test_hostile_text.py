@@ -63,7 +63,7 @@ CASES = {
     "events": Case(("view", GROUP, "--limit", "1")),
     "explain": Case(("pages", GROUP)),
     "thresholds": Case(("busy",)),
-    "dev": Case(("--app", "none", "--port", "0", "--verbose")),
+    "dev": Case(("--app", "none", "--port", "0")),
     "diff": Case(("--declarations", encode((*DECLARED, replace(ODD, where=Attr("device").ne(TEXT)))))),
     "backfill": Case(("--dry-run",)),
     "verify": Case(("pages",)),
@@ -142,7 +142,7 @@ def _emulator(blog: Blog, monkeypatch: pytest.MonkeyPatch) -> None:
     emulator = SimpleNamespace(client=clients.__getitem__, **told)
     found = Deployed(["blog"], [Function("Counting", "f", "g", "blog", (*DECLARED, ODD))])
     monkeypatch.setattr(Emulator, "start", lambda **_: nullcontext(emulator))
-    monkeypatch.setattr(cdk, "deploy", lambda *_, progress=None: progress(TEXT))
+    monkeypatch.setattr(cdk, "deploy", lambda *_: {})
     monkeypatch.setattr(cdk, "find_cli", lambda _: ("cdk",))
     monkeypatch.setattr(cdk, "bootstrap", lambda *_: None)
     monkeypatch.setattr(dev, "deployed", lambda _: found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +29,6 @@ _SECONDS_BETWEEN_LOOKS: Final = 1.0
 @click.option("--app", metavar="COMMAND", help="Runs the app, such as 'python3 app.py'. Default: as cdk.json says.")
 @click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Deploy this stack; repeatable. Default: all.")
 @click.option("--port", type=click.IntRange(0, 65535), default=4566, help="0: any that is free.")
-@click.option("--verbose", is_flag=True, help="Print what the CDK CLI prints.")
 @shared
 def dev(
     session: Session,
@@ -38,7 +37,6 @@ def dev(
     app: str | None,
     stacks: Sequence[str],
     port: int,
-    verbose: bool,
 ) -> int:
     """Run the CDK app of this directory in an AWS emulator on this machine, without an account or Docker.
 
@@ -56,7 +54,7 @@ def dev(
     with Emulator.start(max_seconds=DAY, port=port, is_alone=True) as emulator:
         cdk.bootstrap(emulator, directory)
         logs = FunctionLogs(emulator.client("logs"))
-        work = Workbench(session, emulator, made, logs, stacks, session.tell if verbose else None)
+        work = Workbench(session, emulator, made, logs, stacks)
         work.deploy()
         if command:
             return subprocess.run(command, env=emulator.environment() | work.table(), check=False).returncode
@@ -79,7 +77,6 @@ class Workbench:
     app: cdk.App
     logs: FunctionLogs
     stacks: Sequence[str]
-    progress: Callable[[str], None] | None = None
     _found: Deployed = field(default_factory=Deployed)
     _counts: dict[str, TableCounts] = field(default_factory=dict)
 
@@ -88,10 +85,10 @@ class Workbench:
         began = self.session.clock()
         self.session.tell(f"deploying to {self.emulator.endpoint_url}")
         try:
-            cdk.deploy(self.emulator, self.app, self.stacks, progress=self.progress)
+            cdk.deploy(self.emulator, self.app, self.stacks)
         except cdk.CdkError as error:
-            if self.progress is None:
-                raise cdk.CdkError(f"{error}; --verbose shows all") from error
+            for line in error.lines:
+                self.session.tell(line)
             raise
         before, self._found = self._found, deployed(self.emulator)
         for one in self._found.aggregators:
