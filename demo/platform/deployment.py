@@ -55,7 +55,7 @@ def deployed(progress: Progress, stacks: Sequence[str], max_seconds: int) -> Ite
     """Deploy stacks to an emulator that kills each aggregator once; nothing is left after `max_seconds`."""
     progress("starting the emulator")
     with Emulator.start(max_seconds=max_seconds, server=(_KILLING, SERVER)) as emulator:
-        cdk.bootstrap(emulator, _PROJECT)
+        cdk.bootstrap(emulator)
         progress(f"deploying to {emulator.endpoint_url} with the CDK CLI")
         app = replace(APP, command=f"{APP.command} {' '.join(stacks)}")
         yield Deployment(emulator, cdk.deploy(emulator, app))

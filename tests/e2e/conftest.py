@@ -104,7 +104,7 @@ def deployment(request: pytest.FixtureRequest) -> Iterator[Deployment]:
         yield request.getfixturevalue("demo_process").deployment()
         return
     with Emulator.start(max_seconds=3600) as emulator:
-        cdk.bootstrap(emulator, APP.directory)
+        cdk.bootstrap(emulator)
         yield Deployment(emulator, cdk.deploy(emulator, APP))
 
 

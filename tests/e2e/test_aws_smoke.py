@@ -17,7 +17,7 @@ pytestmark = pytest.mark.e2e
 @pytest.mark.night
 def test_the_smoke_test_is_as_expected_and_leaves_nothing() -> None:
     with Emulator.start(max_seconds=600) as emulator:
-        bootstrap(emulator, PROJECT)
+        bootstrap(emulator)
         done = subprocess.run(
             [sys.executable, "-m", "demo.aws_smoke", "--yes", "--patience", "120"],
             cwd=PROJECT,

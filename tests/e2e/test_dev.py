@@ -63,7 +63,8 @@ def app(tmp_path: Path) -> Path:
     directory.mkdir()
     (tmp_path / "tmp").mkdir()
     (directory / "app.py").write_text(_APP)
-    (directory / "cdk.json").write_text(json.dumps({"app": "python3 app.py"}))
+    context = {"@aws-cdk/core:bootstrapQualifier": "mine"}
+    (directory / "cdk.json").write_text(json.dumps({"app": "python3 app.py", "context": context}))
     return directory
 
 

@@ -65,17 +65,12 @@ def find_cli(directory: Path, which: Callable[[str], str | None] = shutil.which)
     raise CdkError("the CDK CLI is missing: install Node 20 or newer, then `npm install aws-cdk@2`")
 
 
-def bootstrap(emulator: Emulator, directory: Path) -> None:
-    """Make what `cdk bootstrap` leaves for deployments of the app in a directory: the bucket of assets, its version."""
-    try:
-        settings = json.loads((directory / "cdk.json").read_text(encoding="utf-8"))
-        qualifier = settings["context"]["@aws-cdk/core:bootstrapQualifier"]
-    except (OSError, ValueError, LookupError, TypeError):
-        qualifier = _QUALIFIER  # The CLI says what is wrong with the file.
-    bucket = f"cdk-{qualifier}-assets-{emulator.account}-{emulator.region}"
+def bootstrap(emulator: Emulator) -> None:
+    """Make what `cdk bootstrap` leaves: the bucket of assets, and its version."""
+    bucket = f"cdk-{_QUALIFIER}-assets-{emulator.account}-{emulator.region}"
     emulator.client("s3").create_bucket(Bucket=bucket)
     emulator.client("ssm").put_parameter(
-        Name=f"/cdk-bootstrap/{qualifier}/version", Value=_BOOTSTRAP_VERSION, Type="String", Overwrite=True
+        Name=f"/cdk-bootstrap/{_QUALIFIER}/version", Value=_BOOTSTRAP_VERSION, Type="String", Overwrite=True
     )
 
 
@@ -96,6 +91,7 @@ def run(emulator: Emulator, app: App, command: Sequence[str]) -> list[str]:
     options = ["--app", app.command] if app.command else []
     # The emulator has one shard per stream and does not name it.
     options += ["--context", "single_shard_stream=true"]
+    options += ["--context", f"@aws-cdk/core:bootstrapQualifier={_QUALIFIER}"]
     process = supervisor.start(
         [*app.cli, *command, *options, "--output", tempfile.mkdtemp(prefix="cdk-", dir=emulator.directory), *_FLAGS],
         environment=_environment(emulator),

@@ -75,24 +75,11 @@ class Account:
         self.created.append(Name)
 
 
-@pytest.mark.parametrize(
-    ("settings", "qualifier"),
-    [
-        (None, "hnb659fds"),
-        ("{", "hnb659fds"),
-        ("[]", "hnb659fds"),
-        ('{"app": "x"}', "hnb659fds"),
-        ('{"context": {"@aws-cdk/core:bootstrapQualifier": "mine"}}', "mine"),
-    ],
-)
-def test_it_is_bootstrapped_as_the_app_expects(tmp_path: Path, settings: str | None, qualifier: str) -> None:
-    if settings is not None:
-        (tmp_path / "cdk.json").write_text(settings)
+def test_it_is_bootstrapped_as_the_app_is_told(tmp_path: Path) -> None:
     account = Account()
+    cdk.bootstrap(cast("Emulator", account))
+    show = (sys.executable, "-c", "import sys; print(sys.argv)")
+    [arguments] = cdk.run(Emulator(1, tmp_path, "KEY"), cdk.App(tmp_path, show), ["deploy"])
 
-    cdk.bootstrap(cast("Emulator", account), tmp_path)
-
-    assert account.created == [
-        f"cdk-{qualifier}-assets-000000000000-us-east-1",
-        f"/cdk-bootstrap/{qualifier}/version",
-    ]
+    assert account.created == ["cdk-hnb659fds-assets-000000000000-us-east-1", "/cdk-bootstrap/hnb659fds/version"]
+    assert "'--context', '@aws-cdk/core:bootstrapQualifier=hnb659fds'" in arguments

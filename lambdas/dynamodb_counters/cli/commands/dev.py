@@ -52,7 +52,7 @@ def dev(
     made = cdk.App(directory, cdk.find_cli(directory), app)
     files = SourceFiles(directory)
     with Emulator.start(max_seconds=DAY, port=port, is_alone=True) as emulator:
-        cdk.bootstrap(emulator, directory)
+        cdk.bootstrap(emulator)
         logs = FunctionLogs(emulator.client("logs"))
         work = Workbench(session, emulator, made, logs, stacks)
         work.deploy()
