@@ -45,18 +45,11 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Api:
-    """A deployed HTTP API: where the emulator answers for it, and its routes, such as `POST /events`."""
-
-    url: str
-    routes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Deployed:
     tables: list[str] = field(default_factory=list)
     functions: list[Function] = field(default_factory=list)
-    apis: list[Api] = field(default_factory=list)
+    apis: list[str] = field(default_factory=list)
+    """Where the emulator answers for HTTP APIs."""
 
     @property
     def aggregators(self) -> list[Function]:
@@ -72,7 +65,7 @@ def deployed(emulator: Emulator) -> Deployed:
         elif kind == "AWS::Lambda::Function":
             found.functions.append(_function(emulator.client("lambda"), resource["LogicalResourceId"], name))
         elif kind == "AWS::ApiGatewayV2::Api":
-            found.apis.append(_api(emulator, name))
+            found.apis.append(f"{emulator.endpoint_url}/_aws/execute-api/{name}/$default/")
     return found
 
 
@@ -93,15 +86,6 @@ def _function(functions: Any, logical_id: str, name: str) -> Function:
     if settings.get("Handler") != AGGREGATOR_HANDLER:
         return Function(label, name, group)
     return Function(label, name, group, variables["TABLE_NAME"], decode(variables["DECLARATIONS"]), variables)
-
-
-def _api(emulator: Emulator, name: str) -> Api:
-    try:
-        routes = emulator.client("apigatewayv2").get_routes(ApiId=name)["Items"]
-    except ClientError:
-        routes = []
-    url = f"{emulator.endpoint_url}/_aws/execute-api/{name}/$default"
-    return Api(url, tuple(sorted(route["RouteKey"] for route in routes)))
 
 
 def register(function: Function, client: Any) -> str:

@@ -137,15 +137,12 @@ class Workbench:
         return {
             "endpoint_url": self.emulator.endpoint_url,
             "tables": self._found.tables,
-            "apis": [{"url": one.url, "routes": list(one.routes)} for one in self._found.apis],
+            "apis": self._found.apis,
             "functions": [{"name": one.name, "log_group": one.log_group} for one in self._found.functions],
             "environment": self.emulator.exports() | self.table(),
         }
 
     def _shown(self) -> list[str]:
-        lines = [f"table  {name}" for name in self._found.tables]
-        for api in self._found.apis:
-            lines.append(f"API    {api.url}/")
-            lines += [f"       {route}" for route in api.routes]
+        lines = [f"table  {name}" for name in self._found.tables] + [f"API    {url}" for url in self._found.apis]
         exports = [f"export {name}={value}" for name, value in (self.emulator.exports() | self.table()).items()]
         return [*lines, "", "In another terminal:", "", *exports, ""]
