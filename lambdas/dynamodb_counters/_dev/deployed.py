@@ -13,7 +13,6 @@ from botocore.exceptions import ClientError
 
 from dynamodb_counters._assumptions import FRESH, SKEW
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._control.registry import WAITING, read_registry
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._dev.emulator import Emulator
@@ -88,26 +87,17 @@ def _function(functions: Any, logical_id: str, name: str) -> Function:
     return Function(label, name, group, variables["TABLE_NAME"], decode(variables["DECLARATIONS"]), variables)
 
 
-def register(function: Function, client: Any) -> str:
-    """Do what the function does on its first invocation, without the delay; return what it says of it, if anything."""
+def register(function: Function, client: Any) -> None:
+    """Do what the function does on its first invocation, without the delay."""
     variables = function.variables
-    table = Table(function.table, client, clock=lambda: time.time() - _BEHIND)
     aggregator = Aggregator(
-        table,
+        Table(function.table, client, clock=lambda: time.time() - _BEHIND),
         function.declarations,
         quarantine_retention_seconds=float(variables["QUARANTINE_RETENTION_DAYS"]) * DAY,
         source_table=variables.get("SOURCE_TABLE_ARN"),
         single_shard=True,
     )
-    report = aggregator.handle({}, lambda: _INVOCATION_SECONDS)
-    waiting = [name for name, entry in read_registry(table).names.items() if entry.state == WAITING]
-    names: dict[str, Iterable[str]] = {
-        "wait for `counters backfill`": waiting,
-        "changed, and counted as before": report.changed,
-        "no longer declared, and counted": report.undeclared,
-        "refused": report.refused,
-    }
-    return "; ".join(f"{told}: {', '.join(some)}" for told, some in names.items() if some)
+    aggregator.handle({}, lambda: _INVOCATION_SECONDS)
 
 
 class FunctionLogs:

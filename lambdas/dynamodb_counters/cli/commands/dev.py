@@ -91,13 +91,12 @@ class Workbench:
                 self.session.tell(line)
             raise
         before, self._found = self._found, deployed(self.emulator)
-        for one in self._found.aggregators:
-            if said := register(one, self.emulator.client("dynamodb")):
-                self.session.tell(said)
+        for function in self._found.aggregators:
+            client = self.emulator.client("dynamodb")
+            register(function, client)
+            counts = TableCounts(function.table, client, function.declarations)
+            self._counts.setdefault(function.table, counts).declared(function.declarations)
         self.session.tell(f"deployed in {span(round(self.session.clock() - began))}")
-        for one in self._found.aggregators:
-            counts = TableCounts(one.table, self.emulator.client("dynamodb"), one.declarations)
-            self._counts.setdefault(one.table, counts).declared(one.declarations)
         if (before.tables, before.apis) != (self._found.tables, self._found.apis):
             self.session.emit(self._document(), self._shown())
 
