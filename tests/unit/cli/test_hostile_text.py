@@ -63,7 +63,7 @@ CASES = {
     "events": Case(("view", GROUP, "--limit", "1")),
     "explain": Case(("pages", GROUP)),
     "thresholds": Case(("busy",)),
-    "dev": Case(("--app", "none", "--port", "0")),
+    "dev": Case(("--port", "0")),
     "diff": Case(("--declarations", encode((*DECLARED, replace(ODD, where=Attr("device").ne(TEXT)))))),
     "backfill": Case(("--dry-run",)),
     "verify": Case(("pages",)),
@@ -111,7 +111,7 @@ def blog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blog]:
         blog.view(blog.now, TEXT)
         blog.arrive()
         blog.clients["dynamodb"].put_item(TableName="blog", Item=crossing())
-        Path("declared").write_text(encode(DECLARED))
+        Path("cdk.json").write_text("{}")
         Path("events.jsonl").write_text(json.dumps({"url": TEXT}) + "\n")
         yield blog
 

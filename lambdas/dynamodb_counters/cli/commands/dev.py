@@ -26,18 +26,10 @@ _SECONDS_BETWEEN_LOOKS: Final = 1.0
 
 @click.command()
 @click.argument("command", nargs=-1, metavar="[-- COMMAND…]")
-@click.option("--app", metavar="COMMAND", help="Runs the app, such as 'python3 app.py'. Default: as cdk.json says.")
 @click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Deploy this stack; repeatable. Default: all.")
 @click.option("--port", type=click.IntRange(0, 65535), default=4566, help="0: any that is free.")
 @shared
-def dev(
-    session: Session,
-    command: Sequence[str],
-    *,
-    app: str | None,
-    stacks: Sequence[str],
-    port: int,
-) -> int:
+def dev(session: Session, command: Sequence[str], *, stacks: Sequence[str], port: int) -> int:
     """Run the CDK app of this directory in an AWS emulator on this machine, without an account or Docker.
 
     Deploys it with the CDK CLI, prints its counts and logs as they come, deploys it again when its files change, and
@@ -47,14 +39,14 @@ def dev(
     Needs the extra `dev`: pip install 'cdk-dynamodb-counters[dev]'.
     """
     directory = Path.cwd()
-    if app is None and not (directory / "cdk.json").is_file():
-        raise click.UsageError("there is no cdk.json here: go to the app's directory, or give --app")
-    made = cdk.App(directory, cdk.find_cli(directory), app)
+    if not (directory / "cdk.json").is_file():
+        raise click.UsageError("there is no cdk.json here: go to the app's directory")
+    app = cdk.App(directory, cdk.find_cli(directory))
     files = SourceFiles(directory)
     with Emulator.start(max_seconds=DAY, port=port, is_alone=True) as emulator:
         cdk.bootstrap(emulator)
         logs = FunctionLogs(emulator.client("logs"))
-        work = Workbench(session, emulator, made, logs, stacks)
+        work = Workbench(session, emulator, app, logs, stacks)
         work.deploy()
         if command:
             return subprocess.run(command, env=emulator.environment() | work.table(), check=False).returncode
@@ -134,10 +126,8 @@ class Workbench:
 
     def _document(self) -> dict[str, Any]:
         return {
-            "endpoint_url": self.emulator.endpoint_url,
             "tables": self._found.tables,
             "apis": self._found.apis,
-            "functions": [{"name": one.name, "log_group": one.log_group} for one in self._found.functions],
             "environment": self.emulator.exports() | self.table(),
         }
 
