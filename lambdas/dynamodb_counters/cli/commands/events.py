@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
+import csv
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final
 
 import click
 
@@ -19,11 +19,6 @@ from dynamodb_counters.cli.output import grid, number, pairs
 from dynamodb_counters.cli.session import ABOVE_0, DONE, FOUND, Session, fields_of, shared, typed, with_dry_run
 
 _BATCH: Final = 100  # All of a batch are in memory.
-_MOST_SHOWN: Final = 1000
-_QUOTED: Final = r'"(?:[^"]|"")*+"'
-_CELL: Final = re.compile(rf'({_QUOTED}|(?![ \t])[^",\r\n]*+(?<![ \t]))(,|\Z)')
-# A line that ends within quotes.
-_OPEN: Final = re.compile(rf'(?:(?:{_QUOTED}|[^",]*+),)*+"(?:[^"]|"")*+')
 _PLACES: Final = {
     "events": "the table",
     "packed": "chunks",
@@ -85,15 +80,6 @@ def _values_of(event: Event, given: Sequence[str]) -> dict[str, Any]:
     return values
 
 
-class Row(NamedTuple):
-    """A line of a file, numbered from 1: its values, or why it has none."""
-
-    number: int
-    values: dict[str, Any]
-    problem: str = ""
-    text: str = ""
-
-
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--event", "name", required=True, help="The event's declaration.")
@@ -103,8 +89,8 @@ class Row(NamedTuple):
 def replay(session: Session, file: Path, *, name: str, renames: Sequence[str], rate: float | None) -> int:
     """Accept the events of FILE: JSON lines in a .jsonl, or a .csv with a first line of names.
 
-    Killed, run it again: what it repeats are duplicates. Exit code 1: some were rejected, and are in
-    FILE.rejects.jsonl.
+    A line that is not of its format ends it. Killed or ended, run it again: what it repeats are duplicates. Exit code
+    1: some were rejected, and are in FILE.rejects.jsonl.
     """
     if file.suffix not in (".jsonl", ".csv"):
         raise click.UsageError(f"invalid file {file.name!r}: expected .jsonl or .csv")
@@ -114,27 +100,23 @@ def replay(session: Session, file: Path, *, name: str, renames: Sequence[str], r
     attributes = {column: attribute for attribute, column in (text.split("=", 1) for text in renames)}
     known = {*event.fields, *(event._declared_attributes or ()), *filter(None, [event.version])}
 
-    def read(row: Row) -> Row:
-        values = {attributes.get(column, column): value for column, value in row.values.items()}
-        if problem := _near_miss(known, values):
-            return row._replace(values={}, problem=problem, text=write_json(row.values)[:_MOST_SHOWN])
-        return row._replace(values=typed(event, values) if is_csv else values)
+    def read(values: dict[str, Any]) -> dict[str, Any]:
+        values = {attributes.get(column, column): value for column, value in values.items()}
+        _require_no_near_miss(known, values)
+        return typed(event, values) if is_csv else values
 
     found, rejects = Counter[str](accepted=0, duplicate=0), file.with_name(f"{file.name}.rejects.jsonl")
     rejects.unlink(missing_ok=True)
     with file.open("rb") as opened, session.progress(f"bytes of {file.name}", file.stat().st_size) as show:
-        given = map(read, rows(opened, is_csv=is_csv))
+        given = rows(opened, read, is_csv=is_csv)
         while part := list(islice(given, _BATCH)):
             began = session.clock()
-            outcomes = iter(session.counters.accept_many(event, [row.values for row in part if not row.problem]))
-            for row in part:
-                outcome = None if row.problem else next(outcomes)
-                status, reason = (outcome.status, outcome.reason) if outcome else ("unreadable", row.problem)
-                found[status] += 1
-                if status not in ("accepted", "duplicate"):
-                    content = {"event": row.values} if outcome else {"text": row.text}
+            outcomes = session.counters.accept_many(event, [values for _, values in part])
+            for (place, values), outcome in zip(part, outcomes, strict=True):
+                found[outcome.status] += 1
+                if outcome.status not in ("accepted", "duplicate"):
+                    line = {"line": place, "status": outcome.status, "reason": outcome.reason, "event": values}
                     with rejects.open("a", encoding="utf-8") as refused:
-                        line = {"line": row.number, "status": status, "reason": reason, **content}
                         refused.write(f"{write_json(line)}\n")
             if rate is not None:
                 session.sleep(max(0.0, len(part) / rate - (session.clock() - began)))
@@ -146,37 +128,39 @@ def replay(session: Session, file: Path, *, name: str, renames: Sequence[str], r
     return FOUND if left else DONE
 
 
-def rows(file: BinaryIO, *, is_csv: bool) -> Iterator[Row]:
-    """Read the lines of an open file but for empty ones; one that is too long ends it, never in memory."""
+def rows(
+    file: BinaryIO, read: Callable[[dict[str, Any]], dict[str, Any]], *, is_csv: bool
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Read the lines of an open file, numbered from 1, but for empty ones; one that is not of its format ends it."""
     names = list[str]()
     for place, line in enumerate(iter(lambda: file.readline(MAX_BODY_BYTES + len("\r\n")), b""), start=1):
-        content = line.rstrip(b"\r\n").removeprefix(b"\xef\xbb\xbf" if place == 1 else b"")
-        if len(content) > MAX_BODY_BYTES:
-            raise click.UsageError(f"line {place} has more than {MAX_BODY_BYTES:,} bytes")
-        if not content.strip():
-            continue
+        content = line.rstrip(b"\r\n")
         try:
-            if not is_csv:
-                yield Row(place, _members(content))
-            elif names:
-                yield Row(place, _named(names, _cells(content)))
-            else:
-                names = _cells(content)
-                if len({*names, ""}) <= len(names) or any(name != name.strip() for name in names):
-                    raise click.UsageError("the first line of a CSV names its columns, each once")
-        except ValueError as error:
-            if is_csv and not names:
-                raise click.UsageError(f"the first line of a CSV names its columns: {error}") from error
-            yield Row(place, {}, str(error), content[:_MOST_SHOWN].decode("utf-8", errors="backslashreplace"))
+            if len(content) > MAX_BODY_BYTES:
+                raise ValueError(f"expected at most {MAX_BODY_BYTES:,} bytes")
+            text = content.decode("utf-8-sig" if place == 1 else "utf-8")
+            if text.strip() and not is_csv:
+                yield place, read(_members(text))
+            elif text.strip():
+                # Alone: a quote that is not closed must not take the next lines with it.
+                cells = next(csv.reader([text], strict=True))
+                if names:
+                    yield place, read(_named(names, cells))
+                names = names or _column_names(cells)
+        except (ValueError, RecursionError, csv.Error) as error:
+            raise click.UsageError(f"line {place} cannot be read: {error}") from error
 
 
-def _members(line: bytes) -> dict[str, Any]:
-    try:
-        if isinstance(values := read_json(line.decode()), dict):
-            return values
-        raise ValueError("expected an object in each line")
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"not JSON within the limits: {error}") from error
+def _members(line: str) -> dict[str, Any]:
+    if isinstance(values := read_json(line), dict):
+        return values
+    raise ValueError("expected an object in each line")
+
+
+def _column_names(cells: list[str]) -> list[str]:
+    if len({*cells, ""}) <= len(cells):
+        raise ValueError("expected the names of the columns, each once")
+    return cells
 
 
 def _named(names: list[str], cells: list[str]) -> dict[str, Any]:
@@ -186,26 +170,13 @@ def _named(names: list[str], cells: list[str]) -> dict[str, Any]:
     return {name: cell for name, cell in zip(names, cells, strict=True) if cell}
 
 
-def _cells(line: bytes) -> list[str]:
-    """Return the cells of a record by RFC 4180, with quotes around a whole cell only; blanks need them."""
-    record, cells, end, separator = line.decode(), list[str](), 0, ","
-    if _OPEN.fullmatch(record):
-        # The next line, read alone, could be a record that there is not.
-        raise click.UsageError(f"{record!r:.80}: expected each record of a CSV on a line of its own")
-    while separator:
-        if (found := _CELL.match(record, end)) is None:
-            raise ValueError(f"{record[end:]!r:.80} is no CSV: expected a cell without blanks around it, or in quotes")
-        cell, separator = found.groups()
-        cells.append(cell[1:-1].replace('""', '"') if cell.startswith('"') else cell)
-        end = found.end()
-    return cells
-
-
-def _near_miss(known: set[str], given: Mapping[str, Any]) -> str:
-    """Return the problem of a name that differs by case or blanks only: a default would count its event."""
+def _require_no_near_miss(known: set[str], given: Mapping[str, Any]) -> None:
+    """Refuse a name that differs by case or blanks only: a default would count its event."""
     meant = {name.strip().casefold(): name for name in known}
-    near = ((name, meant.get(name.strip().casefold())) for name in given if name not in known)
-    return next((f"{name!r} is no attribute, but {other!r} is: give --map" for name, other in near if other), "")
+    for name in given:
+        other = meant.get(name.strip().casefold())
+        if name not in known and other:
+            raise ValueError(f"{name!r} is no attribute, but {other!r} is: give --map")
 
 
 @click.command()
