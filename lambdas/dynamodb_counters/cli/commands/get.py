@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import click
@@ -17,8 +17,7 @@ from rich.text import Text
 from dynamodb_counters._control.counted_names import NameStates
 from dynamodb_counters._declarations import TimeWeighted, Window
 from dynamodb_counters._http.documents import Document, Documents
-from dynamodb_counters._reads.question import MAX_LIMIT, ORDERS, SPAN, Position, Question, default_last, kind_of
-from dynamodb_counters._timeline.tiers import utc
+from dynamodb_counters._reads.question import MAX_LIMIT, ORDERS, SPAN, Position, Question, kind_of
 from dynamodb_counters.cli.output import ACCENT, HEADING, QUIET, grid, group_text, moment_text, number, pairs, span
 from dynamodb_counters.cli.session import Session, asking, options, shared
 
@@ -87,7 +86,6 @@ def _read(
     if everything:
         choices["limit"] = choices["limit"] or str(MAX_LIMIT)
     questions = [session.ask(resource, each, group, choices) for each in name.split(",")]
-    questions = [_rounded(each) if resource == "series" else each for each in questions]
     answers = [_answer(session, each, everything=everything) for each in questions]
     table: list[RenderableType] = []
     for question, answer in zip(questions, answers, strict=True):
@@ -195,29 +193,8 @@ def _count(answer: Document) -> dict[str, str | Text]:
     return rows | {name.replace("_", "-"): number(answer[name]) for name in levels if name in answer}
 
 
-def _rounded(question: Question) -> Question:
-    """A trailing series whose steps begin at round times: the last step is the one that has begun."""
-    if question.rolling is not None:
-        return question
-    question = replace(question, step=question.step_length)
-    if question.start is not None or question.end is not None or not isinstance(question.step, timedelta):
-        return question
-    until = utc(question.now) if question.as_of is None else question.as_of
-    last = question.last or default_last(question.declared)
-    start, end = (_rounded_up(when, question.step, question.tz) for when in (until - last, until))
-    return replace(question, start=start, end=end, last=None, as_of=None)
-
-
-def _rounded_up(when: datetime, step: timedelta, zone: tzinfo) -> datetime:
-    """The next multiple of a step, counted from local midnight."""
-    local = when.astimezone(zone)
-    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
-    behind = (local - midnight) % step
-    return when if not behind else when + step - behind
-
-
 def _bars(question: Question, counts: Sequence[Document]) -> RenderableType:
-    declared, unit, step = question.declared, timedelta(seconds=question.declared._unit), question.step
+    declared, unit, step = question.declared, timedelta(seconds=question.declared._unit), question.step_length
     what, length = "count", timedelta(0)
     if question.rolling is not None:
         what, length, step = f"members of {span(question.rolling)}", question.rolling - unit, unit
