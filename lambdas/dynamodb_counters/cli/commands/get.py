@@ -36,7 +36,7 @@ _GROUP: Final = options(
 @_EVERYTHING
 @shared
 def get(session: Session, **choices: Any) -> None:
-    """Read one group of NAME, or of several such as usage,errors; what counts by time, over a span of it.
+    """Read one group of NAME; what counts by time, over a span of it.
 
     Without the fields of its sort key, all groups of the partition are listed.
     """
@@ -82,21 +82,16 @@ def series(session: Session, **choices: Any) -> None:
 def _read(
     session: Session, resource: str, name: str, group: tuple[str, ...], *, everything: bool = False, **choices: Any
 ) -> None:
-    """Ask the same of one declaration or several, print the answers, then say what they lack."""
+    """Ask a declaration, print the answer, then say what it lacks."""
     if everything:
         choices["limit"] = choices["limit"] or str(MAX_LIMIT)
-    questions = [session.ask(resource, each, group, choices) for each in name.split(",")]
-    answers = [_answer(session, each, everything=everything) for each in questions]
-    table: list[RenderableType] = []
-    for question, answer in zip(questions, answers, strict=True):
-        table += [Text(question.declared.name, HEADING)] if len(questions) > 1 else []
-        table.append(_shown(question, answer))
-    session.emit(answers[0] if len(answers) == 1 else {"answers": answers}, Lines(*table))
-    for question, answer in zip(questions, answers, strict=True):
-        if resource != "events" and not NameStates.of_table(session.table).complete(question.declared):
-            session.tell(f"not complete: `counters backfill {question.declared.name}` counts what was there before")
-        if answer.get("next"):
-            session.tell(f"there are more: --next {answer['next']}, or --all")
+    question = session.ask(resource, name, group, choices)
+    answer = _answer(session, question, everything=everything)
+    session.emit(answer, _shown(question, answer))
+    if resource != "events" and not NameStates.of_table(session.table).complete(question.declared):
+        session.tell(f"not complete: `counters backfill {name}` counts what was there before")
+    if answer.get("next"):
+        session.tell(f"there are more: --next {answer['next']}, or --all")
 
 
 def _answer(session: Session, question: Question, *, everything: bool = False) -> Document:

@@ -53,10 +53,8 @@ def test_active_members_of_a_span_are_counted_once(counters: CountersInMemory, l
     assert document(counters, "window", "users", "url=/", "--last", last)["count"] == count
 
 
-def test_several_windows_are_named_whatever_they_measure(counters: CountersInMemory) -> None:
-    shown = ask(counters, "window", "users,paces", "url=/", "--last", "2d").out
-    assert [line for line in shown.splitlines() if line in ("users", "paces")] == ["users", "paces"]
-    assert "p99" in shown
+def test_percentiles_of_a_span_are_shown(counters: CountersInMemory) -> None:
+    assert "p99" in ask(counters, "window", "paces", "url=/", "--last", "2d").out
 
 
 def test_the_smallest_of_extremes_are_listed(counters: CountersInMemory) -> None:
