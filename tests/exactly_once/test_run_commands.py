@@ -144,7 +144,9 @@ def test_a_name_is_dropped_once_no_process_can_count_in_it(changed: Counters) ->
     def types() -> set[str]:
         return {item["_type"]["S"] for item in bench.table.items() if "_type" in item} - {"_checkpoint"}
 
-    assert lines(changed("drop", "orders", "--dry-run").out) == ["would drop orders"]
+    person = Person()
+    assert changed("drop", "orders", answer=person).code == 1
+    assert person.asked == [f"Drop orders, and scan {len([*bench.table.items()])} items for theirs?"]
     bench.deploy([REVENUE])
     assert types() == {"revenue", "orders"}
     done = changed("drop", "orders", "--yes")
@@ -160,7 +162,7 @@ def test_a_backfill_asks_first(changed: Counters) -> None:
     refused = changed("backfill")
     assert (refused.code, lines(refused.err)) == (
         2,
-        ["error: no terminal to ask at: pass --yes, or --dry-run to look first"],
+        ["error: no terminal to ask at: pass --yes"],
     )
 
 
@@ -199,7 +201,7 @@ def test_verify_lists_differences_and_repair_adds_them_once(counters: Counters) 
             "reason": None,
         }
     ]
-    looked = counters("repair", "--dry-run")
+    looked = counters("verify")
     assert looked.code == 1
     assert "revenue customer=ann total -5 drifted" in lines(looked.out)
     person = Person()

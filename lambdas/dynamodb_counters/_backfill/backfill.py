@@ -111,7 +111,6 @@ class Dropping:
     names: Collection[str]
     segments: int = 4
     units_per_second: float | None = None
-    dry_run: bool = False
     fresh: float = FRESH + CLOCKS
     folded: float = SETTLED_AFTER + CLOCKS
     dropped: Counter[str] = field(default_factory=Counter)
@@ -135,8 +134,6 @@ class Dropping:
         """Drop the names; yield after each step the phase, and how much of it is done."""
         registry = read_registry(self.table)
         names = self._chosen(registry)
-        if self.dry_run:
-            return
         alerts = [entry for name in names for entry in registry.thresholds.get(name, ())]
         alerts += [registry.entries[name] for name in names if registry.entries[name].watches]
         if alerts:

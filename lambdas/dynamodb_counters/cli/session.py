@@ -215,7 +215,7 @@ class Session:
         if yes:
             return True
         if not self.has_person():
-            raise click.UsageError("no terminal to ask at: pass --yes, or --dry-run to look first")
+            raise click.UsageError("no terminal to ask at: pass --yes")
         return self.answer(visible(question))
 
     @contextmanager

@@ -68,7 +68,7 @@ CASES = {
     "backfill": Case(("--dry-run",)),
     "verify": Case(("pages",)),
     "repair": Case(("pages", "--yes")),
-    "drop": Case(("--dry-run",), prints=False),
+    "drop": Case(("--yes",), prints=False),
     "quarantine list": Case(),
     "quarantine list ID": Case(),
     "quarantine redrive": Case(("--all", "--yes"), prints=False),

@@ -66,6 +66,7 @@ with_manner: Final = options(
 
 _NOTHING: Final = "Nothing to backfill: all count all there is."
 _MOST_ROWS: Final = 100
+_WITH_YES: Final = click.option("--yes", is_flag=True, help="Do not ask.")
 _verifying: Final = options(
     click.argument("names", nargs=-1, metavar="[NAME]…"),
     with_manner,
@@ -191,33 +192,26 @@ def _kept(declaration: Declaration) -> list[timedelta]:
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME…")
 @with_pace
-@with_dry_run
+@_WITH_YES
 @shared
-def drop(session: Session, names: tuple[str, ...], *, dry_run: bool, yes: bool, **manner: Any) -> int:
+def drop(session: Session, names: tuple[str, ...], *, yes: bool, **manner: Any) -> int:
     """Count names no more, and delete all their items.
 
     It takes about half an hour, until no process can write any of them; run it again if it breaks off.
     """
     described = session.table.client.describe_table(TableName=session.table.name)["Table"]
     items, listed = described.get("ItemCount", 0), ", ".join(names)
-    dropping = Dropping.of_table(
-        session.table,
-        now=session.service_time or ServiceTime(session.table),
-        names=names,
-        dry_run=dry_run,
-        **manner,
-    )
-    if not dry_run and not session.confirm(f"Drop {listed}, and scan {number(items)} items for theirs?", yes=yes):
+    now = session.service_time or ServiceTime(session.table)
+    dropping = Dropping.of_table(session.table, now=now, names=names, **manner)
+    if not session.confirm(f"Drop {listed}, and scan {number(items)} items for theirs?", yes=yes):
         return FOUND
     with progress_on(session.err, session.clock) as show:
         for phase, done, total in dropping.steps():
             unit = "items" if phase == DELETING else "s"
             show(phase, int(done), int(total or items), unit=unit, consumed=dropping.pace.consumed)
     found = dict(sorted(dropping.dropped.items()))
-    lines = (
-        [f"would drop {listed}"] if dry_run else [f"{listed}: dropped; {counted(sum(found.values()), 'item')} deleted"]
-    )
-    session.emit({"dropped": found, "scanned": dropping.scanned, "units": dropping.pace.consumed}, lines)
+    document = {"dropped": found, "scanned": dropping.scanned, "units": dropping.pace.consumed}
+    session.emit(document, f"{listed}: dropped; {counted(sum(found.values()), 'item')} deleted")
     return DONE
 
 
@@ -235,10 +229,10 @@ def verify(session: Session, **options: Any) -> int:
 
 @click.command()
 @_verifying
-@with_dry_run
+@_WITH_YES
 @click.option("--unknown", is_flag=True, help="Repair also groups that may count what has expired: they lose that.")
 @shared
-def repair(session: Session, *, dry_run: bool, unknown: bool, **options: Any) -> int:
+def repair(session: Session, **options: Any) -> int:
     """Verify, show the differences, and add to each group what it lacks, once, during live updates.
 
     If groups differ, it compares again after 39 minutes: what Lambda gave up on may still be counted until then.
@@ -246,7 +240,7 @@ def repair(session: Session, *, dry_run: bool, unknown: bool, **options: Any) ->
     Exit code 1: counts have drifted, and not all of them were repaired. Exit code 4: all were, and groups are left
     that are unknown from the source items.
     """
-    return _compare(session, "repair", repairs=not dry_run, unknown=unknown, **options)
+    return _compare(session, "repair", repairs=True, **options)
 
 
 def _compare(
