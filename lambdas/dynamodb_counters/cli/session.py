@@ -339,17 +339,17 @@ def _texts(options: Mapping[str, Any]) -> dict[str, str]:
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in given}
 
 
-_OTHER_NAMES: Final = {"start": ("--since",), "end": ("--until",)}
+_FLAGS: Final = {"start": "--since", "end": "--until"}
 
 
 def asking(*names: str) -> Callable[[Command], Command]:
     """Options of a question: all are texts, as HTTP has them, but that a moment without an offset is UTC."""
     decorators = []
     for name in names:
-        option, flags = OPTIONS[name], (f"--{name.replace('_', '-')}", *_OTHER_NAMES.get(name, ()))
+        option, flag = OPTIONS[name], _FLAGS.get(name, f"--{name.replace('_', '-')}")
         kind: dict[str, Any] = {"type": moment} if option.schema.get("format") else {}
         kind = {"is_flag": True, "flag_value": "true", "default": None} if name == "consistent" else kind
-        decorators.append(click.option(*flags, name, help=f"{option.description}.", **kind))
+        decorators.append(click.option(flag, name, help=f"{option.description}.", **kind))
     return options(*decorators)
 
 
