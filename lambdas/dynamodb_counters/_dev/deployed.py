@@ -32,10 +32,9 @@ _BEHIND: Final = _INVOCATION_SECONDS + FRESH + SKEW
 
 @dataclass(frozen=True)
 class Function:
-    """A deployed function: its id in the template without the hash, its name, and where it logs."""
+    """A deployed function: its id in the template without the hash, and where it logs."""
 
     label: str
-    name: str
     log_group: str
     table: str = ""
     declarations: tuple[Declaration, ...] = ()
@@ -83,8 +82,8 @@ def _function(functions: Any, logical_id: str, name: str) -> Function:
     variables = settings.get("Environment", {}).get("Variables", {})
     label = re.sub(r"[0-9A-F]{8}$", "", logical_id)
     if settings.get("Handler") != AGGREGATOR_HANDLER:
-        return Function(label, name, group)
-    return Function(label, name, group, variables["TABLE_NAME"], decode(variables["DECLARATIONS"]), variables)
+        return Function(label, group)
+    return Function(label, group, variables["TABLE_NAME"], decode(variables["DECLARATIONS"]), variables)
 
 
 def register(function: Function, client: Any) -> None:

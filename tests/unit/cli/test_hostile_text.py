@@ -140,7 +140,7 @@ def _emulator(blog: Blog, monkeypatch: pytest.MonkeyPatch) -> None:
     clients = blog.clients | {"logs": Logs()}
     told: dict[str, Any] = {"endpoint_url": "http://x", "environment": dict, "exports": dict, "directory": Path()}
     emulator = SimpleNamespace(client=clients.__getitem__, **told)
-    found = Deployed(["blog"], [Function("Counting", "f", "g", "blog", (*DECLARED, ODD))])
+    found = Deployed(["blog"], [Function("Counting", "g", "blog", (*DECLARED, ODD))])
     monkeypatch.setattr(Emulator, "start", lambda **_: nullcontext(emulator))
     monkeypatch.setattr(cdk, "deploy", lambda *_: {})
     monkeypatch.setattr(cdk, "find_cli", lambda _: ("cdk",))

@@ -79,7 +79,7 @@ def test_only_new_lines_for_people_are_shown() -> None:
         def paginate(self, **_: Any) -> list[Any]:
             return [{"events": [{"message": line} for line in lines]}]
 
-    function, logs = Function("Writer", "writer-1", "/writer"), FunctionLogs(Logs())
+    function, logs = Function("Writer", "/writer"), FunctionLogs(Logs())
     assert list(logs.new([function])) == ["Writer  hello"]
     lines.append("END RequestId: 1")
     lines += ["again", "again"]
