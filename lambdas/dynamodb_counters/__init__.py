@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from dynamodb_counters._declarations.groups import Group as Group
     from dynamodb_counters._declarations.sources import TableKeys as TableKeys
     from dynamodb_counters._erase.eraser import Erased as Erased
-    from dynamodb_counters._explain.explainer import Explanation as Explanation
-    from dynamodb_counters._explain.explainer import Line as Line
     from dynamodb_counters._items.conditions import Attr as Attr
     from dynamodb_counters._items.conditions import Condition as Condition
     from dynamodb_counters._quarantine.quarantine import Quarantined as Quarantined
+    from dynamodb_counters._reads.explanation import Explanation as Explanation
+    from dynamodb_counters._reads.explanation import Line as Line
     from dynamodb_counters._reads.group_reads import Extreme as Extreme
     from dynamodb_counters._reads.group_reads import Ranked as Ranked
     from dynamodb_counters._reads.span_reads import ActiveReader as ActiveReader
@@ -72,8 +72,8 @@ _NAMES = {
     "_declarations.groups": "Group",
     "_declarations.sources": "TableKeys",
     "_erase.eraser": "Erased",
-    "_explain.explainer": "Explanation Line",
     "_items.conditions": "Attr Condition",
+    "_reads.explanation": "Explanation Line",
     "_reads.group_reads": "Extreme Ranked",
     "_reads.span_reads": "ActiveReader Distribution DistributionReader Growth",
     "_reads.window_counts": "Integral WindowCount",

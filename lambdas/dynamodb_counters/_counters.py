@@ -22,11 +22,12 @@ from dynamodb_counters._declarations.checks import require_bool, require_count
 from dynamodb_counters._declarations.composites import require_declaration
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
-from dynamodb_counters._explain.explainer import LINES, Explanation, make_explainer
 from dynamodb_counters._quarantine import redrive_entries
 from dynamodb_counters._quarantine.quarantine import Quarantined
 from dynamodb_counters._reads.event_reads import EventReads
+from dynamodb_counters._reads.explanation import LINES, Explanation, explain
 from dynamodb_counters._reads.group_reads import ExtremeReads, GroupReads, RankingReads
+from dynamodb_counters._reads.question import Question
 from dynamodb_counters._reads.span_reads import ActiveReads, DistributionReads
 from dynamodb_counters._reads.window_reader import WindowReads
 from dynamodb_counters._table import Bulk, Incomplete, Table, make_client
@@ -286,16 +287,16 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
 
         Nothing is written. A read unit per 4 KB of what is read: one Query where the group's fields give the partition
         key of what it counts, packed events by their time, else the whole table. What comes, changes or waits meanwhile
-        is a difference that says so.
+        is a difference.
 
         Parameters
         ----------
         declaration : Aggregate, Window, Distinct, Percentiles, Extremes or ActiveMembers
             Aggregates over groups are explained by these, in turn.
         values, **fields
-            The group, as in `get`; without some of its fields, all groups of the partition.
+            The group, as in `get`.
         start, end : datetime, optional
-            The interval of a window, both with a time zone, in whole units of its precision.
+            The interval of a window, as in its `between`. Default: the last 24 hours, or 7 units if those are longer.
         scan : bool, optional
             Whether the whole table may be read. Default False: that is refused with its price.
         limit : int, optional
@@ -303,14 +304,18 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
 
         Examples
         --------
-        >>> found = counters.explain(VIEWS, url="/")  # doctest: +SKIP
-        >>> for line in [*found.differences, *found.lines]:  # doctest: +SKIP
-        ...     print(line.key, line.adds, line.reason)
+        >>> explained = counters.explain(VIEWS, url="/")  # doctest: +SKIP
+        >>> for line in explained.lines:  # doctest: +SKIP
+        ...     print(line.key, line.adds)
         """
         require_count("limit", limit, least=0)
         require_bool("scan", scan)
-        explainer = make_explainer(self._table, declaration, given(values, fields), (start, end))
-        return explainer.explain(scan=scan, limit=limit)
+        if (start is None) != (end is None):
+            raise InvalidArgumentError("start" if start is None else "end", None, "both ends of a span, or neither")
+        group: Any = given(values, fields)
+        part = getattr(declaration, "_parts", (declaration,))[-1]
+        question = Question(now=self._table.clock(), declared=part, values=group, start=start, end=end)
+        return explain(self._table, question, scan=scan, limit=limit)
 
     def reset(self, counter: Counter, values: Given = None, /, **fields: object) -> dict[str, Any]:
         """Set the measures of a counter's group to 0.

@@ -5,65 +5,59 @@ from __future__ import annotations
 from typing import Final
 
 EXPLAIN: Final = r"""
-== _explain/explainer.py
+== _reads/explanation.py
 * the group is not read again
-- after = question.read(self.table)
+- after = _numbers(table, question)
 + after = before
-? ../unit/explain/test_traffic.py::test_a_change_that_both_the_lines_and_the_last_read_show_is_no_difference
+? ../unit/reads/test_explanation.py::test_a_change_that_both_the_lines_and_the_last_read_show_is_no_difference
 * a change between the reads is not named
-- CHANGED: group in changed,
-+ CHANGED: False,
-? ../unit/explain/test_traffic.py::test_a_change_between_the_reads_is_a_difference_that_says_so
-* what waits in the quarantine is not named
-- WAITS[waiting > 1].format(waiting): waiting,
-+ WAITS[waiting > 1].format(waiting): False,
-? ../unit/explain/test_explanations.py::test_events_that_where_leaves_out_are_no_lines_and_those_that_wait_are_named
-* another definition than the registered one is explained
-- if not same_definition(declaration, wanted):
-+ if False:
-? ../unit/explain/test_explanations.py::test_lines_are_made_by_the_registered_definition_and_another_one_is_refused
+- CHANGED if before != after else UNEXPLAINED
++ UNEXPLAINED
+? ../unit/reads/test_explanation.py::test_a_change_between_the_reads_is_a_difference_that_says_so
 * lines are made without the condition of the definition
-- plan = Plan(tuple(with_below(_timeless(declared))))
-+ plan = Plan(tuple(with_below(replace(_timeless(declared), where=None))))
-? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
+- Plan(tuple(with_below(timeless)))
++ Plan(tuple(with_below(replace(timeless, where=None))))
+? ../unit/reads/test_explanation.py::test_events_that_where_leaves_out_are_no_lines_and_those_that_wait_are_a_difference
 * lines of other groups count, too
-- part = question.part(group, numbers) if question.holds(group) else {}
-+ part = question.part(group, numbers)
-? ../unit/explain/test_explanations.py::test_items_of_a_source_table_are_explained_by_their_keys
-* what came late is no line
-- free: dict[str, Any] = {"retention": None}
-+ free: dict[str, Any] = {}
-? ../unit/explain/test_explanations.py::test_what_came_too_late_is_a_difference_that_says_so
+- if any(texts.get(name, text) != text for name, text in zip(declared.fields, group, strict=False)):
++ if False:
+? ../unit/reads/test_explanation.py::test_items_of_a_source_table_are_explained_by_their_keys
+* lines of other moments count, too
+- {TOTAL: add_up(span, [(group[-1], numbers)])}
++ {TOTAL: numbers[TOTAL]}
+? ../unit/reads/test_explanation.py::test_a_window_is_explained_over_the_last_day_unless_a_span_is_given
+* what counted in a group that is over is no line
+- timeless = replace(declared, retention=None) if isinstance(declared, Aggregate) else declared
++ timeless = declared
+? ../unit/reads/test_explanation.py::test_a_group_that_is_over_shows_what_it_counted_in_time
 * a difference is smoothed over
-- if lacking:
-+ if False:
-? ../unit/explain/test_explanations.py::test_a_group_that_was_changed_by_hand_shows_exactly_that_as_a_difference
-* a difference that nothing shows is called an expiry
-- reasons.insert(0, UNEXPLAINED)
-+ pass
-? ../unit/explain/test_explanations.py::test_a_group_that_was_changed_by_hand_shows_exactly_that_as_a_difference
-* a name that is not filled is called complete
-- INCOMPLETE: not names[declared.name].is_complete,
-+ INCOMPLETE: False,
-? ../unit/explain/test_traffic.py::test_a_name_that_is_not_filled_says_so
+- difference = {name: number for name, number in differences.items() if number}
++ difference = {name: number for name, number in differences.items() if number > 0}
+? ../unit/reads/test_explanation.py::test_a_group_that_was_changed_by_hand_shows_exactly_that_as_a_difference
 * lines that are not shown do not add up
-- self._counts[group] += 1
-+ self._counts[group] += 1
-+                     if self._counts[group] > 2:
-+                         self._sums[group] = {}
-? ../unit/explain/test_explanations.py::test_the_first_lines_are_shown_and_all_add_up
+- count += 1
++ count += 1
++             if count > 2:
++                 continue
+? ../unit/reads/test_explanation.py::test_the_first_lines_are_shown_and_all_add_up
 * where no line is shown, none is read
-- most, lines = max(limit, 1), self._lines(plan, begun)
-+ most, lines = limit, self._lines(plan, begun)
-? ../unit/explain/test_explanations.py::test_the_first_lines_are_shown_and_all_add_up
+- heapq.nsmallest(max(limit, 1), added(),
++ heapq.nsmallest(limit, added(),
+? ../unit/reads/test_explanation.py::test_the_first_lines_are_shown_and_all_add_up
 * the whole table is read unasked
-- if not self.reach.ranges and not scan:
+- if queries is None and not scan:
 + if False:
-? ../unit/explain/test_explanations.py::test_a_scan_is_refused_with_its_price_unless_it_is_asked_for
-
-== _explain/reach.py
+? ../unit/reads/test_explanation.py::test_a_scan_is_refused_with_its_price_unless_it_is_asked_for
+* a key of other code is read as if it were escaped
+- if isinstance(source, Items) and templates[0].match(pk) != {name: texts[name] for name in templates[0].fields}:
++ if False:
+? ../unit/reads/test_explanation.py::test_items_are_read_by_their_partition_unless_its_key_would_be_escaped
+* packed events are read by the time of another attribute
+- if (tier := tier_of(name)) and parts_of(name)[0] == attribute
++ if (tier := tier_of(name))
+? ../unit/reads/test_explanation.py::test_packed_events_are_read_by_their_own_time_not_by_another_one
 * rows of a chunk that take back others add up with them
 - _SIGNS: Final = {"+": 1, "-": -1}
 + _SIGNS: Final = {"+": 1, "-": 1}
-? ../unit/explain/test_explanations.py::test_rows_of_packed_events_that_were_taken_back_stand_with_what_took_them_back
+? ../unit/reads/test_explanation.py::test_rows_of_packed_events_that_were_taken_back_stand_with_what_took_them_back
 """

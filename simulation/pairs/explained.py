@@ -1,4 +1,4 @@
-"""Groups explained while all else goes on: lines are the events of a group, and what differs has a reason."""
+"""Groups explained while all else goes on: lines are the events of a group, and all else is the difference."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from decimal import Decimal
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Window
-from dynamodb_counters._explain.explainer import INCOMPLETE, UNEXPLAINED, Explanation, Line, make_explainer
+from dynamodb_counters._declarations.composites import group_fields
 from dynamodb_counters._items.table_schema import SCORE
+from dynamodb_counters._reads.explanation import Explanation, Line, explain
+from dynamodb_counters._reads.question import Question
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import utc
 from simulation.pairs import features
@@ -21,8 +23,8 @@ _HOUR: Final = 3600
 _ALL: Final = 10**9
 SURE: Final = "group explained"
 LINES: Final = "lines compared while all else goes on"
-SHOWN: Final = "difference explained"
-WAITS: Final = "difference explained by what waits"
+SHOWN: Final = "difference shown"
+WAITS: Final = "group explained for which something waits"
 
 _Lines = Counter[tuple[tuple[str, ...], tuple[tuple[str, Decimal], ...]]]
 """What identifies an event, and what it adds; how often."""
@@ -53,11 +55,10 @@ class Explaining:
         engine.call(work, lambda found: self._compare(found[0], found[1], declaration, group))
 
     def explain_all(self) -> None:
-        """With nothing in the way or on its way: every group, and all groups of every partition."""
+        """With nothing in the way or on its way: every group."""
         self._engine.go()
         truth = self._truth()
         wanted = self._wanted(truth)
-        wanted |= {(name, self._begin(truth.registered[name], group)) for name, group in wanted}
         shown = {name: truth.shown(truth.registered[name]) for name, _ in wanted}
         groups = {name: truth.of(truth.registered[name]) for name, _ in wanted}
         for name, group in sorted(wanted, key=repr):
@@ -70,23 +71,25 @@ class Explaining:
                 rest[measure] -= number
             self._require_difference(truth, found, nonzero(dict(rest)), declaration, group)
 
-    def _begin(self, declaration: Declaration, group: Group) -> Group:
-        """The fields of a group's partition, which come first; all of a window's."""
-        return group if isinstance(declaration, Window) else group[: len(declaration._pk_template.fields)]
-
     def _truth(self) -> Truth:
         return Truth(self._engine.backend, self._engine.ledger)
 
     def _wanted(self, truth: Truth) -> set[tuple[str, Group]]:
         declared = [truth.registered[name] for name in truth.complete()]
         among = [each for each in declared if not isinstance(each.source, Direct)]
-        return {(each.name, group) for each in among for group in truth.of(each)}
+        # Of what only a read of its own understands, all items of a group are explained together.
+        return {
+            (each.name, group if isinstance(each, Window) else group[: len(group_fields(each))])
+            for each in among
+            for group in truth.of(each)
+        }
 
     def _explained(self, table: Table, declaration: Declaration, group: Group) -> Explanation:
         values = dict(zip(declaration.fields, group, strict=False))
         hour = int(group[-1]) if isinstance(declaration, Window) else 0
-        hours = (utc(hour), utc(hour + _HOUR)) if isinstance(declaration, Window) else (None, None)
-        return make_explainer(table, declaration, values, hours).explain(limit=_ALL)
+        start, end = (utc(hour), utc(hour + _HOUR)) if isinstance(declaration, Window) else (None, None)
+        question = Question(now=table.clock(), declared=declaration, values=values, start=start, end=end)
+        return explain(table, question, scan=True, limit=_ALL)
 
     def _compare(self, before: Truth, found: Explanation, declaration: Declaration, group: Group) -> None:
         """Compare what a process has found, where no event has come, changed or gone meanwhile."""
@@ -119,24 +122,14 @@ class Explaining:
     def _require_difference(
         self, truth: Truth, found: Explanation, wanted: Parts, declaration: Declaration, group: Group
     ) -> None:
-        """Require exactly what was spoiled, waits, has expired or was erased, for these reasons."""
+        """Require exactly what was spoiled, has expired or was erased; or any if something waits."""
         engine, name = self._engine, declaration.name
-        reasons = [line.reason for line in found.differences]
-        if any(INCOMPLETE in reason for reason in reasons):
-            self._wrong(declaration, group, f"it is complete, but {reasons}")
-        # Where what waits makes no difference, since its item is gone, too, no reason names it. Nor where as much has
-        # expired as deltas wait, whose numbers the truth does not know.
-        is_named = not reasons or any("for it" in reason for reason in reasons)
-        if truth.waits(name) and (is_named or not truth.waits(name, deltas=False)):
+        if truth.waits(name):
             engine.reached[WAITS] += 1
         elif _decimals(found.difference) != wanted:
-            self._wrong(declaration, group, f"differs by {found.difference}, expected {wanted}: {reasons}")
-        elif any(one[: len(group)] == group for place, one in truth.spoiled if place == name):
-            engine.reached[SHOWN] += 1
-        elif any(UNEXPLAINED in reason for reason in reasons):
-            self._wrong(declaration, group, f"{wanted} is explained by nothing")
-        elif wanted and not any(one[: len(group)] == group for one in truth.kept(declaration)):
-            self._wrong(declaration, group, f"nothing has gone: {reasons}")
+            self._wrong(declaration, group, f"differs by {found.difference}, expected {wanted}")
+        elif bool(found.reason) != bool(wanted):
+            self._wrong(declaration, group, f"{wanted} is explained by {found.reason!r}")
         else:
             engine.reached[SHOWN if wanted else SURE] += 1
 

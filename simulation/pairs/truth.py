@@ -239,12 +239,6 @@ class Truth(Cuts):
         images = [[record["dynamodb"].get(name) or {} for name in _SIGNS] for _, record in self.history]
         return sum(any(_events_of(image, declaration) for image in both) for both in images)
 
-    def kept(self, declaration: Declaration) -> set[Group]:
-        """The groups that count what has gone."""
-        if isinstance(declaration.source, Aggregate | Direct):
-            return set()
-        return {group for image, _ in self._kept(declaration) for group, _ in _added(declaration, image)}
-
     def _add_direct(self, groups: defaultdict[Group, Parts], declaration: Declaration) -> None:
         for (name, (pk, sk)), parts in self._ledger.direct.items():
             if name == declaration.name:

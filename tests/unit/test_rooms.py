@@ -29,7 +29,6 @@ _ROOMS = {
         _control
         _writes _commit _reads
         _backfill _erase
-        _explain
         _counters
         _dev
         _http

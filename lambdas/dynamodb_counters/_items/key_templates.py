@@ -12,7 +12,6 @@ import hashlib
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import takewhile
 from string import Formatter
 from typing import Final
 
@@ -93,11 +92,6 @@ class KeyTemplate:
         """
         found = self._pattern.fullmatch(key)
         return None if found is None else dict(zip(self.fields, found.groups(), strict=True))
-
-    def begin(self, texts: Mapping[str, str]) -> str:
-        """How keys begin whose first fields have these texts."""
-        known = takewhile(lambda each: each[0] in texts, zip(self.fields, self._literals[1:], strict=True))
-        return self.prefix + "".join(escape(texts[name]) + literal for name, literal in known)
 
     def overlaps(self, other: KeyTemplate) -> bool:
         """Whether some values could render the same key from both templates."""

@@ -26,13 +26,13 @@ from rich.console import RenderableType
 from dynamodb_counters._control.counted_names import plan_of
 from dynamodb_counters._control.registry import Registry, read_registry
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window
+from dynamodb_counters._declarations import Declaration, Event, Items
 from dynamodb_counters._declarations.codec import COMPRESSED, decode
 from dynamodb_counters._declarations.definitions import same_definition
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.requests import write_json
-from dynamodb_counters._reads.question import OPTIONS, Question, parse_options, resources_of
+from dynamodb_counters._reads.question import OPTIONS, Question, resources_of
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.cli.output import SafeConsole, make_console, progress_on, visible
 from dynamodb_counters.errors import CommitError, CountersError
@@ -173,19 +173,10 @@ class Session:
         """The event with a name."""
         return cast("Event", self._find(name, "events"))
 
-    def find_counted(self, name: str) -> Aggregate | Window:
-        """The aggregate or window with a name."""
-        return cast("Aggregate | Window", self._find(name, "get"))
-
     def ask(self, resource: str, name: str, values: Sequence[str], options: Mapping[str, Any]) -> Question:
         """A question about the declaration with a name; options that are left out are None."""
         declared = self._find(name, resource)
         return Question.parse(declared, resource, _texts(options), fields_of(values, None, needed=()), self.clock())
-
-    def ends(self, options: Mapping[str, Any]) -> tuple[datetime, datetime] | tuple[None, None]:
-        """The span of time that options say, if they say any."""
-        texts = _texts(options)
-        return Question(now=self.clock(), **parse_options(texts)).ends if texts else (None, None)
 
     def _find(self, name: str, resource: str) -> Any:
         """The declaration with a name of which there is something to ask; otherwise a usage error that lists them."""

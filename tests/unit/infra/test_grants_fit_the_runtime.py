@@ -107,8 +107,7 @@ def _read(counters: Counters) -> None:
     counters.get_many([(VIEWS, {"url": url}) for url in "ab"])
     counters.window(ROLLING, url="/").last(hours=24)
     assert [*counters.events(VIEW, {"url": "/"}), *counters.events(HIT)] == []
-    # What waits is asked for, too.
-    assert counters.explain(VIEWS, {"url": "/"}).differences
+    assert counters.explain(VIEWS, {"url": "/"}).difference
 
 
 def _lease(counters: Counters) -> None:

@@ -1,12 +1,13 @@
 """A table of many events: a group of 17 takes one Query; a group that takes a Scan, little memory.
 
-3,000 events by default; ``EXPLAINED_EVENTS=1000000 pytest -s tests/unit/explain/test_many_events.py`` has a million,
+3,000 events by default; ``EXPLAINED_EVENTS=1000000 pytest -s tests/unit/reads/test_explained_events.py`` has a million,
 and prints the seconds, and the memory that they took.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import resource
 import time
 import tracemalloc
@@ -19,7 +20,8 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, InvalidArgumentError, Sum
-from dynamodb_counters._explain.explainer import Explainer, make_explainer
+from dynamodb_counters._reads.explanation import Explanation, explain
+from dynamodb_counters._reads.question import Question
 from simulation.counters_in_memory import counters_in_memory
 
 EVENTS = int(os.environ.get("EXPLAINED_EVENTS", "3000"))
@@ -27,7 +29,7 @@ CALL = Event("call", pk="C#{customer}", sk="T#{id}")
 USAGE = Aggregate("usage", CALL, by="customer", calls=Count())
 ALL = Aggregate("all", CALL, calls=Count(), units=Sum("units"))
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-Make = Callable[..., Explainer]
+Explain = Callable[..., Explanation]
 _PAGE = 1000
 _BYTES = 80
 
@@ -70,7 +72,7 @@ def _call(customer: str, number: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def large() -> Iterator[tuple[Large, Make]]:
+def large() -> Iterator[tuple[Large, Explain]]:
     with counters_in_memory([USAGE, ALL], now=NOW) as counters:
         counters.accept_many(CALL, [{"customer": "acme", "id": f"{number:07}", "units": 2} for number in range(17)])
         [group] = [one for one in counters.client.scan(TableName="counters")["Items"] if one["_type"] == {"S": "all"}]
@@ -81,36 +83,34 @@ def large() -> Iterator[tuple[Large, Make]]:
         counters.client.update_item(TableName="counters", Key=key, **update)
         client: Any = Large(counters.client)
         table = replace(counters._table, client=client)
-        yield client, lambda declared, **values: make_explainer(table, declared, values)
+
+        def explained(declared: Aggregate, *, scan: bool = False, **values: str) -> Explanation:
+            return explain(table, Question(now=NOW.timestamp(), declared=declared, values=values), scan=scan)
+
+        yield client, explained
 
 
-def made(large: tuple[Large, Make], declared: Aggregate, **values: str) -> Explainer:
-    return large[1](declared, **values)
-
-
-def test_a_group_of_its_own_partition_takes_one_query_of_its_events(large: tuple[Large, Make]) -> None:
-    explainer = made(large, USAGE, customer="acme")
-    assert (len(explainer.reach.ranges), explainer.reach.units) == (1, 0)
-    found = explainer.explain()
+def test_a_group_of_its_own_partition_takes_one_query_of_its_events(large: tuple[Large, Explain]) -> None:
+    found = large[1](USAGE, customer="acme")
     assert (found.numbers, found.difference) == ({"calls": 17}, {})
     assert (large[0].queries, large[0].queried, large[0].scans) == (1, 17, 0)
 
 
-def test_the_price_of_a_scan_is_known_before_anything_is_read(large: tuple[Large, Make]) -> None:
-    explainer = made(large, ALL)
-    assert explainer.reach.units >= EVENTS * _BYTES / 4096
-    with pytest.raises(InvalidArgumentError, match=f"a Scan that takes {explainer.reach.units:,} read units"):
-        explainer.explain(scan=False)
+def test_the_price_of_a_scan_is_known_before_anything_is_read(large: tuple[Large, Explain]) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"a Scan that takes [\d,]+ read units") as refused:
+        large[1](ALL)
+    [units] = re.findall(r"([\d,]+) read units", str(refused.value))
+    assert int(units.replace(",", "")) >= EVENTS * _BYTES / 4096
     assert (large[0].scans, large[0].queries) == (0, 0)
 
 
-def test_memory_is_bounded_however_many_events_a_scan_finds(large: tuple[Large, Make]) -> None:
-    explainer, begun = made(large, ALL), time.perf_counter()
+def test_memory_is_bounded_however_many_events_a_scan_finds(large: tuple[Large, Explain]) -> None:
+    begun = time.perf_counter()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if EVENTS <= _PAGE * 3:
         tracemalloc.start()
     try:
-        found = explainer.explain()
+        found = large[1](ALL, scan=True)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

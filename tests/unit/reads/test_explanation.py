@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter as Sums
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -28,7 +31,7 @@ from dynamodb_counters import (
     TableKeys,
     Window,
 )
-from dynamodb_counters._explain.explainer import LATE, UNEXPLAINED
+from dynamodb_counters._reads.explanation import CHANGED, UNEXPLAINED
 from dynamodb_counters.errors import ChangedError
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 
@@ -55,7 +58,7 @@ def adds_up(counters: CountersInMemory, declaration: Any, values: dict[str, str]
     for line in found.lines:
         sums.update(dict(line.adds))
     assert {name: number for name, number in sums.items() if number} == found.numbers
-    assert (found.differences, found.count) == ([], len(found.lines))
+    assert (found.difference, found.reason, found.count) == ({}, "", len(found.lines))
     return dict(found.numbers)
 
 
@@ -71,7 +74,7 @@ def test_the_lines_of_a_group_are_its_events_by_key_and_add_up_to_it() -> None:
 
 
 @pytest.mark.parametrize("event", [SALE, CLICK], ids=["one by one", "packed"])
-def test_an_erased_event_that_stays_counted_is_a_difference_with_what_may_be_its_reason(event: Event) -> None:
+def test_an_erased_event_that_stays_counted_is_a_difference(event: Event) -> None:
     shops = replace(SHOPS, source=event)
     with counters_in_memory([shops], now=NOW) as counters:
         counters.accept_many(event, [sale(1), sale(2)])
@@ -79,9 +82,8 @@ def test_an_erased_event_that_stays_counted_is_a_difference_with_what_may_be_its
         counters.accept(event, sale(3))
         found = counters.explain(shops, {"shop": "a"}, scan=True)
         assert found.numbers == {"sales": 3, "taken": 15}
-        assert found.count == 2
-        [rest] = found.differences
-        assert (dict(rest.adds), "been erased" in rest.reason) == ({"sales": 1, "taken": 5}, True)
+        assert (found.count, found.difference) == (2, {"sales": 1, "taken": 5})
+        assert found.reason == UNEXPLAINED
 
 
 @pytest.mark.parametrize("amount", [-3, 2])
@@ -98,7 +100,7 @@ def test_a_group_that_was_changed_by_hand_shows_exactly_that_as_a_difference(amo
         found = counters.explain(SHOPS, shop="a")
         assert found.difference == {"sales": amount}
         assert found.numbers["sales"] == 2 + amount
-        assert [line.reason for line in found.differences] == [UNEXPLAINED]
+        assert found.reason == UNEXPLAINED
 
 
 def test_a_retracted_event_is_no_line_and_a_replaced_one_is_its_latest_version() -> None:
@@ -118,20 +120,21 @@ def test_rows_of_packed_events_that_were_taken_back_stand_with_what_took_them_ba
         found = counters.explain(clicks, ad="a")
         assert found.numbers == {"clicks": 2, "paid": 10}
         assert sorted(line.adds["clicks"] for line in found.lines) == [-1, 1, 1, 1]
-        assert not found.differences
+        assert not found.difference
 
 
-def test_events_that_where_leaves_out_are_no_lines_and_those_that_wait_are_named() -> None:
+def test_events_that_where_leaves_out_are_no_lines_and_those_that_wait_are_a_difference() -> None:
     pace = Window("pace", SALE, by="shop", time="time", retention=timedelta(days=3))
     with counters_in_memory([BIG, pace], now=NOW, quarantine="keep") as counters:
         counters.accept(SALE, sale(-20))
         counters.accept_many(SALE, [sale(1), sale(2, 10), sale(3, "free"), sale(0, 10)])
         assert [line.key["id"] for line in counters.explain(BIG, shop="a").lines] == ["s2", "s0"]
-        found = counters.explain(pace, shop="a", start=NOW - HOUR, end=NOW + timedelta(hours=2))
-        assert (found.numbers, found.count) == ({"total": 4}, 5)
-        [rest] = found.differences
-        assert (dict(rest.adds), dict(rest.group)) == ({"total": -1}, {"hour": "2026-11-20T12"})
-        assert rest.reason == "1 entry of the quarantine waits for it"
+        span = {"start": NOW - HOUR, "end": NOW + 2 * HOUR}
+        assert adds_up(counters, pace, {"shop": "a"}, **span) == {"total": 4}
+        counters.clock.advance(HOUR)
+        found = counters.explain(pace, {"shop": "a"}, start=span["start"], end=span["end"])
+        assert (found.numbers, found.count, found.difference) == ({"total": 4}, 5, {"total": -1})
+        assert found.reason == UNEXPLAINED
 
 
 def test_an_event_that_cannot_be_counted_is_no_line() -> None:
@@ -141,12 +144,23 @@ def test_an_event_that_cannot_be_counted_is_no_line() -> None:
         assert ([line.key["id"] for line in found.lines], found.difference) == (["s1"], {})
 
 
-def test_what_came_too_late_is_a_difference_that_says_so() -> None:
+def test_a_group_that_is_over_shows_what_it_counted_in_time() -> None:
+    daily = Aggregate("daily", SALE, by=("shop", "time:day"), n=Count(), retention=timedelta(days=2))
+    with counters_in_memory([daily], now=NOW) as counters:
+        counters.accept(SALE, sale(1))
+        counters.clock.advance(timedelta(days=3))
+        assert adds_up(counters, daily, {"shop": "a", "time:day": "2026-11-20"}) == {"n": 1}
+        counters.accept(SALE, sale(2))
+        found = counters.explain(daily, {"shop": "a", "time:day": "2026-11-20"})
+        assert (found.numbers, found.difference) == ({"n": 1}, {"n": -1})
+
+
+def test_a_window_is_explained_over_the_last_day_unless_a_span_is_given() -> None:
     with counters_in_memory([RECENT], now=NOW) as counters:
-        counters.accept_many(SALE, [sale(1), sale(60 * 24 * 8)])
-        then = NOW - timedelta(days=8)
-        found = counters.explain(RECENT, shop="a", start=then - HOUR, end=then + HOUR)
-        assert (found.numbers, [line.reason for line in found.differences]) == ({}, [LATE])
+        counters.accept_many(SALE, [sale(1), sale(60 * 30)])
+        assert adds_up(counters, RECENT, {"shop": "a"}) == {"total": 1}
+        assert adds_up(counters, RECENT, {"shop": "a"}, start=NOW - 48 * HOUR, end=NOW) == {"total": 2}
+        assert adds_up(counters, RECENT, {"shop": "a"}, start=NOW - 48 * HOUR, end=NOW - 6 * HOUR) == {"total": 1}
 
 
 def test_lines_are_made_by_the_registered_definition_and_another_one_is_refused() -> None:
@@ -159,32 +173,14 @@ def test_the_first_lines_are_shown_and_all_add_up() -> None:
         counters.accept_many(SALE, [sale(number) for number in range(9)])
         found = counters.explain(SHOPS, limit=2, shop="a")
         assert ([line.key["id"] for line in found.lines], found.count) == (["s8", "s7"], 9)
-        assert (found.numbers, found.differences) == ({"sales": 9, "taken": 45}, [])
+        assert (found.numbers, found.difference) == ({"sales": 9, "taken": 45}, {})
         none = counters.explain(SHOPS, limit=0, shop="a")
-        assert (none.lines, none.count, none.differences) == ([], 9, [])
+        assert (none.lines, none.count, none.difference) == ([], 9, {})
         with pytest.raises(InvalidArgumentError, match="invalid scan='no'"):
             counters.explain(SHOPS, scan="no", shop="a")  # type: ignore[arg-type]
         for limit in (None, "3", 1.5, -1, True):
             with pytest.raises(InvalidArgumentError, match="invalid limit="):
                 counters.explain(SHOPS, limit=limit, shop="a")  # type: ignore[arg-type]
-
-
-def test_bins_that_differ_do_not_cancel_out() -> None:
-    prices = Percentiles("prices", SALE, by="shop", attribute="price", error=0.5)
-    with counters_in_memory([prices], now=NOW) as counters:
-        counters.accept_many(SALE, [sale(1, 1), sale(2, 1000)])
-        [page] = [item for item in counters._tables[0].items() if item.get("_type") == {"S": "prices"}]
-        low, high = sorted(name for name, value in page.items() if value == {"N": "1"})
-        counters.client.update_item(
-            TableName=counters.table_name,
-            Key={name: page[name] for name in ("pk", "sk")},
-            UpdateExpression="ADD #low :more, #high :less",
-            ExpressionAttributeNames={"#low": low, "#high": high},
-            ExpressionAttributeValues={":more": {"N": "1"}, ":less": {"N": "-1"}},
-        )
-        found = counters.explain(prices, shop="a")
-        assert found.difference == {}
-        assert sorted(line.adds["values"] for line in found.differences) == [-1, 1]
 
 
 EVERYTHING: list[Any] = [
@@ -228,19 +224,21 @@ def test_every_kind_of_declaration_adds_up_whatever_has_happened(seed: int) -> N
 def compare(counters: CountersInMemory, declaration: Any) -> None:
     """Every group adds up, to what is read of it."""
     span = {"start": NOW - timedelta(hours=1), "end": NOW + timedelta(minutes=1)}
-    for shop in "ab":
-        fields = getattr(declaration, "fields", ("shop",))
-        values = {"shop": shop} if "shop" in fields else {"tags[]": "r"} if declaration.name == "tags" else {}
-        numbers = adds_up(counters, declaration, values, **(span if isinstance(declaration, Window) else {}))
-        if declaration is SHOPS:
-            assert numbers == {name: n for name, n in counters.get(SHOPS, shop=shop).measures.items() if n}
-        elif isinstance(declaration, Window):
-            count = counters.window(declaration, shop=shop).between(span["start"], span["end"]).count
+    more: dict[str, Any] = span if isinstance(declaration, Window) else {}
+    fields = getattr(declaration, "fields", ("shop",))
+    given = {"shop": "ab", "buyer": "xyz", "tags[]": "rgb", "time:day": ["2026-11-20"]}
+    for texts in product(*map(given.__getitem__, fields)):
+        values = dict(zip(fields, texts, strict=True))
+        numbers = adds_up(counters, declaration, values, **more)
+        if isinstance(declaration, Window):
+            count = counters.window(declaration, values).between(span["start"], span["end"]).count
             assert numbers.get("total", 0) == count
         elif isinstance(declaration, Distinct):
-            assert numbers.get("distinct", 0) == counters.get(declaration, shop=shop)["distinct"]
+            assert numbers.get("distinct", 0) == counters.get(declaration, values)["distinct"]
         elif isinstance(declaration, Percentiles):
-            assert sum(numbers.values()) == counters.distribution(declaration, shop=shop).count
+            assert sum(numbers.values()) == counters.distribution(declaration, values).count
+        elif isinstance(declaration, Aggregate):
+            assert numbers == {name: n for name, n in counters.get(declaration, values).measures.items() if n}
 
 
 def test_items_of_a_source_table_are_explained_by_their_keys() -> None:
@@ -253,6 +251,19 @@ def test_items_of_a_source_table_are_explained_by_their_keys() -> None:
         assert adds_up(counters, spent, {"customer": "ann"}) == {"spent": 11}
         keys = [dict(line.key) for line in counters.explain(spent, customer="ann", scan=True).lines]
         assert keys == [{"owner": "ann", "range": "1"}, {"owner": "ann", "range": "2"}]
+
+
+@pytest.mark.parametrize("customer", ["ann", "50%"])
+def test_items_are_read_by_their_partition_unless_its_key_would_be_escaped(customer: str) -> None:
+    spent = Aggregate("spent", ORDER, by="customer", spent=Sum("price"))
+    with counters_in_memory([spent], now=NOW) as counters:
+        counters.table.put_item(Item={"pk": f"CUSTOMER#{customer}", "sk": "ORDER#1", "price": 5})
+        assert adds_up(counters, spent, {"customer": customer}) == {"spent": 5}
+        if customer == "50%":
+            with pytest.raises(InvalidArgumentError, match="expected True, for a Scan"):
+                counters.explain(spent, customer=customer)
+        else:
+            assert counters.explain(spent, customer=customer).count == 1
 
 
 def test_a_scan_is_refused_with_its_price_unless_it_is_asked_for() -> None:
@@ -288,8 +299,9 @@ def test_only_declarations_with_groups_are_explained() -> None:
         for refused in (SALE, "level", STOCK):
             with pytest.raises(InvalidArgumentError, match="expected an Aggregate of events or items, Window, Dis"):
                 counters.explain(refused, shop="a")  # type: ignore[arg-type]
-        with pytest.raises(InvalidArgumentError, match="values for shop"):
-            counters.explain(level)
+        for values in ({}, {"shop": "a"}):
+            with pytest.raises(InvalidArgumentError, match="=None: expected a value for"):
+                counters.explain(level, values)
 
 
 @pytest.mark.parametrize("by", [("ad", "time:day", "paid:day"), ("ad", "paid:day", "time:day")])
@@ -305,11 +317,10 @@ def test_packed_events_are_read_by_their_own_time_not_by_another_one(by: tuple[s
     ("declared", "start", "end", "message"),
     [
         (SHOPS, NOW, None, "invalid end=None: expected both ends of a span, or neither"),
-        (SHOPS, NOW, NOW + HOUR, "expected no span: 'shops' is no Window"),
-        (RECENT, None, None, "invalid start=None: expected a start and an end, as 'recent' counts over time"),
+        (SHOPS, NOW, NOW + HOUR, "expected None: 'shops' is no Window"),
         (RECENT, NOW, NOW, "expected a moment after start"),
         (RECENT, NOW.replace(tzinfo=None), NOW, "expected a datetime with a time zone"),
-        (RECENT, NOW.replace(year=1970), NOW.replace(year=9998), "expected a span of at most 100,000 buckets"),
+        (RECENT, NOW - 8 * 24 * HOUR, NOW, "'recent' retains no more"),
     ],
 )
 def test_a_span_that_no_group_can_have_is_refused(declared: Any, start: Any, end: Any, message: str) -> None:
@@ -318,9 +329,51 @@ def test_a_span_that_no_group_can_have_is_refused(declared: Any, start: Any, end
         counters.explain(declared, shop="a", start=start, end=end)
 
 
-def test_groups_of_a_partition_in_write_shards_are_explained() -> None:
-    spread = Aggregate("spread", SALE, pk="SHOP#{shop}", sk="BUYER#{buyer}", n=Count(), write_shards=3)
-    with counters_in_memory([spread], now=NOW) as counters:
-        counters.accept_many(SALE, [sale(number, buyer=str(number % 2)) for number in range(7)])
-        assert adds_up(counters, spread, {"shop": "a"}) == {"n": 7}
-        assert adds_up(counters, spread, {"shop": "a", "buyer": "1"}) == {"n": 3}
+@contextmanager
+def meanwhile(counters: CountersInMemory, change: Callable[[], Any], *, ahead: bool = True) -> Iterator[None]:
+    """Have something happen once, before or after the Query of the events."""
+    asked, acts = counters._memory.query, [change]
+
+    def query(**request: Any) -> Any:
+        if "sale" not in repr(request) or not acts:
+            return asked(**request)
+        act = acts.pop()
+        if ahead:
+            act()
+        answer = asked(**request)
+        if not ahead:
+            act()
+        return answer
+
+    counters._memory.query = query  # type: ignore[method-assign]
+    yield
+    counters._memory.query = asked  # type: ignore[method-assign]
+    assert not acts
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda counters: counters.accept(SALE, sale(3, 9)),
+        lambda counters: counters.accept(SALE, sale(2, 9, revision=2)),
+        lambda counters: counters.retract(SALE, sale(1)),
+        lambda counters: counters.record_once(SALE, sale(3), [SHOPS]),
+    ],
+    ids=["accepted", "replaced", "retracted", "counted at once"],
+)
+def test_a_change_between_the_reads_is_a_difference_that_says_so(change: Callable[[Any], Any]) -> None:
+    with counters_in_memory([SHOPS], now=NOW) as counters:
+        counters.accept_many(SALE, [sale(1), sale(2)])
+        with meanwhile(counters, lambda: change(counters), ahead=False):
+            found = counters.explain(SHOPS, shop="a")
+        assert found.count == 2
+        assert (bool(found.difference), found.reason) == (True, CHANGED)
+        assert counters.explain(SHOPS, shop="a").difference == {}
+
+
+def test_a_change_that_both_the_lines_and_the_last_read_show_is_no_difference() -> None:
+    with counters_in_memory([SHOPS], now=NOW) as counters:
+        counters.accept(SALE, sale(1))
+        with meanwhile(counters, lambda: counters.accept(SALE, sale(2))):
+            found = counters.explain(SHOPS, shop="a")
+        assert (found.numbers, found.count, found.difference) == ({"sales": 2, "taken": 10}, 2, {})
