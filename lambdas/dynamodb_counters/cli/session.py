@@ -176,7 +176,7 @@ class Session:
     def ask(self, resource: str, name: str, values: Sequence[str], options: Mapping[str, Any]) -> Question:
         """A question about the declaration with a name; options that are left out are None."""
         declared = self._find(name, resource)
-        return Question.parse(declared, resource, _texts(options), fields_of(values, None, needed=()), self.clock())
+        return Question.parse(declared, resource, _texts(options), fields_of(values, None), self.clock())
 
     def _find(self, name: str, resource: str) -> Any:
         """The declaration with a name of which there is something to ask; otherwise a usage error that lists them."""
@@ -303,25 +303,19 @@ def moment(text: str) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def fields_of(
-    given: Sequence[str], known: Sequence[str] | None, *, needed: Sequence[str] | None = None
-) -> dict[str, str]:
-    """The values of `known` fields given as field=value; all of them are `needed`, unless others are named."""
+def fields_of(given: Sequence[str], known: Sequence[str] | None) -> dict[str, str]:
+    """The values of `known` fields given as field=value; None for any field."""
     values: dict[str, str] = {}
-    needed = (known or ()) if needed is None else needed
-    listed = f"; the fields are: {', '.join(known or needed)}" if known or needed else ""
-    for one in given:
-        name, equals, value = one.partition("=")
+    listed = f"; the fields are: {', '.join(known)}" if known else ""
+    for text in given:
+        name, equals, value = text.partition("=")
         if not equals:
-            raise click.UsageError(f"{one!r} is no field=value{listed}")
+            raise click.UsageError(f"{text!r} is no field=value{listed}")
         if known is not None and name not in known:
             raise click.UsageError(f"there is no field {name!r}{listed}")
         if name in values:
             raise click.UsageError(f"the field {name!r} is given twice")
         values[name] = value
-    missing = [name for name in needed if name not in values]
-    if missing:
-        raise click.UsageError(f"missing {' '.join(f'{name}=…' for name in missing)}")
     return values
 
 
