@@ -19,7 +19,7 @@ from dynamodb_counters import _clients
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode, restored
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._http.event_requests import BATCHED, EventCheck, content_types, posted_events, queue_messages
+from dynamodb_counters._http.event_requests import BATCHED, CONTENT_TYPES, EventCheck, posted_events, queue_messages
 from dynamodb_counters._http.json_schema import compile_schema
 from dynamodb_counters._http.requests import (
     ProblemError,
@@ -75,7 +75,7 @@ def _post_events() -> Response[str]:
     now, headers = config.clock(), headers_of(request)
     with cpu_limit():
         bound = bound_values(config.tenant, request)
-        text = body_text(request, config.max_body_bytes, content_types(headers))
+        text = body_text(request, config.max_body_bytes, CONTENT_TYPES)
         events = posted_events(headers, text, config.check.event)
         texts, refused = config.check.texts(events, bound, now, singly=media_type(headers) == BATCHED)
         messages = queue_messages(texts)
