@@ -144,13 +144,11 @@ def _posted(name: str, body: str) -> str | None:
     event = NAMES[name]
     counting = tuple(part for part in flatten(_DECLARED) if part.source == event)
     try:
-        _, problem = EventCheck(event, None, Plan(counting)).texts(parse_events(body), {}, _NOON.timestamp())
-    except ProblemError as refused:
-        problem = refused
-    if problem is None:
-        return None
-    reason = f": {problem.errors[0]['detail']}" if problem.errors else ""
-    return f"{problem}{reason}"
+        EventCheck(event, None, Plan(counting)).texts(parse_events(body), {}, _NOON.timestamp())
+    except ProblemError as problem:
+        reason = f": {problem.errors[0]['detail']}" if problem.errors else ""
+        return f"{problem}{reason}"
+    return None
 
 
 SECTIONS: Final[dict[str, tuple[Callable[..., str | None], Iterable[Any]]]] = {

@@ -68,12 +68,10 @@ class EventCheck:
     schema: SchemaCheck | None = None
     admission: Plan | None = None
 
-    def texts(
-        self, events: Sequence[object], bound: Mapping[str, str], now: float, *, singly: bool = False
-    ) -> tuple[list[str], ProblemError | None]:
-        """The events to take, as JSON, and the problem with the others: unless `singly`, all or none are taken."""
+    def texts(self, events: Sequence[object], bound: Mapping[str, str], now: float) -> list[str]:
+        """Return the events as JSON; raise a problem that names all that are refused, for all or none are taken."""
         # An `InvalidArgumentError` stands for an event that could not be read; `bound` is what the claims decide.
-        if not events and not singly:
+        if not events:
             raise bad_request("the array contains no events")
         if len(events) > MAX_EVENTS:
             raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{len(events)} events; limit: {MAX_EVENTS}")
@@ -88,14 +86,12 @@ class EventCheck:
             except (InvalidArgumentError, MalformedImageError) as error:
                 refused[index] = bad_request(str(error))
         if not refused:
-            return texts, None
-        taken = texts if singly else []
+            return texts
         found = {problem.status for problem in refused.values()}
         faults = {status: fault for status, fault in _FAULTS.items() if status in found}
-        others = "the others were accepted" if taken else "none was accepted"
-        detail = f"{len(refused)} of {len(events)} events {' or '.join(faults.values())}; {others}"
+        detail = f"{len(refused)} of {len(events)} events {' or '.join(faults.values())}; none was accepted"
         errors = [{"index": index, "detail": f"{problem!s:.{_MAX_REASON}}"} for index, problem in refused.items()]
-        return taken, ProblemError(next(iter(faults)), detail, errors)
+        raise ProblemError(next(iter(faults)), detail, errors)
 
     def _checked(self, values: object, bound: Mapping[str, str], now: float) -> tuple[str, Image]:
         """An event as JSON and as it is stored; a refusal by the cheapest check first."""

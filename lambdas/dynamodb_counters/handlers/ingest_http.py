@@ -19,7 +19,7 @@ from dynamodb_counters import _clients
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode, restored
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._http.event_requests import BATCHED, CONTENT_TYPES, EventCheck, posted_events, queue_messages
+from dynamodb_counters._http.event_requests import CONTENT_TYPES, EventCheck, posted_events, queue_messages
 from dynamodb_counters._http.json_schema import compile_schema
 from dynamodb_counters._http.requests import (
     ProblemError,
@@ -27,7 +27,6 @@ from dynamodb_counters._http.requests import (
     bound_values,
     cpu_limit,
     headers_of,
-    media_type,
     time_limit,
     well_formed,
 )
@@ -77,7 +76,7 @@ def _post_events() -> Response[str]:
         bound = bound_values(config.tenant, request)
         text = body_text(request, config.max_body_bytes, CONTENT_TYPES)
         events = posted_events(headers, text, config.check.event)
-        texts, refused = config.check.texts(events, bound, now, singly=media_type(headers) == BATCHED)
+        texts = config.check.texts(events, bound, now)
         messages = queue_messages(texts)
     # Some messages may be in the queue already; their events become duplicates, which are not counted.
     detail = "the events could not be queued; resend all of them"
@@ -89,8 +88,6 @@ def _post_events() -> Response[str]:
     except (BotoCoreError, ClientError) as error:
         logger.exception("the queue refused a message")
         raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, detail) from error
-    if refused is not None:
-        raise refused
     return json_response({"events": len(texts)}, HTTPStatus.ACCEPTED)
 
 

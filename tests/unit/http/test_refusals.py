@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from dynamodb_counters._http.event_requests import EventCheck, parse_events
+from dynamodb_counters._http.requests import ProblemError
 from tests.unit.http.handlers import HIT, NOW, VIEW, call_api, call_ingest, request
 
 pytestmark = pytest.mark.usefixtures("queue")
@@ -37,10 +38,9 @@ def test_an_event_that_is_no_object_is_named_by_its_place(event: object) -> None
 def test_a_packed_event_without_a_clear_time_is_refused_at_the_door(time: object) -> None:
     good = {"url": "/", "time": "2026-09-21T14:13:20Z", "clientId": "c"}
     body = json.dumps([good, {**good, "time": time}])
-    taken, problem = EventCheck(HIT).texts(parse_events(body), {}, NOW)
-    assert taken == []
-    assert problem is not None
-    [error] = problem.errors
+    with pytest.raises(ProblemError) as refused:
+        EventCheck(HIT).texts(parse_events(body), {}, NOW)
+    [error] = refused.value.errors
     assert error["index"] == 1
     assert str(time) in error["detail"]
-    assert len(EventCheck(VIEW).texts(parse_events(body), {}, NOW)[0]) == 2
+    assert len(EventCheck(VIEW).texts(parse_events(body), {}, NOW)) == 2

@@ -12,6 +12,7 @@ from botocore.exceptions import ReadTimeoutError
 from dynamodb_counters import Aggregate, Packed, Sum
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.event_requests import EventCheck
+from dynamodb_counters._http.requests import ProblemError
 from dynamodb_counters._table import Bulk
 from dynamodb_counters._writes.accept import accept
 from simulation.memory.client_errors import failure
@@ -77,8 +78,9 @@ def test_every_spelling_of_a_time_is_one_event() -> None:
     events = [
         {**view("/a"), "time": time, "bytes": size} for size, time in enumerate(("20261120T10Z", "20261120T1000Z"))
     ]
-    _, problem = check.texts(events, {}, world.clock())
-    assert "has the same key and differs in 'bytes'" in str(problem and problem.errors)
+    with pytest.raises(ProblemError) as refused:
+        check.texts(events, {}, world.clock())
+    assert "has the same key and differs in 'bytes'" in str(refused.value.errors)
 
 
 def test_a_cloud_event_that_is_posted_as_it_is_becomes_a_dead_letter(world: World) -> None:
