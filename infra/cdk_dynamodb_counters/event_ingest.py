@@ -41,7 +41,7 @@ from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.function_options import FunctionOptions, options_of
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._http.json_schema import compile_schema
+from dynamodb_counters._http.json_schema import require_enforced
 from dynamodb_counters.errors import InvalidArgumentError
 
 _RATE: Final = 1000
@@ -232,7 +232,7 @@ def _require_schema(schema: Mapping[str, Any] | None, mode: str) -> None:
         raise InvalidArgumentError("schema", schema, "None in direct mode, which checks nothing")
     if not isinstance(schema, Mapping):
         raise InvalidArgumentError("schema", schema, "a JSON Schema as a mapping")
-    compile_schema(schema)
+    require_enforced(schema)
 
 
 def _require_api(http_api: object, **own: object) -> None:
