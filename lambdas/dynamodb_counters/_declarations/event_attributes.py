@@ -331,20 +331,18 @@ def _named(name: str, declared: Any) -> Attribute:
         raise InvalidArgumentError(f"{error.argument} of {name!r}", error.value, error.expected) from None
 
 
-def json_schema(attributes: Mapping[str, Attribute], *, openapi: bool = False) -> dict[str, Any]:
-    """The schema of an object with these attributes, in draft 7; or with `openapi` as OpenAPI 3.0 has it."""
-    required = [name for name, attribute in attributes.items() if attribute.required]
+def json_schema(attributes: Mapping[str, Attribute]) -> dict[str, Any]:
+    """Return the schema of an object with these attributes: JSON Schema of draft 7 and of OpenAPI 3.1."""
     return {
         "type": "object",
-        # OpenAPI forbids an empty one.
-        **({"required": required} if required else {}),
-        "properties": {name: _schema(attribute, openapi=openapi) for name, attribute in attributes.items()},
+        "required": [name for name, attribute in attributes.items() if attribute.required],
+        "properties": {name: _schema(attribute) for name, attribute in attributes.items()},
     }
 
 
-def _schema(attribute: Attribute, *, openapi: bool) -> dict[str, Any]:
+def _schema(attribute: Attribute) -> dict[str, Any]:
     if attribute.attributes is not None:
-        schema = json_schema(attribute.attributes, openapi=openapi)
+        schema = json_schema(attribute.attributes)
     else:
         # Binary cannot be sent as JSON; what is read back is base64.
         kind = "string" if attribute.type is bytes else _JSON_TYPES.get(attribute.type)
@@ -356,10 +354,8 @@ def _schema(attribute: Attribute, *, openapi: bool) -> dict[str, Any]:
     if attribute.one_of:
         schema["enum"] = list(map(_plain, attribute.one_of))
     if attribute.type is list:
-        schema["items"] = {} if attribute.of is None else _schema(attribute.of, openapi=openapi)
-    if attribute.required or not schema:
-        return schema
-    return {**schema, "nullable": True} if openapi else {"anyOf": [schema, {"type": "null"}]}
+        schema["items"] = {} if attribute.of is None else _schema(attribute.of)
+    return schema if attribute.required or not schema else {"anyOf": [schema, {"type": "null"}]}
 
 
 def _plain(value: str | Number) -> str | int | float:

@@ -28,7 +28,8 @@ Json: TypeAlias = dict[str, Any]
 _TIME: Final = {"type": "string", "format": "date-time"}
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "number"}
-_NEXT: Final = {**_TEXT, "nullable": True}
+_NEXT: Final = {"type": ["string", "null"]}
+_NUMBER_OR_NULL: Final = {"type": ["number", "null"]}
 _TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
 _NUMBERS: Final = {"type": "object", "additionalProperties": _NUMBER}
 _COMPLETE: Final = {"complete": {"type": "boolean", "description": "Whether all there is has been counted"}}
@@ -36,7 +37,7 @@ _ENDS: Final = {"start": _TIME, "end": _TIME}
 _COUNT: Final = {"count": _NUMBER, **_ENDS, **_COMPLETE}
 _PERCENTILES: Final = {
     "count": _NUMBER,
-    "percentiles": {"type": "object", "additionalProperties": {**_NUMBER, "nullable": True}},
+    "percentiles": {"type": "object", "additionalProperties": _NUMBER_OR_NULL},
     **_COMPLETE,
 }
 _SUMMARIES: Final = {
@@ -51,7 +52,7 @@ def openapi(
     declarations: Iterable[Declaration | Event],
     tenant: Mapping[str, str] = MappingProxyType({}),
 ) -> Json:
-    """Describe an API in OpenAPI 3.0; the parameters of `tenant` are bound to claims of the caller."""
+    """Describe an API in OpenAPI 3.1; the parameters of `tenant` are bound to claims of the caller."""
     paths: Json = {"/openapi.json": _read("This OpenAPI document", "openapi", [], {"type": "object"})}
     declared = sorted(declarations, key=lambda each: each.name)
     for each in declared:
@@ -72,7 +73,7 @@ def openapi(
         "Span": _object({"window": _TEXT, "values": _TEXTS, **_COUNT}),
     }
     info = {"title": "Counters", "version": "1"}
-    return {"openapi": "3.0.3", "info": info, "paths": paths, "components": {"schemas": schemas}}
+    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
 
 
 def _parameters(declared: Declaration | Event, resource: str) -> list[Json]:
@@ -86,7 +87,7 @@ def _parameters(declared: Declaration | Event, resource: str) -> list[Json]:
             default, most = limits_of(declared, resource)
             schema |= {"type": "integer", "minimum": 1, "maximum": most, "default": default}
         if name == "last" and not isinstance(declared, Event):
-            schema |= dict.fromkeys(("default", "example"), _text(default_last(declared)))
+            schema["default"] = _text(default_last(declared))
         parameters.append(_parameter(name, schema, description=option.description))
     return parameters
 
@@ -101,7 +102,7 @@ def _answer(declared: Declaration | Event, resource: str) -> Json:
     if isinstance(declared, Event):
         # A key's fields are strings or numbers.
         key, known = dict.fromkeys(declared.fields, Attribute(object)), declared._declared_attributes
-        values = json_schema(key if known is None else known, openapi=True)
+        values = json_schema(key if known is None else known)
         return _object({"event": _TEXT, "events": _array(values), "next": _NEXT})
     values = _object(dict.fromkeys(group_fields(declared), _TEXT))
     if kind == "extremes":
@@ -140,14 +141,11 @@ def _bind(operation: Json, tenant: Mapping[str, str]) -> None:
 def _measure(measure: Measure) -> Json:
     if isinstance(measure, Histogram):
         return _NUMBERS
-    return {**_NUMBER, "nullable": True} if isinstance(measure, Average) else _NUMBER
+    return _NUMBER_OR_NULL if isinstance(measure, Average) else _NUMBER
 
 
 def _object(members: Mapping[str, Any], optional: Mapping[str, Any] = MappingProxyType({})) -> Json:
-    # OpenAPI forbids an empty "required".
-    required = {"required": list(members)} if members else {}
-    properties = {**members, **optional}
-    return {"type": "object", **required, **({"properties": properties} if properties else {})}
+    return {"type": "object", "required": list(members), "properties": {**members, **optional}}
 
 
 def _array(items: Json) -> Json:
