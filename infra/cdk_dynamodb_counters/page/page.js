@@ -30,7 +30,7 @@ const canAsk = (group) => queryOf(group).length <= MOST_QUERY && !refused.has(qu
 async function read(path, parameters = {}) {
   const query = queryOf(parameters);
   const response = await fetch(query ? `${path}?${query}` : path, {
-    // Responses may be cached for longer than the refresh interval. Revalidated each time; 304 if unchanged.
+    // Responses may be cached for longer than the refresh interval.
     cache: "no-cache",
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });

@@ -153,7 +153,7 @@ def _array(items: Json) -> Json:
 
 
 def _read(summary: str, operation_id: str, asked: list[Json], answer: Json) -> Json:
-    responses = {**_responses(answer), "304": {"description": "Not modified: the ETag matches If-None-Match"}}
+    responses = _responses(answer)
     return {"get": {"summary": summary, "operationId": operation_id, "parameters": asked, "responses": responses}}
 
 

@@ -28,10 +28,9 @@ from dynamodb_counters._http.requests import (
     parse_body,
     time_limit,
     well_formed,
-    write_json,
 )
 from dynamodb_counters._http.resources import PATHS, CountResources
-from dynamodb_counters._http.responses import NO_STORE, etag_response, json_response, page_response, problem_response
+from dynamodb_counters._http.responses import NO_STORE, json_response, page_response, problem_response
 from dynamodb_counters.errors import BackfillError, InvalidArgumentError, UnavailableError, UncountedError
 
 _UNAVAILABLE: Final = "the table cannot be reached now; retry"
@@ -56,43 +55,37 @@ def _served() -> tuple[Declaration | Event, ...]:
     return tuple(chain.from_iterable(declared))
 
 
-def _answered(answer: Callable[..., dict[str, Any]], *, is_kept: bool = False) -> Callable[..., Response[str]]:
+def _cache_control() -> str:
+    return os.environ.get("CACHE_CONTROL", NO_STORE)
+
+
+def _answered(answer: Callable[..., dict[str, Any]]) -> Callable[..., Response[str]]:
     def respond(**path: str) -> Response[str]:
-        request, tenant = app.current_event.raw_event, _tenant()
-        bound = bound_values(tenant, request)
+        request = app.current_event.raw_event
+        bound = bound_values(_tenant(), request)
         is_read = request["requestContext"]["http"]["method"] == "GET"
         asked = request["rawQueryString"] if is_read else parse_body(body_text(request, MAX_BODY_BYTES))
         with time_limit(app.lambda_context.get_remaining_time_in_millis() / 1000, _UNAVAILABLE):
             body = answer(resources(), *path.values(), asked, bound)
-        return _cached(body, is_callers=bool(tenant)) if is_kept else json_response(body)
+        return json_response(body, cache_control=_cache_control() if is_read else NO_STORE)
 
     return respond
 
 
 for _resource, _path in PATHS.items():
-    app.get(_path.format("<name>"))(_answered(partial(CountResources.read, resource=_resource), is_kept=True))
+    app.get(_path.format("<name>"))(_answered(partial(CountResources.read, resource=_resource)))
 app.post("/v1/batch")(_answered(CountResources.batch))
 
 
 @app.get("/openapi.json")
 def _get_openapi() -> Response[str]:
-    return _cached(openapi(_served(), _tenant()))
+    return json_response(openapi(_served(), _tenant()), cache_control=_cache_control())
 
 
 @app.get("/")
 @app.get("/page/<name>")
 def _get_page(name: str = "index.html") -> Response[str]:
-    return page_response(name, app.current_event.headers)
-
-
-def _cached(body: dict[str, Any], *, is_callers: bool = False) -> Response[str]:
-    """An answer that may be kept; what is only the caller's, in no cache that callers share."""
-    headers = {"Cache-Control": os.environ.get("CACHE_CONTROL", NO_STORE)}
-    if headers["Cache-Control"] == NO_STORE:
-        return json_response(body)
-    if is_callers:
-        headers = {"Cache-Control": headers["Cache-Control"].replace("public", "private"), "Vary": "Authorization"}
-    return etag_response(write_json(body), headers, app.current_event.headers)
+    return page_response(name)
 
 
 def _refused(error: Exception) -> Response[str]:
