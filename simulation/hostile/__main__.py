@@ -93,8 +93,10 @@ def _requests(
 
 
 def _posted(path: str, body: str) -> dict[str, Any]:
-    context = {"http": {"method": "POST"}, "authorizer": {"jwt": {"claims": {"sub": "c0"}}}}
-    return {"rawPath": path, "headers": {"content-type": "text/plain"}, "requestContext": context, "body": body}
+    claims = {"jwt": {"claims": {"sub": "c0"}}}
+    context = {"http": {"method": "POST"}, "stage": "$default", "authorizer": claims}
+    headers = {"content-type": "text/plain"}
+    return {"rawPath": path, "headers": headers, "requestContext": context, "body": body, "isBase64Encoded": False}
 
 
 def main() -> int:

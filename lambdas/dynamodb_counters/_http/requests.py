@@ -136,20 +136,6 @@ def bad_request(detail: str) -> ProblemError:
     return ProblemError(HTTPStatus.BAD_REQUEST, detail)
 
 
-def well_formed(event: object) -> dict[str, Any]:
-    """The event with every member that is read of the type it should have: others are as if they were missing."""
-    given, context = _members(event), _members(_members(event).get("requestContext"))
-    http, headers = _members(context.get("http")), _members(given.get("headers"))
-    method, stage = _text(http.get("method"), "GET"), _text(context.get("stage"), "$default")
-    return {
-        **given,
-        "rawPath": _text(given.get("rawPath"), "/"),
-        "rawQueryString": _text(given.get("rawQueryString"), ""),
-        "headers": {name: value for name, value in headers.items() if isinstance(value, str)},
-        "requestContext": {**context, "stage": stage, "http": {**http, "method": method}},
-    }
-
-
 def headers_of(event: Mapping[str, Any]) -> dict[str, str]:
     """The headers by their names in lower case."""
     return {name.lower(): value for name, value in event["headers"].items()}
@@ -163,10 +149,8 @@ def body_text(event: Mapping[str, Any], max_bytes: int, content_types: Sequence[
     if (content_type := media_type(headers_of(event))) not in content_types:
         detail = f"invalid Content-Type {content_type!r:.80}: expected {' or '.join(content_types)}"
         raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
-    body = event.get("body", "")
+    body = event.get("body") or ""
     try:
-        if not isinstance(body, str):
-            raise ValueError("no text")
         data = b64decode(body, validate=True) if event.get("isBase64Encoded") else body.encode()
         text = data.decode()
     except ValueError:  # Errors of base64 and of Unicode, too.
@@ -218,15 +202,6 @@ def _claimed(name: str, value: object) -> str | None:
         return key_text(name, value)
     except InvalidArgumentError:
         return None
-
-
-def _members(value: object) -> dict[str, Any]:
-    pairs = value.items() if isinstance(value, Mapping) else ()
-    return {name: member for name, member in pairs if isinstance(name, str)}
-
-
-def _text(value: object, default: str) -> str:
-    return value if isinstance(value, str) and value else default
 
 
 class _OverError(BaseException):

@@ -27,7 +27,6 @@ from dynamodb_counters._http.requests import (
     bound_values,
     parse_body,
     time_limit,
-    well_formed,
 )
 from dynamodb_counters._http.resources import PATHS, CountResources
 from dynamodb_counters._http.responses import NO_STORE, json_response, page_response, problem_response
@@ -104,4 +103,4 @@ app.not_found(lambda _: problem_response(ProblemError(HTTPStatus.NOT_FOUND, "no 
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Serve a request of the HTTP API, payload format 2.0."""
-    return app.resolve(well_formed(event), context)
+    return app.resolve(event, context)

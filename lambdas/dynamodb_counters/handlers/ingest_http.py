@@ -28,7 +28,6 @@ from dynamodb_counters._http.requests import (
     cpu_limit,
     headers_of,
     time_limit,
-    well_formed,
 )
 from dynamodb_counters._http.responses import json_response, problem_response
 
@@ -98,4 +97,4 @@ app.not_found(lambda _: problem_response(ProblemError(HTTPStatus.NOT_FOUND, "no 
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Serve a request of the HTTP API, payload format 2.0."""
-    return app.resolve(well_formed(event), context)
+    return app.resolve(event, context)

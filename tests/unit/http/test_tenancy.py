@@ -112,8 +112,7 @@ def test_a_caller_reads_only_its_own(path: str) -> None:
 @pytest.mark.parametrize("claim", [None, "", [], {}, True, ["ann"], "\ud800"])
 def test_without_the_claim_nothing_is_read(path: str, claim: object) -> None:
     assert get(claim, path, customer="ann", **READS[path])[0] == 403
-    for event in (request("GET", path), request("GET", path) | {"requestContext": {"http": {"method": "GET"}}}):
-        assert call_api(event)[0] == 403
+    assert call_api(request("GET", path))[0] == 403
 
 
 @pytest.mark.usefixtures("queue")
