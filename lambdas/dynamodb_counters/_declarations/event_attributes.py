@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import re
 import types
 import typing
@@ -78,11 +77,11 @@ def fields_of(kind: Any) -> dict[str, dict[str, Any]] | None:
     """The fields of a dataclass, TypedDict or pydantic model, as arguments of an `Attribute`; None of anything else."""
     if not isinstance(kind, type):
         return None
-    _require_enforced(kind)
+    _require_plain(kind)
     # Its own: a dataclass can inherit those of one of pydantic.
     models: Any = vars(kind).get("__pydantic_fields__")
     if isinstance(models, Mapping):
-        return dict(_of_model(name, each) for name, each in models.items())
+        return {name: _of_model(name, each) for name, each in models.items()}
     if is_dataclass(kind):
         hints = _hints(kind)
         for each in fields(kind):
@@ -105,12 +104,11 @@ def _hints(kind: type) -> dict[str, Any]:
         raise InvalidArgumentError("attributes", kind, f"a class whose annotations can be resolved ({error})") from None
 
 
-def _of_model(name: str, field: Any) -> tuple[str, dict[str, Any]]:
-    attribute, alias = field.alias or name, field.validation_alias
-    if alias not in (None, attribute):
-        raise InvalidArgumentError(f"validation_alias of {name!r}", alias, "none but the alias: it would not be read")
+def _of_model(name: str, field: Any) -> dict[str, Any]:
+    if field.validation_alias is not None:
+        raise InvalidArgumentError(f"alias of {name!r}", field.validation_alias, "none: events have the field's name")
     kind = typing.Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
-    return attribute, {"type": kind, "required": field.is_required()}
+    return {"type": kind, "required": field.is_required()}
 
 
 def _of_typed_dict(hint: Any, *, required: bool) -> dict[str, Any]:
@@ -155,29 +153,26 @@ def _limit(constraint: Any) -> dict[str, Any]:
     return {name: Decimal(str(value)) if isinstance(value, float) else value for name, value in values.items()}
 
 
-def _require_enforced(kind: Any) -> None:
-    """Refuse a class that demands of all its fields what would not be enforced."""
+def _require_plain(kind: type) -> None:
+    """Refuse a class that demands of its fields what would not be enforced."""
     config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", {})
-    for name, harmless in (("extra", ("allow", "ignore", None)), ("str_min_length", (0,)), ("str_max_length", (None,))):
-        if config.get(name, harmless[0]) not in harmless:
-            raise InvalidArgumentError(name, config[name], f"none in {kind.__name__}: it would not be enforced")
-    decorators = getattr(kind, "__pydantic_decorators__", None)
+    limits = ("extra", "str_min_length", "str_max_length")
+    demands = [name for name in limits if config.get(name) not in (None, 0, "allow", "ignore")]
     for names in ("field_validators", "model_validators", "validators", "root_validators"):
-        for name in getattr(decorators, names, ()):
-            raise InvalidArgumentError("validator", name, f"none in {kind.__name__}: it would not be run")
-    for name in ("__post_init__", "model_post_init"):
+        demands += getattr(getattr(kind, "__pydantic_decorators__", None), names, ())
+    for hook in ("__post_init__", "model_post_init"):
         # pydantic has some of its own.
-        if getattr(getattr(kind, name, None), "__module__", "pydantic").partition(".")[0] != "pydantic":
-            raise InvalidArgumentError("hook", name, f"none in {kind.__name__}: it would not be run")
-    if getattr(kind, "__pydantic_root_model__", False):
-        raise InvalidArgumentError("RootModel", kind, "a model of attributes")
+        if getattr(getattr(kind, hook, None), "__module__", "pydantic").partition(".")[0] != "pydantic":
+            demands.append(hook)
+    if demands or getattr(kind, "__pydantic_root_model__", False):
+        allowed = f"a class of fields without {demands[0] if demands else 'RootModel'!r}, which would not be enforced"
+        raise InvalidArgumentError("attributes", kind, allowed)
 
 
 Format: TypeAlias = Literal["date", "date-time", "email", "ipv4", "ipv6", "uri", "uuid"]
 FORMATS: Final = get_args(Format)
 
 _NUMBERS: Final = (int, Decimal)
-_JSON_TYPES: Final = {str: "string", int: "integer", Decimal: "number", bool: "boolean", list: "array", dict: "object"}
 _JSON_LIMITS: Final = ("pattern", "format", "minimum", "maximum")
 
 
@@ -344,9 +339,8 @@ def _schema(attribute: Attribute) -> dict[str, Any]:
     if attribute.attributes is not None:
         schema = json_schema(attribute.attributes)
     else:
-        # Binary cannot be sent as JSON; what is read back is base64.
-        kind = "string" if attribute.type is bytes else _JSON_TYPES.get(attribute.type)
-        schema = {} if kind is None else {"type": kind}
+        kind = _KINDS[attribute.type][2]
+        schema = {"type": kind} if kind else {}
     unit = "Items" if attribute.type is list else "Length"
     given = {name: getattr(attribute, name) for name in _JSON_LIMITS}
     given |= {f"min{unit}": attribute.min_length, f"max{unit}": attribute.max_length}
@@ -363,31 +357,32 @@ def _plain(value: str | Number) -> str | int | float:
 
 
 _HEX: Final = "[0-9A-Fa-f]"
-_KINDS: Final[dict[Any, tuple[str, str]]] = {
-    str: ("S", "a string"),
-    int: ("N", "a whole number"),
-    bool: ("BOOL", "true or false"),
-    bytes: ("B", "binary"),
-    dict: ("M", "a map"),
-    list: ("L", "a list"),
-    object: ("", "any value"),
+_KINDS: Final[dict[Any, tuple[str, str, str]]] = {
+    str: ("S", "a string", "string"),
+    int: ("N", "a whole number", "integer"),
+    Decimal: ("N", "a number", "number"),
+    bool: ("BOOL", "true or false", "boolean"),
+    # It cannot be sent as JSON; what is read back is base64.
+    bytes: ("B", "binary", "string"),
+    dict: ("M", "a map", "object"),
+    list: ("L", "a list", "array"),
+    object: ("", "any value", ""),
 }
-_NUMBER: Final = ("N", "a number")
+"""By type: what DynamoDB calls it, its words, and what JSON calls it."""
+
 _SETS: Final = frozenset(("SS", "NS", "BS"))
 
 
 def canonical_values(attributes: Mapping[str, Attribute], item: Image, within: str = "") -> dict[str, TypedValue]:
-    """The values of a typed item that differ from the Python value's; refuse an item that lacks what is declared."""
-    found: dict[str, TypedValue] = {}
+    """Return the values of a typed item as they are stored; refuse an item that lacks what is declared."""
+    found = dict(item)
     for name, attribute in attributes.items():
         value, path = item.get(name), f"{within}{name}"
         if value is None or (not attribute.required and "NULL" in value):
             if attribute.required:
                 raise InvalidArgumentError(path, None, f"{expectation(attribute)}: it is required")
             continue
-        canonical = _canonical(path, attribute, value)
-        if canonical is not value:
-            found[name] = canonical
+        found[name] = _canonical(path, attribute, value)
     return found
 
 
@@ -411,7 +406,7 @@ def expectation(attribute: Attribute) -> str:
         return _FORMATS[attribute.format][1]
     if attribute.type is list:
         return "a list" if attribute.of is None else f"a list, each {expectation(attribute.of)}"
-    parts = [_KINDS.get(attribute.type, _NUMBER)[1]]
+    parts = [_KINDS[attribute.type][1]]
     if attribute.pattern is not None:
         parts.append(f"that matches {attribute.pattern!r}")
     for limit, word in ((attribute.minimum, "least"), (attribute.maximum, "most")):
@@ -427,17 +422,16 @@ def _length_words(attribute: Attribute) -> list[str]:
 
 
 def _canonical(path: str, attribute: Attribute, value: TypedValue) -> TypedValue:
-    """The value as it is stored: itself unless it has a text of its own."""
-    kind, _ = _KINDS.get(attribute.type, _NUMBER)
+    """Return the value as it is stored."""
+    kind = _KINDS[attribute.type][0]
     if kind == "S" and kind in value:
         text = _text(attribute, value[kind])
         if text is not None:
-            return value if text == value[kind] else {kind: text}
+            return {kind: text}
     elif attribute.type is list and (kind in value or not _SETS.isdisjoint(value)):
         return _canonical_list(path, attribute, value)
     elif kind == "M" and kind in value:
-        inner = canonical_values(attribute.attributes or {}, value[kind], f"{path}.")
-        return {kind: {**value[kind], **inner}} if inner else value
+        return {kind: canonical_values(attribute.attributes or {}, value[kind], f"{path}.")}
     elif attribute.type is object or (
         kind in value and (kind != "N" or _is_number(attribute, parse_number(value[kind])))
     ):
@@ -453,8 +447,6 @@ def _canonical_list(path: str, attribute: Attribute, value: TypedValue) -> Typed
         return value
     typed = members if kind == "L" else [{kind[0]: member} for member in members]
     found = [_canonical(f"{path}[{index}]", attribute.of, member) for index, member in enumerate(typed)]
-    if all(map(operator.is_, found, typed)):
-        return value
     # A set holds no text twice.
     return {kind: found if kind == "L" else list(dict.fromkeys(member[kind[0]] for member in found))}
 

@@ -55,10 +55,8 @@ def typed_item(event: Event | None, values: Mapping[str, Any]) -> dict[str, Any]
 def _event_item(event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
     item: dict[str, Any] = {name: _typed(name, value) for name, value in values.items()}
     if event._declared_attributes is not None:
-        canonical = canonical_values(event._declared_attributes, item)
-        if canonical:
-            item |= canonical
-            values = {**values, **{name: value["S"] for name, value in canonical.items() if "S" in value}}
+        item = canonical_values(event._declared_attributes, item)
+        values = {name: item[name]["S"] if isinstance(value, str) else value for name, value in values.items()}
     if event.version is not None:
         item[event.version] = _version(event, values, item.get(event.version, {}))
     item[PK] = {"S": event._pk_template.render(values)}

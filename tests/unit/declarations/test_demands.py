@@ -123,7 +123,7 @@ def test_what_no_schema_can_say_of_a_class_is_refused_by_name() -> None:
         (type("Hooked", (pydantic.BaseModel,), {"model_post_init": _any}), "model_post_init"),
         (make_dataclass("Hooked", ["x"], namespace={"__post_init__": print}), "__post_init__"),
         (pydantic.RootModel[int], "RootModel"),
-        (_model(Annotated[int, pydantic.Field(validation_alias="y")]), "validation_alias of 'x'"),
+        (_model(Annotated[int, pydantic.Field(validation_alias="y")]), "alias of 'x'"),
         (make_dataclass("Plain", [("x", int, pydantic.Field(ge=0))]), "Field of 'x'"),
         (Node, "attributes of 'x'=.*Node.*contain itself"),
         (_model(Annotated[str, pydantic.Field(pattern=re.compile("^a$", re.IGNORECASE))]), "pattern of 'x'=.*flags"),
