@@ -21,11 +21,8 @@ from dynamodb_counters._http.requests import (
     require_own,
     write_json,
 )
-from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import event_seconds
-from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._writes.event_items import typed_item
-from dynamodb_counters._writes.insert import differing, listed
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 
 if TYPE_CHECKING:
@@ -38,13 +35,6 @@ MAX_MESSAGE_BYTES: Final = 200_000
 _MAX_REASON: Final = 500
 
 _ENVELOPE: Final = frozenset(("specversion", "id", "source", "type", "data"))
-
-_FAULTS: Final = {
-    HTTPStatus.FORBIDDEN: "are not the caller's own",
-    HTTPStatus.BAD_REQUEST: "are invalid",
-    HTTPStatus.CONFLICT: "contradict others of the same key",
-}
-"""By status, what is wrong with events; of several statuses, the first one is the request's."""
 
 
 def parse_events(text: str) -> list[Any]:
@@ -75,26 +65,23 @@ class EventCheck:
             raise bad_request("the array contains no events")
         if len(events) > MAX_EVENTS:
             raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{len(events)} events; limit: {MAX_EVENTS}")
-        texts, refused, first = list[str](), dict[int, ProblemError](), dict[tuple[str, ...], tuple[int, Image]]()
+        texts, refused = list[str](), dict[int, ProblemError]()
         for index, values in enumerate(events):
             try:
-                text, item = self._checked(values, bound, now)
-                self._require_alike(index, item, first)
-                texts.append(text)
+                texts.append(self._checked(values, bound, now))
             except ProblemError as error:
                 refused[index] = error
             except (InvalidArgumentError, MalformedImageError) as error:
                 refused[index] = bad_request(str(error))
         if not refused:
             return texts
-        found = {problem.status for problem in refused.values()}
-        faults = {status: fault for status, fault in _FAULTS.items() if status in found}
-        detail = f"{len(refused)} of {len(events)} events {' or '.join(faults.values())}; none was accepted"
+        detail = f"{len(refused)} of {len(events)} events are refused; none was accepted"
         errors = [{"index": index, "detail": f"{problem!s:.{_MAX_REASON}}"} for index, problem in refused.items()]
-        raise ProblemError(next(iter(faults)), detail, errors)
+        # 403 if any event is another's.
+        raise ProblemError(max(problem.status for problem in refused.values()), detail, errors)
 
-    def _checked(self, values: object, bound: Mapping[str, str], now: float) -> tuple[str, Image]:
-        """An event as JSON and as it is stored; a refusal by the cheapest check first."""
+    def _checked(self, values: object, bound: Mapping[str, str], now: float) -> str:
+        """Return an event as JSON; refuse it by the cheapest check first."""
         require_own(values, bound)
         if isinstance(values, InvalidArgumentError):
             raise values
@@ -113,15 +100,7 @@ class EventCheck:
             raise bad_request(violation)
         if self.admission is not None and (reason := self.admission.refusal(item, now)) is not None:
             raise bad_request(reason)
-        return text, item
-
-    def _require_alike(self, index: int, item: Image, first: dict[tuple[str, ...], tuple[int, Image]]) -> None:
-        """Refuse what contradicts an earlier event of the request; what the table has of its key is not known here."""
-        version = "" if self.event.version is None else str(item[self.event.version])
-        place, earlier = first.setdefault((item[PK]["S"], item[SK]["S"], version), (index, item))
-        if different := differing(self.event, item, earlier):
-            detail = f"event {place} has the same key and differs in {listed(different)}"
-            raise ProblemError(HTTPStatus.CONFLICT, detail)
+        return text
 
 
 def queue_messages(texts: Iterable[str]) -> list[str]:

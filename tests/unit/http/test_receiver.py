@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, cast
@@ -241,23 +240,3 @@ _HUGE: dict[str, Any] = {
 def test_no_error_shows_more_of_a_value_than_anybody_reads(kind: str) -> None:
     with cpu_seconds_below(0.1):
         assert len(str(InvalidArgumentError("n" * 10**6, _HUGE[kind], "less"))) < 400
-
-
-def test_events_that_contradict_each_other_are_refused_together(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = use(monkeypatch, EventCheck(VIEW))
-    other = {**GOOD, "clientId": "d"}
-
-    status, problem = post({**GOOD, "n": 1}, other, {**GOOD, "n": 2, "note": "x"}, other, {**GOOD, "n": 1.0})
-
-    assert (status, problem["title"]) == (409, "Conflict")
-    detail = "event 0 has the same key and differs in 'n', 'note'"
-    assert problem["errors"] == [{"index": 2, "detail": detail}]
-    assert sent.messages == []
-    assert post(other, other)[0] == 202
-
-
-def test_other_versions_of_an_event_contradict_nothing(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, EventCheck(replace(VIEW, version="n")))
-
-    assert post({**GOOD, "n": 1, "a": 1}, {**GOOD, "n": 2, "a": 2})[0] == 202
-    assert post({**GOOD, "n": 1, "a": 1}, {**GOOD, "n": 2, "a": 2}, {**GOOD, "n": 2, "a": 3})[0] == 409

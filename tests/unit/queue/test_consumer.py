@@ -11,8 +11,6 @@ from botocore.exceptions import ReadTimeoutError
 
 from dynamodb_counters import Aggregate, Packed, Sum
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._http.event_requests import EventCheck
-from dynamodb_counters._http.requests import ProblemError
 from dynamodb_counters._table import Bulk
 from dynamodb_counters._writes.accept import accept
 from simulation.memory.client_errors import failure
@@ -74,13 +72,11 @@ def test_every_spelling_of_a_time_is_one_event() -> None:
         world.post({**view("/a"), "time": time})
     world.deliver()
     assert (world.urls(), world.dead.messages()) == (["/a"], [])
-    check = EventCheck(typed)
-    events = [
-        {**view("/a"), "time": time, "bytes": size} for size, time in enumerate(("20261120T10Z", "20261120T1000Z"))
-    ]
-    with pytest.raises(ProblemError) as refused:
-        check.texts(events, {}, world.clock())
-    assert "has the same key and differs in 'bytes'" in str(refused.value.errors)
+    world.post(*({**view("/a"), "time": time, "bytes": 1} for time in ("20261120T10Z", "20261120T1000Z")))
+    world.deliver()
+    [letter] = world.dead.messages()
+    assert letter.attributes["reason"]["StringValue"].startswith("conflict: the stored event of this key differs")
+    assert [len(events) for events in events_of([letter])] == [2]
 
 
 def test_a_cloud_event_that_is_posted_as_it_is_becomes_a_dead_letter(world: World) -> None:
