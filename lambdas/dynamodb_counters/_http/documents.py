@@ -13,14 +13,12 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Event, Packed, Window
-from dynamodb_counters._declarations.groups import Group, group_key, group_of
-from dynamodb_counters._fold.item_layout import ItemLayout
+from dynamodb_counters._declarations.groups import Group
 from dynamodb_counters._http.requests import write_json
 from dynamodb_counters._items.conversions import event_seconds
 from dynamodb_counters._reads.group_reads import Extreme, read_extremes
 from dynamodb_counters._reads.question import ORDERS, SHARES, Position, Question, kind_of
 from dynamodb_counters._reads.span_reads import ActiveReader, Distribution, DistributionReader, read_distribution
-from dynamodb_counters._reads.table_reads import read_items
 from dynamodb_counters._reads.window_counts import WindowCount
 from dynamodb_counters._reads.window_reader import SpanReader, WindowReader, series_spans
 from dynamodb_counters._table import Table
@@ -74,13 +72,11 @@ def _get(documents: Documents, question: Question) -> Document:
 
 
 def _top(documents: Documents, question: Question) -> Document:
-    aggregate, layout = question.declared, ItemLayout(question.declared)
+    aggregate = question.declared
     ranked = documents.counters.top(aggregate, question.values, count=question.limit)
     # A group that is deleted meanwhile has no values, if its key is hashed.
     ranked = [each for each in ranked if each.values.keys() == {*aggregate.fields}]
-    keys = [(layout, group_key(aggregate, each.values)) for each in ranked]
-    items = read_items(documents.table, keys, consistent=False)
-    groups = [group_of(aggregate, each.values, rows, each.complete) for each, rows in zip(ranked, items, strict=True)]
+    groups = documents.counters.get_many([(aggregate, each.values) for each in ranked])
     entries = [
         {**group_document(aggregate.name, group), "score": each.score}
         for each, group in zip(ranked, groups, strict=True)
