@@ -35,10 +35,6 @@ PATHS: Final[Mapping[str, str]] = {
 }
 """By what is asked of a declaration: its path."""
 
-MAX_QUERY_BYTES: Final = 10_240
-"""Bytes that API Gateway takes of a request's line and headers together.
-https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html"""
-
 MAX_BATCH: Final = 100
 BATCH: Final[Mapping[str, tuple[str, tuple[str, ...], type[Declaration]]]] = {
     "groups": ("aggregate", (), Aggregate),
@@ -137,8 +133,6 @@ def batched(served: Iterable[Declaration | Event], kind: type[Declaration]) -> l
 
 
 def _parameters(query_string: str) -> dict[str, str]:
-    if len(query_string) > MAX_QUERY_BYTES:
-        raise bad_request(f"invalid query string: expected at most {MAX_QUERY_BYTES} bytes")
     try:
         pairs = parse_qsl(query_string, keep_blank_values=True, errors="strict", max_num_fields=100)
     except ValueError:

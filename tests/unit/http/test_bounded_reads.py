@@ -17,7 +17,7 @@ from dynamodb_counters import Aggregate, Count, Counters, Ranking, Window
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._fold.page_layout import hash_of
 from dynamodb_counters._http.documents import MAX_PAGE_BYTES
-from dynamodb_counters._http.resources import MAX_QUERY_BYTES, CountResources
+from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._reads.question import Position
 from dynamodb_counters._table import Table
 from dynamodb_counters.handlers import api
@@ -191,13 +191,6 @@ def test_a_later_page_reads_only_what_comes_after(monkeypatch: pytest.MonkeyPatc
 def test_a_made_up_token_is_refused(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
     serve(monkeypatch, counted(view("c")))
     assert get("/v1/clients", url="/", next=token)[0] == 400
-
-
-def test_a_query_string_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    serve(monkeypatch, counted())
-    assert get("/v1/clients", url="/", clientId="x" * 8000)[0] == 200
-    status, problem = get("/v1/clients", url="/", clientId="x" * MAX_QUERY_BYTES)
-    assert (status, problem["detail"]) == (400, f"invalid query string: expected at most {MAX_QUERY_BYTES} bytes")
 
 
 class Refusing:
