@@ -261,15 +261,16 @@ def _difference(request: dict[str, Any], response: Any) -> str:
         return ""
     try:
         _check(path, method, str(status))(json.loads(response["body"]))
-    except (KeyError, fastjsonschema.JsonSchemaException) as error:
+    except fastjsonschema.JsonSchemaException as error:
         return repr(error)
     return ""
 
 
 @cache
 def _check(path: str, method: str, status: str) -> Callable[[Any], Any]:
-    """The check of an answer; KeyError if the document does not have its status."""
-    [content] = _DOCUMENT["paths"][path][method]["responses"][status]["content"].values()
+    """The check of an answer."""
+    responses = _DOCUMENT["paths"][path][method]["responses"]
+    [content] = responses.get(status, responses["default"])["content"].values()
     schema = {**content["schema"], "components": _DOCUMENT["components"]}
     check: Callable[[Any], Any] = fastjsonschema.compile(schema)
     return check

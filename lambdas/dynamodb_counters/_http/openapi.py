@@ -52,21 +52,16 @@ def openapi(
     declarations: Iterable[Declaration | Event],
     tenant: Mapping[str, str] = MappingProxyType({}),
 ) -> Json:
-    """Describe an API in OpenAPI 3.1; the parameters of `tenant` are bound to claims of the caller."""
+    """Describe an API in OpenAPI 3.1, without the parameters of `tenant`, which claims of the caller decide."""
     paths: Json = {"/openapi.json": _read("This OpenAPI document", "openapi", [], {"type": "object"})}
     declared = sorted(declarations, key=lambda each: each.name)
     for each in declared:
         for resource in resources_of(each):
             summary, operation = _SUMMARIES[resource].format(each.name), f"{resource}_{each.name}"
-            paths[PATHS[resource].format(each.name)] = _read(
-                summary, operation, _parameters(each, resource), _answer(each, resource)
-            )
+            parameters = [asked for asked in _parameters(each, resource) if asked["name"] not in tenant]
+            paths[PATHS[resource].format(each.name)] = _read(summary, operation, parameters, _answer(each, resource))
     if any(not isinstance(each, Event) for each in declared):
         paths["/v1/batch"] = _batch(declared)
-    if tenant:
-        for path in paths.values():
-            for operation in path.values():
-                _bind(operation, tenant)
     schemas = {
         "Problem": _object({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT}),
         "Group": _object({"aggregate": _TEXT, "values": _TEXTS, "measures": {"type": "object"}, **_COMPLETE}),
@@ -127,17 +122,6 @@ def _text(duration: timedelta) -> str:
     return next(f"{minutes // unit}{name}" for unit, name in ((1440, "d"), (60, "h"), (1, "m")) if not minutes % unit)
 
 
-def _bind(operation: Json, tenant: Mapping[str, str]) -> None:
-    """Say which parameters the caller's claims decide, and what another value gets."""
-    bound = [parameter for parameter in operation.get("parameters", ()) if parameter["name"] in tenant]
-    for parameter in bound:
-        claim = tenant[parameter["name"]]
-        parameter["required"] = False
-        parameter["description"] = f"Bound to the caller's {claim!r}: left out, or the same; 403 otherwise"
-    if bound or "requestBody" in operation:
-        operation["responses"]["403"] = operation["responses"]["400"]
-
-
 def _measure(measure: Measure) -> Json:
     if isinstance(measure, Histogram):
         return _NUMBERS
@@ -168,15 +152,11 @@ def _batch(declared: list[Declaration | Event]) -> Json:
             body["properties"][kind] = {**entries, "minItems": 1, "maxItems": MAX_BATCH}
             answer["properties"][kind] = _array({"$ref": f"#/components/schemas/{'Span' if options else 'Group'}"})
     request = {"required": True, "content": {"application/json": {"schema": body}}}
-    summary, responses = (
-        "Many groups of any aggregates, and spans of any windows",
-        _responses(answer, "404", "413", "415"),
-    )
+    summary, responses = "Many groups of any aggregates, and spans of any windows", _responses(answer)
     return {"post": {"summary": summary, "operationId": "batch", "requestBody": request, "responses": responses}}
 
 
-def _responses(schema: Json, *more_errors: str) -> Json:
+def _responses(schema: Json) -> Json:
     success = {"description": "Success", "content": {"application/json": {"schema": schema}}}
     content = {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    problem = {"description": "Problem details (RFC 9457)", "content": content}
-    return {"200": success, **dict.fromkeys(("400", *more_errors, "503"), problem)}
+    return {"200": success, "default": {"description": "Problem details (RFC 9457)", "content": content}}
