@@ -235,7 +235,7 @@ class Attribute:
         if self.format is not None:
             require_choice("format", self.format, FORMATS)
         if self.pattern is not None:
-            object.__setattr__(self, "pattern", _pattern_text(self.pattern))
+            _require_pattern(self.pattern)
         for name in ("minimum", "maximum"):
             if (limit := getattr(self, name)) is not None:
                 require_storable(name, limit)
@@ -276,15 +276,13 @@ class Attribute:
                 raise InvalidArgumentError("one_of", value, f"values of the type {self.type.__name__}")
 
 
-def _pattern_text(pattern: Any) -> str:
+def _require_pattern(pattern: object) -> None:
     try:
-        compiled = re.compile(pattern)
+        if not isinstance(pattern, str):
+            raise TypeError("no text")
+        re.compile(pattern)
     except (TypeError, re.error) as error:
-        raise InvalidArgumentError("pattern", pattern, f"a regular expression ({error})") from None
-    text = compiled.pattern
-    if not isinstance(text, str) or re.compile(text).flags != compiled.flags:
-        raise InvalidArgumentError("pattern", pattern, "a regular expression of text, without flags")
-    return text
+        raise InvalidArgumentError("pattern", pattern, f"a regular expression as text ({error})") from None
 
 
 AttributeTypes: TypeAlias = Mapping[str, Any] | type

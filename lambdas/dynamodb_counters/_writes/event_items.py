@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import is_dataclass
 from datetime import datetime
 from decimal import Decimal
-from itertools import islice
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.event_attributes import canonical_values
-from dynamodb_counters._items.conversions import converted, key_text, require_storable, sortable_time
+from dynamodb_counters._items.conversions import converted, require_storable, sortable_time
 from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS, PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
@@ -22,8 +21,6 @@ _MOST_LEVELS: Final = 32
 
 _NAME_BYTES: Final = 65_535
 """https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html"""
-
-_MOST_PROBLEMS: Final = 10
 
 _BEYOND: Final = 10**MAX_NUMBER_DIGITS
 
@@ -43,16 +40,6 @@ def typed_item(event: Event | None, values: Mapping[str, Any]) -> dict[str, Any]
     for name in values:
         if not isinstance(name, str) or not name or is_reserved(name):
             raise InvalidArgumentError("values", name, "attribute names that are not reserved (pk, sk, ttl, _…)")
-    try:
-        return _event_item(event, values)
-    except InvalidArgumentError as error:
-        first, *others = [*islice(_problems(event, values), _MOST_PROBLEMS)] or [error]
-        raise InvalidArgumentError(
-            first.argument, first.value, "; ".join([first.expected, *map(str, others)])
-        ) from None
-
-
-def _event_item(event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
     item: dict[str, Any] = {name: _typed(name, value) for name, value in values.items()}
     if event._declared_attributes is not None:
         item = canonical_values(event._declared_attributes, item)
@@ -63,26 +50,6 @@ def _event_item(event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
     item[SK] = {"S": event._sk_template.render(values)}
     item[TYPE] = {"S": event.name}
     return item
-
-
-def _problems(event: Event, values: Mapping[str, Any]) -> Iterator[InvalidArgumentError]:
-    """The problem of each attribute, for a sender who is to mend all of them at once."""
-    item, declared = dict[str, Any](), event._declared_attributes or {}
-    for name in dict.fromkeys((*values, *declared, *event.fields, *filter(None, (event.version,)))):
-        try:
-            if name in values:
-                item[name] = _typed(name, values[name])
-            if name in declared:
-                canonical_values({name: declared[name]}, item)
-            if name == event.version:
-                _version(event, values, item.get(name, {}))
-            for template in (event._pk_template, event._sk_template):
-                if name in template.fields and name not in values:
-                    raise InvalidArgumentError(name, None, f"a value for {template.text!r}")
-            if name in event.fields:
-                key_text(name, values[name])
-        except InvalidArgumentError as error:
-            yield error
 
 
 def require_mapping(values: object) -> None:
