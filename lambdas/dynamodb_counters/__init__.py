@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from dynamodb_counters._reads.span_reads import ActiveReader as ActiveReader
     from dynamodb_counters._reads.span_reads import Distribution as Distribution
     from dynamodb_counters._reads.span_reads import DistributionReader as DistributionReader
-    from dynamodb_counters._reads.span_reads import Growth as Growth
     from dynamodb_counters._reads.window_counts import Integral as Integral
     from dynamodb_counters._reads.window_counts import WindowCount as WindowCount
     from dynamodb_counters._reads.window_reader import WindowReader as WindowReader
@@ -75,7 +74,7 @@ _NAMES = {
     "_items.conditions": "Attr Condition",
     "_reads.explanation": "Explanation Line",
     "_reads.group_reads": "Extreme Ranked",
-    "_reads.span_reads": "ActiveReader Distribution DistributionReader Growth",
+    "_reads.span_reads": "ActiveReader Distribution DistributionReader",
     "_reads.window_counts": "Integral WindowCount",
     "_reads.window_reader": "WindowReader",
     "_quarantine.quarantine": "Quarantined",

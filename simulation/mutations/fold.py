@@ -21,7 +21,7 @@ FOLD: Final = r"""
 * a gap is longer than the longest span
 - else min(number - before, self._longest)
 + else number - before
-? test_active_members.py::test_growth_divides_the_members_of_each_day
+? test_active_members.py::test_gaps_divide_the_members_of_each_day
 * a unit whose items are all gone is active
 - if read_number(group, self._items) > 0:
 + if True:

@@ -15,6 +15,7 @@ from dynamodb_counters._reads.span_reads import ActiveReader
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.counters_in_memory import Faults, counters_in_memory
 from simulation.night import scaled
+from tests.exactly_once.test_measure_guards import gaps_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -83,7 +84,7 @@ def test_any_span_has_as_many_members_as_are_active_in_it(seed: int, source: Eve
             ]
 
 
-def test_growth_divides_the_members_of_each_day() -> None:
+def test_gaps_divide_the_members_of_each_day() -> None:
     users = _users(VIEW)
     active = {"a": (0, 1, 5, 30), "b": (1, 2, 14), "c": (13, 25)}
     with counters_in_memory([users], now=START + 60 * DAY) as counters:
@@ -91,17 +92,16 @@ def test_growth_divides_the_members_of_each_day() -> None:
             for day in days:
                 values = {**_event(random.Random(1), 0, 1), "id": f"{member}{day}", "url": "a", "client": member}
                 counters.accept(VIEW, {**values, "time": (START + day * DAY).isoformat()})
-        growth = counters.active(users, url="a").growth(START, START + 31 * DAY)
-    found = {day: (one.retained, one.returning, one.arrived) for day, one in enumerate(growth) if one.active}
-    assert found == {
-        0: (0, 0, 1),
-        1: (1, 0, 1),
-        2: (1, 0, 0),
-        5: (0, 1, 0),
-        13: (0, 0, 1),
-        14: (0, 0, 1),  # b, after 12 days
-        25: (0, 0, 1),  # c, after 12 days
-        30: (0, 0, 1),  # a, after 25 days
+        found = {day: gaps_of(counters, users, START + day * DAY, url="a") for day in range(31)}
+    assert {day: gaps for day, gaps in found.items() if gaps} == {
+        0: {LONGEST: 1},
+        1: {1: 1, LONGEST: 1},
+        2: {1: 1},
+        5: {4: 1},
+        13: {LONGEST: 1},
+        14: {LONGEST: 1},  # b, after 12 days
+        25: {LONGEST: 1},  # c, after 12 days
+        30: {LONGEST: 1},  # a, after 25 days
     }
 
 

@@ -99,8 +99,7 @@ def _extremes(counters: Counters, declared: Extremes) -> Any:
 
 def _active(counters: Counters, declared: ActiveMembers) -> Any:
     users = counters.active(declared, shop="a")
-    rolling = [[each.count for each in users.rolling(START, END, length * DAY)] for length in (1, 2, 3)]
-    return rolling, [(each.retained, each.returning, each.arrived) for each in users.growth(START, END)]
+    return [[each.count for each in users.rolling(START, END, length * DAY)] for length in (1, 2, 3)]
 
 
 MEASURES: Final = {

@@ -25,39 +25,6 @@ _Gaps: TypeAlias = Mapping[int, Number]
 """Members that are active in a unit, by how many units ago they were active before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """The members that are active in a unit of time, by when they were active before.
-
-    Parameters
-    ----------
-    start, end : datetime
-        The unit in UTC, start included, end excluded.
-    retained : int
-        Active in the unit before, too.
-    returning : int
-        Not active in the unit before, but less than the longest span ago.
-    arrived : int
-        New, or not active for the longest span.
-
-    Examples
-    --------
-    >>> Growth(datetime(2026, 11, 20), datetime(2026, 11, 21), retained=60, returning=30, arrived=10).active
-    100
-    """
-
-    start: datetime
-    end: datetime
-    retained: Number
-    returning: Number
-    arrived: Number
-
-    @property
-    def active(self) -> Number:
-        """All members that are active in the unit."""
-        return self.retained + self.returning + self.arrived
-
-
 class ActiveReader(SpanReader[Aggregate, WindowCount]):
     """One group of `ActiveMembers`: how many different members were active. Made by `Counters.active`.
 
@@ -90,30 +57,6 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
         wanted = timedelta(seconds=unit * _longest(self._declared)) if length is None else length
         ends = range(around.start, around.end, unit)
         return self._counted([Interval.ending_at(each, wanted, unit) for each in ends], consistent=consistent)
-
-    def growth(self, start: datetime, end: datetime, *, consistent: bool = False) -> list[Growth]:
-        """Divide the members of each unit of time by when they were active before, by one Query.
-
-        Parameters
-        ----------
-        start, end, consistent
-            As in `rolling`.
-
-        Examples
-        --------
-        >>> [day.arrived for day in users.growth(monday, sunday)]  # doctest: +SKIP
-        [12, 9, 7, 11, 5, 3, 8]
-        """
-        declared, (values, _) = self._declared, self._group()
-        tier, around, longest = declared._tier, self._around(start, end), _longest(declared)
-        held, found = self._gaps(declared, values, around, consistent=consistent), []
-        for unit in range(tier.locate(around.start)[0], tier.locate(around.end - 1)[0] + 1):
-            gaps = held.get(unit, {})
-            arrived = gaps.get(longest, 0)
-            retained = gaps.get(1, 0) if longest > 1 else 0
-            ends = utc(tier.start(unit)), utc(tier.end(unit))
-            found.append(Growth(*ends, retained, sum(gaps.values()) - retained - arrived, arrived))
-        return found
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[WindowCount]:
         declared, (values, complete) = self._declared, self._group()
