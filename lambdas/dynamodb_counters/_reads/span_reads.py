@@ -31,7 +31,7 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
     Examples
     --------
     >>> users = counters.active(USERS, url="/")  # doctest: +SKIP
-    >>> users.last(days=30).count, users.today().count  # doctest: +SKIP
+    >>> users.last(days=30).count, users.calendar("day").count  # doctest: +SKIP
     (1204, 97)
     """
 
@@ -165,7 +165,7 @@ class DistributionReader(SpanReader[Aggregate, Distribution]):
     Examples
     --------
     >>> latency = counters.distributions(LATENCY, route="/")  # doctest: +SKIP
-    >>> latency.last(hours=24).p(0.99), latency.today("Europe/Berlin").p(0.5)  # doctest: +SKIP
+    >>> latency.last(hours=24).p(0.99), latency.calendar("day", "Europe/Berlin").p(0.5)  # doctest: +SKIP
     (Decimal('812.5'), Decimal('41.2'))
     """
 

@@ -220,21 +220,6 @@ class SpanReader(Generic[Declared, Counted]):
         end = Interval.ending_at(until, timedelta(seconds=unit), unit).end
         return self._counted([Interval(start // unit * unit, end)], consistent=consistent)[0]
 
-    def today(self, tz: str | tzinfo = "UTC", *, as_of: datetime | None = None, consistent: bool = False) -> Counted:
-        """Count the current local day so far: ``calendar("day", tz)``.
-
-        Parameters
-        ----------
-        tz, as_of, consistent
-            As in `calendar`.
-
-        Examples
-        --------
-        >>> counters.window(JOBS, customer="c1").today("Asia/Kathmandu").count  # doctest: +SKIP
-        3
-        """
-        return self.calendar("day", tz, as_of=as_of, consistent=consistent)
-
     def between(self, start: datetime, end: datetime, *, consistent: bool = False) -> Counted:
         """Count events between two moments.
 
@@ -330,7 +315,7 @@ class WindowReader(SpanReader[Window, WindowCount]):
     Examples
     --------
     >>> jobs = counters.window(JOBS, customer="c1")  # doctest: +SKIP
-    >>> jobs.last(hours=24).count, jobs.today("Europe/Berlin").count  # doctest: +SKIP
+    >>> jobs.last(hours=24).count, jobs.calendar("day", "Europe/Berlin").count  # doctest: +SKIP
     (7, 3)
     """
 

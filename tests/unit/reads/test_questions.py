@@ -30,9 +30,9 @@ def _written(window: Window, *happened: datetime | tuple[datetime, Number], now:
     return buckets
 
 
-def test_today_is_the_local_day_so_far() -> None:
+def test_a_calendar_day_is_the_local_day_so_far() -> None:
     buckets = _written(_JOBS, _utc(2026, 11, 19, 18, 14, 59), _utc(2026, 11, 19, 18, 15), _utc(2026, 11, 20, 10, 30))
-    today = buckets.counters.window(_JOBS, _C).today("Asia/Kathmandu")
+    today = buckets.counters.window(_JOBS, _C).calendar("day", "Asia/Kathmandu")
 
     assert (today.count, today.start) == (2, _utc(2026, 11, 19, 18, 15))
     assert today.end == _utc(2026, 11, 20, 10, 31)
