@@ -322,7 +322,7 @@ class WindowReader(SpanReader[Window, WindowCount]):
     def integral(self, start: datetime, end: datetime, *, consistent: bool = False) -> Integral:
         """Add up a level over time between two moments, of a window whose measure is `TimeWeighted`.
 
-        Reads the buckets of all that was before, too: a month each.
+        The result has the level at both of them, too. Reads the buckets of all that was before, too: a month each.
 
         Parameters
         ----------
@@ -334,33 +334,9 @@ class WindowReader(SpanReader[Window, WindowCount]):
         >>> counters.window(STORAGE, customer="c1").integral(monday, tuesday).per(timedelta(hours=1))  # doctest: +SKIP
         Decimal('1220.5')
         """
-        self._require_level()
-        return integrate(self._table, self._declared, self._values, self._around(start, end), consistent=consistent)
-
-    def level(self, at: datetime | None = None, *, consistent: bool = False) -> WindowCount:
-        """Read the level that holds at a moment, of a window whose measure is `TimeWeighted`.
-
-        Parameters
-        ----------
-        at : datetime, optional
-            The changes of the whole unit of precision that holds it count, too. Default: now.
-        consistent
-            As in `last`.
-
-        Examples
-        --------
-        >>> counters.window(SEATS, customer="c1").level(march_3).count  # doctest: +SKIP
-        17
-        """
-        self._require_level()
-        _, until = now_and_until(self._table, at)
-        unit = self._declared._unit
-        end = Interval.ending_at(until, timedelta(seconds=unit), unit).end
-        return self._counted([Interval(FIRST_SECOND, end)], consistent=consistent)[0]
-
-    def _require_level(self) -> None:
         if not isinstance(self._declared.measure, TimeWeighted):
             raise InvalidArgumentError("window", self._declared.name, "one whose measure is TimeWeighted")
+        return integrate(self._table, self._declared, self._values, self._around(start, end), consistent=consistent)
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[WindowCount]:
         return count_series(self._table, self._declared, self._values, intervals, consistent=consistent)
