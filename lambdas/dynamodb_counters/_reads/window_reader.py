@@ -359,33 +359,3 @@ class WindowReads(TableReads):
         """
         require_declaration(window, Window)
         return WindowReader(self._table, window, given(values, fields))
-
-    def window_many(
-        self,
-        wanted: Iterable[tuple[Window, Mapping[str, object]]],
-        length: timedelta | None = None,
-        /,
-        *,
-        as_of: datetime | None = None,
-        consistent: bool = False,
-        **parts: Unpack[Length],
-    ) -> list[WindowCount]:
-        """Count events in a trailing span of time for several groups or windows at once, in their order.
-
-        Parameters
-        ----------
-        wanted : iterable of (Window, mapping)
-            Windows with the values of their groups.
-        length, as_of, consistent, weeks, days, hours, minutes, seconds
-            As in `WindowReader.last`.
-
-        Examples
-        --------
-        >>> counters.window_many([(JOBS, c1), (JOBS, c2)], hours=24)  # doctest: +SKIP
-        """
-        now, until = now_and_until(self._table, as_of)
-        asked = []
-        for window, values in wanted:
-            require_declaration(window, Window)
-            asked.append((window, values, _trailing(window, now, until, length, parts)))
-        return count_intervals(self._table, asked, consistent=consistent)
