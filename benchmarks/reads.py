@@ -60,10 +60,10 @@ def _questions(end: datetime) -> dict[str, _Read]:
         "distinct members of a group": lambda counters: counters.get(_VISITORS, url="/1")["distinct"],
         "histogram": lambda counters: counters.get(_SITE)["by_views"],
         "first ten of a leaderboard": lambda counters: counters.top(_VIEWS),
-        "last hour": lambda counters: counters.window(_ROLLING, url="/1").last(hours=1, as_of=end),
-        "last 24 hours": lambda counters: counters.window(_ROLLING, url="/1").last(hours=24, as_of=end),
-        "last 7 days": lambda counters: counters.window(_ROLLING, url="/1").last(days=7, as_of=end),
-        "last 30 days": lambda counters: counters.window(_ROLLING, url="/1").last(days=30, as_of=end),
+        "last hour": lambda counters: counters.window(_ROLLING, url="/1").last(timedelta(hours=1), as_of=end),
+        "last 24 hours": lambda counters: counters.window(_ROLLING, url="/1").last(timedelta(hours=24), as_of=end),
+        "last 7 days": lambda counters: counters.window(_ROLLING, url="/1").last(timedelta(days=7), as_of=end),
+        "last 30 days": lambda counters: counters.window(_ROLLING, url="/1").last(timedelta(days=30), as_of=end),
         "24 hours, by the hour": lambda counters: counters.window(_ROLLING, url="/1").series(end - day, end, step=hour),
         "30 days, by the day": lambda counters: counters.window(_ROLLING, url="/1").series(
             end - 30 * day, end, step=day

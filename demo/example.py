@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from importlib import import_module
 from typing import Any, ClassVar, Final, TypeAlias
@@ -114,7 +114,7 @@ class Example:
         return {group: float(number) for group, number in zip(groups, numbers, strict=True)}
 
     def _last_day(self, counters: Counters, window: Window, group: str) -> float:
-        count = counters.window(window, self._values(window.name, group)).last(days=1, as_of=self.now)
+        count = counters.window(window, self._values(window.name, group)).last(timedelta(days=1), as_of=self.now)
         assert (count.start, count.end) == last_day(self.now)
         return float(count.count)
 

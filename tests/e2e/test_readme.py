@@ -48,7 +48,7 @@ def test_the_example_counts(moto_engine: Engine, monkeypatch: pytest.MonkeyPatch
     assert eval(get, known) == 1
     as_of = "datetime(2026, 11, 20, 10, 0, tzinfo=UTC)"
     exec("from datetime import UTC, datetime", known)
-    assert eval(window.replace("hours=24", f"hours=24, as_of={as_of}").split("  #")[0], known) == 1
+    assert eval(window.replace("hours=24)", f"hours=24), as_of={as_of}").split("  #")[0], known) == 1
 
 
 def test_the_first_screen_costs_what_the_model_says() -> None:

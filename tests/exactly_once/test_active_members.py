@@ -125,7 +125,7 @@ def test_a_span_longer_than_the_longest_is_refused() -> None:
     with counters_in_memory([_users(VIEW)]) as counters:
         reader = counters.active(_users(VIEW), url="a")
         with pytest.raises(InvalidArgumentError, match="at most 12 days, the longest of 'users'"):
-            reader.last(days=13)
+            reader.last(timedelta(days=13))
 
 
 def test_a_member_of_whom_a_chunk_has_a_whole_stretch_counts() -> None:

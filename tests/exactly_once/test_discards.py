@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -79,9 +80,9 @@ def test_an_event_from_the_future_is_not_discarded_while_it_can_be_counted_later
             world.discard_all()
         world.bench.clock.advance(2 * HOUR)
     redrive_all(world.bench, world.stream)
-    assert world.bench.counters.window(ahead, url="/").last(hours=6).count == 1
+    assert world.bench.counters.window(ahead, url="/").last(timedelta(hours=6)).count == 1
     world.retract(view, KINDS[kind])
-    assert world.bench.counters.window(ahead, url="/").last(hours=6).count == 0
+    assert world.bench.counters.window(ahead, url="/").last(timedelta(hours=6)).count == 0
     assert world.is_right()
 
 

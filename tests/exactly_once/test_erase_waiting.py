@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -61,7 +62,7 @@ class World(Delivered):
 
     def counts(self) -> tuple[int, int]:
         """Counts of the window and of the aggregate."""
-        held = self.bench.counters.window(self.ahead, url="/").last(hours=3).count
+        held = self.bench.counters.window(self.ahead, url="/").last(timedelta(hours=3)).count
         return int(held), int(self.bench.counters.get(self.views, {}).measures["n"])
 
     def stored(self) -> str:

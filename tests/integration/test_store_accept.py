@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from itertools import count
 from typing import Any
 
@@ -81,5 +82,5 @@ def test_hostile_values_are_counted_exactly(store: Store, events: list[tuple[str
         wanted = sum(all(event[name] == value for name, value in group.items()) for event in sent)
         assert (found.values, found.measures) == (group, {"n": wanted}), aggregate.name
     for url in {url for url, _, _ in events}:
-        answer = store.counters.window(recent, run=run, url=url).last(hours=1, consistent=True)
+        answer = store.counters.window(recent, run=run, url=url).last(timedelta(hours=1), consistent=True)
         assert answer.count == sum(event["url"] == url for event in sent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import random
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -98,7 +98,7 @@ def _count(store: Store, measure: str = "n") -> Any:
 
 
 def _hours(store: Store) -> Any:
-    return store.counters.window(_HOURS, shop="a").last(days=1, consistent=True).count
+    return store.counters.window(_HOURS, shop="a").last(timedelta(days=1), consistent=True).count
 
 
 @pytest.mark.parametrize("kind", POISON)

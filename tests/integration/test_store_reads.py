@@ -54,11 +54,11 @@ def test_fractions_are_exact(store: Store) -> None:
 def test_a_window_is_read_by_one_query(store: Store) -> None:
     store.deliver(_views([NOW - 3600 * hour for hour in range(30, -1, -1)]), _KEPT)
     # A process asks once a minute which items hold the counts.
-    store.counters.window(_KEPT, url="/").last(hours=24)
+    store.counters.window(_KEPT, url="/").last(timedelta(hours=24))
     before = len(store.client.calls)
     queries = store.answers_of_queries()
 
-    assert store.counters.window(_KEPT, url="/").last(hours=24).count >= 24
+    assert store.counters.window(_KEPT, url="/").last(timedelta(hours=24)).count >= 24
     assert len(queries) == 1
     assert len(store.client.calls) == before
 

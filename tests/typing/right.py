@@ -54,5 +54,5 @@ def read(counters: Counters) -> tuple[int, datetime]:
     group = counters.get(VIEWS, url="/", consistent=True)
     total: int = group["views"] + counters.get(RISK, desk="a")["trades"]
     counters.record_once(VIEW, {"url": "/", "time": "2026-11-20T10:00:00Z"}, LIST)
-    spent = counters.window(SPENT, user="ann").last(hours=24)
+    spent = counters.window(SPENT, user="ann").last(timedelta(hours=24))
     return total + counters.get(VISITORS)["distinct"], spent.end

@@ -38,7 +38,7 @@ def read(counters: Counters) -> None:
     counters.get(LAST_DAY, url="/")  # refused
     counters.scan(VISITORS)  # refused
     counters.get("views", url="/")  # refused
-    counters.window(VIEWS, url="/").last(hours=24)  # refused
+    counters.window(VIEWS, url="/").last(timedelta(hours=24))  # refused
     counters.window(LAST_DAY, url="/").last(24)  # refused
     counters.window(LAST_DAY, url="/").last(hour=24)  # refused
     counters.accept(VIEWS, {"url": "/"})  # refused

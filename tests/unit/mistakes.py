@@ -161,9 +161,9 @@ READING: Final = (
     'counters.get(VISITORS, url="/")',
     'counters.partition(VIEWS, url="/")',
     "counters.top(VIEWS)",
-    'counters.window(VIEWS, url="/").last(hours=24)',
+    'counters.window(VIEWS, url="/").last(timedelta(hours=24))',
     'counters.window(LAST_DAY, url="/").last(24)',
-    'counters.window(LAST_DAY, url="/").last(days=30)',
+    'counters.window(LAST_DAY, url="/").last(timedelta(days=30))',
     'counters.window(LAST_DAY, url="/").between(datetime(2026, 11, 19), datetime(2026, 11, 20))',
     "list(counters.events(VIEW))",
 )

@@ -443,16 +443,16 @@ def longest_of(declared: Aggregate | Window) -> timedelta | None:
     return timedelta(seconds=source._longest * declared._unit) if isinstance(source, Aggregate) else None
 
 
-def require_answerable(argument: str, declared: Aggregate | Window, span: timedelta, given: object = None) -> None:
-    """Refuse a trailing span of which hardly anything may have happened yet; or all, for what was given instead."""
+def require_answerable(argument: str, declared: Aggregate | Window, span: timedelta) -> None:
+    """Refuse a trailing span of which hardly anything may have happened yet."""
     unit = timedelta(seconds=declared._unit)
-    longest = declared.retention if isinstance(declared, Window) else longest_of(declared)
-    if given is None and span != unit:
+    if span != unit:
         return
+    longest = declared.retention if isinstance(declared, Window) else longest_of(declared)
     name = {1: "second", 60: "minute", 3600: "hour"}.get(declared._unit, "day")
     spans = f"2 {name}s or more" if longest is None else f"2 to {longest // unit} {name}s"
     allowed = f"{spans}, since {declared.name!r} counts by the {name} and the current one is not over: see between()"
-    raise InvalidArgumentError(argument, span if given is None else given, allowed)
+    raise InvalidArgumentError(argument, span, allowed)
 
 
 def require_declaration(declared: object, wanted: type, argument: str = "") -> None:

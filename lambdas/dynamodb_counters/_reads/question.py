@@ -354,9 +354,9 @@ def around(declared: Declaration, start: datetime, end: datetime, now: float) ->
     return Interval.around(first, last, declared._unit)
 
 
-def trailing(declared: Declaration, length: timedelta, until: float, now: float, *, given: object = None) -> Interval:
+def trailing(declared: Declaration, length: timedelta, until: float, now: float) -> Interval:
     """Return a span of whole units, the last one of which holds its end, so far; of a single one, it is refused."""
-    require_answerable("last", declared, length, given)
+    require_answerable("last", declared, length)
     interval = Interval.ending_at(until, length, declared._unit)
     require_retained(declared, "last", interval.start, now)
     return interval

@@ -31,7 +31,7 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
     Examples
     --------
     >>> users = counters.active(USERS, url="/")  # doctest: +SKIP
-    >>> users.last(days=30).count, users.calendar("day").count  # doctest: +SKIP
+    >>> users.last(timedelta(days=30)).count, users.calendar("day").count  # doctest: +SKIP
     (1204, 97)
     """
 
@@ -92,7 +92,7 @@ class ActiveReads(TableReads):
 
         Examples
         --------
-        >>> counters.active(USERS, url="/").last(days=30).count  # doctest: +SKIP
+        >>> counters.active(USERS, url="/").last(timedelta(days=30)).count  # doctest: +SKIP
         1204
         """
         require_declaration(members, ActiveMembers, "members")
@@ -165,7 +165,7 @@ class DistributionReader(SpanReader[Aggregate, Distribution]):
     Examples
     --------
     >>> latency = counters.distributions(LATENCY, route="/")  # doctest: +SKIP
-    >>> latency.last(hours=24).p(0.99), latency.calendar("day", "Europe/Berlin").p(0.5)  # doctest: +SKIP
+    >>> latency.last(timedelta(hours=24)).p(0.99), latency.calendar("day", "Europe/Berlin").p(0.5)  # doctest: +SKIP
     (Decimal('812.5'), Decimal('41.2'))
     """
 
@@ -219,7 +219,7 @@ class DistributionReads(TableReads):
 
         Examples
         --------
-        >>> counters.distributions(LATENCY, route="/").last(hours=1).p(0.99)  # doctest: +SKIP
+        >>> counters.distributions(LATENCY, route="/").last(timedelta(hours=1)).p(0.99)  # doctest: +SKIP
         Decimal('812.5')
         """
         require_declaration(percentiles, Percentiles)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
 from decimal import localcontext
 from functools import partial
-from typing import Generic, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import Generic, TypeAlias, TypeVar
 
 from dynamodb_counters._declarations import BUCKET_FIELD, Aggregate, TimeWeighted, Window
 from dynamodb_counters._declarations.composites import group_fields, require_declaration
@@ -124,44 +124,24 @@ Declared = TypeVar("Declared", bound=Aggregate | Window)
 Counted = TypeVar("Counted")
 
 
-class Length(TypedDict, total=False):
-    """Length of a window as keyword arguments, which add up: ``hours=1, minutes=30``."""
-
-    weeks: float
-    days: float
-    hours: float
-    minutes: float
-    seconds: float
-
-
 class SpanReader(Generic[Declared, Counted]):
     """One group of a declaration that counts by time, over spans of it."""
 
     def __init__(self, table: Table, declared: Declared, values: Mapping[str, object]) -> None:
         self._table, self._declared, self._values = table, declared, values
 
-    def last(
-        self,
-        length: timedelta | None = None,
-        /,
-        *,
-        as_of: datetime | None = None,
-        consistent: bool = False,
-        **parts: Unpack[Length],
-    ) -> Counted:
+    def last(self, length: timedelta, /, *, as_of: datetime | None = None, consistent: bool = False) -> Counted:
         """Count events in a trailing span of time.
 
         Parameters
         ----------
-        length : timedelta, optional
-            Length of the span, two or more units of the window's precision, unless its parts say it. The unit that
-            holds the end counts as the last one, so far.
+        length : timedelta
+            Length of the span, two or more units of the window's precision. The unit that holds the end counts as the
+            last one, so far.
         as_of : datetime, optional
             End of the span, with a time zone. Default: now.
         consistent : bool, optional
             Whether to read strongly consistently, at twice the read units. Default False.
-        weeks, days, hours, minutes, seconds : float, optional
-            Length of the span, instead of `length`.
 
         Returns
         -------
@@ -175,10 +155,11 @@ class SpanReader(Generic[Declared, Counted]):
 
         Examples
         --------
-        >>> counters.window(JOBS, customer="c1").last(hours=24).count  # doctest: +SKIP
+        >>> counters.window(JOBS, customer="c1").last(timedelta(hours=24)).count  # doctest: +SKIP
         7
         """
-        interval = _trailing(self._declared, *now_and_until(self._table, as_of), length, parts)
+        now, until = now_and_until(self._table, as_of)
+        interval = trailing(self._declared, length, until, now)
         return self._counted([interval], consistent=consistent)[0]
 
     def calendar(
@@ -287,25 +268,6 @@ def now_and_until(table: Table, as_of: datetime | None) -> tuple[float, float]:
     return now, now if as_of is None else seconds_of("as_of", as_of)
 
 
-def _trailing(declared: Aggregate | Window, now: float, until: float, length: object, parts: Length) -> Interval:
-    """The interval of a trailing span of whole units; of one unit, or named by a finer one, it is refused."""
-    span = _length_of(length, parts)
-    is_finer = any(timedelta(**{name: 1}).total_seconds() < declared._unit for name in parts)
-    return trailing(declared, span, until, now, given=dict(parts) if is_finer else None)
-
-
-def _length_of(length: object, parts: Length) -> timedelta:
-    """Length of a span, by a timedelta or its parts; the precision of a window refuses what is no whole unit."""
-    if parts and length is None:
-        try:
-            return timedelta(**parts)
-        except (TypeError, ValueError, OverflowError):
-            length = dict(parts)
-    elif isinstance(length, timedelta) and not parts:
-        return length
-    raise InvalidArgumentError("last", length, "a timedelta, or its parts: weeks, days, hours, minutes, seconds")
-
-
 class WindowReader(SpanReader[Window, WindowCount]):
     """One group of a window, to be counted over spans of time. Made by `Counters.window`.
 
@@ -315,7 +277,7 @@ class WindowReader(SpanReader[Window, WindowCount]):
     Examples
     --------
     >>> jobs = counters.window(JOBS, customer="c1")  # doctest: +SKIP
-    >>> jobs.last(hours=24).count, jobs.calendar("day", "Europe/Berlin").count  # doctest: +SKIP
+    >>> jobs.last(timedelta(hours=24)).count, jobs.calendar("day", "Europe/Berlin").count  # doctest: +SKIP
     (7, 3)
     """
 
@@ -354,7 +316,7 @@ class WindowReads(TableReads):
 
         Examples
         --------
-        >>> counters.window(JOBS, customer="c1").last(hours=24).count  # doctest: +SKIP
+        >>> counters.window(JOBS, customer="c1").last(timedelta(hours=24)).count  # doctest: +SKIP
         7
         """
         require_declaration(window, Window)

@@ -223,7 +223,7 @@ def test_a_name_that_a_founded_registry_lacks_is_refused(incomplete: Any) -> Non
     bench = founded(SHOPS)
     counters = Counters(bench.table.name, client=bench.store.client, clock=bench.clock, incomplete=incomplete)
     with pytest.raises(UncountedError, match="'hours'"):
-        counters.window(HOURS, SHOP).last(hours=1)
+        counters.window(HOURS, SHOP).last(timedelta(hours=1))
     bench.deploy([SHOPS, HOURS, replace(SHOPS, name="more", pk="MORE#{shop}")])
     assert counters.get(SHOPS, SHOP).complete
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
@@ -63,7 +63,7 @@ def test_a_small_z_is_a_time_of_rfc_3339() -> None:
     with counters_in_memory([WINDOW], now=datetime(2026, 1, 1, 1, tzinfo=UTC)) as counters:
         counters.accept(EVENT, {"id": "1", "at": "2026-01-01T00:30:00Z"})
         counters.accept(EVENT, {"id": "2", "at": "2026-01-01t00:30:00z"})
-        assert counters.window(WINDOW).last(hours=1).count == 2
+        assert counters.window(WINDOW).last(timedelta(hours=1)).count == 2
 
 
 @dataclass

@@ -51,14 +51,14 @@ def test_a_default_stands_for_a_number_that_is_missing_or_null(event: Event) -> 
         found = counters.get(speed).measures
         assert (found["total"], found["sizes"]) == (7, {"<1": 2, 1: 0, 10: 1})
         assert found["mean"] == Context(prec=38).divide(Decimal(11), Decimal(3))
-        assert counters.window(recent).last(hours=1).count == 14
+        assert counters.window(recent).last(timedelta(hours=1)).count == 14
         corrects = event.version is not None
         if corrects:
             counters.accept(event, _call("2", ms=4) | {"revision": 2})
             assert counters.get(speed)["total"] == 10
         counters.retract(event, _call("3"))
         assert counters.get(speed)["total"] == (9 if corrects else 6)
-        assert counters.window(recent).last(hours=1).count == (14 if corrects else 12)
+        assert counters.window(recent).last(timedelta(hours=1)).count == (14 if corrects else 12)
 
 
 @pytest.mark.parametrize("where", [Attr("ms").exists(), Attr("ms").gt(-1) & Attr("id").ne("x")])

@@ -119,9 +119,9 @@ def test_buckets_that_ttl_deletes_are_never_needed() -> None:
     buckets.write(fold(_MONTH, moments, _MAY))
     for now in range(_MAY + 31 * _DAY, _MAY + 60 * _DAY, 36_001 if NIGHT else 100_001):
         buckets.now = now
-        before = buckets.counters.window(_MONTH, _C).last(days=31)
+        before = buckets.counters.window(_MONTH, _C).last(timedelta(days=31))
         buckets.expire()
-        assert buckets.counters.window(_MONTH, _C).last(days=31) == before
+        assert buckets.counters.window(_MONTH, _C).last(timedelta(days=31)) == before
         assert before.count > 700
 
 
@@ -132,7 +132,7 @@ def test_a_bucket_that_is_expired_but_present_never_counts() -> None:
     day = (datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 5, 2, tzinfo=UTC))
     with pytest.raises(InvalidArgumentError, match=r"start=.*2026-05-30T00:00:00.*retains no more"):
         buckets.counters.window(_MONTH, _C).between(*day)
-    assert buckets.counters.window(_MONTH, _C).last(days=31).count == 0
+    assert buckets.counters.window(_MONTH, _C).last(timedelta(days=31)).count == 0
 
 
 def test_a_late_redelivery_that_makes_an_expired_bucket_again_does_not_count() -> None:

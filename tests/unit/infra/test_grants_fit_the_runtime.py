@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -105,7 +106,7 @@ def _erase(counters: Counters) -> None:
 def _read(counters: Counters) -> None:
     counters.get(VIEWS, {"url": "/"})
     counters.get_many([(VIEWS, {"url": url}) for url in "ab"])
-    counters.window(ROLLING, url="/").last(hours=24)
+    counters.window(ROLLING, url="/").last(timedelta(hours=24))
     assert [*counters.events(VIEW, {"url": "/"}), *counters.events(HIT)] == []
     assert counters.explain(VIEWS, {"url": "/"}).difference
 

@@ -57,44 +57,37 @@ def _reader(counters: Counters, declared: Any) -> Any:
     return by_kind[type(declared)](declared)
 
 
-def _last(counters: Counters, declared: Any, *span: timedelta, **parts: float) -> Any:
-    return _reader(counters, declared).last(*span, **parts)
-
-
 @pytest.mark.parametrize("declared", [pytest.param(each, id=each.name) for each in _TIMED])
 def test_a_span_is_answered_as_it_was_asked_for_or_refused(declared: Any) -> None:
     unit, most = declared.precision, 30 * declared.precision if isinstance(declared, ActiveMembers) else _MONTH
     with counters_in_memory(_TIMED, now=NOW) as counters:
         for number, name in _SPANS:
-            span, named = timedelta(**{name: number}), timedelta(**{name: 1})
-            is_fit = 2 * unit <= span <= most and not span % unit
-            for is_answered, arguments, parts in ((is_fit, [span], {}), (is_fit and named >= unit, [], {name: number})):
-                if is_answered:
-                    found = _last(counters, declared, *arguments, **parts)
-                    assert (found.end - found.start, NOW - found.start >= span / 2) == (span, True)
-                elif isinstance(declared, Percentiles) and span > most:
-                    assert _last(counters, declared, *arguments, **parts).end > NOW
-                else:
-                    with pytest.raises(InvalidArgumentError) as refused:
-                        _last(counters, declared, *arguments, **parts)
-                    words = (
-                        "s or more, since",
-                        " 2 to ",
-                        "a multiple of the precision",
-                        "the longest of",
-                        "retains no more",
-                    )
-                    assert any(each in str(refused.value) for each in words), refused.value
+            span, reader = timedelta(**{name: number}), _reader(counters, declared)
+            if 2 * unit <= span <= most and not span % unit:
+                found = reader.last(span)
+                assert (found.end - found.start, NOW - found.start >= span / 2) == (span, True)
+            elif isinstance(declared, Percentiles) and span > most:
+                assert reader.last(span).end > NOW
+            else:
+                with pytest.raises(InvalidArgumentError) as refused:
+                    reader.last(span)
+                words = (
+                    "s or more, since",
+                    " 2 to ",
+                    "a multiple of the precision",
+                    "the longest of",
+                    "retains no more",
+                )
+                assert any(each in str(refused.value) for each in words), refused.value
 
 
 def test_a_refusal_names_the_spans_that_can_be_asked_for() -> None:
     unretained = Window("unretained", VIEW, time="at", precision=timedelta(hours=1))
     with counters_in_memory([*_ACTIVE, unretained], now=NOW) as counters:
-        for parts in ({"hours": 24}, {"hours": 48}, {"days": 1}):
-            with pytest.raises(InvalidArgumentError) as refused:
-                _last(counters, _ACTIVE[-1], **parts)
-            allowed = "expected 2 to 30 days, since 'active86400' counts by the day and the current one is not over"
-            assert allowed in str(refused.value)
+        with pytest.raises(InvalidArgumentError) as refused:
+            _reader(counters, _ACTIVE[-1]).last(timedelta(hours=24))
+        allowed = "expected 2 to 30 days, since 'active86400' counts by the day and the current one is not over"
+        assert allowed in str(refused.value)
         with pytest.raises(
             InvalidArgumentError, match="expected 2 hours or more, since 'unretained' counts by the hour"
         ):

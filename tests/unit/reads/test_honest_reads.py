@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -53,7 +53,7 @@ _READS: dict[str, tuple[str, Callable[[Counters], Any]]] = {
     "partition": ("statuses", lambda counters: counters.partition([STATUSES], C1)),
     "top": ("top", lambda counters: counters.top(TOP)),
     "around": ("top", lambda counters: counters.around(TOP, C1)),
-    "window": ("recent", lambda counters: counters.window(RECENT, C1).last(hours=1)),
+    "window": ("recent", lambda counters: counters.window(RECENT, C1).last(timedelta(hours=1))),
     "series": ("recent", lambda counters: counters.window(RECENT, C1).series(_at(0), _at(5), step="hour")),
 }
 
@@ -112,13 +112,13 @@ def test_a_table_that_no_deployment_counts_is_incomplete() -> None:
     bench.counters.accept(CALL, CALLED)
     group = bench.counters.get(SITE)
     assert (group["calls"], group.complete) == (0, False)
-    assert not bench.counters.window(RECENT, C1).last(hours=1).complete
+    assert not bench.counters.window(RECENT, C1).last(timedelta(hours=1)).complete
 
     bench.deliver_all()
     bench.clock.advance(60)
     group = bench.counters.get(SITE)
     assert (group["calls"], group.complete) == (1, True)
-    assert bench.counters.window(RECENT, C1).last(hours=1).complete
+    assert bench.counters.window(RECENT, C1).last(timedelta(hours=1)).complete
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -42,7 +43,7 @@ _READS: dict[str, Callable[..., Any]] = {
     "histogram": lambda counters, *values, **fields: counters.get(_BINS, *values, **fields)["bins"],
     "top": lambda counters, *values, **fields: counters.top(_TOP, *values, **fields),
     "around": lambda counters, *values, **fields: counters.around(_TOP, *values, **fields),
-    "window": lambda counters, *values, **fields: counters.window(_RECENT, *values, **fields).last(days=1),
+    "window": lambda counters, *values, **fields: counters.window(_RECENT, *values, **fields).last(timedelta(days=1)),
     "events": lambda counters, *values, **fields: list(counters.events(_VIEW, *values, **fields)),
 }
 _WRITES: dict[str, Callable[..., Any]] = {
