@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.checks import (
-    member_list,
     require_bool,
     require_choice,
     require_count,
@@ -105,10 +104,10 @@ class Aggregate:
         The items it counts. Another aggregate's items have its fields and measures as attributes.
     by : str or sequence of str, optional
         The fields that make up a group, attributes of the source. ``outer.inner`` reaches into a map, ``tags[]`` counts
-        an item once under each member of a list, ``lines[].sku`` under what each member of a list of maps has,
-        ``at:day`` is the UTC minute, hour, day or month of a time, ``status:class`` is 2xx, ``ms:5,100`` the range of a
-        number, ``plan?free`` has a default. Items are named after the aggregate; they lie in the partition of the
-        source's items if `by` begins with the fields of its partition key. Default: none, for one group of all.
+        an item once under each member of a list, ``at:day`` is the UTC minute, hour, day or month of a time,
+        ``status:class`` is 2xx, ``ms:5,100`` the range of a number, ``plan?free`` has a default. Items are named after
+        the aggregate; they lie in the partition of the source's items if `by` begins with the fields of its partition
+        key. Default: none, for one group of all.
     pk, sk : str, optional
         Key templates instead of `by`, if you care how items are named. Their fields, as ``{at:day}``, are the group.
     measures : mapping of str to Count, Sum, Average or Histogram, optional
@@ -134,8 +133,7 @@ class Aggregate:
         `by` all do, or those of one bucket of the time that a `retention` needs. Not for rankings or write shards.
         Default False: an item per group.
     **named : Count, Sum, Average or Histogram
-        Numbers by name; at most 120 attributes in total. ``Sum("lines[].quantity")`` adds up members of a list:
-        in each group those that belong to it.
+        Numbers by name; at most 120 attributes in total.
 
     Examples
     --------
@@ -221,7 +219,6 @@ class Aggregate:
         if isinstance(self.source, Aggregate):
             self._require_known(self.source, said)
         else:
-            member_list(fields, self._measured)
             require_no_member("where", self.where._attributes if self.where is not None else ())
         if isinstance(self.source, Event):
             self._require_declared(self.source, said)

@@ -1,4 +1,4 @@
-"""Checks that declarations share; each raises an InvalidArgumentError. And paths into members: ``lines[].sku``."""
+"""Checks that declarations share; each raises an InvalidArgumentError."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from dynamodb_counters._timeline.tiers import DAYS, HOURS, MINUTES, Tier
 from dynamodb_counters.errors import InvalidArgumentError
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-_INTO: Final = f"{LIST_MARK}."
 
 
 def is_name(name: object) -> bool:
@@ -104,27 +103,8 @@ def require_count(argument: str, value: object, most: float = math.inf, least: i
         raise InvalidArgumentError(argument, value, allowed)
 
 
-def of_member(path: str) -> str | None:
-    """The part of a path inside a member, as ``sku`` in ``lines[].sku``; None for a path of the item itself."""
-    return path.partition(_INTO)[2] or None
-
-
-def member_list(fields: Iterable[str], measured: Iterable[str]) -> str | None:
-    """The list whose members some paths lead into; None if they lead into none."""
-    paths = {"pk": list(fields), "measures": list(measured)}
-    lists = list(dict.fromkeys(path.partition(_INTO)[0] for each in paths.values() for path in each if of_member(path)))
-    if not lists:
-        return None
-    for argument, each in paths.items():
-        for path in each:
-            head, _, member = path.partition(_INTO)
-            if path.endswith(LIST_MARK) or LIST_MARK in member or head not in (path, lists[0]):
-                raise InvalidArgumentError(argument, path, f"no other list next to the members of {lists[0]!r}")
-    return lists[0]
-
-
 def require_no_member(argument: str, paths: Iterable[str]) -> None:
-    """Refuse paths into members where only the item itself is looked at."""
+    """Refuse members of lists where only the item itself is looked at."""
     for path in paths:
-        if of_member(path):
+        if LIST_MARK in path:
             raise InvalidArgumentError(argument, path, "an attribute of the item, not of a list's members")

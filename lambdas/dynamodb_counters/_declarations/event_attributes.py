@@ -563,18 +563,15 @@ class KnownAttributes:
         is_no_time = attribute.one_of or (attribute.type is str and attribute.format != "date-time")
         if attribute.type not in _TYPES[kind] or (kind == "a time" and is_no_time):
             raise InvalidArgumentError(argument, name, f"{kind}; {path!r} is {expectation(attribute)}")
-        can_default = False
         for part in optional:
             whole = part.removesuffix(LIST_MARK)
-            # A default stands for a member's attribute, never for the list.
-            is_own = LIST_MARK not in path[len(whole) :]
-            can_default |= is_own
-            is_there = (is_own and default is not None) or any(f"{each}.".startswith(f"{whole}.") for each in needed)
+            is_there = default is not None or any(f"{each}.".startswith(f"{whole}.") for each in needed)
             if not is_there:
-                ways = [way if is_own else "", "" if LIST_MARK in whole else f"where=Attr({whole!r}).exists()"]
+                # No default stands for a list.
+                ways = ["" if path.endswith(LIST_MARK) else way, f"where=Attr({whole!r}).exists()"]
                 allowed = f"{' or '.join(filter(None, ways))}: {part!r} is not required"
                 raise InvalidArgumentError(argument, name, allowed)
-        if default is not None and not can_default and attribute is not _ANY:
+        if default is not None and not optional and attribute is not _ANY:
             raise InvalidArgumentError(argument, name, f"no default: {path!r} is required")
 
     def key_text(self, path: str, text: str) -> str:

@@ -9,7 +9,7 @@ from decimal import Context, Decimal
 from itertools import pairwise
 from typing import Any, Final, Literal, NoReturn, TypeAlias, TypeVar
 
-from dynamodb_counters._declarations.checks import is_name, require_attribute
+from dynamodb_counters._declarations.checks import is_name, require_attribute, require_no_member
 from dynamodb_counters._items.conversions import Number, format_number, require_storable
 from dynamodb_counters._items.table_schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
@@ -57,6 +57,7 @@ class _OfNumber:
 
     def __post_init__(self) -> None:
         require_attribute("attribute", self.attribute)
+        require_no_member("attribute", [self.attribute])
         if self.default is not None:
             require_storable("default", self.default)
 

@@ -182,8 +182,6 @@ class Window:
             raise InvalidArgumentError("measure", self.measure, "a Count(), Sum('ms') or TimeWeighted('seats')")
         if isinstance(self.measure, TimeWeighted) and self.retention is not None:
             raise InvalidArgumentError("retention", self.retention, "None: a level is the sum of all changes before")
-        if not isinstance(self.measure, Count):
-            require_no_member("measure", [self.measure.attribute])
 
     def _require_tiers(self) -> None:
         if self.tiers is None:

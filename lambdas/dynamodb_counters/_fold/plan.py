@@ -10,14 +10,12 @@ from functools import partial
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Items, require_consistent
-from dynamodb_counters._declarations.checks import member_list
 from dynamodb_counters._fold.chunk_contributions import ByColumns, compile_columns
 from dynamodb_counters._fold.contributions import (
     UNFOLDABLE,
     ActivePages,
     Contribute,
     compile_aggregate,
-    compile_members,
     compile_window,
     looked_back_at,
     until_closed,
@@ -153,12 +151,7 @@ def _compiled(declaration: Declaration) -> Program:
 
 
 def _of_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
-    is_over_groups = isinstance(declaration.source, Aggregate)
-    members = None if is_over_groups else member_list(declaration.fields, declaration._measured)
-    if members is None:
-        contribute = compile_aggregate(layout, declaration)
-    else:
-        contribute = compile_members(layout, declaration, members)
+    contribute = compile_aggregate(layout, declaration)
     if declaration._longest:
         contribute = looked_back_at(contribute, declaration)
     return contribute if declaration.retention is None else until_closed(layout, contribute)

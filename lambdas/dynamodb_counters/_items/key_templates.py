@@ -16,7 +16,7 @@ from string import Formatter
 from typing import Final
 
 from dynamodb_counters._items.conversions import UNSAFE, escape, key_text, unescape
-from dynamodb_counters._items.derived_fields import derivation, is_time, parts_of
+from dynamodb_counters._items.derived_fields import derivation, parts_of
 from dynamodb_counters.errors import InvalidArgumentError, UnparsableKeyError
 
 DELIMITER: Final = "#"
@@ -24,12 +24,11 @@ HASH_MARKER: Final = "%~"
 
 _HASH_CHARACTERS: Final = 43  # a SHA-256 in unpadded base64
 _FIELD_NAME: Final = re.compile(
-    r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*(\[\](\.[A-Za-z_][A-Za-z0-9_-]*)*)?"
+    r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*(\[\])?"
     r"(:[a-z0-9.,]+)?(\?[A-Za-z0-9_.-]+)?"
 )
 _FORMS: Final = (
-    "{name}, {outer.inner}, {list[]}, {list[].inner}, {time:day}, {status:class}, {ms:100,1000} (ascending, from 0 on) "
-    "or {plan?none}"
+    "{name}, {outer.inner}, {list[]}, {time:day}, {status:class}, {ms:100,1000} (ascending, from 0 on) or {plan?none}"
 )
 _UNFIT: Final = re.compile(r"[%\x00-\x1f\x7f\ud800-\udfff]")
 
@@ -112,8 +111,8 @@ def is_field(name: str) -> bool:
     """
     path, derived, _ = parts_of(name)
     is_known = not derived or derivation(derived) is not None
-    # Members of a list have no marks of their own, and what is in them no times.
-    is_fit = name == path or "[]" not in path or not (path.endswith("[]") or is_time(derived))
+    # Members of a list have no marks.
+    is_fit = name == path or "[]" not in path
     return _FIELD_NAME.fullmatch(name) is not None and is_known and is_fit
 
 

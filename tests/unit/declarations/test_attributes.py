@@ -29,7 +29,6 @@ from dynamodb_counters import (
     Count,
     Distinct,
     Event,
-    Histogram,
     InvalidArgumentError,
     Sum,
     Window,
@@ -145,8 +144,6 @@ WRONG_DECLARATIONS: dict[str, tuple[Callable[[], object], str]] = {
     "a group whose map alone is there": (lambda: _aggregate(pk="{rare.code}", where=Attr("rare").exists()), "pk='rare.code': expected 'rare.code?none' or where=Attr('rare.code').exists(): 'rare.code' is not required"),
     "a default of what is there": (lambda: _aggregate(pk="{name?none}"), "pk='name?none': expected no default: 'name' is required"),
     "a list that events may lack": (lambda: _aggregate(pk="{notes[]}"), "pk='notes[]': expected where=Attr('notes').exists(): 'notes[]' is not required"),
-    "a member that a list may lack": (lambda: _aggregate(measures={"n": Sum("lines[].weight")}, where=Attr("lines").exists()), "measures='lines[].weight': expected default=0: 'lines[].weight' is not required"),
-    "a default for a list that events may lack": (lambda: _aggregate(measures={"n": Sum("lines[].weight", default=0)}), "measures='lines[].weight': expected where=Attr('lines').exists(): 'lines[]' is not required"),
     "a sum that events may lack": (lambda: _aggregate(measures={"n": Sum("score")}), "measures='score': expected default=0 or where=Attr('score').exists(): 'score' is not required"),
     "a sum where another is there": (lambda: _aggregate(measures={"n": Sum("score")}, where=Attr("score").exists() | Attr("name").exists()), "measures='score': expected default=0 or"),
     "a sum where it may be another": (lambda: _aggregate(measures={"n": Sum("score")}, where=Attr("score").ne(1)), "measures='score': expected default=0 or"),
@@ -234,13 +231,11 @@ def test_parts_of_what_may_be_anything_can_be_declared() -> None:
 def test_attributes_that_events_may_lack_can_be_counted_with_a_default_or_where_they_are() -> None:
     there = Attr("score").exists() & (Attr("grade").eq("a") | ~Attr("amount").gt(1) & Attr("grade").begins_with("b"))
     defaulted = {"sum": Sum("score", default=0), "deep": Average("rare.code", default=Decimal("0.5"))}
-    lines = {"weight": Histogram("lines[].weight", bounds=[1], default=0)}
 
     assert _aggregate(pk="{grade?none}#{rare.code:10,20?none}", measures=defaulted).fields
     assert _aggregate(pk="{grade}", measures={"sum": Sum("score")}, where=there).fields == ("grade",)
     assert _aggregate(pk="{notes[]}", where=Attr("notes").exists()).fields
     assert Window("w", ORDER, pk="{grade}", time="at", measure=Sum("score"), where=there).fields == ("grade",)
-    assert _aggregate(measures=lines, where=Attr("lines").exists()).measures == lines
     assert Window("w", ORDER, pk="{grade?none}", time="seen", where=Attr("seen").begins_with("2")).fields
     assert Distinct("d", ORDER, pk="D", sk="D", member="grade?none").total.fields == ()
 

@@ -33,7 +33,7 @@ _PLAYERS = Aggregate("players", Event("path", key=("player", "path")), by="playe
         (Aggregate("visitors", _VIEW, by="clientId", measures=_N), "visitors#{clientId}", "visitors"),
         (Aggregate("days", _VIEW, by=("time:day", "url"), measures=_N), "days#{time:day}", "days#{url}"),
         (Aggregate("site", _VIEW, by=(), measures=_N), "site", "site"),
-        (Aggregate("tags", _VIEW, by="tags[].a", measures=_N), "tags#{tags[].a}", "tags"),
+        (Aggregate("tags", _VIEW, by="tags[]", measures=_N), "tags#{tags[]}", "tags"),
         (Aggregate("views", _TEMPLATED, by=("url", "lang"), measures=_N), "URL#{url}#{lang}", "views"),
         (Aggregate("views", _TEMPLATED, by="url", measures=_N), "views#{url}", "views"),
         (Aggregate("views", _OPEN, by="url", measures=_N), "views#{url}", "views"),

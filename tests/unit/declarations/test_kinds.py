@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from dynamodb_counters import Distinct, Event, Extremes, Histogram, Percentiles
-from dynamodb_counters._declarations.checks import member_list, of_member
 from dynamodb_counters._declarations.composites import Composite, group_fields, read_by, with_parts
 
 _REQUEST = Event("request", key="id")
@@ -28,11 +27,6 @@ def test_a_read_of_its_own_names_a_group_by_its_partition(
 def test_the_name_of_a_distinct_means_its_members_too() -> None:
     declared = Distinct("visitors", Event("view", key=("url", "time")), by="url", member="client")._parts
     assert with_parts(["visitors"], declared) == {"visitors", "visitors-members"}
-
-
-def test_a_path_into_a_member_names_its_list() -> None:
-    assert [of_member(path) for path in ("lines[].sku", "tags[]", "address.city")] == ["sku", None, None]
-    assert member_list(["shop", "lines[].sku"], ["lines[].quantity"]) == "lines"
 
 
 def test_a_value_counts_in_all_bins_that_it_reaches() -> None:

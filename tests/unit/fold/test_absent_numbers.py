@@ -70,16 +70,6 @@ def test_items_without_a_number_are_left_out_where_it_is_required(where: Any) ->
         assert counters.get(speed).measures == {"calls": 1, "ms": 7}
 
 
-def test_a_default_stands_for_a_number_of_a_member() -> None:
-    order = Event("order", key="id")
-    sold = Aggregate("sold", order, by="lines[].sku", pieces=Sum("lines[].pieces", default=1))
-    lines = [{"sku": "a"}, {"sku": "a", "pieces": 3}, {"sku": "b", "pieces": None}]
-
-    with counters_in_memory([sold]) as counters:
-        counters.accept(order, {"id": "1", "lines": lines})
-        assert [counters.get(sold, {"lines[].sku": sku})["pieces"] for sku in "ab"] == [4, 1]
-
-
 @pytest.mark.parametrize("value", ["7", True, [7]])
 def test_a_default_never_stands_for_another_type(value: Any) -> None:
     event = Event("call", key="id")

@@ -28,7 +28,7 @@ def test_values_that_are_no_moment_stand_for_none(value: Any) -> None:
 
 
 _WRONG = [
-    *("{at:week}", "{at:>10}", "{tags[]:day}", "{lines[].at:day}", "{at!r:day}", "{tags[]:class}"),
+    *("{at:week}", "{at:>10}", "{tags[]:day}", "{lines[].at:day}", "{lines[].sku}", "{at!r:day}", "{tags[]:class}"),
     *("{ms:100,10}", "{ms:10,10}", "{ms:-1}", "{ms:01}", "{ms:1,}", "{ms:1.0}", "{ms:1e3}", "{ms:1_0}", "{ms:nan}"),
     *("{plan?}", "{plan?a b}", "{plan?a:class}", "{plan?a?b}", "{tags[]?none}"),
 ]
