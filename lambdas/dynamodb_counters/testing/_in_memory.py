@@ -14,14 +14,17 @@ from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declarable, Declaration, Items, TableKeys, flatten, require_consistent
 from dynamodb_counters._fold.records import table_of
-from dynamodb_counters._items.table_schema import PK, QUARANTINE, SK, TYPE
-from dynamodb_counters._quarantine.quarantine import STATE, WAITING, Quarantined, read_quarantine_item
+from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._quarantine.quarantine import Quarantined
 from dynamodb_counters._table import Bulk, Table
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
+from dynamodb_counters.testing import _moto
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _LISTED: Final = 5
+FOR_GOOD: Final = 100 * 365 * DAY
+"""For how long quarantined records wait: none expires before the end, which tells of them."""
 
 
 class TestClock:
@@ -111,7 +114,6 @@ class CountersInMemory(Counters):
     def __init__(self, declarations: tuple[Declaration, ...], now: datetime) -> None:
         self._clock = TestClock(now, self._expire_until)
         self._lock = threading.RLock()
-        self._lost: list[Quarantined] = []
         sources = [declared.source for declared in declarations]
         keys = next((one.keys for one in sources if isinstance(one, Items) and one.keys is not None), None)
         self._client, self._tables = self._open(keys)
@@ -130,8 +132,6 @@ class CountersInMemory(Counters):
 
         What it writes is counted at once. Keys are strings here.
         """
-        from dynamodb_counters.testing import _moto  # noqa: PLC0415
-
         resource = _moto.make_resource(self._tables[-1].name)
         self._count_writes_of(resource.meta.client)
         return resource
@@ -147,15 +147,12 @@ class CountersInMemory(Counters):
         return self._clock
 
     def require_all_counted(self) -> None:
-        """Raise `QuarantinedRecordsError` if records wait in the quarantine, or have expired there."""
-        if entries := [*self._lost, *self.quarantined()]:
+        """Raise `QuarantinedRecordsError` if records wait in the quarantine."""
+        if entries := [*self.quarantined()]:
             raise QuarantinedRecordsError(entries)
 
     def _open(self, keys: TableKeys | None) -> tuple[Any, Sequence[Any]]:
         """Return a client, and the table of the counts with the source table if there is one."""
-        # moto takes long to import, and is asked for only here.
-        from dynamodb_counters.testing import _moto  # noqa: PLC0415
-
         client = _moto.make_client()
         tables = [_moto.MotoTable.create(client, (PK, SK), "ttl", self._clock)]
         if keys is not None:
@@ -165,11 +162,9 @@ class CountersInMemory(Counters):
 
     def _start(self, declarations: tuple[Declaration, ...]) -> None:
         """Let the aggregator count what is written from now on."""
-        from dynamodb_counters.testing import _moto  # noqa: PLC0415
-
         reached = Table(self._table.name, _moto.make_client(), self._bulk, self._clock, lambda _: None)
         source = table_of(self._tables[-1].stream_arn) if len(self._tables) > 1 else None
-        make = partial(Aggregator, one_by_one(reached), declarations, quarantine_retention_seconds=14 * DAY)
+        make = partial(Aggregator, one_by_one(reached), declarations, quarantine_retention_seconds=FOR_GOOD)
         make().handle({})  # Without a source table, whose items may be older, all names are complete.
         self._aggregator = make(source_table=source)
         self._aggregator.handle({})
@@ -199,8 +194,7 @@ class CountersInMemory(Counters):
             while (due := min(table.next_expiry(self._clock()) for table in self._tables)) <= until:
                 self._clock._set(due)  # noqa: SLF001
                 for table in self._tables:
-                    gone = (item for item in table.expire(due) if item.get(TYPE) == {"S": QUARANTINE})
-                    self._lost += [read_quarantine_item(item) for item in gone if item.get(STATE) == {"S": WAITING}]
+                    table.expire(due)
                 self._catch_up()
             self._clock._set(until)  # noqa: SLF001
 
@@ -234,8 +228,6 @@ def counters_in_memory(
 
     Raises
     ------
-    ImportError
-        moto is missing.
     InvalidArgumentError
         An argument is refused, or the declarations contradict each other.
     QuarantinedRecordsError
@@ -252,12 +244,7 @@ def counters_in_memory(
     {'views': 1}
     """
     flat = checked(declarations, quarantine)
-    # Its own message says what is missing.
-    from moto import mock_aws  # noqa: PLC0415
-
-    from dynamodb_counters.testing import _moto  # noqa: F401, PLC0415
-
-    with mock_aws():
+    with _moto.mock_aws():
         counters = CountersInMemory(flat, now)
         yield counters
         if quarantine == "raise":

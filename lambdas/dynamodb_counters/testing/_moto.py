@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
-from itertools import takewhile, zip_longest
+from itertools import zip_longest
 from typing import Any, Final
 
 import boto3
@@ -17,6 +17,7 @@ from dynamodb_counters._fold.records import MAX_TTL_AGE, Record
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
 
 try:
+    from moto import mock_aws as mock_aws  # noqa: PLC0414
     from moto.core.models import DEFAULT_ACCOUNT_ID
     from moto.dynamodb.models import dynamodb_backends
 except ImportError as missing:
@@ -61,8 +62,8 @@ class MotoTable:
     clock: Callable[[], float]
     stream_arn: str
     shard: str
-    records: list[Record] = field(default_factory=list)
-    """Those of its stream so far; their sequence numbers have as many digits."""
+    read: int = 0
+    """How many records of its stream have been read."""
 
     @classmethod
     def create(cls, client: Any, keys: tuple[str, ...], ttl: str, clock: Callable[[], float]) -> MotoTable:
@@ -94,24 +95,19 @@ class MotoTable:
         """Return the records that have come since the last call."""
         # What a failed transaction has written is gone with its records: moto puts back the table as it was.
         stored = _backend(self.name).stream_shard.items
-        seen = self.records[-1]["dynamodb"]["SequenceNumber"] if self.records else ""
-        last_first = (each.record for each in reversed(stored))
-        fresh = [*takewhile(lambda record: record["dynamodb"]["SequenceNumber"] > seen, last_first)][::-1]
-        made = [self._record(record) for record, after in zip_longest(fresh, fresh[1:]) if _stands(record, after)]
-        self.records += made
-        return made
+        fresh = [each.record for each in stored[self.read :]]
+        self.read = len(stored)
+        return [self._record(record) for record, after in zip_longest(fresh, fresh[1:]) if _stands(record, after)]
 
     def next_expiry(self, now: float) -> float:
         """Return when the next item expires: now, if its TTL is over; infinity if none does."""
         return min((max(self._expires(item, now), now) for item in self.items()), default=math.inf)
 
-    def expire(self, now: float) -> list[dict[str, Any]]:
-        """Delete items whose TTL is over, as DynamoDB does in the background; return them."""
-        due = [item for item in self.items() if self._expires(item, now) <= now]
-        for item in due:
+    def expire(self, now: float) -> None:
+        """Delete items whose TTL is over, as DynamoDB does in the background."""
+        for item in [item for item in self.items() if self._expires(item, now) <= now]:
             self.client.delete_item(TableName=self.name, Key={name: item[name] for name in self.keys})
             _backend(self.name).stream_shard.items[-1].record["userIdentity"] = _TTL_IDENTITY
-        return due
 
     def _expires(self, item: dict[str, Any], now: float) -> float:
         """Return its TTL; DynamoDB leaves alone what is no number, or lies five years back."""
