@@ -56,7 +56,9 @@ DECLARATIONS: Final[tuple[Declaration, ...]] = flatten(
             longest=timedelta(minutes=15),
         ),
         Window("kept", VIEW, pk="KEPT#{customer}", time="time", retention=timedelta(days=30), late="quarantine"),
-        Window("fine", VIEW, pk="FINE#{customer}", time="time", precision=timedelta(seconds=1), tiers=("minute",)),
+        Window(
+            "fine", VIEW, pk="FINE#{customer}", time="time", precision=timedelta(seconds=1), longest=timedelta(hours=1)
+        ),
     )
 )
 """All count the same event, so that one that is malformed for any of them would be quarantined."""

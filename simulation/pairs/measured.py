@@ -140,7 +140,7 @@ def _level(name: str, source: Any, fields: tuple[str, ...], attribute: str) -> F
             by=fields,
             time="at",
             measure=TimeWeighted(attribute),
-            tiers=("hour",),
+            longest=timedelta(hours=1),
             future_tolerance=None,
             where=where,
         )

@@ -84,7 +84,7 @@ VIEWS_WINDOW = Window(
     time="time",
     precision=timedelta(seconds=1),
     retention=timedelta(days=61),
-    tiers=("minute", "hour", "day", "month"),
+    longest=timedelta(days=61),
 )
 CUSTOMERS = Aggregate("customers", JOB, pk="CUSTOMER#{customer}", sk="STATISTICS", measures={"jobs": Count()})
 SHOPS = Aggregate(

@@ -46,10 +46,8 @@ def _meaning(declaration: Aggregate | Window) -> Any:
     parts = {
         each.name: _plain(value)
         for each, value in values
-        if value != each.default and each.name not in ("source", "_thresholds", "tiers")
+        if value != each.default and each.name not in ("source", "_thresholds")
     }
-    if isinstance(declaration, Window):
-        parts["tiers"] = tuple(tier.name for tier in declaration._kept_tiers)
     source = declaration.source
     if isinstance(source, Items):
         return parts, _plain((source.name, source.where, source.pk, source.sk, source._table_keys))

@@ -23,7 +23,7 @@ from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import LIST_MARK, Condition
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
-from dynamodb_counters._timeline.tiers import BY_NAME, TIERS, TOTAL, Tier, tiers_up_to
+from dynamodb_counters._timeline.tiers import TIERS, TOTAL, Tier, tiers_up_to
 from dynamodb_counters.errors import InvalidArgumentError
 
 Late: TypeAlias = Literal["drop", "quarantine"]
@@ -73,11 +73,9 @@ class Window:
     precision : timedelta, optional
         1 second, minute, hour or day: windows start and end on such a unit. Default 1 minute.
     longest : timedelta, optional
-        The longest window that is read regularly; longer ones within the retention read more items. Default 24 hours,
+        The longest window that is read regularly; longer ones within the retention read more items. Besides the buckets
+        that have slots of the precision, it keeps each longer kind that is shorter than this. Default 24 hours,
         or the retention if that is shorter; 10 years of a `TimeWeighted`, as all that was before makes its level.
-    tiers : tuple of {"minute", "hour", "day", "month"}, optional
-        The buckets to keep, finest first. Default: those that have slots of the precision, and each longer kind that
-        is shorter than `longest`.
 
     Examples
     --------
@@ -100,7 +98,6 @@ class Window:
     on_expiry: OnExpiry = "keep"
     precision: timedelta = timedelta(minutes=1)
     longest: timedelta | None = None
-    tiers: tuple[str, ...] | None = None
 
     def __post_init__(self, by: Fields | None) -> None:
         require_name(self.name)
@@ -134,7 +131,6 @@ class Window:
             known.require("time", self.time, "a time", self.where)
             known.require_measure("measure", self.measure, self.where)
             known.require_where(self.where)
-        self._require_tiers()
         if not set(self._attributes).isdisjoint(self.fields):
             raise InvalidArgumentError(said, given, f"fields other than {', '.join(sorted(self._attributes))}")
 
@@ -154,8 +150,6 @@ class Window:
     @cached_property
     def _kept_tiers(self) -> tuple[Tier, ...]:
         """The tiers it keeps, finest first."""
-        if self.tiers is not None:
-            return tuple(BY_NAME[name] for name in self.tiers)
         return tiers_up_to(self._unit, self._longest_window.total_seconds())
 
     @cached_property
@@ -182,13 +176,3 @@ class Window:
             raise InvalidArgumentError("measure", self.measure, "a Count(), Sum('ms') or TimeWeighted('seats')")
         if isinstance(self.measure, TimeWeighted) and self.retention is not None:
             raise InvalidArgumentError("retention", self.retention, "None: a level is the sum of all changes before")
-
-    def _require_tiers(self) -> None:
-        if self.tiers is None:
-            return
-        tiers: object = self.tiers
-        if not isinstance(tiers, tuple) or not tiers or tiers != tuple(name for name in BY_NAME if name in tiers):
-            allowed = f"a tuple of different tiers among {', '.join(map(repr, BY_NAME))}, finest first"
-            raise InvalidArgumentError("tiers", tiers, allowed)
-        if self._kept_tiers[0].slot_seconds > self._unit:
-            raise InvalidArgumentError("tiers", self.tiers, f"a first tier with slots of {self.precision} or finer")

@@ -54,7 +54,7 @@ _VIEWS = Aggregate(
 _DECLARED: list[Any] = [
     _VIEW,
     _VIEWS,
-    Window("recent", _VIEW, pk="URL#{url}", time="time", measure=Sum("bytes"), tiers=("hour", "day")),
+    Window("recent", _VIEW, pk="URL#{url}", time="time", measure=Sum("bytes"), longest=timedelta(days=30)),
     Distinct("visitors", _VIEW, pk="URL#{url}", sk="DAY#{time:day}", member="bytes", retention=_WEEK),
     Counter("stock", by=("sku", "at:day"), left=Count(), ranking=Ranking("left", "SKUS"), retention=_WEEK),
     Quota("calls", limit=5, per="day", by=("customer",)),

@@ -144,13 +144,6 @@ def test_keys_of_hours_are_what_they_always_were() -> None:
         ("longest", timedelta(seconds=59)),
         ("longest", timedelta(hours=26)),
         ("longest", 86_400),
-        ("tiers", ()),
-        ("tiers", 5),
-        ("tiers", ["hour"]),
-        ("tiers", ("day", "hour")),
-        ("tiers", ("hour", "hour")),
-        ("tiers", ("week",)),
-        ("tiers", ("day",)),
     ],
 )
 def test_a_wrong_argument_is_refused_by_name_and_value(argument: str, value: Any) -> None:
@@ -165,14 +158,10 @@ def test_a_window_whose_retention_is_short_has_tiers_for_it() -> None:
     assert replace(_JOBS, precision=_DAY, retention=timedelta(hours=2))._longest_window == _DAY
 
 
-def test_finer_tiers_than_the_precision_needs_may_be_kept() -> None:
-    assert replace(_JOBS, precision=_HOUR, tiers=("hour", "month"))._kept_tiers == (HOURS, MONTHS)
-
-
 def test_precision_longest_window_and_tiers_travel_to_the_function() -> None:
     declared = (
         replace(_JOBS, precision=_SECOND, longest=30 * _DAY),
-        replace(_JOBS, name="kept", precision=_HOUR, tiers=("hour", "day")),
+        replace(_JOBS, name="kept", precision=_HOUR, longest=3 * _DAY),
     )
 
     assert decode(encode(declared)) == declared
