@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from dynamodb_counters.errors import ChangedError as ChangedError
     from dynamodb_counters.errors import CountersError as CountersError
     from dynamodb_counters.errors import EraseError as EraseError
-    from dynamodb_counters.errors import IncompleteError as IncompleteError
     from dynamodb_counters.errors import InvalidArgumentError as InvalidArgumentError
     from dynamodb_counters.errors import RejectedEventError as RejectedEventError
     from dynamodb_counters.errors import UnavailableError as UnavailableError
@@ -79,7 +78,7 @@ _NAMES = {
     "_reads.window_reader": "WindowReader",
     "_quarantine.quarantine": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes OutcomeStatus",
-    "errors": "ChangedError CountersError EraseError IncompleteError InvalidArgumentError RejectedEventError "
+    "errors": "ChangedError CountersError EraseError InvalidArgumentError RejectedEventError "
     "UnavailableError UncountedError UnknownMeasureError",
     "_writes.leases": "Leases",
 }

@@ -30,7 +30,7 @@ from dynamodb_counters._reads.group_reads import ExtremeReads, GroupReads, Ranki
 from dynamodb_counters._reads.question import Question
 from dynamodb_counters._reads.span_reads import ActiveReads, DistributionReads
 from dynamodb_counters._reads.window_reader import WindowReads
-from dynamodb_counters._table import Bulk, Incomplete, Table, make_client
+from dynamodb_counters._table import Bulk, Table, make_client
 from dynamodb_counters._writes import accept, increments
 from dynamodb_counters._writes.accept import Conflicts
 from dynamodb_counters._writes.increments import Amount
@@ -60,9 +60,6 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         PartiQL reaches no table of another account. Default ``"partiql"``.
     clock : callable, optional
         Returns seconds since 1970. Default ``time.time``.
-    incomplete : {"flag", "raise"}, optional
-        How a read treats counts that are not whole: of a declaration added to a table with data that no backfill has
-        counted yet. Default ``"flag"``: the result has ``complete=False``. ``"raise"``: `IncompleteError`.
 
     Examples
     --------
@@ -78,7 +75,6 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         client: DynamoDBClient | None = None,
         bulk: Bulk = "partiql",
         clock: Callable[[], float] = time.time,
-        incomplete: Incomplete = "flag",
     ) -> None:
         # Refused before a client is made.
         if not isinstance(table_name, str) or not table_name:
@@ -88,7 +84,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
             raise InvalidArgumentError("client", client, 'a client such as boto3.client("dynamodb"), not a resource')
         if not callable(clock):
             raise InvalidArgumentError("clock", clock, "a function that returns seconds since 1970, such as time.time")
-        self._table = Table(table_name, client or make_client(), bulk, clock, incomplete=incomplete)
+        self._table = Table(table_name, client or make_client(), bulk, clock)
 
     def accept(self, event: Event, values: Mapping[str, Any]) -> Outcome:
         """Insert an event once; the stream counts it. 1 write unit per started KB, also for a duplicate.

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 Bulk: TypeAlias = Literal["partiql", "put"]
-Incomplete: TypeAlias = Literal["flag", "raise"]
 
 CONCURRENCY: Final = 16
 
@@ -64,8 +63,6 @@ class Table:
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
-    incomplete: Incomplete = "flag"
-    """Whether reading counts that are not whole is an error."""
     remembered: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
     """Knowledge that a process has of the table, by who remembers it."""
 
@@ -74,8 +71,6 @@ class Table:
             raise InvalidArgumentError("table_name", self.name, "the name or ARN of a table")
         if self.bulk not in ("partiql", "put"):
             raise InvalidArgumentError("bulk", self.bulk, "'partiql' or 'put'")
-        if self.incomplete not in ("flag", "raise"):
-            raise InvalidArgumentError("incomplete", self.incomplete, "'flag' or 'raise'")
         if self.name.startswith("arn:"):
             # PartiQL takes names only, so no table of another account.
             # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/rbac-iam-actions.html

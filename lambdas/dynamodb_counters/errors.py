@@ -179,10 +179,6 @@ class CommitError(CountersError):
         super().__init__(f"{len(failures)} item(s) not committed; first cause: {first}")
 
 
-class IncompleteError(CountersError):
-    """A declaration was added to a table with data, and no backfill has counted that yet."""
-
-
 class BackfillError(CountersError):
     """A backfill or verification cannot begin, or cannot be brought to its end; what was counted is as it was."""
 

@@ -94,8 +94,8 @@ REGISTRY: Final = r"""
 + return bool(entry.run) or not is_past(
 ? test_backfill_quarantine.py::test_what_waits_for_a_record_of_after_the_cut_waits_on
 * a reader takes any name for complete
-- is_complete = entry is not None and entry.is_complete
-+ is_complete = entry is not None
+- return entry is not None and entry.is_complete
++ return entry is not None
 ? test_registry.py::test_a_later_name_waits_and_counts_everything_after_its_backfill
 * a transaction counts in a name that is being filled
 - return entry is None or entry.is_complete

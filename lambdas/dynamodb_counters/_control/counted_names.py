@@ -54,7 +54,6 @@ from dynamodb_counters._table import Remembered, Table
 from dynamodb_counters.errors import (
     ChangedError,
     CheckpointError,
-    IncompleteError,
     InvalidArgumentError,
     UncountedError,
 )
@@ -326,12 +325,7 @@ class NameStates(Remembered):
     def complete(self, declaration: Declaration) -> bool:
         """Whether all there is has been counted; an error if nothing counts it, or it has another definition."""
         entry = self._entry(declaration)
-        is_complete = entry is not None and entry.is_complete
-        if not is_complete and self._table.incomplete == "raise":
-            if entry is None:
-                raise IncompleteError(f"{declaration.name!r} is not counted: no deployment counts the table yet")
-            raise IncompleteError(f"{declaration.name!r} does not count all there is: backfill it")
-        return is_complete
+        return entry is not None and entry.is_complete
 
     def counts(self, declaration: Declaration) -> bool:
         """Whether a direct count may change its items; a table that nothing counts takes everything."""

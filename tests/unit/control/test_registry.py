@@ -16,7 +16,6 @@ from dynamodb_counters import (
     Counter,
     Counters,
     Event,
-    IncompleteError,
     Sum,
     Threshold,
     UncountedError,
@@ -212,16 +211,11 @@ def test_a_name_is_complete_in_one_state(state: State, *, is_complete: bool) -> 
     bench = founded(SHOPS)
     change(bench, "shops", state)
     assert bench.counters.get(SHOPS, SHOP).complete == is_complete
-    strict = Counters(bench.table.name, client=bench.store.client, clock=bench.clock, incomplete="raise")
-    if not is_complete:
-        with pytest.raises(IncompleteError, match="'shops' does not count all there is: backfill it"):
-            strict.get(SHOPS, SHOP)
 
 
-@pytest.mark.parametrize("incomplete", ["flag", "raise"])
-def test_a_name_that_a_founded_registry_lacks_is_refused(incomplete: Any) -> None:
+def test_a_name_that_a_founded_registry_lacks_is_refused() -> None:
     bench = founded(SHOPS)
-    counters = Counters(bench.table.name, client=bench.store.client, clock=bench.clock, incomplete=incomplete)
+    counters = Counters(bench.table.name, client=bench.store.client, clock=bench.clock)
     with pytest.raises(UncountedError, match="'hours'"):
         counters.window(HOURS, SHOP).last(timedelta(hours=1))
     bench.deploy([SHOPS, HOURS, replace(SHOPS, name="more", pk="MORE#{shop}")])

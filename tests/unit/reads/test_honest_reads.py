@@ -20,7 +20,6 @@ from dynamodb_counters import (
     Counters,
     Distinct,
     Event,
-    IncompleteError,
     InvalidArgumentError,
     Ranking,
     UncountedError,
@@ -155,11 +154,3 @@ def test_values_of_the_right_types_are_taken_in_every_form() -> None:
         assert counters.get(TYPED, typed)["typed"] == 1
         for status, price, due in (("5", "1.5", "20261120"), ("5.0", "1.50", "2026-W47-5")):
             assert counters.get(TYPED, {**typed, "status": status, "price": price, "due": due})["typed"] == 1
-
-
-def test_counts_that_must_be_complete_are_refused_of_a_table_without_a_deployment() -> None:
-    bench = Workbench([SITE])
-    client: Any = bench.table
-    strict = Counters(bench.table.name, client=client, clock=bench.clock, incomplete="raise")
-    with pytest.raises(IncompleteError, match="'site' is not counted: no deployment counts the table yet"):
-        strict.get(SITE)
