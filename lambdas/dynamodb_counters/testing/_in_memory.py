@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from functools import partial
 from typing import Any, Final, Literal
 
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declarable, Declaration, Items, TableKeys, flatten, require_consistent
+from dynamodb_counters._fold.crossing_events import event_entry
 from dynamodb_counters._fold.records import table_of
-from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._items.table_schema import CROSSING, PK, SK, TYPE
 from dynamodb_counters._quarantine.quarantine import Quarantined
 from dynamodb_counters._table import Bulk, Table
 from dynamodb_counters._timeline.tiers import DAY
@@ -151,6 +154,24 @@ class CountersInMemory(Counters):
         if entries := [*self.quarantined()]:
             raise QuarantinedRecordsError(entries)
 
+    def crossings(self) -> list[dict[str, Any]]:
+        """Return the crossings of thresholds, in order: of each the detail of its event on EventBridge.
+
+        Returns
+        -------
+        list of dict
+            With ``threshold``, ``group``, ``level``, ``direction``, ``old``, ``new`` and the event's other members;
+            numbers are `int` or `Decimal`.
+
+        Examples
+        --------
+        >>> [each["level"] for each in counters.crossings()]  # doctest: +SKIP
+        [Decimal('0.8'), 1]
+        """
+        items = [item for item in self._tables[0].items() if item.get(TYPE) == {"S": CROSSING}]
+        details = [json.loads(event_entry(item, "", "")["Detail"], parse_float=Decimal) for item in items]
+        return sorted(details, key=_crossing_order)
+
     def _open(self, keys: TableKeys | None) -> tuple[Any, Sequence[Any]]:
         """Return a client, and the table of the counts with the source table if there is one."""
         client = _moto.make_client()
@@ -214,7 +235,7 @@ def counters_in_memory(
     Parameters
     ----------
     declarations : iterable of Aggregate, Window, Distinct, ActiveMembers, Percentiles or Extremes
-        Declarations to count by, and thresholds to watch them by.
+        Declarations to count by, and each `Threshold` to watch them by.
     now : datetime, optional
         Where the clock begins, with a time zone. Default 2026-01-01T00:00Z.
     quarantine : {"raise", "keep"}, optional
@@ -262,3 +283,9 @@ def checked(declarations: Iterable[Declarable], quarantine: str) -> tuple[Declar
         raise InvalidArgumentError("declarations", declarations, expected) from None
     require_consistent(flat)
     return flat
+
+
+def _crossing_order(detail: dict[str, Any]) -> Any:
+    """Return the order in which a number has passed levels, several of them in one change, too."""
+    level = detail["level"]
+    return detail["at"], detail["sequence"], level if detail["direction"] == "up" else -level

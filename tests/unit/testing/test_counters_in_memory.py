@@ -29,7 +29,6 @@ from dynamodb_counters import (
 )
 from dynamodb_counters._declarations.measures import Measure
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._items.table_schema import CROSSING
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.testing import QuarantinedRecordsError, counters_in_memory
 from simulation import counters_in_memory as simulated
@@ -106,6 +105,22 @@ def test_a_leaderboard_is_read() -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("source", [TASK, JOB])
+def test_crossings_are_returned_once_and_in_order(source: Items, make: Callable[..., Any]) -> None:
+    teams = of_team(source)
+    goal = Threshold("goal", teams, at=[5, 10], measure="points", direction="both")
+    with make([teams, goal]) as counters:
+        assert counters.crossings() == []
+        for points in (4, 12, 0):
+            key = {"pk": "TASK#1", "sk": "TASK"} if source is TASK else {"id": "1"}
+            counters.table.put_item(Item={**key, "kind": "task", "team": "red", "points": points})
+        found = counters.crossings()
+    assert [(one["level"], one["direction"]) for one in found] == [(5, "up"), (10, "up"), (10, "down"), (5, "down")]
+    assert {(one["threshold"], one["group"]["team"]) for one in found} == {("goal", "red")}
+    assert [(one["old"], one["new"]) for one in found] == [(4, 12), (4, 12), (12, 0), (12, 0)]
+
+
+@pytest.mark.parametrize("make", MAKERS)
 def test_what_is_over_a_counter_counts_its_groups(make: Callable[..., Any]) -> None:
     stock = Counter("stock", by=("shop", "sku"), left=Count())
     shops = Aggregate("shops", stock, by="shop", left=Sum("left"), kinds=Count())
@@ -115,8 +130,7 @@ def test_what_is_over_a_counter_counts_its_groups(make: Callable[..., Any]) -> N
         assert counters.get(shops, shop="a").measures == {"left": 1, "kinds": 1}
         counters.reset(stock, shop="a", sku="x")
         assert counters.get(shops, shop="a").measures == {"left": 0, "kinds": 0}
-        items = counters.client.scan(TableName=counters.table_name)["Items"]
-        assert sum(item["_type"]["S"] == CROSSING for item in items) == 2
+        assert {(one["group"]["sku"], one["level"]) for one in counters.crossings()} == {("x", 2), ("y", 2)}
 
 
 def test_the_client_serves_code_that_takes_one() -> None:
