@@ -321,3 +321,32 @@ class WindowReads(TableReads):
         """
         require_declaration(window, Window)
         return WindowReader(self._table, window, given(values, fields))
+
+    def window_many(
+        self,
+        wanted: Iterable[tuple[Window, Mapping[str, object]]],
+        length: timedelta,
+        /,
+        *,
+        as_of: datetime | None = None,
+        consistent: bool = False,
+    ) -> list[WindowCount]:
+        """Count events in a trailing span of time for several groups or windows at once, in their order.
+
+        Parameters
+        ----------
+        wanted : iterable of (Window, mapping)
+            Windows with the values of their groups.
+        length, as_of, consistent
+            As in `WindowReader.last`.
+
+        Examples
+        --------
+        >>> counters.window_many([(JOBS, c1), (JOBS, c2)], timedelta(hours=24))  # doctest: +SKIP
+        """
+        now, until = now_and_until(self._table, as_of)
+        requested = []
+        for window, values in wanted:
+            require_declaration(window, Window)
+            requested.append((window, values, trailing(window, length, until, now)))
+        return count_intervals(self._table, requested, consistent=consistent)

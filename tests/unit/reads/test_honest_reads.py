@@ -53,6 +53,7 @@ _READS: dict[str, tuple[str, Callable[[Counters], Any]]] = {
     "top": ("top", lambda counters: counters.top(TOP)),
     "around": ("top", lambda counters: counters.around(TOP, C1)),
     "window": ("recent", lambda counters: counters.window(RECENT, C1).last(timedelta(hours=1))),
+    "window_many": ("recent", lambda counters: counters.window_many([(RECENT, C1)], timedelta(hours=1))),
     "series": ("recent", lambda counters: counters.window(RECENT, C1).series(_at(0), _at(5), step="hour")),
 }
 
