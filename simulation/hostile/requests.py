@@ -236,6 +236,7 @@ class Stranger:
             "end": lambda: self._rng.choice(["2026-09-22T00:00:00Z", "9998-12-31T00:00:00Z"]),
             "as_of": lambda: "2026-09-21T14:13:20Z",
             "tz": lambda: self._rng.choice(["UTC", "Asia/Kathmandu"]),
+            "anchor": lambda: self._rng.choice(["1", "31"]),
             "time": lambda: "2026-09-21T14:13:20+00:00",
         }
         if self._rng.random() < 0.85:

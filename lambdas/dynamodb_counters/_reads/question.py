@@ -161,6 +161,7 @@ class Option(NamedTuple):
 _TIME: Final = {"format": "date-time"}
 _LENGTH: Final = {"pattern": f"^{_DURATION}$"}
 _STEP: Final = {"pattern": f"^({_DURATION}|{'|'.join(PERIODS)})$"}
+_DAY: Final = {"type": "integer", "minimum": 1, "maximum": 31, "default": 1}
 _P: Final = {"pattern": f"^{_SHARES}$", "default": ",".join(SHARES)}
 _FLAG: Final = {"enum": ["true", "false"], "default": "false"}
 _STEPS_TEXT: Final = "Length of a step, or hour, day, week, month or year; default: by the span"
@@ -183,6 +184,7 @@ class Question:
     end: Annotated[datetime | None, Option("First moment after the span; default: now", _moment, _TIME)] = None
     step: Annotated[Step | None, Option(_STEPS_TEXT, _step, _STEP)] = None
     tz: Annotated[tzinfo, Option("Time zone, such as Europe/Berlin", _zone, {"default": "UTC"})] = UTC
+    anchor: Annotated[int, Option("Day on which months begin, at the latest their last", _integer(31), _DAY)] = 1
     rolling: Annotated[timedelta | None, Option("Trailing span for each unit of time", parse_duration, _LENGTH)] = None
     p: Annotated[tuple[str, ...], Option("Shares of the percentiles; 1 is the maximum", _shares, _P)] = SHARES
     order: Annotated[str | None, Option("From which end; default: from both", _text, {"enum": [*ORDERS]})] = None
@@ -247,7 +249,7 @@ class Question:
         """The steps of a series, in order, without gaps; or the trailing span of each unit of time."""
         span, unit = self.interval, self.declared._unit
         step = self.step_length if self.rolling is None else timedelta(seconds=unit)
-        intervals = steps(span.start, span.end, step, self.tz, unit)
+        intervals = steps(span.start, span.end, step, self.tz, unit, anchor=self.anchor)
         if self.rolling is not None:
             intervals = [Interval.ending_at(each.start, self.rolling, unit) for each in intervals]
         if self.is_bounded and len(intervals) > MAX_STEPS:
@@ -304,7 +306,7 @@ def options_of(declared: Declaration | Event, resource: str, *, is_bounded: bool
     kind = kind_of(declared)
     if resource == "top":
         return ("limit",)
-    series = ("step", "tz", *(("rolling",) if kind == "active" else ())) if resource == "series" else ()
+    series = ("step", "tz", "anchor", *(("rolling",) if kind == "active" else ())) if resource == "series" else ()
     own = (*SPAN, "time") if kind == "events" and not is_bounded else ()
     return (*_OPTIONS[kind], *series, *own, "consistent")
 

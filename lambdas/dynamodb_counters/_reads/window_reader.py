@@ -27,6 +27,7 @@ from dynamodb_counters._timeline.tiers import (
     period_start,
     plan_queries,
     read_cost,
+    require_anchor,
     seconds_of,
     steps,
     time_zone,
@@ -167,6 +168,7 @@ class SpanReader(Generic[Declared, Counted]):
         period: Period,
         tz: str | tzinfo = "UTC",
         *,
+        anchor: int = 1,
         as_of: datetime | None = None,
         consistent: bool = False,
     ) -> Counted:
@@ -178,6 +180,8 @@ class SpanReader(Generic[Declared, Counted]):
             Weeks begin on Monday.
         tz : str or tzinfo, optional
             Time zone of the calendar: an IANA name such as ``"Europe/Berlin"``. Default ``"UTC"``.
+        anchor : int, optional
+            Day on which months begin, 1 to 31; the last day of a month that is shorter. Default 1.
         as_of : datetime, optional
             A moment in the period, up to which to count, with a time zone. Default: now.
         consistent
@@ -195,8 +199,9 @@ class SpanReader(Generic[Declared, Counted]):
         """
         if period not in PERIODS:
             raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, PERIODS)))
+        require_anchor(anchor, period)
         now, until = now_and_until(self._table, as_of)
-        start, unit = period_start(period, until, time_zone(tz)), self._declared._unit
+        start, unit = period_start(period, until, time_zone(tz), anchor), self._declared._unit
         require_retained(self._declared, "period", start, now)
         end = Interval.ending_at(until, timedelta(seconds=unit), unit).end
         return self._counted([Interval(start // unit * unit, end)], consistent=consistent)[0]
@@ -230,6 +235,7 @@ class SpanReader(Generic[Declared, Counted]):
         *,
         step: timedelta | Period,
         tz: str | tzinfo = "UTC",
+        anchor: int = 1,
         consistent: bool = False,
     ) -> list[Counted]:
         """Count step by step, as for a plot: in order, without gaps or overlaps, 0 where nothing was counted.
@@ -241,7 +247,7 @@ class SpanReader(Generic[Declared, Counted]):
         step : timedelta or {"hour", "day", "week", "month", "year"}
             Steps of a length from `start` on, in whole units of the window's precision; or periods of a local calendar,
             the first and last of which are cut off at `start` and `end`.
-        tz, consistent
+        tz, anchor, consistent
             As in `calendar`.
 
         Examples
@@ -249,7 +255,7 @@ class SpanReader(Generic[Declared, Counted]):
         >>> counters.window(JOBS, customer="c1").series(monday, sunday, step="day")  # doctest: +SKIP
         """
         whole, unit = self._around(start, end), self._declared._unit
-        intervals = steps(whole.start, whole.end, step, time_zone(tz), unit)
+        intervals = steps(whole.start, whole.end, step, time_zone(tz), unit, anchor=anchor)
         return self._counted(intervals, consistent=consistent)
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[Counted]:

@@ -6,7 +6,8 @@ the next finer one covers what remains at both ends. Whole buckets count by thei
 slots, so one item counts each moment of the interval.
 
 A local day begins the first time its clocks reach midnight, or the moment they skip it. So a day has 23 or 25 hours
-where clocks change, and the periods of a zone follow each other without gap or overlap. Weeks begin on Monday.
+where clocks change, and the periods of a zone follow each other without gap or overlap. Weeks begin on Monday,
+months on their anchor, such as the 15th, or on the last day of a month that is shorter.
 """
 
 from __future__ import annotations
@@ -253,6 +254,8 @@ MAX_STEPS: Final = 10_000
 _SHORTEST: Final = {"hour": HOUR, "day": DAY, "week": 7 * DAY, "month": 28 * DAY, "year": 365 * DAY}
 """The shortest length of each period, in seconds; where clocks change, an hour less."""
 
+_LAST_DAY: Final = 31
+
 
 def time_zone(tz: str | tzinfo) -> tzinfo:
     if isinstance(tz, tzinfo):
@@ -266,7 +269,13 @@ def time_zone(tz: str | tzinfo) -> tzinfo:
         raise InvalidArgumentError("tz", tz, hint) from None
 
 
-def period_start(period: str, moment: float, zone: tzinfo) -> int:
+def require_anchor(anchor: int, period: object) -> None:
+    """Refuse a first day that no month has, or that another period cannot have."""
+    if type(anchor) is not int or not 1 <= anchor <= (_LAST_DAY if period == "month" else 1):
+        raise InvalidArgumentError("anchor", anchor, "1 to 31 of months, else 1")
+
+
+def period_start(period: str, moment: float, zone: tzinfo, anchor: int = 1) -> int:
     """The second at which the local period that holds a moment began.
 
     >>> utc(period_start("day", 1_648_400_000, time_zone("Europe/Berlin"))).isoformat()
@@ -275,15 +284,15 @@ def period_start(period: str, moment: float, zone: tzinfo) -> int:
     if period == "hour":
         local = _local(math.floor(moment), zone)
         return math.floor(moment) - local.minute * 60 - local.second
-    first = _first_day(period, _local(moment, zone).date())
-    following = _midnight(_next(period, first), zone)
+    first = _first_day(period, _local(moment, zone).date(), anchor)
+    following = _midnight(_next(period, first, anchor), zone)
     # Where clocks go back over midnight, the date goes back for a while too; the period does not.
     return following if following <= moment else _midnight(first, zone)
 
 
-def periods(period: str, start: float, end: float, zone: tzinfo) -> Iterator[int]:
+def periods(period: str, start: float, end: float, zone: tzinfo, anchor: int = 1) -> Iterator[int]:
     """The seconds at which local periods begin: the first at or before `start`, the last before `end`."""
-    begin = period_start(period, start, zone)
+    begin = period_start(period, start, zone, anchor)
     day = _local(begin, zone).date()
     while begin < end:
         yield begin
@@ -291,15 +300,18 @@ def periods(period: str, start: float, end: float, zone: tzinfo) -> Iterator[int
             local = _local(begin, zone)
             begin += HOUR - local.minute * 60 - local.second
         else:
-            day = _next(period, day)
+            day = _next(period, day, anchor)
             begin = _midnight(day, zone)
 
 
-def steps(start: float, end: float, step: timedelta | str, zone: tzinfo, precision: int) -> list[Interval]:
+def steps(
+    start: float, end: float, step: timedelta | str, zone: tzinfo, precision: int, *, anchor: int = 1
+) -> list[Interval]:
     """Adjoining intervals on whole units of precision (seconds): of one length, or the periods of a calendar.
 
     A calendar's first and last period are cut off at `start` and `end`.
     """
+    require_anchor(anchor, step)
     whole = Interval.around(start, end, precision)
     if isinstance(step, timedelta):
         unit = timedelta(seconds=precision)
@@ -313,7 +325,7 @@ def steps(start: float, end: float, step: timedelta | str, zone: tzinfo, precisi
     if isinstance(step, timedelta):
         begins: Iterable[int] = range(whole.start, whole.end, length)
     else:
-        begins = (begin // precision * precision for begin in periods(step, whole.start, whole.end, zone))
+        begins = (begin // precision * precision for begin in periods(step, whole.start, whole.end, zone, anchor))
     edges = sorted({whole.start, *(begin for begin in begins if begin > whole.start), whole.end})
     return [Interval(one, two) for one, two in pairwise(edges)]
 
@@ -322,18 +334,23 @@ def _local(moment: float, zone: tzinfo) -> datetime:
     return utc(moment).astimezone(zone)
 
 
-def _first_day(period: str, day: date) -> date:
+def _first_day(period: str, day: date, anchor: int) -> date:
     if period == "week":
         return day - timedelta(days=day.weekday())
     if period == "month":
-        return day.replace(day=1)
+        first = _anchored(day, anchor)
+        return first if first <= day else _anchored(day.replace(day=1) - timedelta(days=1), anchor)
     return day.replace(month=1, day=1) if period == "year" else day
 
 
-def _next(period: str, first: date) -> date:
+def _anchored(day: date, anchor: int) -> date:
+    return day.replace(day=min(anchor, monthrange(day.year, day.month)[1]))
+
+
+def _next(period: str, first: date, anchor: int) -> date:
     # 28 + 4 days after its first day lies in the next month, whatever its length; so do 365 + 2 in the next year.
     days = _SHORTEST[period] // DAY + {"month": 4, "year": 2}.get(period, 0)
-    return _first_day(period, first + timedelta(days=days))
+    return _first_day(period, first + timedelta(days=days), anchor)
 
 
 def _midnight(day: date, zone: tzinfo) -> int:

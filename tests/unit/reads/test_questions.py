@@ -50,6 +50,14 @@ def test_a_month_in_a_time_zone_is_one_read() -> None:
     assert jobs.calendar("month", berlin, as_of=end - second) == october
 
 
+def test_a_month_begins_on_its_anchor() -> None:
+    jobs = _written(_JOBS, _utc(2026, 9, 29), _utc(2026, 9, 30), _utc(2026, 11, 15)).counters.window(_JOBS, _C)
+    november = [jobs.calendar("month", anchor=anchor, as_of=_utc(2026, 11, 20)).count for anchor in (15, 16)]
+    assert november == [1, 0]
+    months = jobs.series(_utc(2026, 8, 31), _utc(2026, 11, 3), step="month", anchor=30)
+    assert [(month.start.day, month.count) for month in months] == [(31, 1), (30, 1), (30, 0)]
+
+
 def test_a_day_begins_once_where_clocks_go_back_over_midnight() -> None:
     # At St John's, on 2010-11-07 a minute after midnight it was 23:01 again: the new day had begun, and stayed.
     counters, first = _written(_JOBS).counters, _utc(2010, 11, 7, 2, 30)
@@ -132,6 +140,11 @@ _START, _END = _utc(2026, 1, 1), _utc(2026, 1, 2)
         ("last", [_DAY], {"as_of": _utc(1, 1, 1, 12)}, "years 1 to 9999"),
         ("last", [_DAY], {"as_of": _START.replace(tzinfo=None)}, r"^invalid as_of=.*time zone"),
         *(("calendar", [period], {}, "^invalid period=") for period in ("decade", "", "Month", None, ["month"])),
+        *(
+            ("calendar", ["month"], {"anchor": anchor}, "^invalid anchor=.*: expected 1 to 31 of months, else 1")
+            for anchor in (0, 32, "1", 1.0, None, True)
+        ),
+        ("calendar", ["day"], {"anchor": 2}, "^invalid anchor=2: expected 1 to 31 of months, else 1"),
         # The error says what may be missing.
         *(
             ("calendar", ["day", tz], {}, r"^invalid tz=.*tzdata")

@@ -72,7 +72,7 @@ def events(session: Session, **choices: Any) -> None:
 
 @click.command()
 @_GROUP
-@asking(*SPAN, "step", "tz", "rolling", "p", "consistent")
+@asking(*SPAN, "step", "tz", "anchor", "rolling", "p", "consistent")
 @shared
 def series(session: Session, **choices: Any) -> None:
     """Count one group of the window NAME step by step, and draw it; or active members, or a percentile."""
