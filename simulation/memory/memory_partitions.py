@@ -90,10 +90,12 @@ class Table:
         forward = request.get("ScanIndexForward", True)
         start = request.get("ExclusiveStartKey", {}).get(self.keys[-1], {}).get("S")
         matches = matcher(request, "KeyConditionExpression")
-        keys = sorted((key for key, item in partition.items() if matches(item)), reverse=not forward)
+        keys = sorted(partition, reverse=not forward)
         if start is not None:
             keys = [key for key in keys if (key > start if forward else key < start)]
-        return _one_page([partition[key] for key in keys], request, most)
+        # One more than a page has, which says whether more follow.
+        found = islice((item for key in keys if matches(item := partition[key])), _most(request, most) + 1)
+        return _one_page(list(found), request, most)
 
     def scanned(self, request: Mapping[str, Any], most: int) -> tuple[list[Item], bool]:
         """The items of a scan's next page, and whether more follow in the segment."""
