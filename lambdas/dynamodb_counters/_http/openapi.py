@@ -9,7 +9,6 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Aggregate, Average, Declaration, Event, Histogram, Measure
 from dynamodb_counters._declarations.composites import group_fields
-from dynamodb_counters._declarations.event_attributes import Attribute, json_schema
 from dynamodb_counters._http.requests import PROBLEM_JSON
 from dynamodb_counters._http.resources import BATCH, MAX_BATCH, PATHS, batched
 from dynamodb_counters._reads.question import (
@@ -95,10 +94,7 @@ def _answer(declared: Declaration | Event, resource: str) -> Json:
     """The schema of an answer."""
     kind = kind_of(declared)
     if isinstance(declared, Event):
-        # A key's fields are strings or numbers.
-        key, known = dict.fromkeys(declared.fields, Attribute(object)), declared._declared_attributes
-        values = json_schema(key if known is None else known)
-        return _object({"event": _TEXT, "events": _array(values), "next": _NEXT})
+        return _object({"event": _TEXT, "events": _array(declared.json_schema), "next": _NEXT})
     values = _object(dict.fromkeys(group_fields(declared), _TEXT))
     if kind == "extremes":
         value = {"value": {"anyOf": [_NUMBER, _TIME]}, "items": _NUMBER, "shown": _TEXTS, **_COMPLETE}
