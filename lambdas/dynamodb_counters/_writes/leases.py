@@ -29,6 +29,12 @@ RESERVED: Final = "reserved"
 
 _ZERO: Final = {"N": "0"}
 
+_SHARE: Final = 8
+"""A portion is at most this part of what is left, so that the last calls are not all held by the first to come."""
+
+_LASTS: Final = 10.0
+"""How long a portion should last, in seconds: one used up sooner is followed by a larger one."""
+
 _PAUSE: Final = 1.0
 """For how long a process that was refused does not ask again, in seconds: refused updates cost units, too."""
 
@@ -44,8 +50,7 @@ class Holding:
         self._reserved = 0
         """By all processes, as the item was met last."""
         self._size = 1
-        """Calls of the next portion: twice as many as before, so that hardly more are left than were made."""
-        self._refused_at = -math.inf
+        self._reserved_at = self._refused_at = -math.inf
 
     def reserve(self, n: int) -> bool:
         """Hold `n` calls or more; False if the limit does not leave so many."""
@@ -56,16 +61,16 @@ class Holding:
             left = self._quota.limit - self._reserved
             if missing > left and now < self._refused_at + _PAUSE:
                 return False
-            units = max(missing, min(self._size, left))
+            self._adapt(now)
+            units = max(missing, min(self._size, left // _SHARE))
             try:
                 is_done = self._change(units, "reserved")
             except InDoubtError:
                 # The next one may be given up, too: it asks for no more than is missing.
-                self._size = 1
+                self._size, self._reserved_at = 1, -math.inf
                 raise
             if is_done:
                 self.units += units
-                self._size = min(2 * self._size, self._quota._portion_size)
                 return True
             self._refused_at = now
         return False
@@ -82,6 +87,14 @@ class Holding:
         except (ClientError, BotoCoreError, UnavailableError):
             self.units = units  # Certainly not done.
             raise
+
+    def _adapt(self, now: float) -> None:
+        lasted = now - self._reserved_at
+        self._reserved_at = now
+        if lasted < _LASTS:
+            self._size = min(2 * self._size, self._quota._portion_size)
+        elif lasted > 4 * _LASTS:
+            self._size = max(1, self._size // 2)
 
     def _change(self, units: int, done: str) -> bool:
         """Add to what is reserved, or subtract; return whether the item took it."""
