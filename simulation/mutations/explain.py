@@ -27,9 +27,13 @@ EXPLAIN: Final = r"""
 + {TOTAL: numbers[TOTAL]}
 ? ../unit/reads/test_explanation.py::test_a_window_is_explained_over_the_last_day_unless_a_span_is_given
 * what counted in a group that is over is no line
-- timeless = replace(declared, retention=None) if isinstance(declared, Aggregate) else declared
-+ timeless = declared
+- free: dict[str, Any] = {"retention": None}
++ free: dict[str, Any] = {}
 ? ../unit/reads/test_explanation.py::test_a_group_that_is_over_shows_what_it_counted_in_time
+* what is ahead of its time is no line
+- free |= {"future_tolerance": None, "longest": declared._longest_window}
++ free |= {"longest": declared._longest_window}
+? ../unit/reads/test_explanation.py::test_events_that_where_leaves_out_are_no_lines_and_those_that_wait_are_a_difference
 * a difference is smoothed over
 - difference = {name: number for name, number in differences.items() if number}
 + difference = {name: number for name, number in differences.items() if number > 0}

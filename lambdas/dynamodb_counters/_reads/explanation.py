@@ -162,8 +162,11 @@ def _numbers(table: Table, question: Question) -> dict[str, Number]:
 
 def _lines(question: Question, items: Iterable[Item], is_foreign: bool | None) -> Iterator[Line]:
     declared, texts = question.declared, question.values
-    # When an item came is unknown: what it counted before its group was over, it counts.
-    timeless = replace(declared, retention=None) if isinstance(declared, Aggregate) else declared
+    # When an item came is unknown: what it counted before its group was over, it counts; and what is early, it will.
+    free: dict[str, Any] = {"retention": None}
+    if isinstance(declared, Window):
+        free |= {"future_tolerance": None, "longest": declared._longest_window}
+    timeless: Any = replace(declared, **free)
     plan, names = Plan(tuple(with_below(timeless))), frozenset((declared.name,))
     span = Span(declared._kept_tiers[0], question.interval) if isinstance(declared, Window) else None
     derived = (parts_of(name)[0] for name in declared.fields if tier_of(name))

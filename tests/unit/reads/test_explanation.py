@@ -129,10 +129,7 @@ def test_events_that_where_leaves_out_are_no_lines_and_those_that_wait_are_a_dif
         counters.accept(SALE, sale(-20))
         counters.accept_many(SALE, [sale(1), sale(2, 10), sale(3, "free"), sale(0, 10)])
         assert [line.key["id"] for line in counters.explain(BIG, shop="a").lines] == ["s2", "s0"]
-        span = {"start": NOW - HOUR, "end": NOW + 2 * HOUR}
-        assert adds_up(counters, pace, {"shop": "a"}, **span) == {"total": 4}
-        counters.clock.advance(HOUR)
-        found = counters.explain(pace, {"shop": "a"}, start=span["start"], end=span["end"])
+        found = counters.explain(pace, {"shop": "a"}, start=NOW - HOUR, end=NOW + 2 * HOUR)
         assert (found.numbers, found.count, found.difference) == ({"total": 4}, 5, {"total": -1})
         assert found.reason == UNEXPLAINED
 
