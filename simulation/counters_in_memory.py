@@ -18,7 +18,7 @@ from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX
 from dynamodb_counters._table import Bulk, Table
 from dynamodb_counters._timeline.tiers import DAY, HOUR
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.testing._in_memory import FOR_GOOD, START, checked, one_by_one
+from dynamodb_counters.testing._in_memory import START, checked, one_by_one
 from simulation.memory import request_checks
 from simulation.memory.memory_client import MemoryDynamoDB, paginator
 from simulation.memory.memory_stream import MemoryStream, Record
@@ -171,7 +171,7 @@ class Counting:
         return Aggregator(
             one_by_one(Table(self._name, reached, clock=lambda: self._clock() + waited, sleep=lambda _: None)),
             self._declarations,
-            quarantine_retention_seconds=FOR_GOOD,
+            quarantine_retention_seconds=14 * DAY,
             source_table=self._source_table,
         )
 

@@ -17,8 +17,8 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declarable, Declaration, Items, TableKeys, flatten, require_consistent
 from dynamodb_counters._fold.crossing_events import event_entry
 from dynamodb_counters._fold.records import table_of
-from dynamodb_counters._items.table_schema import CROSSING, PK, SK, TYPE
-from dynamodb_counters._quarantine.quarantine import Quarantined
+from dynamodb_counters._items.table_schema import CROSSING, PK, QUARANTINE, SK, TYPE
+from dynamodb_counters._quarantine.quarantine import STATE, WAITING, Quarantined, read_quarantine_item
 from dynamodb_counters._table import Bulk, Table
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
@@ -26,8 +26,6 @@ from dynamodb_counters.testing import _moto
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _LISTED: Final = 5
-FOR_GOOD: Final = 100 * 365 * DAY
-"""For how long quarantined records wait: none expires before the end, which tells of them."""
 
 
 class TestClock:
@@ -117,6 +115,7 @@ class CountersInMemory(Counters):
     def __init__(self, declarations: tuple[Declaration, ...], now: datetime) -> None:
         self._clock = TestClock(now, self._expire_until)
         self._lock = threading.RLock()
+        self._expired: list[Quarantined] = []
         sources = [declared.source for declared in declarations]
         keys = next((one.keys for one in sources if isinstance(one, Items) and one.keys is not None), None)
         self._client, self._tables = self._open(keys)
@@ -150,8 +149,8 @@ class CountersInMemory(Counters):
         return self._clock
 
     def require_all_counted(self) -> None:
-        """Raise `QuarantinedRecordsError` if records wait in the quarantine."""
-        if entries := [*self.quarantined()]:
+        """Raise `QuarantinedRecordsError` if records wait in the quarantine, or have expired there."""
+        if entries := [*self._expired, *self.quarantined()]:
             raise QuarantinedRecordsError(entries)
 
     def crossings(self) -> list[dict[str, Any]]:
@@ -185,7 +184,7 @@ class CountersInMemory(Counters):
         """Let the aggregator count what is written from now on."""
         reached = Table(self._table.name, _moto.make_client(), self._bulk, self._clock, lambda _: None)
         source = table_of(self._tables[-1].stream_arn) if len(self._tables) > 1 else None
-        make = partial(Aggregator, one_by_one(reached), declarations, quarantine_retention_seconds=FOR_GOOD)
+        make = partial(Aggregator, one_by_one(reached), declarations, quarantine_retention_seconds=14 * DAY)
         make().handle({})  # Without a source table, whose items may be older, all names are complete.
         self._aggregator = make(source_table=source)
         self._aggregator.handle({})
@@ -215,7 +214,9 @@ class CountersInMemory(Counters):
             while (due := min(table.next_expiry(self._clock()) for table in self._tables)) <= until:
                 self._clock._set(due)  # noqa: SLF001
                 for table in self._tables:
-                    table.expire(due)
+                    entries = (item for item in table.expire(due) if item.get(TYPE) == {"S": QUARANTINE})
+                    waiting = (item for item in entries if item.get(STATE) == {"S": WAITING})
+                    self._expired += map(read_quarantine_item, waiting)
                 self._catch_up()
             self._clock._set(until)  # noqa: SLF001
 

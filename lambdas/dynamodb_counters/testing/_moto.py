@@ -103,11 +103,13 @@ class MotoTable:
         """Return when the next item expires: now, if its TTL is over; infinity if none does."""
         return min((max(self._expires(item, now), now) for item in self.items()), default=math.inf)
 
-    def expire(self, now: float) -> None:
-        """Delete items whose TTL is over, as DynamoDB does in the background."""
-        for item in [item for item in self.items() if self._expires(item, now) <= now]:
+    def expire(self, now: float) -> list[dict[str, Any]]:
+        """Delete items whose TTL is over, as DynamoDB does in the background; return them."""
+        due = [item for item in self.items() if self._expires(item, now) <= now]
+        for item in due:
             self.client.delete_item(TableName=self.name, Key={name: item[name] for name in self.keys})
             _backend(self.name).stream_shard.items[-1].record["userIdentity"] = _TTL_IDENTITY
+        return due
 
     def _expires(self, item: dict[str, Any], now: float) -> float:
         """Return its TTL; DynamoDB leaves alone what is no number, or lies five years back."""

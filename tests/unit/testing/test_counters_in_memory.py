@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -216,9 +217,11 @@ def test_records_that_cannot_be_counted_fail_at_the_end() -> None:
     assert [entry.names for entry in raised.value.entries] == [("taken",)]
 
 
-def test_records_that_could_not_be_counted_are_listed_however_long_ago() -> None:
-    with counters_in_memory([TAKEN], quarantine="keep") as counters:
-        counters.accept(ORDER, BAD)
+@pytest.mark.parametrize("retention", [None, timedelta(days=7)])
+def test_records_that_could_not_be_counted_are_listed_however_long_ago(retention: timedelta | None) -> None:
+    order = replace(ORDER, retention=retention)
+    with counters_in_memory([replace(TAKEN, source=order)], quarantine="keep") as counters:
+        counters.accept(order, BAD)
         counters.clock.advance(timedelta(days=3650))
         with pytest.raises(QuarantinedRecordsError):
             counters.require_all_counted()
