@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from dynamodb_counters._assumptions import GUARANTEE
 from dynamodb_counters._commit import commit
@@ -156,6 +157,39 @@ def test_a_checkpoint_never_moves_back(bench: Workbench) -> None:
     second.advance(shard, numbers[0], bench.clock.now)
     bench.clock.advance(HOUR)
     assert second.of(shard, "9" * 40).applied_through == numbers[1]
+
+
+def test_the_end_of_a_window_moves_the_checkpoint_of_a_throttled_table(bench: Workbench) -> None:
+    shard, other, _ = bench.shards()
+    batch = [_sell(bench, shard)]
+    bench.deliver(batch, shard)
+    refused = iter(range(3))
+
+    def throttled(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        if name == "update_item" and next(refused, None) is not None:
+            raise ClientError({"Error": {"Code": "ThrottlingException", "Message": ""}}, "UpdateItem")
+        return send()
+
+    bench.end_window(batch, shard, bench.process(HookedClient(bench.table, throttled)))
+    bench.clock.advance(HOUR)
+    _prune(bench, other)
+    assert _watermarks(bench) == 1
+
+
+def test_a_checkpoint_that_has_not_moved_is_looked_up_once_an_hour(bench: Workbench) -> None:
+    reads: list[str] = []
+
+    def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        reads.append(name)
+        return send()
+
+    client: Any = HookedClient(bench.table, hook)
+    table = Table(bench.table.name, client, clock=bench.clock)
+    process = Checkpoints(table, table)
+    for _ in range(7):
+        assert not process.settled({shard_digest("shardId-of-none"): f"{1:040}"})
+        bench.clock.advance(10 * MINUTE)
+    assert reads == ["batch_get_item"] * 2
 
 
 def test_a_busy_shard_settles_although_its_checkpoint_never_stands_still(bench: Workbench) -> None:

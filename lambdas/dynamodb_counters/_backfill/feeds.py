@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from dynamodb_counters._assumptions import CLOCKS, ONE_CLOCK, READ_TOGETHER
-from dynamodb_counters._commit.checkpoints import Checkpoint, checkpoint_key
+from dynamodb_counters._commit.checkpoints import Checkpoint, checkpoint_key, checkpoint_of
 from dynamodb_counters._control.registry import header_key, read_registry
 from dynamodb_counters._control.run_items import (
     MOST_BYTES,
@@ -96,7 +96,7 @@ class ReadGroup(NamedTuple):
 
 
 def read_checkpoint(table: Table, shard: str) -> Checkpoint:
-    return Checkpoint.of(table.read_item(checkpoint_key(shard_digest(shard))))
+    return checkpoint_of(table.read_item(checkpoint_key(shard_digest(shard))))
 
 
 def read_after_checkpoints(

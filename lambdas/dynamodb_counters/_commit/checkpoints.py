@@ -85,7 +85,7 @@ class Checkpoints:
     def of(self, shard: str, last: str) -> Checkpoint:
         """The checkpoint of a shard whose batch ends with `last`."""
         cached, read_at = self._read.get(shard, (None, 0.0))
-        now = self._now()
+        now = self._table.clock()
         if cached is not None and (cached.applied_through >= last or read_at + FRESH > now):
             return cached
         checkpoint = self._read_item(shard)
@@ -95,20 +95,23 @@ class Checkpoints:
     def committed(self, shard: str, last: str, touched: int, deadline: float) -> float:
         """Note that a batch is committed; move the checkpoint if that is worth a write, and return its units."""
         self._touched[shard] += touched
-        return self.advance(shard, last, deadline) if self._touched[shard] >= WORTH_A_WRITE else 0.0
+        return self._move(self._once, shard, last, deadline) if self._touched[shard] >= WORTH_A_WRITE else 0.0
 
     def advance(self, shard: str, last: str, deadline: float) -> float:
-        """Move the checkpoint forward to `last`."""
-        checkpoint, read_at = self._read.get(shard) or (self._read_item(shard), self._now())
+        """Move the checkpoint forward to `last`, where nothing may do so later; return the units."""
+        return self._move(self._table, shard, last, deadline)
+
+    def _move(self, table: Table, shard: str, last: str, deadline: float) -> float:
+        checkpoint, read_at = self._read.get(shard) or (self._read_item(shard), self._table.clock())
         if last <= checkpoint.applied_through:
             return 0.0
         moved: dict[str, Any] = {"applied_through": last, "at": deadline}
-        settled = checkpoint.settled_through(self._now())
+        settled = checkpoint.settled_through(self._table.clock())
         if not checkpoint.mark or settled != checkpoint.settled:
             # The mark is replaced only once it, or what came after it, has settled.
             moved |= {"mark": last, "mark_at": deadline, "settled": settled}
         try:
-            self._write(shard, moved)
+            self._write(table, shard, moved)
         except (ClientError, BotoCoreError):
             # An old checkpoint is only cautious.
             self._read.pop(shard, None)
@@ -119,7 +122,7 @@ class Checkpoints:
 
     def settled(self, watermarks: Mapping[str, str]) -> set[str]:
         """Which shards, by digest, have a settled checkpoint at or beyond the given sequence number."""
-        now = self._now()
+        now = self._table.clock()
         unknown = [
             digest
             for digest, sequence in watermarks.items()
@@ -128,7 +131,9 @@ class Checkpoints:
         ]
         for start in range(0, len(unknown), _KEYS_PER_CALL):
             # An old answer is only cautious, so the read need not be consistent, nor complete.
-            keys = [checkpoint_key(digest) for digest in unknown[start : start + _KEYS_PER_CALL]]
+            part = unknown[start : start + _KEYS_PER_CALL]
+            self._settled |= {digest: (self._settled.get(digest, ("", 0.0))[0], now) for digest in part}
+            keys = [checkpoint_key(digest) for digest in part]
             answer = self._once.client.batch_get_item(RequestItems={self._table.name: {"Keys": keys}})
             for item in answer["Responses"].get(self._table.name, []):
                 if (checkpoint := _readable(item)) is not None:
@@ -139,35 +144,36 @@ class Checkpoints:
             digest for digest, sequence in watermarks.items() if sequence <= self._settled.get(digest, ("", 0.0))[0]
         }
 
-    def _now(self) -> float:
-        return self._table.clock()
-
     def _read_item(self, shard: str) -> Checkpoint:
         item = self._table.read_item(checkpoint_key(shard_digest(shard)))
-        if not item:
-            return Checkpoint()
-        if (checkpoint := _readable(item)) is None:
-            raise CheckpointError(
-                f"the item {item[PK]['S']!r}, {item[SK]['S']!r} is malformed: delete it, then run `counters repair`, "
-                "as records may have been counted twice"
-            )
-        if item["shard"]["S"] != shard:
+        checkpoint = checkpoint_of(item)
+        if item and item["shard"]["S"] != shard:
             raise CheckpointError(f"the shards {shard!r} and {item['shard']['S']!r} have the same digest")
         return checkpoint
 
-    def _write(self, shard: str, moved: Mapping[str, Any]) -> None:
+    def _write(self, table: Table, shard: str, moved: Mapping[str, Any]) -> None:
         # Stamps are rounded up: a later one is only cautious.
         stamps = {name: math.ceil(value) for name, value in moved.items() if isinstance(value, float)}
-        expires_at = math.ceil(self._now() + CHECKPOINT_KEPT)
+        expires_at = math.ceil(self._table.clock() + CHECKPOINT_KEPT)
         written = typed_values({TYPE: CHECKPOINT, "shard": shard, TTL: expires_at, **moved, **stamps})
-        self._once.client.update_item(
-            TableName=self._table.name,
+        table.client.update_item(
+            TableName=table.name,
             Key=checkpoint_key(shard_digest(shard)),
             UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in written),
             ConditionExpression=_FORWARD,
             ExpressionAttributeNames={f"#{name}": name for name in written},
             ExpressionAttributeValues={f":{name}": value for name, value in written.items()},
         )
+
+
+def checkpoint_of(item: Mapping[str, Any]) -> Checkpoint:
+    """Return the checkpoint that a shard's item holds, if there is one; refuse one that is malformed."""
+    if item and _readable(item) is None:
+        raise CheckpointError(
+            f"the item {item[PK]['S']!r}, {item[SK]['S']!r} is malformed: delete it, then run `counters repair`, as "
+            "records may have been counted twice"
+        )
+    return Checkpoint.of(item)
 
 
 def _readable(item: Mapping[str, Any]) -> Checkpoint | None:

@@ -113,14 +113,15 @@ def problems(done: Done) -> list[str]:
     return list(done.document["problems"])
 
 
-def test_describe_warns_of_a_malformed_checkpoint(blog: Blog) -> None:
+@pytest.mark.parametrize("spoiled", [{"applied_through": {"S": "x"}}, {"shard": {"S": "other"}}])
+def test_describe_warns_of_a_malformed_checkpoint(blog: Blog, spoiled: dict[str, Any]) -> None:
     client, shard = blog.clients["dynamodb"], [*blog.stream.records][2]
     key = checkpoint_key(shard_digest(shard))
     item = client.get_item(TableName="blog", Key=key)["Item"]
     try:
-        client.put_item(TableName="blog", Item=item | {"applied_through": {"S": "x"}})
-        malformed = f"the checkpoint of {shard} is malformed: delete it, then run `counters repair`"
-        assert malformed in problems(counters(blog, "describe", "--json"))
+        client.put_item(TableName="blog", Item=item | spoiled)
+        [malformed, *_] = problems(counters(blog, "describe", "--json"))
+        assert malformed.startswith(f"the item {key['pk']['S']!r}, 'CHECKPOINT' is malformed: delete it, then run")
         assert "no checkpoint" in counters(blog, "describe").out
         client.delete_item(TableName="blog", Key=key)
         assert "no checkpoint" in counters(blog, "describe").out

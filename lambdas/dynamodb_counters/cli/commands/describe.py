@@ -34,6 +34,7 @@ from dynamodb_counters.cli.output import (
     stamp,
 )
 from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, shared
+from dynamodb_counters.errors import CheckpointError
 
 Facts = dict[str, Any]
 
@@ -117,15 +118,15 @@ def _checkpoint(session: Session, shard: str, problems: list[str]) -> Facts | No
     """The checkpoint of a shard, which moves once in a while; None if there is none, or it cannot be read."""
     try:
         checkpoint, now = read_checkpoint(session.table, shard), session.clock()
-    except ValueError:
-        problems.append(f"the checkpoint of {shard} is malformed: delete it, then run `counters repair`")
+    except CheckpointError as error:
+        problems.append(str(error))
         return None
     if checkpoint == Checkpoint():
         return None
     return {
-        "applied_through": stream_number(checkpoint.applied_through) if checkpoint.applied_through else None,
-        "moved": stamp(min(checkpoint.at, now)) if checkpoint.at else None,
-        "age_seconds": max(0, round(now - checkpoint.at)) if checkpoint.at else None,
+        "applied_through": stream_number(checkpoint.applied_through),
+        "moved": stamp(min(checkpoint.at, now)),
+        "age_seconds": max(0, round(now - checkpoint.at)),
     }
 
 
@@ -203,6 +204,5 @@ def _rows(title: str, columns: Sequence[str], rows: Iterable[Iterable[str]]) -> 
 
 def _shard(shard: Facts) -> tuple[str, ...]:
     checkpoint = shard["checkpoint"]
-    age = None if checkpoint is None else checkpoint["age_seconds"]
-    moved = "no checkpoint" if checkpoint is None else "-" if age is None else f"{span(age)} ago"
+    moved = "no checkpoint" if checkpoint is None else f"{span(checkpoint['age_seconds'])} ago"
     return shard["shard"], "open" if shard["open"] else "closed", moved
