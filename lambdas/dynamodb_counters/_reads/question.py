@@ -343,7 +343,7 @@ def fields_of(
 
 def default_last(declared: Declaration) -> timedelta:
     """Return the span that is meant where none is given: 24 hours, or 7 units if those are longer, if it may be."""
-    longest = longest_of(declared) or MAX_DURATION
+    longest = longest_of(declared) or declared.retention or MAX_DURATION
     return min(longest, max(timedelta(hours=24), 7 * timedelta(seconds=declared._unit)))
 
 

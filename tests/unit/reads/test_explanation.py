@@ -160,6 +160,13 @@ def test_a_window_is_explained_over_the_last_day_unless_a_span_is_given() -> Non
         assert adds_up(counters, RECENT, {"shop": "a"}, start=NOW - 48 * HOUR, end=NOW - 6 * HOUR) == {"total": 1}
 
 
+def test_a_window_that_retains_less_than_a_day_is_explained_as_far_back_as_it_does() -> None:
+    short = replace(RECENT, retention=3 * HOUR)
+    with counters_in_memory([short], now=NOW) as counters:
+        counters.accept_many(SALE, [sale(1), sale(60 * 2)])
+        assert adds_up(counters, short, {"shop": "a"}) == {"total": 2}
+
+
 def test_lines_are_made_by_the_registered_definition_and_another_one_is_refused() -> None:
     with counters_in_memory([BIG], now=NOW) as counters, pytest.raises(ChangedError):
         counters.explain(replace(BIG, where=None), shop="a")
