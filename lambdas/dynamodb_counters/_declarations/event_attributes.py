@@ -156,8 +156,8 @@ def _limit(constraint: Any) -> dict[str, Any]:
 def _require_plain(kind: type) -> None:
     """Refuse a class that demands of its fields what would not be enforced."""
     config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", {})
-    limits = ("extra", "str_min_length", "str_max_length")
-    demands = [name for name in limits if config.get(name) not in (None, 0, "allow", "ignore")]
+    harmless = {"extra": (None, "allow", "ignore"), "str_min_length": (None, 0), "str_max_length": (None,)}
+    demands = [name for name, values in harmless.items() if config.get(name) not in values]
     for names in ("field_validators", "model_validators", "validators", "root_validators"):
         demands += getattr(getattr(kind, "__pydantic_decorators__", None), names, ())
     for hook in ("__post_init__", "model_post_init"):

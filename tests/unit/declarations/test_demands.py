@@ -120,6 +120,7 @@ def test_what_no_schema_can_say_of_a_class_is_refused_by_name() -> None:
         (Whole, "check"),
         (_model(str, str_min_length=1), "str_min_length"),
         (_model(str, str_max_length=1), "str_max_length"),
+        (_model(str, str_max_length=0), "str_max_length"),
         (type("Hooked", (pydantic.BaseModel,), {"model_post_init": _any}), "model_post_init"),
         (make_dataclass("Hooked", ["x"], namespace={"__post_init__": print}), "__post_init__"),
         (pydantic.RootModel[int], "RootModel"),
