@@ -29,7 +29,7 @@ _DESCRIBING: Final = (
 
 def require_enforced(schema: Mapping[str, Any]) -> None:
     """Refuse a schema that is invalid, or has a keyword that no event would be checked for."""
-    compile_schema(schema)
+    check = compile_schema(schema)
     checker = CodeGeneratorDraft07({})  # type: ignore[no-untyped-call]
     # The compiler skips what is not in this table, and says nothing.
     enforced = ("additionalItems", "else", "then", *checker._json_keywords_to_function)  # noqa: SLF001
@@ -52,8 +52,9 @@ def require_enforced(schema: Mapping[str, Any]) -> None:
     }
     try:
         fastjsonschema.compile(of_schemas)(dict(schema), name_prefix="schema")
-    except fastjsonschema.JsonSchemaValueException as error:
-        allowed = f"keywords of draft 7 that are enforced where they stand ({error.message})"
+        check({})
+    except (fastjsonschema.JsonSchemaValueException, RecursionError, TypeError) as error:
+        allowed = f"keywords of draft 7 that are enforced where they stand ({error})"
         raise InvalidArgumentError("schema", schema, allowed) from None
 
 

@@ -34,6 +34,8 @@ _DRAFT = "http://json-schema.org/draft-0{}/schema#"
         ({"then": {"required": ["b"]}}, "schema missing dependency if for then"),
         ({"if": {}, "else": {"a": 1}}, "schema.else must not contain {'a'}"),
         ({"type": "objekt"}, "a JSON Schema of draft 7"),
+        ({"$ref": "#"}, "maximum recursion depth"),
+        ({1: 2}, "expected string"),
     ],
 )
 def test_keywords_that_would_not_be_enforced_are_refused_by_their_place(schema: dict[str, Any], place: str) -> None:
