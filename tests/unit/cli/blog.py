@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import random
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -63,33 +62,10 @@ class Shards:
     def describe_stream(self, **_: Any) -> dict[str, Any]:
         return {"StreamDescription": {"Shards": [self._described(name) for name in self.records]}}
 
-    def get_shard_iterator(self, *, ShardId: str, SequenceNumber: str = "0", **_: Any) -> dict[str, Any]:  # noqa: N803
-        return {"ShardIterator": f"{ShardId} {SequenceNumber}"}
-
-    def get_records(self, *, ShardIterator: str, Limit: int = 1000) -> dict[str, Any]:  # noqa: N803
-        name, _, after = ShardIterator.partition(" ")
-        # Records of the closed shard are older than a day: the stream has forgotten them.
-        known = () if name == CLOSED else self.records[name]
-        later = [one for one in known if int(one["dynamodb"]["SequenceNumber"]) > int(after)]
-        return {"Records": [_as_read(one) for one in later[:Limit]]}
-
     def _described(self, name: str) -> dict[str, Any]:
         first = str(10**20 * (1 + [CLOSED, *OPEN].index(name)))
         end = {"EndingSequenceNumber": str(int(first) + len(self.records[name]))} if name == CLOSED else {}
         return {"ShardId": name, "SequenceNumberRange": {"StartingSequenceNumber": first, **end}}
-
-
-def _as_read(record: dict[str, Any]) -> dict[str, Any]:
-    """As boto3 has it, where Lambda has seconds and base64."""
-    dynamodb = dict(record["dynamodb"])
-    dynamodb["ApproximateCreationDateTime"] = datetime.fromtimestamp(dynamodb["ApproximateCreationDateTime"], UTC)
-    for image in {"Keys", "OldImage", "NewImage"} & dynamodb.keys():
-        dynamodb[image] = {name: _with_bytes(value) for name, value in dynamodb[image].items()}
-    return {**record, "dynamodb": dynamodb}
-
-
-def _with_bytes(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"B": base64.b64decode(value["B"])} if isinstance(value.get("B"), str) else value
 
 
 NOW = datetime(2026, 11, 20, 17, 30, tzinfo=UTC).timestamp()
@@ -190,14 +166,6 @@ class Blog:
                     self._delivered[shard] = len(records)
         for shard, state in states.items():
             self._aggregator.handle({"shardId": shard, "Records": [], "state": state, "isFinalInvokeForWindow": True})
-
-    def waiting(self, shard: str) -> list[dict[str, Any]]:
-        """The records of a shard that no function has counted."""
-        return self.stream.records[shard][self._delivered[shard] :]
-
-    def live(self, seconds: float) -> None:
-        """Let time pass."""
-        self.now += seconds
 
     def arrive(self) -> None:
         """Go on with a table that can be described, and with services of moto."""

@@ -111,9 +111,6 @@ class FaultyClient:
 
         return call
 
-    def called(self, name: str) -> int:
-        return sum(called == name for called, _ in self.calls)
-
 
 def scripted_table(client: ScriptedClient, pauses: list[float] | None = None, *, now: float = 0.0) -> Table:
     """A table that answers from a script; its pauses take no time but are noted."""
