@@ -15,10 +15,6 @@ LONGEST_INVOCATION: Final = 15 * MINUTE
 """Lambda ends an invocation by then. `Timeout` of the specification.
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
-STREAM_KEEPS: Final = DAY
-"""A stream keeps a record, and describes a closed shard, for at least so long.
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html"""
-
 GIVEN_UP_AFTER: Final = 23 * HOUR
 """Lambda gives up on records of this age: `MaximumRecordAgeInSeconds` of the mapping, which the construct sets."""
 
@@ -80,7 +76,8 @@ GROUP_KEPT: Final = 3 * DAY
 """The item of a closed group stays so long: more than `GUARANTEE` and two `SKEW`."""
 
 LINEAGE_KEPT: Final = 20 * HOUR
-"""A process relies so long on what a stream described of its shards: less than `STREAM_KEEPS`."""
+"""A process relies so long on what a stream described of its shards, which it does for a day.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html"""
 
 # Limits
 

@@ -117,7 +117,7 @@ def read_runs(item: Mapping[str, Any]) -> tuple[Run, ...]:
 
 
 def run_key(run: str) -> dict[str, Any]:
-    """Key of the item that holds where a run is: all of them are in one partition, so that they can be listed."""
+    """Key of the item that holds where a run is."""
     return bookkeeping_key(RUN_SK_PREFIX + run)
 
 
