@@ -167,6 +167,10 @@ class Blog:
         for shard, state in states.items():
             self._aggregator.handle({"shardId": shard, "Records": [], "state": state, "isFinalInvokeForWindow": True})
 
+    def live(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+
     def arrive(self) -> None:
         """Go on with a table that can be described, and with services of moto."""
         # moto does not know addresses that carry an account id.
