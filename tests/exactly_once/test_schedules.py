@@ -11,8 +11,8 @@ from simulation.schedules.kinds import Kind
 from simulation.schedules.schedule import Schedule, check
 
 SCHEDULES = scaled(25)
-ALSO = (408,)
-"""The seed that alone shows what happens to a longer batch some of whose items were written before."""
+ALSO = (368, 383)
+"""Seeds that alone show what happens to a longer batch some of whose items were written before."""
 
 OFTEN = {
     coverage.REDECLARED: 60,
