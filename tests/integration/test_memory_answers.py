@@ -20,7 +20,7 @@ from simulation.pairs.schedule import PairSchedule
 from simulation.schedules.backend import MakeBackend, MemoryBackend
 from simulation.schedules.schedule import Schedule
 
-SCHEDULES = range(5, 5 + scaled(1))
+SCHEDULES = range(8, 8 + scaled(1))
 PAIRS = range(5, 5 + NIGHT)
 SHAPES = {
     "batch_execute_statement",
