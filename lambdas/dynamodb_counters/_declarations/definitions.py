@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from dynamodb_counters._declarations.aggregates import Aggregate
-from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
 
@@ -33,11 +31,6 @@ def definition(declaration: Declared) -> Declared:
 def same_definition(one: Aggregate | Window, two: Aggregate | Window) -> bool:
     """Whether two declarations count the same in the same items; the order of measures does not matter."""
     return one is two or bool(_meaning(one) == _meaning(two))
-
-
-def digest(declaration: Aggregate | Window) -> str:
-    """A short text, the same for the same text of a definition."""
-    return hashlib.sha256(encode((definition(declaration),)).encode()).hexdigest()[:16]
 
 
 def _meaning(declaration: Aggregate | Window) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dynamodb_counters._dev.source_files import SourceFiles
+from dynamodb_counters._dev.cdk import SourceFiles
 
 
 def test_files_that_are_written_added_or_removed_are_reported_once(tmp_path: Path) -> None:

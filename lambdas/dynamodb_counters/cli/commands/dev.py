@@ -13,7 +13,6 @@ import click
 from dynamodb_counters._dev import cdk
 from dynamodb_counters._dev.deployed import Deployed, FunctionLogs, deployed, register
 from dynamodb_counters._dev.emulator import Emulator
-from dynamodb_counters._dev.source_files import SourceFiles
 from dynamodb_counters._dev.table_counts import MOST_ITEMS, TableCounts
 from dynamodb_counters._http.documents import plain_measures
 from dynamodb_counters._timeline.tiers import DAY
@@ -42,7 +41,7 @@ def dev(session: Session, command: Sequence[str], *, stacks: Sequence[str], port
     if not (directory / "cdk.json").is_file():
         raise click.UsageError("there is no cdk.json here: go to the app's directory")
     app = cdk.App(directory, cdk.find_cli(directory))
-    files = SourceFiles(directory)
+    files = cdk.SourceFiles(directory)
     with Emulator.start(max_seconds=DAY, port=port, is_alone=True) as emulator:
         cdk.bootstrap(emulator)
         logs = FunctionLogs(emulator.client("logs"))
@@ -92,7 +91,7 @@ class Workbench:
         if (before.tables, before.apis) != (self._found.tables, self._found.apis):
             self.session.emit(self._document(), self._shown())
 
-    def look(self, files: SourceFiles) -> None:
+    def look(self, files: cdk.SourceFiles) -> None:
         """Deploy again if files have changed; show what was logged and counted since the last look."""
         if changed := files.changed():
             more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
