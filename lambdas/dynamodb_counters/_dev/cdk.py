@@ -36,7 +36,6 @@ QUIET: Final = {
 _SUFFIXES: Final = (".css", ".html", ".js", ".json", ".jsx", ".mjs", ".py", ".toml", ".ts", ".tsx", ".yaml", ".yml")
 _NO_SOURCES: Final = frozenset(("__pycache__", "build", "cdk.out", "dist", "node_modules", "tests"))
 _WRITTEN_BY_THE_CLI: Final = "cdk.context.json"
-
 _QUALIFIER: Final = "hnb659fds"
 _BOOTSTRAP_VERSION: Final = "30"
 """Newer than any app asks for."""

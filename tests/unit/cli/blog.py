@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, Final
+from unittest.mock import MagicMock
 
 import boto3
 from botocore.config import Config
@@ -30,6 +31,7 @@ from dynamodb_counters import (
 )
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration, flatten
+from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters._table import Table
 from simulation.memory_table import MemoryTable
@@ -179,7 +181,7 @@ class Blog:
         client = session.client("dynamodb", config=config)
         create_table(client, "blog")
         self.clients["dynamodb"] = Described(client, self.clock, self._past.items())
-        self.clients["dynamodbstreams"] = self.stream
+        self.clients |= {"dynamodbstreams": self.stream, "lambda": mappings("TRIM_HORIZON")}
         self._use(self.clients["dynamodb"])
         self.deploy()
 
@@ -211,6 +213,15 @@ class Described(MemoryTable):
 
     def describe_time_to_live(self, **request: Any) -> Any:
         return self._described.describe_time_to_live(**request)
+
+
+def mappings(*starts: str) -> Any:
+    """A client of Lambda: mappings of one stream by where they start; anywhere else, those of another function."""
+    listed = [{"FunctionArn": start, "StartingPosition": start} for start in starts]
+    lambdas = MagicMock(**{"get_paginator.return_value.paginate.return_value": [{"EventSourceMappings": listed}]})
+    handlers = dict.fromkeys(("LATEST", "TRIM_HORIZON"), AGGREGATOR_HANDLER)
+    lambdas.get_function_configuration = lambda **of: {"Handler": handlers.get(of["FunctionName"])}
+    return lambdas
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from dynamodb_counters import Counters
 from dynamodb_counters._commit.checkpoints import checkpoint_key
 from dynamodb_counters._items.bookkeeping import shard_digest
-from tests.unit.cli.blog import NOW, URLS, VIEW, Blog, seeded
+from tests.unit.cli.blog import NOW, URLS, VIEW, Blog, mappings, seeded
 from tests.unit.cli.in_process import Done, run
 
 
@@ -99,6 +99,14 @@ def test_describe_says_what_it_may_not_read(blog: Blog, service: str, call: str)
     done = counters(blog, "describe", clients=blog.clients | {service: Refusing(blog.clients[service], call)})
     assert (done.code, done.out) == (3, "")
     assert done.err == f"error: AWS refused {call}: AccessDeniedException: not you\n"
+
+
+@pytest.mark.parametrize("starts", [[], ["LATEST"], ["TRIM_HORIZON"] * 2, ["TRIM_HORIZON"]])
+def test_describe_warns_of_mappings_that_lose_records(blog: Blog, starts: list[str]) -> None:
+    lambdas = mappings(*starts, "of another function")
+    done = counters(blog, "describe", "--json", clients=blog.clients | {"lambda": lambdas})
+    expected = [] if starts == ["TRIM_HORIZON"] else [f"to aggregators, {starts}: expected one, from TRIM_HORIZON"]
+    assert [each[each.index("to aggr") :] for each in problems(done) if "mappings" in each] == expected
 
 
 def test_describe_names_what_would_expire(blog: Blog) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any, cast
@@ -83,3 +84,40 @@ def test_it_is_bootstrapped_as_the_app_is_told(tmp_path: Path) -> None:
 
     assert account.created == ["cdk-hnb659fds-assets-000000000000-us-east-1", "/cdk-bootstrap/hnb659fds/version"]
     assert "'--context', '@aws-cdk/core:bootstrapQualifier=hnb659fds'" in arguments
+
+
+def test_files_that_are_written_added_or_removed_are_reported_once(tmp_path: Path) -> None:
+    app, page = tmp_path / "app.py", tmp_path / "site" / "index.html"
+    page.parent.mkdir()
+    app.write_text("1")
+    page.write_text("a")
+    files = cdk.SourceFiles(tmp_path)
+    assert files.changed() == []
+
+    app.write_text("2")
+    os.utime(app, ns=(0, 1))
+    page.unlink()
+    (tmp_path / "more.py").touch()
+
+    assert files.changed() == ["app.py", "more.py", "site/index.html"]
+    assert files.changed() == []
+
+
+def test_files_that_are_no_source_are_left_out(tmp_path: Path) -> None:
+    files = cdk.SourceFiles(tmp_path)
+    for name in (
+        "cdk.out/a.json",
+        "node_modules/b.js",
+        ".git/c.py",
+        "env/pyvenv.cfg",
+        "env/d.py",
+        "__pycache__/e.py",
+        "tests/f.py",
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    for name in ("orders.jsonl", "test_app.py", "cdk.context.json"):
+        (tmp_path / name).touch()
+
+    assert files.changed() == []

@@ -18,6 +18,7 @@ from dynamodb_counters._commit.checkpoints import Checkpoint
 from dynamodb_counters._control.registry import COMPLETE
 from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._declarations.definitions import same_definition
+from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters._fold.records import stream_number
 from dynamodb_counters._streams import StreamReader
 from dynamodb_counters.cli.output import (
@@ -100,6 +101,21 @@ def of_shards(session: Session, stream: str | None, problems: list[str]) -> list
     ]
 
 
+def note_mappings(session: Session, stream: str | None, problems: list[str]) -> None:
+    """Note how aggregators read the stream, unless one does, from its beginning: others lose records."""
+    if stream is None or session.endpoint_url is not None:  # An emulator has no Lambda.
+        return
+    lambdas = session.client("lambda")
+    pages = lambdas.get_paginator("list_event_source_mappings").paginate(EventSourceArn=stream)
+    starts = [
+        mapping.get("StartingPosition")
+        for mapping in (mapping for page in pages for mapping in page["EventSourceMappings"])
+        if lambdas.get_function_configuration(FunctionName=mapping["FunctionArn"]).get("Handler") == AGGREGATOR_HANDLER
+    ]
+    if starts != ["TRIM_HORIZON"]:
+        problems.append(f"invalid mappings of {stream} to aggregators, {starts}: expected one, from TRIM_HORIZON")
+
+
 def of_quarantine(session: Session, problems: list[str]) -> Facts:
     """Entries that wait, by reason."""
     waiting = Counter((entry.reason, entry.names) for entry in session.counters.quarantined())
@@ -150,6 +166,7 @@ def describe(session: Session) -> None:
     except UnknownDeclarationsError as error:
         problems.append(str(error))
     document["shards"] = of_shards(session, stream, problems)
+    note_mappings(session, stream, problems)
     document["quarantine"] = of_quarantine(session, problems)
     session.emit(document, Lines(*_sections(document)))
 

@@ -155,7 +155,7 @@ def test_describe_shows_the_state_of_each_name_and_what_the_code_declares_otherw
     store.deploy(BIG, replace(SHOPS, name="later", pk="LATER#{shop}"))
     streams = SimpleNamespace(describe_stream=lambda **_: {"StreamDescription": {"Shards": []}})
     outside: dict[str, Any] = {"client": store.client, "clients": {"dynamodbstreams": streams}}
-    outside |= {"width": 150}
+    outside |= {"endpoint_url": "http://moto", "width": 150}
     shown = run("describe", "--table", "sales", **outside).out.splitlines()
     section = shown[shown.index("Names") + 3 :][:3]
     assert [" ".join(line.split()) for line in section] == [
