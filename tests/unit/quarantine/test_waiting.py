@@ -1,4 +1,4 @@
-"""Entries that wait for repair are counted, at a price that is bounded."""
+"""Entries that wait for repair are counted, at a price that is bounded, and redriven once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dynamodb_counters._quarantine.quarantine import (
     waiting_in_bucket,
     waiting_in_quarantine,
 )
-from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
+from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive, stored_key
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.metered_table import MeteredTable
@@ -98,3 +98,20 @@ def test_a_flood_costs_no_more_than_stated(table: Table, memory: MeteredTable, s
 def test_the_bucket_counts_lambdas_objects() -> None:
     assert waiting_in_bucket(Bucket(1e9), "bucket", 1e9) == Waiting(2, 7200)
     assert waiting_in_bucket(Bucket(1e9, {}), "bucket", 1e9) == Waiting()
+
+
+def test_an_entry_is_redriven_once_and_stays(table: Table, memory: MeteredTable) -> None:
+    quarantine(table, 1)
+    [entry] = list_quarantined(table, redriven=False)
+    assert redrive(table, entry)
+    before = [dict(item) for item in memory.items()]
+    assert not redrive(table, entry)
+    assert list(memory.items()) == before
+
+
+def test_an_entry_that_is_gone_stays_gone(table: Table, memory: MeteredTable) -> None:
+    quarantine(table, 1)
+    [entry] = list_quarantined(table, redriven=False)
+    memory.delete_item(TableName=table.name, Key=stored_key(entry))
+    assert not redrive(table, entry)
+    assert list(memory.items()) == []

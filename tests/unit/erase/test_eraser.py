@@ -1,11 +1,13 @@
-"""Entries of the quarantine that change while they are searched stay as the other process left them."""
+"""An erasure refuses what is no choice, and leaves entries that change meanwhile as the other process left them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dynamodb_counters import Event
-from dynamodb_counters._erase.eraser import QuarantineCopies, Wanted
+import pytest
+
+from dynamodb_counters import Event, InvalidArgumentError
+from dynamodb_counters._erase.eraser import Eraser, QuarantineCopies, Wanted
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
@@ -34,3 +36,11 @@ def test_an_entry_that_goes_meanwhile_stays_gone() -> None:
     copies = QuarantineCopies(Table(memory.name, late, clock=clock), Wanted(VIEW, {"client": "ann"}))
     assert copies.sweep(writes=True)[0] == 1
     assert list(memory.items()) == []
+
+
+@pytest.mark.parametrize(("argument", "choice"), [("counts", ""), ("counts", None), ("uncounted", "keep")])
+def test_a_choice_that_there_is_not_is_refused(argument: str, choice: object) -> None:
+    client: Any = None
+    choices: dict[str, Any] = {"counts": "keep", argument: choice}
+    with pytest.raises(InvalidArgumentError, match=f"invalid {argument}="):
+        Eraser(Table("counters", client), VIEW, {"client": "ann"}).erase(**choices)
