@@ -141,6 +141,16 @@ def test_an_event_that_cannot_be_counted_is_no_line() -> None:
         assert ([line.key["id"] for line in found.lines], found.difference) == (["s1"], {})
 
 
+def test_a_chunk_that_cannot_be_read_is_no_line_and_hides_no_other() -> None:
+    clicks = Aggregate("clicks", CLICK, by="ad", n=Count())
+    with counters_in_memory([clicks], now=NOW, quarantine="keep") as counters:
+        counters.accept_many(CLICK, [sale(1)])
+        [chunk] = [item for item in counters.client.scan(TableName=counters.table_name)["Items"] if "_chunk" in item]
+        spoiled = {**chunk, "sk": {"S": f"{chunk['sk']['S']}9"}, "_chunk": {"B": b"x"}}
+        counters.client.put_item(TableName=counters.table_name, Item=spoiled)
+        assert adds_up(counters, clicks, {"ad": "a"}) == {"n": 1}
+
+
 def test_a_group_that_is_over_shows_what_it_counted_in_time() -> None:
     daily = Aggregate("daily", SALE, by=("shop", "time:day"), n=Count(), retention=timedelta(days=2))
     with counters_in_memory([daily], now=NOW) as counters:

@@ -157,7 +157,9 @@ def test_what_was_accepted_before_a_line_that_cannot_be_read_is_a_duplicate_late
     file.write_text(f"{whole}{{\n")
     assert world.replay(file).code == 2
     file.write_text(whole)
+    (stale := tmp_path / "hits.jsonl.rejects.jsonl").touch()
     assert world.replay(file, "--json").document == {"accepted": 20, "duplicate": 100, "rejects": None}
+    assert not stale.exists()
     assert world.counts("/0") == (40, sum(range(0, 120, 3)))
 
 
