@@ -51,7 +51,7 @@ class Deliveries:
         self.reached: Counter[str] = function.reached
         self.acknowledged: dict[str, str] = {}
         self.given_up = 0
-        """How many records Lambda has given up on before they were acknowledged."""
+        """Return the number of records that Lambda gave up on before they were acknowledged."""
         self.failed = ""
         """Why the last invocation failed that did."""
         self._tried_since: dict[str, float] = {}

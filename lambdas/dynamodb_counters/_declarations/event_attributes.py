@@ -373,15 +373,15 @@ _SETS: Final = frozenset(("SS", "NS", "BS"))
 
 def canonical_values(attributes: Mapping[str, Attribute], item: Image, within: str = "") -> dict[str, TypedValue]:
     """Return the values of a typed item as they are stored; refuse an item that lacks what is declared."""
-    found = dict(item)
+    stored = dict(item)
     for name, attribute in attributes.items():
         value, path = item.get(name), f"{within}{name}"
         if value is None or (not attribute.required and "NULL" in value):
             if attribute.required:
                 raise InvalidArgumentError(path, None, f"{expectation(attribute)}: it is required")
             continue
-        found[name] = _canonical(path, attribute, value)
-    return found
+        stored[name] = _canonical(path, attribute, value)
+    return stored
 
 
 def canonical_text(attribute: Attribute, text: str) -> str | None:

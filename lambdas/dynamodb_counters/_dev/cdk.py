@@ -77,11 +77,11 @@ class SourceFiles:
                 path = Path(folder, name)
                 if name.endswith(_SUFFIXES) and not name.startswith("test_") and name != _WRITTEN_BY_THE_CLI:
                     try:
-                        found = path.stat()
+                        status = path.stat()
                     except OSError:
                         # Gone since it was listed.
                         continue
-                    yield str(path.relative_to(self._directory)), (found.st_mtime_ns, found.st_size)
+                    yield str(path.relative_to(self._directory)), (status.st_mtime_ns, status.st_size)
 
     @staticmethod
     def _is_left_out(folder: Path) -> bool:

@@ -47,7 +47,7 @@ class Deployed:
     tables: list[str] = field(default_factory=list)
     functions: list[Function] = field(default_factory=list)
     apis: list[str] = field(default_factory=list)
-    """Where the emulator answers for HTTP APIs."""
+    """Addresses of HTTP APIs in the emulator."""
 
     @property
     def aggregators(self) -> list[Function]:

@@ -33,7 +33,7 @@ def require_enforced(schema: Mapping[str, Any]) -> None:
     checker = CodeGeneratorDraft07({})  # type: ignore[no-untyped-call]
     # The compiler skips what is not in this table, and says nothing.
     enforced = ("additionalItems", "else", "then", *checker._json_keywords_to_function)  # noqa: SLF001
-    known: dict[str, Any] = {
+    keywords: dict[str, Any] = {
         **dict.fromkeys(("$ref", *_DESCRIBING, *enforced), True),
         **{name: {"$ref": "#"} for name in (*_PARTS, "oneOf", "propertyNames", "then")},
         **{name: {"additionalProperties": {"$ref": "#"}} for name in _NAMED_PARTS},
@@ -43,7 +43,7 @@ def require_enforced(schema: Mapping[str, Any]) -> None:
     nothing_besides = {"properties": dict.fromkeys(enforced, False)}
     needed = {"additionalItems": ["items"], "then": ["if"], "else": ["if"], "$ref": nothing_besides}
     of_schemas = {
-        "properties": known,
+        "properties": keywords,
         "patternProperties": {"^x-": True},
         "additionalProperties": False,
         "dependencies": needed,

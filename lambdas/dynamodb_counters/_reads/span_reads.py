@@ -66,9 +66,9 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
             if len(span) > _longest(declared):
                 allowed = f"a span of at most {_longest(declared)} {tier.name}s, the longest of {self._declared.name!r}"
                 raise InvalidArgumentError("length", f"{len(span)} {tier.name}s", allowed)
-        held = self._gaps(declared, values, Interval(intervals[0].start, intervals[-1].end), consistent=consistent)
+        gaps = self._gaps(declared, values, Interval(intervals[0].start, intervals[-1].end), consistent=consistent)
         return [
-            WindowCount(_active(held, span), utc(each.start), utc(each.end), complete)
+            WindowCount(_active(gaps, span), utc(each.start), utc(each.end), complete)
             for span, each in zip(spans, intervals, strict=True)
         ]
 
@@ -172,11 +172,11 @@ class DistributionReader(SpanReader[Aggregate, Distribution]):
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[Distribution]:
         declared, (values, complete) = self._declared, self._group()
         whole, unit = Interval(intervals[0].start, intervals[-1].end), declared._tier
-        held = [*numbers_by_unit(self._table, declared, values, whole, consistent=consistent)]
+        units = [*numbers_by_unit(self._table, declared, values, whole, consistent=consistent)]
         return [
             _distribution(
                 declared,
-                [bins for at, bins in held if each.start <= unit.start(at) < each.end],
+                [bins for at, bins in units if each.start <= unit.start(at) < each.end],
                 each,
                 complete=complete,
             )

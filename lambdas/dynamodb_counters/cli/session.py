@@ -90,7 +90,7 @@ def _line(error: BaseException, code: int) -> str:
 
 
 def _is_missing(error: BaseException) -> bool:
-    """Whether what does not exist was named wrong: a table, or its stream."""
+    """Return True if what does not exist was named wrong: a table, or its stream."""
     code = error.response.get("Error", {}).get("Code") if isinstance(error, aws.ClientError) else None
     return code == "ResourceNotFoundException"
 

@@ -63,7 +63,7 @@ class MotoTable:
     stream_arn: str
     shard: str
     read: int = 0
-    """How many records of its stream have been read."""
+    """The number of records of its stream that were read."""
 
     @classmethod
     def create(cls, client: Any, keys: tuple[str, ...], ttl: str, clock: Callable[[], float]) -> MotoTable:

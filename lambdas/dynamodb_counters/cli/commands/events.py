@@ -108,8 +108,8 @@ def replay(session: Session, file: Path, *, name: str, renames: Sequence[str], r
     found, rejects = Counter[str](accepted=0, duplicate=0), file.with_name(f"{file.name}.rejects.jsonl")
     rejects.unlink(missing_ok=True)
     with file.open("rb") as opened, session.progress(f"bytes of {file.name}", file.stat().st_size) as show:
-        given = rows(opened, read, is_csv=is_csv)
-        while part := list(islice(given, _BATCH)):
+        lines = rows(opened, read, is_csv=is_csv)
+        while part := list(islice(lines, _BATCH)):
             began = session.clock()
             outcomes = session.counters.accept_many(event, [values for _, values in part])
             for (place, values), outcome in zip(part, outcomes, strict=True):

@@ -30,12 +30,12 @@ def thresholds(session: Session, name: str, *, limit: int, **given: Any) -> None
     armed = sorted(threshold.name for aggregate in watched for threshold in aggregate._thresholds)
     ends = zip((given["since"], given["until"]), ("0", ":"), strict=True)
     first, end = (stamp(when.timestamp()) if when else other for when, other in ends)
-    found = _fired(session, [name] if name else armed, (first, end), limit + 1)
-    if name and name not in armed and not found:
+    crossings = _fired(session, [name] if name else armed, (first, end), limit + 1)
+    if name and name not in armed and not crossings:
         raise click.UsageError(f"no threshold {name!r} is armed; there is: {', '.join(armed) or 'none'}")
-    listed = [read_json(event_entry(item, "", "")["Detail"]) for item in found[:limit]]
-    session.emit({"fired": listed, "more": len(found) > limit}, _crossings(listed))
-    if len(found) > limit:
+    listed = [read_json(event_entry(item, "", "")["Detail"]) for item in crossings[:limit]]
+    session.emit({"fired": listed, "more": len(crossings) > limit}, _crossings(listed))
+    if len(crossings) > limit:
         session.tell(f"there are more: --limit {2 * limit}")
 
 
