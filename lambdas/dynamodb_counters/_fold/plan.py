@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,15 +21,24 @@ from dynamodb_counters._fold.contributions import (
     looked_back_at,
     until_closed,
 )
-from dynamodb_counters._fold.foreign_items import show_foreign
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import PageLayout
 from dynamodb_counters._items.conditions import Image, Predicate, compile_condition
 from dynamodb_counters._items.conversions import EXACT
 from dynamodb_counters._items.key_templates import is_hashed
-from dynamodb_counters._items.table_schema import ONCE_SUFFIX, OWN_TYPES, PACK_SUFFIX, PK, SK, TTL, TYPE
+from dynamodb_counters._items.table_schema import (
+    MAX_NUMBER_DIGITS,
+    ONCE_SUFFIX,
+    OWN_TYPES,
+    PACK_SUFFIX,
+    PK,
+    SK,
+    TTL,
+    TYPE,
+)
 
 _ZERO: Final = {"N": "0"}
+_NUMBER: Final = re.compile(rf"-?(?=[0-9.]{{1,{MAX_NUMBER_DIGITS}}}$)[0-9]+(\.[0-9]+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,3 +198,27 @@ def _as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:
         return shown
 
     return show
+
+
+def show_foreign(items: Items) -> Callable[[Image], Image | None] | None:
+    """Show an item with the fields of its keys; None if its keys have another form, or there is no form."""
+    templates = items._templates
+    if not templates:
+        return None
+
+    def show(image: Image) -> Image | None:
+        shown: dict[str, Mapping[str, Any]] = {**image}
+        for name, template in templates:
+            value = image.get(name, {})
+            texts = template.match(text) if (text := value.get("S") or value.get("N")) is not None else None
+            if texts is None:
+                return None
+            shown.update((field, _typed(text)) for field, text in texts.items())
+        return shown
+
+    return show
+
+
+def _typed(text: str) -> dict[str, str]:
+    """A text that is a number can be read as either."""
+    return {"S": text, "N": text} if _NUMBER.fullmatch(text) else {"S": text}

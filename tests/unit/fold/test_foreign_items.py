@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from dynamodb_counters import Aggregate, Attr, Count, Event, Items, Sum, TableKeys
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.fold import fold
-from dynamodb_counters._fold.foreign_items import show_foreign
-from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.plan import Plan, show_foreign
 from dynamodb_counters._fold.records import Change
 from tests.unit.fold.streams import NOW, TTL_IDENTITY, record
 
