@@ -66,9 +66,8 @@ class SourceFiles:
         self._known = dict(self._stamps())
 
     def changed(self) -> list[str]:
-        now, before = dict(self._stamps()), self._known
-        self._known = now
-        return sorted({name for name, _ in now.items() ^ before.items()})
+        before, self._known = self._known, dict(self._stamps())
+        return sorted({name for name, _ in self._known.items() ^ before.items()})
 
     def _stamps(self) -> Iterator[tuple[str, tuple[int, int]]]:
         for folder, folders, names in os.walk(self._directory):

@@ -101,6 +101,12 @@ def test_describe_says_what_it_may_not_read(blog: Blog, service: str, call: str)
     assert done.err == f"error: AWS refused {call}: AccessDeniedException: not you\n"
 
 
+def test_describe_says_that_it_may_not_read_functions(blog: Blog) -> None:
+    refusing = Refusing(blog.clients["lambda"], "get_paginator")
+    done = counters(blog, "describe", "--json", clients=blog.clients | {"lambda": refusing})
+    assert "AWS refused get_paginator: AccessDeniedException: not you" in problems(done)
+
+
 @pytest.mark.parametrize("starts", [[], ["LATEST"], ["TRIM_HORIZON"] * 2, ["TRIM_HORIZON"]])
 def test_describe_warns_of_mappings_that_lose_records(blog: Blog, starts: list[str]) -> None:
     lambdas = mappings(*starts, "of another function")

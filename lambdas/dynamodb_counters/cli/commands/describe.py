@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import click
+from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.filesize import decimal
@@ -34,7 +35,7 @@ from dynamodb_counters.cli.output import (
     span,
     stamp,
 )
-from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, shared
+from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, shared, told
 from dynamodb_counters.errors import CheckpointError
 
 Facts = dict[str, Any]
@@ -166,7 +167,10 @@ def describe(session: Session) -> None:
     except UnknownDeclarationsError as error:
         problems.append(str(error))
     document["shards"] = of_shards(session, stream, problems)
-    note_mappings(session, stream, problems)
+    try:
+        note_mappings(session, stream, problems)
+    except (ClientError, BotoCoreError) as error:
+        problems.append(told(error)[1])  # Who may read the table need not read functions.
     document["quarantine"] = of_quarantine(session, problems)
     session.emit(document, Lines(*_sections(document)))
 
