@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._declarations.definitions import definition
+from dynamodb_counters._declarations.codec import decode, definition
 from simulation.memory.memory_stream import Record
 from simulation.oracle.specs import Spec, declarations
 

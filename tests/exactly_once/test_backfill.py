@@ -14,8 +14,7 @@ from dynamodb_counters._backfill.feeds import Feeds
 from dynamodb_counters._backfill.runner import SCANNING, WAITING, Progress, State
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._control.registry import entry_key, read_registry
-from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._declarations.definitions import definition
+from dynamodb_counters._declarations.codec import definition, encode
 from dynamodb_counters._declarations.groups import group_key
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._streams import StreamReader

@@ -14,8 +14,7 @@ from dynamodb_counters._assumptions import RUN_OPEN_AFTER
 from dynamodb_counters._control.counted_names import plan_of
 from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import flatten
-from dynamodb_counters._declarations.codec import decode, encode
-from dynamodb_counters._declarations.definitions import same_definition
+from dynamodb_counters._declarations.codec import decode, encode, same_definition
 from dynamodb_counters._fold.crossings import crossings
 from dynamodb_counters._fold.records import changes_of
 from simulation.workbench import Workbench

@@ -41,8 +41,7 @@ from dynamodb_counters._control.registry import (
 )
 from dynamodb_counters._control.run_items import Run, RunLogs, is_past
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, require_consistent
-from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._declarations.definitions import definition, same_definition
+from dynamodb_counters._declarations.codec import definition, encode, same_definition
 from dynamodb_counters._declarations.groups import with_below
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change

@@ -31,8 +31,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._control.run_items import RUNS, Run, read_runs, runs_text
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items
-from dynamodb_counters._declarations.codec import decode, encode
-from dynamodb_counters._declarations.definitions import definition, same_definition
+from dynamodb_counters._declarations.codec import decode, definition, encode, same_definition
 from dynamodb_counters._declarations.groups import with_below
 from dynamodb_counters._declarations.thresholds import Threshold
 from dynamodb_counters._items.bookkeeping import (

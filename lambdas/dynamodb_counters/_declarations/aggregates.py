@@ -9,6 +9,10 @@ from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.checks import (
+    Fields,
+    fields_instead,
+    keys_beside,
+    named_key,
     require_bool,
     require_choice,
     require_count,
@@ -18,7 +22,6 @@ from dynamodb_counters._declarations.checks import (
     require_retention,
     require_where,
 )
-from dynamodb_counters._declarations.default_keys import Fields, fields_instead, keys_beside, named_key
 from dynamodb_counters._declarations.measures import Count, Measure, Sum, given_measures, shown
 from dynamodb_counters._declarations.sources import Direct, Event, Items
 from dynamodb_counters._items.conditions import LIST_MARK, Condition

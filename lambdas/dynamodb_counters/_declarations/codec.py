@@ -1,16 +1,16 @@
-"""Declarations as text small enough for a Lambda function's environment, and back."""
+"""Declarations as text small enough for a Lambda function's environment, and back; and what is stored of them."""
 
 from __future__ import annotations
 
 import base64
 import bz2
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import MISSING, Field, fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from dynamodb_counters._declarations.aggregates import Aggregate, Counter, Ranking
 from dynamodb_counters._declarations.consistency import Declaration
@@ -43,6 +43,8 @@ _TEXTS: Final[dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]]]
     "type": ("n", lambda value: str(value.__name__), {kind.__name__: kind for kind in _ATTRIBUTE_TYPES}.__getitem__),
 }
 """By type: the key of its text, how it is written, how it is read."""
+
+Declared = TypeVar("Declared", bound=Aggregate | Window)
 
 
 def encode(declarations: tuple[Declaration | Event, ...], *, attributes: bool = False) -> str:
@@ -142,3 +144,48 @@ def _typed(value: Any) -> Any:
 def _arguments(kind: type[Any]) -> dict[str, str]:
     """Arguments of a type by their names in the text, which keep no leading underscore."""
     return {each.name.removeprefix("_"): each.name for each in fields(kind) if each.init}
+
+
+def definition(declaration: Declared) -> Declared:
+    """The declaration without its thresholds, and without what its event only asks of writers."""
+    source: Any = declaration.source
+    if isinstance(source, Event):
+        # Chunks are laid out by their retention.
+        kept = source.retention if source.packed is not None else None
+        source = replace(source, retention=kept, attributes=None)
+    elif isinstance(source, Aggregate):
+        source = definition(source)
+    changed: dict[str, Any] = {} if source == declaration.source else {"source": source}
+    if isinstance(declaration, Aggregate) and declaration._thresholds:
+        changed["_thresholds"] = ()
+    return replace(declaration, **changed) if changed else declaration
+
+
+def same_definition(one: Aggregate | Window, two: Aggregate | Window) -> bool:
+    """Whether two declarations count the same in the same items; the order of measures does not matter."""
+    return one is two or bool(_meaning(one) == _meaning(two))
+
+
+def _meaning(declaration: Aggregate | Window) -> Any:
+    # Without defaults: an argument that a later version adds changes the meaning of nothing.
+    values = [(each, getattr(declaration, each.name)) for each in fields(declaration)]
+    parts = {
+        each.name: _comparable(value)
+        for each, value in values
+        if value != each.default and each.name not in ("source", "_thresholds")
+    }
+    source = declaration.source
+    if isinstance(source, Items):
+        return parts, _comparable((source.name, source.where, source.pk, source.sk, source._table_keys))
+    return parts, source.name if not isinstance(source, Aggregate) else _meaning(source)
+
+
+def _comparable(value: Any) -> Any:
+    """A value to compare by: True is not 1 here, and the order of measures does not matter."""
+    if is_dataclass(value):
+        return type(value).__name__, *(_comparable(getattr(value, each.name)) for each in fields(value) if each.init)
+    if isinstance(value, tuple):
+        return tuple(map(_comparable, value))
+    if isinstance(value, Mapping):
+        return {name: _comparable(part) for name, part in value.items()}
+    return (bool, value) if isinstance(value, bool) else value

@@ -9,8 +9,16 @@ from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.aggregates import GAP, MAX_GROUPS, Aggregate, OnExpiry
-from dynamodb_counters._declarations.checks import require_attribute, require_name, require_precision, require_retention
-from dynamodb_counters._declarations.default_keys import Fields, field_names, fields_instead, named_key
+from dynamodb_counters._declarations.checks import (
+    Fields,
+    field_names,
+    fields_instead,
+    named_key,
+    require_attribute,
+    require_name,
+    require_precision,
+    require_retention,
+)
 from dynamodb_counters._declarations.measures import Count, shown
 from dynamodb_counters._declarations.quotas import Quota
 from dynamodb_counters._declarations.sources import Event, Items

@@ -7,9 +7,8 @@ from itertools import combinations, product
 from typing import Final, TypeAlias
 
 from dynamodb_counters._declarations.aggregates import PARTITION_MARK, Aggregate
-from dynamodb_counters._declarations.checks import require_name
+from dynamodb_counters._declarations.checks import named_key, require_name
 from dynamodb_counters._declarations.composites import Composite
-from dynamodb_counters._declarations.default_keys import named_key
 from dynamodb_counters._declarations.sources import Direct, Event, Items
 from dynamodb_counters._declarations.thresholds import Threshold, armed
 from dynamodb_counters._declarations.windows import Window

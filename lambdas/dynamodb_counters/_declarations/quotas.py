@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta, tzinfo
 from typing import Any, Final, NamedTuple
 
-from dynamodb_counters._declarations.checks import require_count, require_name
-from dynamodb_counters._declarations.default_keys import Fields, field_names, named_key
+from dynamodb_counters._declarations.checks import Fields, field_names, named_key, require_count, require_name
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import LEASES_PREFIX, MAX_LEASE_FIELDS, MAX_PK_BYTES
 from dynamodb_counters._timeline.tiers import DAY, PERIODS, Period, period_start, periods, time_zone, utc

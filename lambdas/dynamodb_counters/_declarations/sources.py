@@ -10,6 +10,9 @@ from functools import cached_property
 from typing import Any, Final, cast
 
 from dynamodb_counters._declarations.checks import (
+    Fields,
+    fields_instead,
+    named_key,
     require_attribute,
     require_count,
     require_duration,
@@ -17,7 +20,6 @@ from dynamodb_counters._declarations.checks import (
     require_name,
     require_where,
 )
-from dynamodb_counters._declarations.default_keys import Fields, fields_instead, named_key
 from dynamodb_counters._declarations.event_attributes import (
     Attribute,
     AttributeTypes,

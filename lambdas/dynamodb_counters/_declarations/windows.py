@@ -9,6 +9,9 @@ from typing import Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.aggregates import ON_EXPIRY, OnExpiry
 from dynamodb_counters._declarations.checks import (
+    Fields,
+    fields_instead,
+    named_key,
     require_attribute,
     require_choice,
     require_duration,
@@ -17,7 +20,6 @@ from dynamodb_counters._declarations.checks import (
     require_no_member,
     require_where,
 )
-from dynamodb_counters._declarations.default_keys import Fields, fields_instead, named_key
 from dynamodb_counters._declarations.measures import Count, Sum, TimeWeighted
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import LIST_MARK, Condition

@@ -27,8 +27,7 @@ from dynamodb_counters._control.counted_names import plan_of
 from dynamodb_counters._control.registry import Registry, read_registry
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declaration, Event, Items
-from dynamodb_counters._declarations.codec import COMPRESSED, decode
-from dynamodb_counters._declarations.definitions import same_definition
+from dynamodb_counters._declarations.codec import COMPRESSED, decode, same_definition
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.requests import write_json

@@ -37,8 +37,7 @@ from dynamodb_counters._control.registry import (
 )
 from dynamodb_counters._control.run_items import Run
 from dynamodb_counters._declarations import Declaration, flatten
-from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._declarations.definitions import definition, same_definition
+from dynamodb_counters._declarations.codec import definition, encode, same_definition
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters.errors import CheckpointError
 from simulation.workbench import Workbench

@@ -14,8 +14,7 @@ from rich.text import Text
 
 from dynamodb_counters._control.registry import Registry, read_registry, threshold_name
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Window
-from dynamodb_counters._declarations.codec import decode, described
-from dynamodb_counters._declarations.definitions import definition, same_definition
+from dynamodb_counters._declarations.codec import decode, definition, described, same_definition
 from dynamodb_counters._declarations.thresholds import Threshold
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters.cli.output import BAD, GOOD, HEADING, QUIET, json_lines
