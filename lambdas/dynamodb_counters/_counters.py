@@ -31,12 +31,11 @@ from dynamodb_counters._reads.question import Question
 from dynamodb_counters._reads.span_reads import ActiveReads, DistributionReads
 from dynamodb_counters._reads.window_reader import WindowReads
 from dynamodb_counters._table import Bulk, Table, make_client
-from dynamodb_counters._writes import accept, increments
+from dynamodb_counters._writes import accept, direct_counts
 from dynamodb_counters._writes.accept import Conflicts
-from dynamodb_counters._writes.increments import Amount
+from dynamodb_counters._writes.direct_counts import Amount
 from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters._writes.outcomes import Outcome, Outcomes, require_taken
-from dynamodb_counters._writes.record_once import record_once
 from dynamodb_counters.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -167,7 +166,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
             As in `accept`; unavailable also as long as no aggregator of the table counts one of the declarations.
         """
         require_declaration(event, Event)
-        return require_taken(record_once(self._table, event, values, declarations))
+        return require_taken(direct_counts.record_once(self._table, event, values, declarations))
 
     def increment(
         self, counter: Counter, values: Given = None, /, *, amount: Amount = 1, **fields: object
@@ -204,7 +203,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         >>> counters.increment(STOCK, sku="A-7", amount=-3)  # doctest: +SKIP
         {'stock': 39}
         """
-        return increments.increment(self._table, counter, given(values, fields), amount)
+        return direct_counts.increment(self._table, counter, given(values, fields), amount)
 
     def leases(self, quota: Quota, values: Given = None, /, **fields: object) -> Leases:
         """Take calls from a quota that is never exceeded, at a fraction of a write unit per call.
@@ -329,7 +328,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         UnavailableError
             Its answer is lost, so that the group "may have been reset", and from what; or nothing was written.
         """
-        return increments.reset(self._table, counter, given(values, fields))
+        return direct_counts.reset(self._table, counter, given(values, fields))
 
     def quarantined(self, *, redriven: bool = False) -> Iterator[Quarantined]:
         """List the records and deltas that could not be counted, in no particular order.

@@ -17,7 +17,7 @@ WRITES: Final = r"""
 + _is_sent_once.set(False)
 ? test_lost_answers.py::test_requests_whose_answers_are_lost_are_not_sent_again
 
-== _writes/insert.py
+== _writes/accept.py
 * more than 25 statements go into a call
 - _STATEMENTS_PER_CALL: Final = 25
 + _STATEMENTS_PER_CALL: Final = 26
@@ -118,7 +118,7 @@ WRITES: Final = r"""
 +             values |= {":type": {"S": QUOTA}
 ? test_quotas.py::test_reservations_are_no_items_of_other_code
 
-== _writes/increments.py
+== _writes/direct_counts.py
 * a reset takes what it has not read
 - {name} = {read}"
 + ({name} = {read} OR attribute_exists({name}))"
@@ -206,7 +206,7 @@ WRITES: Final = r"""
 + self._lock = threading.Semaphore(9)
 ? test_quotas.py::test_threads_never_grant_the_same_call
 
-== _writes/update_conditions.py
+== _writes/direct_counts.py
 * a request is sent again whose answer was lost
 - if may_be_done(error):
 + if False:
@@ -216,7 +216,7 @@ WRITES: Final = r"""
 + "(attribute_not_exists(#own) OR attribute_exists(#own) OR #own = :own)"
 ? test_names.py::test_a_direct_count_never_changes_an_item_of_another_name
 
-== _writes/packed_accept.py
+== _writes/accept.py
 * a bucket takes events until its chunks have expired
 - over is not None and over <= now:
 + over is not None and over + KEPT_LONGER <= now:

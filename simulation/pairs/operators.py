@@ -16,7 +16,7 @@ from dynamodb_counters._fold.records import Origins
 from dynamodb_counters._quarantine.quarantine import Quarantined
 from dynamodb_counters._quarantine.redrive_entries import discard, list_quarantined, redrive
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes.increments import increment, reset
+from dynamodb_counters._writes.direct_counts import increment, reset
 from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.oracle.truth import is_image

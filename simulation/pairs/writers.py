@@ -8,7 +8,7 @@ from typing import Any, Final
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept, accept_many, retract
-from dynamodb_counters._writes.record_once import record_once
+from dynamodb_counters._writes.direct_counts import record_once
 from simulation.pairs import features
 from simulation.pairs.declared import POISON
 from simulation.pairs.engine import Act, Engine

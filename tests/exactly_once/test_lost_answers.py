@@ -14,7 +14,7 @@ from botocore.exceptions import ReadTimeoutError
 from dynamodb_counters import Count, Counter, InvalidArgumentError, Ranking, UnavailableError
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes.increments import increment, reset
+from dynamodb_counters._writes.direct_counts import increment, reset
 from simulation.clock import VirtualClock
 from simulation.faults.faulty_client import Fault, FaultyClient
 from simulation.faults.hooked_client import HookedClient, failing, once

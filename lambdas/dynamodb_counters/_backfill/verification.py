@@ -65,7 +65,7 @@ from dynamodb_counters._quarantine.redrive_entries import held_by, stored_entrie
 from dynamodb_counters._reads.table_reads import read_items
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import BY_LETTER, TOTAL
-from dynamodb_counters._writes.update_conditions import conditional, item_of
+from dynamodb_counters._writes.direct_counts import conditional, item_of
 from dynamodb_counters.errors import BackfillError
 
 Verdict: TypeAlias = Literal["drifted", "unknown", "waits"]

@@ -26,8 +26,7 @@ from dynamodb_counters._items.chunks import MAX_NUMBER, Chunk, Row, chunk_key, d
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_SUFFIX, PK, SK, TTL, TYPE
 from dynamodb_counters._table import Remembered, Table, time_left
-from dynamodb_counters._writes.insert import failed
-from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus
+from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus, failed
 from dynamodb_counters.errors import CountersError, MalformedImageError
 
 MOST_EVENTS: Final = 500_000

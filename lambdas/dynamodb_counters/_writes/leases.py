@@ -22,7 +22,7 @@ from dynamodb_counters._declarations.quotas import MOST_CALLS, Quota, QuotaPerio
 from dynamodb_counters._items.table_schema import PK, QUOTA, SK, TTL, TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import utc
-from dynamodb_counters._writes.update_conditions import item_of, update_once
+from dynamodb_counters._writes.direct_counts import item_of, update_once
 from dynamodb_counters.errors import InDoubtError, InvalidArgumentError, UnavailableError
 
 RESERVED: Final = "reserved"

@@ -21,7 +21,7 @@ from botocore.exceptions import (
 import dynamodb_counters
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, UnavailableError
 from dynamodb_counters._writes.accept import accept, accept_many
-from dynamodb_counters._writes.record_once import record_once
+from dynamodb_counters._writes.direct_counts import record_once
 from tests.unit.writes.clients import ScriptedClient, cancelled, failure, scripted_table
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")

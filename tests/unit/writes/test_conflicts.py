@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, InvalidArgumentError, Packed
+from dynamodb_counters._writes.accept import differing
 from dynamodb_counters._writes.event_items import typed_item
-from dynamodb_counters._writes.insert import differing
 from simulation.clock import VirtualClock
 from simulation.memory_table import MemoryTable
 from tests.unit.writes.clients import FaultyClient

@@ -11,8 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from dynamodb_counters import Aggregate, Count, Counter, Event, InvalidArgumentError, Sum, Window
-from dynamodb_counters._writes.increments import increment
-from dynamodb_counters._writes.record_once import MAX_COUNTED, record_once
+from dynamodb_counters._writes.direct_counts import MAX_COUNTED, increment, record_once
 from tests.unit.writes.clients import ScriptedClient, cancelled, failure, scripted_table
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}", retention=timedelta(days=7))

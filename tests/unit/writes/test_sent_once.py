@@ -25,7 +25,7 @@ from botocore.session import get_session
 
 from dynamodb_counters import Count, Counter, Counters, InvalidArgumentError, Ranking, UnavailableError
 from dynamodb_counters._table import Table, make_client
-from dynamodb_counters._writes.increments import increment
+from dynamodb_counters._writes.direct_counts import increment
 from simulation.clock import VirtualClock
 from simulation.memory_table import MemoryTable
 

@@ -1,0 +1,277 @@
+"""Counting without the stream: record an event in a transaction, add to a group of a `Counter`, or set it to 0.
+
+Each update is sent once, and again only where it was refused. So it never counts twice; where its answer is lost, it
+may have counted. None changes an item of another declaration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dynamodb_counters._assumptions import TRIES
+from dynamodb_counters._clients import may_be_done, may_pass, sending_once
+from dynamodb_counters._control.counted_names import NameStates
+from dynamodb_counters._declarations import Aggregate, Counter, Declarable, Declaration, Event, Window
+from dynamodb_counters._declarations.groups import Key, canonical_fields, group_key, group_of
+from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, require_storable_group
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import changes_of, inserted
+from dynamodb_counters._fold.updates import Update
+from dynamodb_counters._items.conversions import Number, converted, parse_number, require_storable
+from dynamodb_counters._items.table_schema import COUNTED_IN, ONCE_SUFFIX, PK, SCORE, TYPE
+from dynamodb_counters._table import Table
+from dynamodb_counters._writes.accept import repetition
+from dynamodb_counters._writes.event_items import typed_item, with_ttl
+from dynamodb_counters._writes.outcomes import ACCEPTED, Outcome, OutcomeStatus, failed, rejected
+from dynamodb_counters.errors import (
+    InDoubtError,
+    InvalidArgumentError,
+    MalformedImageError,
+    UnavailableError,
+    UncountedError,
+)
+
+MAX_COUNTED: Final = 99
+"""A transaction holds 100 items at most, one of which is the event.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html"""
+
+_BUSY: Final = f"nothing was written: {TRIES} times, other updates of the group came first"
+_COUNTER: Final = "a Counter: what the stream counts is changed by its items alone"
+Amount: TypeAlias = Mapping[str, Number | float] | Number | float
+_ZERO: Final = {"N": "0"}
+
+
+def record_once(table: Table, event: Event, values: Mapping[str, Any], declarations: Iterable[Declarable]) -> Outcome:
+    """Insert an event and count it, all or nothing; the stream counts it in all other declarations."""
+    if not isinstance(declarations, Iterable):
+        raise InvalidArgumentError("declarations", declarations, "a sequence of declarations, such as [VIEWS]")
+    declared = _countable(event, declarations)
+    if event.packed is not None:
+        raise InvalidArgumentError("event", event.name, "one that is not packed: a transaction inserts an item")
+    try:
+        item = with_ttl(table, event, typed_item(event, values))
+    except InvalidArgumentError as error:
+        return rejected(error)
+    try:
+        # What is being filled, or has gone stale, is left to the stream.
+        declared = tuple(filter(NameStates.of_table(table).counts, declared))
+    except InvalidArgumentError as error:
+        return Outcome(OutcomeStatus.FAILED, str(error))  # Until a deployment counts it.
+    except (ClientError, BotoCoreError) as error:
+        return failed(error)
+    folded = fold(Plan(declared), changes_of([inserted(item, table.clock())]))
+    if folded.unfoldable:
+        return Outcome(OutcomeStatus.REJECTED, folded.unfoldable[0].reason)
+    item[TYPE] = {"S": event.name + ONCE_SUFFIX}
+    if declared:
+        # A later correction or deletion takes back exactly what has counted it.
+        item[COUNTED_IN] = {"SS": [each.name for each in declared]}
+    put = {
+        "TableName": table.name,
+        "Item": item,
+        "ConditionExpression": f"attribute_not_exists({PK})",
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+    # Any shard will do: it only spreads the writes of write-sharded groups.
+    shard = str(table.jitter())
+    writes, names = [{"Put": put}], ["", *(delta.layout.name for delta in folded.deltas)]
+    for delta in folded.deltas:
+        update = Update(delta.layout, delta.group, delta.measures, shard).request(table.name)
+        own = only_own(update, delta.layout.name)
+        writes.append({"Update": {**own, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}})
+    return _transact(table, event, writes, names)
+
+
+def _countable(event: Event, declarations: Iterable[Declarable]) -> tuple[Declaration, ...]:
+    declared = list[Declaration]()
+    for each in declarations:
+        if not isinstance(each, Aggregate | Window):
+            raise InvalidArgumentError("declarations", each, "Aggregates and Windows")
+        if isinstance(each, Aggregate) and each.pages:
+            allowed = "aggregates without pages: transactions would conflict with all groups of a page"
+            raise InvalidArgumentError("declarations", each.name, allowed)
+        declared.append(each)
+    if len(declared) > MAX_COUNTED or any(declaration.source != event for declaration in declared):
+        names = [declaration.name for declaration in declared]
+        raise InvalidArgumentError("declarations", names, f"up to {MAX_COUNTED} declarations over {event.name!r}")
+    return tuple(declared)
+
+
+def _transact(table: Table, event: Event, writes: list[Any], names: list[str]) -> Outcome:
+    outcome = Outcome(OutcomeStatus.FAILED, "not tried")
+    for _ in table.tries():
+        try:
+            table.client.transact_write_items(TransactItems=writes)
+        except (ClientError, BotoCoreError) as error:
+            reasons: Any = error.response.get("CancellationReasons", []) if isinstance(error, ClientError) else []
+            codes = [reason.get("Code") for reason in reasons]
+            if codes[:1] == ["ConditionalCheckFailed"]:
+                item = writes[0]["Put"]["Item"]
+                return repetition(event, item, reasons[0].get("Item", item))
+            if "ConditionalCheckFailed" in codes:
+                refused = codes.index("ConditionalCheckFailed")
+                writer = writer_of(reasons[refused].get("Item", {}), names[refused])
+                reason = f"{names[refused]!r} cannot count it: an item of its group is of {writer!r}"
+                return Outcome(OutcomeStatus.REJECTED, reason)
+            outcome = failed(error)
+        else:
+            return ACCEPTED
+    return outcome
+
+
+def increment(table: Table, counter: Counter, values: Mapping[str, object], amount: Amount) -> dict[str, Any]:
+    """Add to a group at once and return its measures; not idempotent. A write-sharded group returns one item's."""
+    layout, group = open_group(table, counter, values)
+    update = Update(layout, group, _by_measure(counter, amount), str(table.jitter()))
+    request = only_own(update.request(table.name), layout.name)
+    try:
+        item = update_once(table, request, "counted")
+    except table.client.exceptions.ConditionalCheckFailedException as refusal:
+        require_own(item_of(refusal), layout.name)
+        raise
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ValidationException":
+            raise
+        # The item cannot take it, as it is.
+        raise InvalidArgumentError("amount", amount, "one whose sum has at most 38 digits") from error
+    return dict(group_of(counter, values, [item]).measures)
+
+
+def reset(table: Table, counter: Counter, values: Mapping[str, object]) -> dict[str, Any]:
+    """Set a group's measures to 0 and return what they were; nothing is lost or counted twice."""
+    layout, group = open_group(table, counter, values)
+    items: list[Mapping[str, Any]] = []
+    for key in layout.keys(group):
+        try:
+            items.append(_reset_item(table, counter, layout, key))
+        except (BotoCoreError, ClientError, InvalidArgumentError, UnavailableError) as error:
+            if not items:
+                raise
+            before = dict(group_of(counter, values, items).measures)
+            raise UnavailableError(f"{error}; other items of the group were reset, from {before}") from error
+    return dict(group_of(counter, values, items).measures)
+
+
+def _reset_item(table: Table, counter: Counter, layout: ItemLayout, key: Key) -> Mapping[str, Any]:
+    """Set what an item has counted to 0, if it still is what was read; return the item as it was read."""
+    for _ in table.tries():
+        item: Mapping[str, Any] = table.read_item(key)
+        require_own(item, layout.name)
+        counted = {name: item[name] for name in counter._attributes if parse_number(item.get(name, _ZERO)["N"])}
+        if not counted:
+            return item
+        names = {f"#n{index}": name for index, name in enumerate(counted)}
+        reads = {f":v{index}": number for index, number in enumerate(counted.values())}
+        # Else what it ranks by was 0, and may have grown since: then the score goes with it.
+        is_ranked = counter.ranking is not None and counter.ranking.measure in counted
+        score = {"#score": SCORE} if is_ranked else {}
+        request = {
+            "TableName": table.name,
+            "Key": key,
+            "UpdateExpression": "SET " + ", ".join(f"{name} = :zero" for name in (*names, *score)),
+            "ConditionExpression": " AND ".join(f"{name} = {read}" for name, read in zip(names, reads, strict=True)),
+            "ExpressionAttributeNames": {**names, **score},
+            "ExpressionAttributeValues": {":zero": _ZERO, **reads},
+        }
+        before = ", ".join(f"{name}={number['N']}" for name, number in counted.items())
+        try:
+            update_once(table, only_own(request, layout.name), f"reset, from {before}")
+        except table.client.exceptions.ConditionalCheckFailedException:
+            continue
+        return item
+    raise UnavailableError(_BUSY)
+
+
+def open_group(table: Table, declared: Counter, values: Mapping[str, object]) -> tuple[ItemLayout, GroupKey]:
+    """The group to change."""
+    if not isinstance(declared, Counter):
+        raise InvalidArgumentError("counter", getattr(declared, "name", declared), _COUNTER)
+    if not NameStates.of_table(table).counts(declared):
+        raise UncountedError(declared.name)  # It is being dropped.
+    values = canonical_fields(declared, declared.fields, values)
+    layout, group = ItemLayout(declared), group_key(declared, values)
+    try:
+        require_storable_group(group)
+        is_open = layout.closing_time is None or table.clock() < layout.closing_time(group)
+    except MalformedImageError as error:
+        raise InvalidArgumentError("values", dict(values), f"at most {MAX_GROUP_BYTES} bytes of UTF-8") from error
+    except ValueError:
+        raise InvalidArgumentError("values", dict(values), "a time as the key has it, such as 2026-11-20") from None
+    if not is_open:
+        # All that looks at it has counted it for good.
+        raise InvalidArgumentError("values", dict(values), f"a group of {layout.name!r} whose retention is not over")
+    return layout, group
+
+
+def _by_measure(counter: Counter, amount: Amount) -> dict[str, Number]:
+    measures = [*counter.measures]
+    if not isinstance(amount, Mapping) and len(measures) == 1:
+        amount = {measures[0]: amount}
+    if not isinstance(amount, Mapping) or not amount or not set(amount) <= set(measures):
+        allowed = f"a mapping of measures to numbers, of {counter.name!r}: {', '.join(measures)}"
+        raise InvalidArgumentError("amount", amount, allowed)
+    return {name: require_storable("amount", converted("amount", number)) for name, number in amount.items()}
+
+
+def only_own(request: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An update on condition that no other declaration has written the item."""
+    is_own = "(attribute_not_exists(#own) OR #own = :own)"
+    return conditional(request, is_own, {"#own": TYPE}, {":own": {"S": name}})
+
+
+def conditional(
+    request: Mapping[str, Any], condition: str, names: Mapping[str, str], values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """An update on a further condition, with its placeholders."""
+    conditions = [condition, *([request["ConditionExpression"]] if "ConditionExpression" in request else [])]
+    return {
+        **request,
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": {**request["ExpressionAttributeNames"], **names},
+        "ExpressionAttributeValues": {**request["ExpressionAttributeValues"], **values},
+    }
+
+
+def item_of(refusal: ClientError) -> Mapping[str, Any]:
+    answer: dict[str, Any] = dict(refusal.response)
+    return answer.get("Item") or {}
+
+
+def writer_of(item: Mapping[str, Any], name: str) -> str:
+    return str(item.get(TYPE, {}).get("S", name))
+
+
+def require_own(item: Mapping[str, Any], name: str) -> None:
+    writer = writer_of(item, name)
+    if writer != name:
+        raise InvalidArgumentError("aggregate", name, f"{writer!r}, which has written the item of this group")
+
+
+def update_once(table: Table, request: Mapping[str, Any], done: str) -> Mapping[str, Any]:
+    """Return the item after an update, which is sent again only where the table refused it, so never done twice.
+
+    `InDoubtError` if its answer is lost; the refusal of its condition is the client's.
+    """
+    failure: Exception | None = None
+    for _ in table.tries():
+        try:
+            with sending_once(table.client):
+                answer: Any = table.client.update_item(
+                    **request,
+                    ReturnValues="ALL_NEW",
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+        except (ClientError, BotoCoreError) as error:
+            if may_be_done(error):
+                raise InDoubtError(f"may have been {done}: the answer was lost: {error}") from error
+            if not may_pass(error):
+                raise
+            failure = error
+        else:
+            return dict(answer["Attributes"])
+    raise UnavailableError(f"was not {done}: {failure}") from failure
