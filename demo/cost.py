@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dynamodb_counters._backfill.feeds import StreamReader
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._items.bookkeeping import INDEX_UNITS, item_bytes, read_units, write_units
 from dynamodb_counters._items.table_schema import LEADERBOARD, TYPE
-from dynamodb_counters._streams import StreamReader
 
 _PARAMETERS: Final = "demo_parameters"
 INDEX: Final = "index of "

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-from dynamodb_counters._streams import Shard
+from dynamodb_counters._backfill.feeds import Shard
 from simulation.memory.memory_stream import MemoryStream, Page, Record
 
 

@@ -22,7 +22,7 @@ from dynamodb_counters._declarations.checks import require_bool, require_count
 from dynamodb_counters._declarations.composites import require_declaration
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
-from dynamodb_counters._quarantine import redrive_entries
+from dynamodb_counters._quarantine import quarantine
 from dynamodb_counters._quarantine.quarantine import Quarantined
 from dynamodb_counters._reads.event_reads import EventReads
 from dynamodb_counters._reads.explanation import LINES, Explanation, explain
@@ -338,7 +338,7 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         redriven : bool, optional
             Whether to include entries that were redriven. Default False.
         """
-        return redrive_entries.list_quarantined(self._table, redriven=redriven)
+        return quarantine.list_quarantined(self._table, redriven=redriven)
 
     def redrive(self, entry: Quarantined) -> bool:
         """Send a quarantined entry back through the stream to be counted.
@@ -346,4 +346,4 @@ class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupRe
         Safe to repeat: an entry counts once, however often it is redriven; False if it was redriven before or has
         expired. One that still cannot be counted returns to quarantine as a new entry.
         """
-        return redrive_entries.redrive(self._table, entry)
+        return quarantine.redrive(self._table, entry)

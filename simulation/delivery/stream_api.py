@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from dynamodb_counters._streams import Shard, StreamReader
+from dynamodb_counters._backfill.feeds import Shard, StreamReader
 from simulation.memory.memory_stream import Page, Record
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from dynamodb_counters._streams import Shard
+from dynamodb_counters._backfill.feeds import Shard
 from simulation.memory.memory_stream import Page
 
 

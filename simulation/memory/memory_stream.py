@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from dynamodb_counters._streams import Shard
+from dynamodb_counters._backfill.feeds import Shard
 from simulation.memory.typed_values import Item
 
 TTL_IDENTITY: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}

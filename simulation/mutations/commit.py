@@ -219,7 +219,7 @@ COMMIT: Final = r"""
 + TTL
 ? test_two_streams.py::test_entries_wait_no_longer_than_their_items_and_are_redriven_through_our_stream
 
-== _quarantine/redrive_entries.py
+== _quarantine/quarantine.py
 * a redriven record of a source table is taken for one of ours
 - is_foreign = origins.is_foreign(held)
 + is_foreign = False

@@ -149,7 +149,7 @@ REGISTRY: Final = r"""
 + entry is not None
 ? test_registry.py::test_a_verification_of_a_name_that_goes_stale_is_void_and_holds_nothing_up
 
-== _backfill/emptying.py
+== _backfill/backfill.py
 * a name is folded no more though readers take it for complete
 - yield from self._rest(registry, STALE, self.fresh)
 + yield from ()

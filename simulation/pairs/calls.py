@@ -10,9 +10,8 @@ from typing import Any, Final, cast
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._backfill.backfill import Dropping
-from dynamodb_counters._backfill.feeds import Feeds
+from dynamodb_counters._backfill.feeds import Feeds, Shard
 from dynamodb_counters._backfill.runner import Progress
-from dynamodb_counters._streams import Shard
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CountersError
 from simulation.faults.actors import Actor, Crashed

@@ -11,7 +11,7 @@ from typing import Any, Final
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Window
-from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
+from dynamodb_counters._quarantine.quarantine import list_quarantined, redrive
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept
 from simulation.memory.memory_stream import Record

@@ -13,8 +13,7 @@ from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import Event, Quota
 from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._fold.records import Origins
-from dynamodb_counters._quarantine.quarantine import Quarantined
-from dynamodb_counters._quarantine.redrive_entries import discard, list_quarantined, redrive
+from dynamodb_counters._quarantine.quarantine import Quarantined, discard, list_quarantined, redrive
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.direct_counts import increment, reset
 from dynamodb_counters._writes.leases import Leases

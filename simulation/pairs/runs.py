@@ -10,8 +10,7 @@ from typing import Any, Final, Protocol
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._assumptions import FRESH
-from dynamodb_counters._backfill.backfill import Backfill, Dropping
-from dynamodb_counters._backfill.emptying import DELETING
+from dynamodb_counters._backfill.backfill import DELETING, Backfill, Dropping
 from dynamodb_counters._backfill.verification import (
     AT_LEAST,
     COUNTED_MEANWHILE,

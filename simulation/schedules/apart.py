@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dynamodb_counters._backfill.feeds import Shard
 from dynamodb_counters._declarations import Items, TableKeys
-from dynamodb_counters._streams import Shard
 from simulation.delivery.stream_source import Source, shard_id
 from simulation.memory.memory_stream import Page, Record
 from simulation.oracle.specs import TRADE

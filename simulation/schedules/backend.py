@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from dynamodb_counters._streams import Shard, StreamReader
+from dynamodb_counters._backfill.feeds import Shard, StreamReader
 from simulation.aws import creation_times
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource

@@ -11,8 +11,7 @@ from typing import Final
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Event, Packed
 from dynamodb_counters._declarations.sources import MIN_CHUNK_BYTES
-from dynamodb_counters._quarantine.quarantine import Quarantined
-from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
+from dynamodb_counters._quarantine.quarantine import Quarantined, list_quarantined, redrive
 from dynamodb_counters._table import Table
 from simulation.aws.sigv4 import LATEST
 from simulation.faults.faulty_client import FaultPlan

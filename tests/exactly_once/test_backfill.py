@@ -10,14 +10,13 @@ import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Counters, Event, Items, Sum, Window
 from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._backfill.feeds import Feeds
+from dynamodb_counters._backfill.feeds import Feeds, StreamReader
 from dynamodb_counters._backfill.runner import SCANNING, WAITING, Progress, State
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._control.registry import entry_key, read_registry
 from dynamodb_counters._declarations.codec import definition, encode
 from dynamodb_counters._declarations.groups import group_key
 from dynamodb_counters._fold.item_layout import ItemLayout
-from dynamodb_counters._streams import StreamReader
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import HOUR
 from simulation.memory.memory_stream import Record

@@ -10,7 +10,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Packed, Sum
 from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._quarantine.redrive_entries import settle
+from dynamodb_counters._quarantine.quarantine import settle
 from dynamodb_counters._table import Table
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import NUMBER, ORDER, REVENUE, delete, mend, put, read

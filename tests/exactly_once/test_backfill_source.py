@@ -9,11 +9,10 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Distinct, Items, Sum, TableKeys
 from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._backfill.feeds import Feeds, SourceTable
+from dynamodb_counters._backfill.feeds import Feeds, SourceTable, StreamReader
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration, flatten
-from dynamodb_counters._streams import StreamReader
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.metered_table import Metered

@@ -12,8 +12,7 @@ from dynamodb_counters import Event
 from dynamodb_counters._control.counted_names import plan_of
 from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._fold.records import Origins
-from dynamodb_counters._quarantine.quarantine import Quarantined
-from dynamodb_counters._quarantine.redrive_entries import discard, list_quarantined
+from dynamodb_counters._quarantine.quarantine import Quarantined, discard, list_quarantined
 from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.exactly_once.test_backfill import Live, backfill, mend, spoil

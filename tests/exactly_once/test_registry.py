@@ -11,8 +11,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Counter, Counters, Event, Sum, Threshold
 from dynamodb_counters._assumptions import LONGEST_INVOCATION
-from dynamodb_counters._backfill.backfill import Backfill, Dropping
-from dynamodb_counters._backfill.emptying import Emptying
+from dynamodb_counters._backfill.backfill import Backfill, Dropping, Emptying
 from dynamodb_counters._backfill.feeds import Pace
 from dynamodb_counters._backfill.runner import Progress
 from dynamodb_counters._commit.batch import Aggregator

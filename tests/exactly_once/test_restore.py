@@ -12,7 +12,7 @@ from dynamodb_counters import Aggregate, Attr, Count, Counters, Event, Items
 from dynamodb_counters._backfill.verification import Difference, Verification
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations.groups import identity, typed_key
-from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
+from dynamodb_counters._quarantine.quarantine import list_quarantined, redrive
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY, HOUR
 from dynamodb_counters.errors import CommitError

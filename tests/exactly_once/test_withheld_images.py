@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from dynamodb_counters._backfill.feeds import Shard
 from dynamodb_counters._backfill.runner import Lineage, withheld
 from dynamodb_counters._control.run_items import LoggedChange, ScannedItem
-from dynamodb_counters._quarantine.redrive_entries import confirm
-from dynamodb_counters._streams import Shard
+from dynamodb_counters._quarantine.quarantine import confirm
 from simulation.workbench import Workbench
 
 

@@ -20,9 +20,9 @@ import pytest
 
 import dynamodb_counters
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Sum
+from dynamodb_counters._backfill.feeds import StreamReader
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._erase.eraser import Erased, Eraser
-from dynamodb_counters._streams import StreamReader
 from dynamodb_counters._table import Table
 from simulation.delivery.stream_api import lambda_record
 from simulation.engines import Engine

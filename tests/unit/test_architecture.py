@@ -37,13 +37,12 @@ from dynamodb_counters import (
     Window,
 )
 from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._backfill.feeds import Feeds
+from dynamodb_counters._backfill.feeds import Feeds, Shard
 from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._control.registry import SOURCE, read_registry, write_registry
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._items import table_schema
 from dynamodb_counters._items.bookkeeping import typed_values
-from dynamodb_counters._streams import Shard
 from dynamodb_counters._table import Table
 from simulation.engines import Engine
 from simulation.memory_table import MemoryTable

@@ -1,4 +1,4 @@
-"""A backfill: names brought to where they would be had they always been counted; and the drop of names.
+"""A backfill: names brought to where they would be had they always been counted; its price; and the drop of names.
 
 emptied    nobody folds the names, and none of their items is left
 opened     they are filled from `since` on, which lies ahead; every process knows of it by then
@@ -6,22 +6,29 @@ scanning   each item contributes what it did at the cut
 draining   the log has what changed meanwhile
 adding     each group gets its baseline, once
 complete   readers say so
+
+Each step of emptying is a write to the registry, or a wait for those who rely on what it was before. A process may die
+in any of them, and another one goes on; two that empty the same name do not disturb each other.
+
+The price is estimated from a sample of each table, in a Scan's order, that nothing else reads. The Scan's units follow
+from the size of a table; what the run writes of it, from the sample: a page of each item's contributions, and an update
+per group. The sample's halves say how groups go on. Where they have groups in common, Lincoln and Petersen's estimate
+holds: the groups of one half, times those of the other, by those in both. Where they have none, each further item
+brings as many as the sample's did.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Any, Final, Self
 
 from dynamodb_counters._assumptions import CLOCKS, FRESH, KNOWN_AT_ONCE, ONE_CLOCK, SETTLED_AFTER
-from dynamodb_counters._backfill.emptying import Emptying
-from dynamodb_counters._backfill.estimate import Estimate, estimate
-from dynamodb_counters._backfill.feeds import Pace, is_emulated, paid_write
+from dynamodb_counters._backfill.feeds import Pace, Scan, Source, is_emulated, paid_write, units_of
 from dynamodb_counters._backfill.runner import COMPLETE as ENDED
 from dynamodb_counters._backfill.runner import DRAINING, Progress, Runner, State, Totals, baselines, withheld
 from dynamodb_counters._commit.checkpoints import Checkpoints
@@ -29,6 +36,7 @@ from dynamodb_counters._commit.commit import Committer, Part, Pruner
 from dynamodb_counters._control.counted_names import is_moot, plan_of
 from dynamodb_counters._control.registry import (
     COMPLETE,
+    COUNTING,
     FILLING,
     STALE,
     WAITING,
@@ -39,8 +47,8 @@ from dynamodb_counters._control.registry import (
     threshold_name,
     write_registry,
 )
-from dynamodb_counters._control.run_items import Run, found_by, new_run
-from dynamodb_counters._declarations import Declaration, Direct
+from dynamodb_counters._control.run_items import Run, ScannedItem, found_by, new_run, pack_scanned
+from dynamodb_counters._declarations import Aggregate, Declaration, Direct
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.groups import with_below
 from dynamodb_counters._fold.deltas import Delta
@@ -48,13 +56,32 @@ from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._items.bookkeeping import Watermark
-from dynamodb_counters._items.table_schema import BASELINE
-from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine
-from dynamodb_counters._quarantine.redrive_entries import confirm, settle
+from dynamodb_counters._items.bookkeeping import READ_UNIT_BYTES, WRITE_UNIT_BYTES, Watermark, delete_as_seen
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.table_schema import BASELINE, PK, SK, TYPE, WATERMARK_PREFIX
+from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine, confirm, settle
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import MINUTE
 from dynamodb_counters.errors import BackfillError
+
+DELETING: Final = "deleting"
+WITHHOLDING: Final = "withholding"
+ADDING: Final = "adding"
+
+_POLL: Final = 2.0
+_AT_A_TIME: Final = 256
+
+_PARTS: Final = 1 << 60
+"""Parts into which a baseline may be divided: whatever their number is, a part lies between the same records."""
+
+_SETTLING: Final = 5 * MINUTE
+"""Seconds after which an aggregate that has not caught up lags, as counts may."""
+
+SAMPLED: Final = 1000
+"""Items of each table, at most."""
+
+_PAGED_GROUP_BYTES: Final = 30
+"""About how much of a page a group takes, and its update pays for."""
 
 
 def names_to_fill(registry: Registry, names: Collection[str] = ()) -> list[Entry]:
@@ -178,18 +205,6 @@ class Dropping:
             if each.name not in names and each.source.name in names and not registry.entries[each.source.name].dropped:
                 raise BackfillError(f"{each.name!r} counts {each.source.name!r}: drop it, too")
         return sorted(names)
-
-
-WITHHOLDING: Final = "withholding"
-ADDING: Final = "adding"
-
-_AT_A_TIME: Final = 256
-
-_PARTS: Final = 1 << 60
-"""Parts into which a baseline may be divided: whatever their number is, a part lies between the same records."""
-
-_SETTLING: Final = 5 * MINUTE
-"""Seconds after which an aggregate that has not caught up lags, as counts may."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -376,3 +391,187 @@ class Backfill(Runner):
         """Give a run up: what it has filled goes stale."""
         changes = [(entry, entry.entering(STALE, self.now())) for entry in self._filled(registry, state)]
         return write_registry(self.table, registry, changes, also=self._also(state))
+
+
+@dataclass(slots=True, kw_only=True)
+class Emptying:
+    """Empties names of a table, by DynamoDB's time, `now`; those to be `dropped` stay registered until then."""
+
+    table: Table
+    now: Callable[[], float]
+    names: Collection[str]
+    segments: int = 4
+    pace: Pace
+    dropped: bool = False
+    fresh: float = FRESH + CLOCKS
+    folded: float = SETTLED_AFTER + CLOCKS
+    deleted: Counter[str] = field(default_factory=Counter)
+    """Items by name."""
+    entries: dict[str, Entry] = field(default_factory=dict)
+    """The entries of the names as they were emptied: they wait."""
+    scanned: int = 0
+
+    def steps(self) -> Iterator[tuple[str, float, float]]:
+        """Empty them; yield after each step the phase, and how much of it is done."""
+        for _ in self.table.tries():
+            registry = read_registry(self.table)
+            if all(entry.state == WAITING and entry.dropped == self.dropped for entry in self._of(registry)):
+                yield from self._rest(registry, WAITING, self.folded)
+                if (yield from self._emptied(registry)):
+                    return
+                raise BackfillError("another process works on the same names: run it again")
+            self._require_uncounted(registry)
+            yield from self._rest(registry, STALE, self.fresh)
+            write_registry(self.table, registry, list(self._changes(registry)), attributes={})
+        raise BackfillError("the table's registry changes all the time: try again later")
+
+    def _of(self, registry: Registry) -> list[Entry]:
+        if missing := sorted({*self.names} - registry.entries.keys()):
+            raise BackfillError(f"{', '.join(missing)}: dropped by another process")
+        return [registry.entries[name] for name in sorted(self.names)]
+
+    def _require_uncounted(self, registry: Registry) -> None:
+        """Refuse what another name counts: processes fold that only over names that are folded."""
+        for each in registry.declarations:
+            counted = [below.name for below in with_below(each) if below.name in self.names]
+            if counted and each.name not in self.names and registry.entries[each.name].counts:
+                raise BackfillError(f"{each.name!r} counts {counted[0]!r}: run it again")
+
+    def _changes(self, registry: Registry) -> Iterator[tuple[Entry, Entry]]:
+        """The next state of each name."""
+        now = self.now()
+        for entry in self._of(registry):
+            if entry.state == STALE and entry.dropped == self.dropped:
+                yield entry, entry.entering(WAITING, now, since=0, run="")
+            elif entry.state in COUNTING:
+                yield entry, entry.entering(STALE, now, dropped=self.dropped)
+            elif entry.dropped != self.dropped:
+                # Nobody folds it: only that it is to be dropped is new.
+                yield entry, entry.entering(WAITING, entry.at, dropped=self.dropped)
+
+    def _rest(self, registry: Registry, state: str, seconds: float) -> Iterator[tuple[str, float, float]]:
+        """Wait until nobody relies on what names in a state were before."""
+        resting = [entry.at for entry in self._of(registry) if entry.state == state and not entry.fresh]
+        begun, until = self.now(), max(resting, default=0.0) + seconds
+        while resting and (now := self.now()) <= until:
+            yield state, now - begun, until - begun
+            self.table.sleep(min(_POLL, until - now + 0.1))
+
+    def _emptied(self, registry: Registry) -> Any:
+        """Delete all items of names that were ever counted, while these wait as they did."""
+        self.entries = {entry.name: entry for entry in self._of(registry)}
+        full = {name for name, entry in self.entries.items() if not entry.fresh}
+        starts: dict[int, Any] = dict.fromkeys(range(self.segments)) if full else {}
+        while starts:
+            left: list[Image] = []
+            for segment, answer in zip([*starts], self.table.each(self._scan, [*starts.items()]), strict=True):
+                self.scanned += len(answer["Items"])
+                self.pace.spend(units_of(answer))
+                left += [item for item in answer["Items"] if item.get(TYPE, {}).get("S") in full]
+                starts[segment] = answer.get("LastEvaluatedKey")
+            starts = {segment: start for segment, start in starts.items() if start}
+            for start in range(0, len(left), _AT_A_TIME):
+                # What was read of them was counted before: the next run has not begun.
+                if not self._still_waits():
+                    return False
+                some = left[start : start + _AT_A_TIME]
+                self.pace.spend(sum(self.table.each(self._delete, some)))
+                self.deleted.update(item[TYPE]["S"] for item in some)
+            yield DELETING, self.scanned, 0
+        return self._still_waits()
+
+    def _still_waits(self) -> bool:
+        entries = read_registry(self.table).entries
+        return all(entries.get(name) == entry for name, entry in self.entries.items())
+
+    def _scan(self, place: tuple[int, Any]) -> Mapping[str, Any]:
+        segment, start = place
+        request: Any = {"ExclusiveStartKey": start} if start else {}
+        return self.table.client.scan(
+            TableName=self.table.name,
+            Segment=segment,
+            TotalSegments=self.segments,
+            ConsistentRead=True,
+            ReturnConsumedCapacity="TOTAL",
+            **request,
+        )
+
+    def _delete(self, item: Image) -> float:
+        """Delete an item as it was read: in the next run its watermarks are later, or it has a baseline of that."""
+        compared = [TYPE, BASELINE, *(name for name in item if name.startswith(WATERMARK_PREFIX))]
+        return paid_write(
+            self.table, "delete_item", **delete_as_seen(self.table.name, {PK: item[PK], SK: item[SK]}, item, compared)
+        )[1]
+
+
+@dataclass(slots=True)
+class Estimate:
+    """Of a backfill: items and bytes of the tables as DynamoDB describes them, up to six hours ago, and units."""
+
+    items: int = 0
+    bytes: int = 0
+    sampled: int = 0
+    """Items that the sample has."""
+    consumed: float = 0.0
+    """Units that the sample took."""
+    units: float = 0.0
+
+    def document(self) -> dict[str, int]:
+        return {"items": self.items, "bytes": self.bytes, "sampled": self.sampled, "units": math.ceil(self.units)}
+
+
+def estimate(scan: Scan, declarations: Iterable[Declaration]) -> Estimate:
+    """Estimate what a scan, and adding what it has found to groups of `declarations`, take."""
+    found, by_name = Estimate(), {each.name: each for each in declarations}
+    for source in scan.sources:
+        described: Any = source.table.client.describe_table(TableName=source.table.name)["Table"]
+        sample, is_whole = _sample(scan, source, found)
+        size, items = described.get("TableSizeBytes", 0), described.get("ItemCount", 0)
+        items = len(sample) if is_whole else max(items, len(sample))
+        found.items, found.bytes = found.items + items, found.bytes + size
+        found.sampled += len(sample)
+        rows = list(scan.rows(source, sample, []))
+        share = len(sample) / items if items else 1.0
+        pages = max(scan.segments, items / scan.page_items)
+        written = len(pack_scanned(rows)) / share / WRITE_UNIT_BYTES if rows else 0.0
+        found.units += max(scan.segments, size / READ_UNIT_BYTES) + max(pages, written)
+        found.units += sum(_groups(rows, name, share) * _units(each) for name, each in by_name.items())
+    return found
+
+
+def _sample(scan: Scan, source: Source, found: Estimate) -> tuple[list[Image], bool]:
+    """Items from the beginning of each segment, and whether these are all."""
+    items: list[Image] = []
+    is_whole = True
+    for segment in range(scan.segments):
+        answer: Mapping[str, Any] = source.table.client.scan(
+            TableName=source.table.name,
+            Segment=segment,
+            TotalSegments=scan.segments,
+            Limit=max(1, SAMPLED // scan.segments),
+            ReturnConsumedCapacity="TOTAL",
+        )
+        items += answer["Items"]
+        found.consumed += units_of(answer)
+        is_whole &= "LastEvaluatedKey" not in answer
+    return items, is_whole
+
+
+def _groups(rows: list[ScannedItem], name: str, share: float) -> float:
+    """How many groups of a declaration all items have, of which the rows are a share."""
+    middle = len(rows) // 2
+    one, other = (
+        {ref for row in half for ref in row.sums if ref[0] == name} for half in (rows[:middle], rows[middle:])
+    )
+    known, common = len(one | other), len(one & other)
+    linear = known / share
+    return max(known, min(linear, len(one) * len(other) / common)) if common else linear
+
+
+def _units(declaration: Declaration) -> float:
+    """About the write units of adding to a group: its item is new, and small."""
+    if not isinstance(declaration, Aggregate):
+        return 1.0
+    if declaration.pages:
+        return _PAGED_GROUP_BYTES / WRITE_UNIT_BYTES
+    return 2.0 if declaration.ranking is not None else 1.0

@@ -30,7 +30,7 @@ from dynamodb_counters._assumptions import (
     RUN_OPEN_AFTER,
     SETTLED_AFTER,
 )
-from dynamodb_counters._backfill.feeds import Feeds, LeftOver, Pace, Scan, ServiceTime, feeds_of
+from dynamodb_counters._backfill.feeds import Feeds, LeftOver, Pace, Scan, ServiceTime, Shard, depth_of, feeds_of
 from dynamodb_counters._control.counted_names import plan_of
 from dynamodb_counters._control.registry import Registry, read_registry
 from dynamodb_counters._control.run_items import (
@@ -57,7 +57,6 @@ from dynamodb_counters._items.bookkeeping import put_as_seen, read_fields, typed
 from dynamodb_counters._items.conversions import EXACT, Number
 from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine, quarantine_key
-from dynamodb_counters._streams import Shard, depth_of
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.errors import BackfillError

@@ -60,8 +60,15 @@ from dynamodb_counters._items.conversions import EXACT, Number, parse_number
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.table_schema import REPAIRED, SCORE
 from dynamodb_counters._pages import PageLevels
-from dynamodb_counters._quarantine.quarantine import STATE, UNREADABLE, WAITING, changed_at, names_of
-from dynamodb_counters._quarantine.redrive_entries import held_by, stored_entries
+from dynamodb_counters._quarantine.quarantine import (
+    STATE,
+    UNREADABLE,
+    WAITING,
+    changed_at,
+    held_by,
+    names_of,
+    stored_entries,
+)
 from dynamodb_counters._reads.table_reads import read_items
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import BY_LETTER, TOTAL

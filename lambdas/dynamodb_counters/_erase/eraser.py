@@ -50,11 +50,13 @@ from dynamodb_counters._quarantine.quarantine import (
     STATE,
     UNREADABLE,
     WAITING,
+    discard,
     pack,
     read_quarantine_item,
+    redrive,
+    stored_entries,
     unpack,
 )
-from dynamodb_counters._quarantine.redrive_entries import discard, redrive, stored_entries
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters._writes.chunk_writes import (

@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynamodb_counters._backfill.feeds import Shard
 from dynamodb_counters._backfill.runner import Lineage, contributions, part_of, sum_up
 from dynamodb_counters._control.run_items import LoggedChange, ScannedItem, Sums
-from dynamodb_counters._streams import Shard
 
 _numbers = st.integers(-2, 3)
 

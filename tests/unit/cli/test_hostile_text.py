@@ -19,7 +19,7 @@ from moto import mock_aws
 from rich.text import Text
 
 from dynamodb_counters import Aggregate, Attr, Count
-from dynamodb_counters._backfill.estimate import Estimate
+from dynamodb_counters._backfill.backfill import Estimate
 from dynamodb_counters._backfill.verification import Difference
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._dev import cdk

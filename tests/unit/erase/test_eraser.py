@@ -9,8 +9,7 @@ import pytest
 from dynamodb_counters import Event, InvalidArgumentError
 from dynamodb_counters._erase.eraser import Eraser, QuarantineCopies, Wanted
 from dynamodb_counters._fold.deltas import Unfoldable
-from dynamodb_counters._quarantine.quarantine import Quarantine
-from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
+from dynamodb_counters._quarantine.quarantine import Quarantine, list_quarantined, redrive
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient, once

@@ -12,10 +12,12 @@ from dynamodb_counters._quarantine.quarantine import (
     STATE,
     Quarantine,
     Waiting,
+    list_quarantined,
+    redrive,
+    stored_key,
     waiting_in_bucket,
     waiting_in_quarantine,
 )
-from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive, stored_key
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.metered_table import MeteredTable

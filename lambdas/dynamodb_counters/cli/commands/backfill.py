@@ -15,8 +15,7 @@ from rich.filesize import decimal
 from rich.text import Text
 
 from dynamodb_counters._assumptions import GIVEN_UP_SETTLED
-from dynamodb_counters._backfill.backfill import Backfill, Dropping
-from dynamodb_counters._backfill.emptying import DELETING
+from dynamodb_counters._backfill.backfill import DELETING, Backfill, Dropping
 from dynamodb_counters._backfill.feeds import ServiceTime
 from dynamodb_counters._backfill.runner import COMPLETE, Runner
 from dynamodb_counters._backfill.verification import EXPIRED, SETTLING, Verification

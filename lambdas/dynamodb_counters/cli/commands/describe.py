@@ -14,13 +14,12 @@ from rich.filesize import decimal
 from rich.padding import Padding
 from rich.text import Text
 
-from dynamodb_counters._backfill.feeds import read_checkpoint
+from dynamodb_counters._backfill.feeds import StreamReader, read_checkpoint
 from dynamodb_counters._commit.checkpoints import Checkpoint
 from dynamodb_counters._control.registry import COMPLETE
 from dynamodb_counters._declarations.codec import described, same_definition
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters._fold.records import stream_number
-from dynamodb_counters._streams import StreamReader
 from dynamodb_counters.cli.output import (
     ACCENT,
     HEADING,

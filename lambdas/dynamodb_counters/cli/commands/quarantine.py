@@ -18,9 +18,9 @@ from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._fold.records import Origins
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import TTL
-from dynamodb_counters._quarantine import redrive_entries
-from dynamodb_counters._quarantine.quarantine import STATE, STATES, Quarantined, read_quarantine_item
-from dynamodb_counters._quarantine.redrive_entries import stored_entries
+from dynamodb_counters._quarantine.quarantine import STATE, STATES, Quarantined, read_quarantine_item, stored_entries
+from dynamodb_counters._quarantine.quarantine import discard as discard_entry
+from dynamodb_counters._quarantine.quarantine import redrive as redrive_entry
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.output import QUIET, counted, grid, reason_text, span, stamp
 from dynamodb_counters.cli.session import DONE, FOUND, Session, options, shared, with_dry_run
@@ -153,7 +153,7 @@ def redrive(session: Session, **how: Any) -> int:
         doubtful = sum(_DOUBT in entry.kept.reason for entry in entries)
         return f"{doubtful:,} of {len(entries):,} records {_DOUBT} already. Redrive them, too?" if doubtful else ""
 
-    return _act(session, "redriven", redrive_entries.redrive, question, **how)
+    return _act(session, "redriven", redrive_entry, question, **how)
 
 
 @quarantine.command()
@@ -165,7 +165,7 @@ def discard(session: Session, **how: Any) -> int:
     """
     session.registry.require_readable()
     origins = Origins(session.table.name, session.registry.source or None)
-    work = partial(redrive_entries.discard, plan=plan_of(session.registry), origins=origins)
+    work = partial(discard_entry, plan=plan_of(session.registry), origins=origins)
     question = "Discard {:,} entries? The counts will lack them for good."
     return _act(session, "discarded", work, lambda entries: question.format(len(entries)), **how)
 

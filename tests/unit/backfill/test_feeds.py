@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from dynamodb_counters._streams import StreamReader
+from dynamodb_counters._backfill.feeds import StreamReader
 
 
 class _Streams:
