@@ -19,9 +19,9 @@ import botocore
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._assumptions import FIRST_PAUSE, LONGEST_PAUSE, LONGEST_REQUEST, TRIES
-from dynamodb_counters._clients import make_service_client, may_pass
+from dynamodb_counters._clients import make_service_client, may_be_done, may_pass, sending_once
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
-from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.errors import InDoubtError, InvalidArgumentError, UnavailableError
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -137,6 +137,30 @@ class Table:
             return False
         return True
 
+    def update_once(self, request: Mapping[str, Any], done: str) -> Mapping[str, Any]:
+        """Return the item after an update, which is sent again only where the table refused it, so never done twice.
+
+        `InDoubtError` if its answer is lost; the refusal of its condition is the client's.
+        """
+        failure: Exception | None = None
+        for _ in self.tries():
+            try:
+                with sending_once(self.client):
+                    answer: Any = self.client.update_item(
+                        **request,
+                        ReturnValues="ALL_NEW",
+                        ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                    )
+            except (ClientError, BotoCoreError) as error:
+                if may_be_done(error):
+                    raise InDoubtError(f"may have been {done}: the answer was lost: {error}") from error
+                if not may_pass(error):
+                    raise
+                failure = error
+            else:
+                return dict(answer["Attributes"])
+        raise UnavailableError(f"was not {done}: {failure}") from failure
+
     @cached_property
     def pool(self) -> ThreadPoolExecutor:
         """Threads for requests that run side by side."""
@@ -206,6 +230,24 @@ class Table:
             for task in tasks:
                 task.result()
             raise
+
+
+def conditional(
+    request: Mapping[str, Any], condition: str, names: Mapping[str, str], values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """An update on a further condition, with its placeholders."""
+    conditions = [condition, *([request["ConditionExpression"]] if "ConditionExpression" in request else [])]
+    return {
+        **request,
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": {**request["ExpressionAttributeNames"], **names},
+        "ExpressionAttributeValues": {**request["ExpressionAttributeValues"], **values},
+    }
+
+
+def item_of(refusal: ClientError) -> Mapping[str, Any]:
+    answer: dict[str, Any] = dict(refusal.response)
+    return answer.get("Item") or {}
 
 
 class Remembered:

@@ -27,9 +27,8 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of, inserted
 from dynamodb_counters._http.event_requests import EventCheck
 from dynamodb_counters._http.json_schema import compile_schema
-from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.requests import read_json
-from dynamodb_counters._http.resources import CountResources
+from dynamodb_counters._http.resources import CountResources, openapi
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.event_items import typed_item

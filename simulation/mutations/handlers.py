@@ -35,8 +35,12 @@ HANDLERS: Final = r"""
 
 == _table.py
 * contention is not waited out
-- if not may_pass(error):
-+ if True:
+-                 if not may_pass(error):
+-                     raise
+-                 failure = error
+-         raise failure
++                 raise
++         raise failure
 ? test_contention.py
 * an invocation that fails leaves its threads behind
 -             for task in tasks:

@@ -206,11 +206,13 @@ WRITES: Final = r"""
 + self._lock = threading.Semaphore(9)
 ? test_quotas.py::test_threads_never_grant_the_same_call
 
-== _writes/direct_counts.py
+== _table.py
 * a request is sent again whose answer was lost
 - if may_be_done(error):
 + if False:
 ? test_lost_answers.py::test_requests_whose_answers_are_lost_are_not_sent_again
+
+== _writes/direct_counts.py
 * writers change items of other declarations
 - "(attribute_not_exists(#own) OR #own = :own)"
 + "(attribute_not_exists(#own) OR attribute_exists(#own) OR #own = :own)"

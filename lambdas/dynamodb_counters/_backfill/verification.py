@@ -70,9 +70,8 @@ from dynamodb_counters._quarantine.quarantine import (
     stored_entries,
 )
 from dynamodb_counters._reads.table_reads import read_items
-from dynamodb_counters._table import Table
+from dynamodb_counters._table import Table, conditional, item_of
 from dynamodb_counters._timeline.tiers import BY_LETTER, TOTAL
-from dynamodb_counters._writes.direct_counts import conditional, item_of
 from dynamodb_counters.errors import BackfillError
 
 Verdict: TypeAlias = Literal["drifted", "unknown", "waits"]

@@ -12,7 +12,6 @@ from typing import Any, Final, TypeAlias
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._assumptions import TRIES
-from dynamodb_counters._clients import may_be_done, may_pass, sending_once
 from dynamodb_counters._control.counted_names import NameStates
 from dynamodb_counters._declarations import Aggregate, Counter, Declarable, Declaration, Event, Window
 from dynamodb_counters._declarations.groups import Key, canonical_fields, group_key, group_of
@@ -24,12 +23,11 @@ from dynamodb_counters._fold.records import changes_of, inserted
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.conversions import Number, converted, parse_number, require_storable
 from dynamodb_counters._items.table_schema import COUNTED_IN, ONCE_SUFFIX, PK, SCORE, TYPE
-from dynamodb_counters._table import Table
+from dynamodb_counters._table import Table, conditional, item_of
 from dynamodb_counters._writes.accept import repetition
 from dynamodb_counters._writes.event_items import typed_item, with_ttl
 from dynamodb_counters._writes.outcomes import ACCEPTED, Outcome, OutcomeStatus, failed, rejected
 from dynamodb_counters.errors import (
-    InDoubtError,
     InvalidArgumentError,
     MalformedImageError,
     UnavailableError,
@@ -130,7 +128,7 @@ def increment(table: Table, counter: Counter, values: Mapping[str, object], amou
     update = Update(layout, group, _by_measure(counter, amount), str(table.jitter()))
     request = only_own(update.request(table.name), layout.name)
     try:
-        item = update_once(table, request, "counted")
+        item = table.update_once(request, "counted")
     except table.client.exceptions.ConditionalCheckFailedException as refusal:
         require_own(item_of(refusal), layout.name)
         raise
@@ -180,7 +178,7 @@ def _reset_item(table: Table, counter: Counter, layout: ItemLayout, key: Key) ->
         }
         before = ", ".join(f"{name}={number['N']}" for name, number in counted.items())
         try:
-            update_once(table, only_own(request, layout.name), f"reset, from {before}")
+            table.update_once(only_own(request, layout.name), f"reset, from {before}")
         except table.client.exceptions.ConditionalCheckFailedException:
             continue
         return item
@@ -224,24 +222,6 @@ def only_own(request: Mapping[str, Any], name: str) -> dict[str, Any]:
     return conditional(request, is_own, {"#own": TYPE}, {":own": {"S": name}})
 
 
-def conditional(
-    request: Mapping[str, Any], condition: str, names: Mapping[str, str], values: Mapping[str, Any]
-) -> dict[str, Any]:
-    """An update on a further condition, with its placeholders."""
-    conditions = [condition, *([request["ConditionExpression"]] if "ConditionExpression" in request else [])]
-    return {
-        **request,
-        "ConditionExpression": " AND ".join(conditions),
-        "ExpressionAttributeNames": {**request["ExpressionAttributeNames"], **names},
-        "ExpressionAttributeValues": {**request["ExpressionAttributeValues"], **values},
-    }
-
-
-def item_of(refusal: ClientError) -> Mapping[str, Any]:
-    answer: dict[str, Any] = dict(refusal.response)
-    return answer.get("Item") or {}
-
-
 def writer_of(item: Mapping[str, Any], name: str) -> str:
     return str(item.get(TYPE, {}).get("S", name))
 
@@ -250,28 +230,3 @@ def require_own(item: Mapping[str, Any], name: str) -> None:
     writer = writer_of(item, name)
     if writer != name:
         raise InvalidArgumentError("aggregate", name, f"{writer!r}, which has written the item of this group")
-
-
-def update_once(table: Table, request: Mapping[str, Any], done: str) -> Mapping[str, Any]:
-    """Return the item after an update, which is sent again only where the table refused it, so never done twice.
-
-    `InDoubtError` if its answer is lost; the refusal of its condition is the client's.
-    """
-    failure: Exception | None = None
-    for _ in table.tries():
-        try:
-            with sending_once(table.client):
-                answer: Any = table.client.update_item(
-                    **request,
-                    ReturnValues="ALL_NEW",
-                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                )
-        except (ClientError, BotoCoreError) as error:
-            if may_be_done(error):
-                raise InDoubtError(f"may have been {done}: the answer was lost: {error}") from error
-            if not may_pass(error):
-                raise
-            failure = error
-        else:
-            return dict(answer["Attributes"])
-    raise UnavailableError(f"was not {done}: {failure}") from failure

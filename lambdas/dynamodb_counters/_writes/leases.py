@@ -20,9 +20,8 @@ from dynamodb_counters._assumptions import KEPT_LONGER, TRIES
 from dynamodb_counters._declarations.checks import require_count
 from dynamodb_counters._declarations.quotas import MOST_CALLS, Quota, QuotaPeriod
 from dynamodb_counters._items.table_schema import PK, QUOTA, SK, TTL, TYPE
-from dynamodb_counters._table import Table
+from dynamodb_counters._table import Table, item_of
 from dynamodb_counters._timeline.tiers import utc
-from dynamodb_counters._writes.direct_counts import item_of, update_once
 from dynamodb_counters.errors import InDoubtError, InvalidArgumentError, UnavailableError
 
 RESERVED: Final = "reserved"
@@ -99,7 +98,7 @@ class Holding:
     def _change(self, units: int, done: str) -> bool:
         """Add to what is reserved, or subtract; return whether the item took it."""
         try:
-            item, is_done = update_once(self._table, self._reservation(units), done), True
+            item, is_done = self._table.update_once(self._reservation(units), done), True
         except self._table.client.exceptions.ConditionalCheckFailedException as refusal:
             item, is_done = item_of(refusal), False
         self._reserved = int(item.get(RESERVED, _ZERO)["N"])

@@ -18,7 +18,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.requests import (
     MAX_BODY_BYTES,
     ProblemError,
@@ -28,7 +27,7 @@ from dynamodb_counters._http.requests import (
     parse_body,
     time_limit,
 )
-from dynamodb_counters._http.resources import PATHS, CountResources
+from dynamodb_counters._http.resources import PATHS, CountResources, openapi
 from dynamodb_counters._http.responses import NO_STORE, json_response, page_response, problem_response
 from dynamodb_counters.errors import BackfillError, InvalidArgumentError, UnavailableError, UncountedError
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum, Window
-from dynamodb_counters._dev import table_counts
-from dynamodb_counters._dev.deployed import Function, FunctionLogs, shown
-from dynamodb_counters._dev.table_counts import TableCounts
+from dynamodb_counters._dev import deployed
+from dynamodb_counters._dev.deployed import Function, FunctionLogs, TableCounts, shown
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
 from tests.integration.stores import Store
@@ -61,7 +60,7 @@ def test_a_declaration_that_is_added_is_shown_with_the_next_look(store: Store) -
 
 
 def test_a_table_too_large_to_scan_is_left_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_counts, "MOST_ITEMS", 2)
+    monkeypatch.setattr(deployed, "MOST_ITEMS", 2)
     for number in range(3):
         accept(store, shop="a", id=number)
     counts = TableCounts("shop", store.client, (SHOPS,))

@@ -16,8 +16,7 @@ from botocore.exceptions import BotoCoreError, ConnectTimeoutError
 from dynamodb_counters import Aggregate, Count, Counters, Ranking, Window
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._fold.page_layout import hash_of
-from dynamodb_counters._http.documents import MAX_PAGE_BYTES
-from dynamodb_counters._http.resources import CountResources
+from dynamodb_counters._http.resources import MAX_PAGE_BYTES, CountResources
 from dynamodb_counters._reads.question import Position
 from dynamodb_counters._table import Table
 from dynamodb_counters.handlers import api

@@ -13,9 +13,8 @@ from urllib.parse import urlencode
 import pytest
 
 from dynamodb_counters import Counters
-from dynamodb_counters._http.documents import MAX_PAGE_SECONDS
 from dynamodb_counters._http.requests import read_json
-from dynamodb_counters._http.resources import CountResources
+from dynamodb_counters._http.resources import MAX_PAGE_SECONDS, CountResources
 from dynamodb_counters._reads.question import Position
 from dynamodb_counters.handlers import api
 from simulation.handler_process import LAMBDA_CONTEXT

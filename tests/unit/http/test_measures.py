@@ -7,8 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from dynamodb_counters._http.openapi import openapi
-from dynamodb_counters._http.resources import CountResources
+from dynamodb_counters._http.resources import CountResources, openapi
 from dynamodb_counters._timeline.tiers import DAY, utc
 from tests.unit.http.handlers import DECLARATIONS, NOW, OWN, call_api, environment, request
 

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from dynamodb_counters._http.openapi import openapi
+from dynamodb_counters._http.resources import openapi
 from dynamodb_counters._reads.question import SPAN
 from dynamodb_counters.handlers import api
 from examples.blog.declarations import ROLLING, SITE, VIEWS

@@ -11,9 +11,8 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Event, Packed, Ranking, Window
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._http.event_requests import EventCheck
-from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.requests import ProblemError, bound_values
-from dynamodb_counters._http.resources import CountResources
+from dynamodb_counters._http.resources import CountResources, openapi
 from dynamodb_counters._table import Table
 from dynamodb_counters.handlers import api, ingest_http
 from simulation.handler_process import LAMBDA_CONTEXT

@@ -15,7 +15,7 @@ from aws_cdk.assertions import Annotations, Match
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, StreamAggregator, WindowedCounter
 from dynamodb_counters._declarations import Aggregate, Counter, Event, Packed, Window
 from dynamodb_counters._declarations.codec import described
-from dynamodb_counters._http.openapi import openapi
+from dynamodb_counters._http.resources import openapi
 from tests.unit.infra.support import HITS, PACKED, ROLLING, SITE, VIEW, VIEWS, build, new_stack, properties, synthesized
 
 

@@ -11,10 +11,9 @@ from typing import Any, Final
 import click
 
 from dynamodb_counters._dev import cdk
-from dynamodb_counters._dev.deployed import Deployed, FunctionLogs, deployed, register
+from dynamodb_counters._dev.deployed import MOST_ITEMS, Deployed, FunctionLogs, TableCounts, deployed, register
 from dynamodb_counters._dev.emulator import Emulator
-from dynamodb_counters._dev.table_counts import MOST_ITEMS, TableCounts
-from dynamodb_counters._http.documents import plain_measures
+from dynamodb_counters._http.resources import plain_measures
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.cli.output import group_text, number, span, stamp
 from dynamodb_counters.cli.session import DONE, Session, shared

@@ -1,11 +1,13 @@
-"""``counters get``, ``window``, ``series``, ``top`` and ``events``: documents of the HTTP API as tables and bars."""
+"""``counters get`` and all that reads: ``window``, ``series``, ``top``, ``events``, ``explain`` and ``thresholds``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
+from decimal import Decimal
+from itertools import islice
 from typing import Any, Final
 
 import click
@@ -16,10 +18,27 @@ from rich.text import Text
 
 from dynamodb_counters._control.counted_names import NameStates
 from dynamodb_counters._declarations import TimeWeighted, Window
-from dynamodb_counters._http.documents import Document, Documents
+from dynamodb_counters._fold.crossing_events import event_entry
+from dynamodb_counters._http.requests import read_json
+from dynamodb_counters._http.resources import Document, Documents
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.table_schema import CROSSING_PREFIX
+from dynamodb_counters._reads import explanation
 from dynamodb_counters._reads.question import MAX_LIMIT, ORDERS, SPAN, Position, Question, kind_of
-from dynamodb_counters.cli.output import ACCENT, HEADING, QUIET, grid, group_text, moment_text, number, pairs, span
-from dynamodb_counters.cli.session import Session, asking, options, shared
+from dynamodb_counters._reads.table_reads import query
+from dynamodb_counters.cli.output import (
+    ACCENT,
+    HEADING,
+    QUIET,
+    grid,
+    group_text,
+    moment_text,
+    number,
+    pairs,
+    span,
+    stamp,
+)
+from dynamodb_counters.cli.session import DONE, FOUND, Session, asking, moment, options, shared
 
 _SHARE: Final = "0.95"
 """Of the percentiles that are asked for, the one that is drawn."""
@@ -210,3 +229,72 @@ def _bars(question: Question, counts: Sequence[Document]) -> RenderableType:
 
 
 _LISTS: Final = {"groups": _groups, "ranked": _ranked, "events": _events, "series": _bars}
+
+
+@click.command()
+@click.argument("name")
+@click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…")
+@asking(*SPAN)
+@click.option("--limit", default=20, type=click.IntRange(0), help="Lines to show.")
+@click.option("--scan", is_flag=True, help="Read the whole table, if nothing less will do.")
+@shared
+def explain(session: Session, name: str, group: tuple[str, ...], *, limit: int, scan: bool, **when: Any) -> int:
+    """Show why a group of NAME counts what it counts: the events, items or groups that it counts, and what differs.
+
+    Exit code 1: the number differs from the sum of its lines.
+    """
+    question = session.ask("get", name, group, when)
+    explained = explanation.explain(session.table, question, scan=scan, limit=limit)
+    table = grid("key", "time", "adds", keep=("adds",))
+    for line in explained.lines:
+        table.add_row(group_text(line.key), line.time, group_text(line.adds))
+    rest = f", {number(len(explained.lines))} of them shown" if len(explained.lines) < explained.count else ""
+    total = f"{group_text(explained.numbers) or 0}: {number(explained.count)} lines{rest}"
+    differs = f"differs by {group_text(explained.difference)}: {explained.reason}" if explained.difference else ""
+    session.emit(asdict(explained), Lines(table, *filter(None, (total, differs))))
+    return FOUND if explained.difference else DONE
+
+
+@click.command()
+@click.argument("name", default="")
+@click.option("--since", type=moment, help="Crossings from here on. ISO 8601; without an offset, UTC.")
+@click.option("--until", type=moment, help="Crossings before this.")
+@click.option("--limit", type=click.IntRange(1), default=20, help="The latest so many.")
+@shared
+def thresholds(session: Session, name: str, *, limit: int, **given: Any) -> None:
+    """List the crossings of thresholds, or of the one of this NAME, the latest first; `describe` has the thresholds."""
+    watched: list[Any] = [each.declaration for each in session.plan.armed.values()]
+    armed = sorted(threshold.name for aggregate in watched for threshold in aggregate._thresholds)
+    ends = zip((given["since"], given["until"]), ("0", ":"), strict=True)
+    first, end = (stamp(when.timestamp()) if when else other for when, other in ends)
+    crossings = _fired(session, [name] if name else armed, (first, end), limit + 1)
+    if name and name not in armed and not crossings:
+        raise click.UsageError(f"no threshold {name!r} is armed; there is: {', '.join(armed) or 'none'}")
+    listed = [read_json(event_entry(item, "", "")["Detail"]) for item in crossings[:limit]]
+    session.emit({"fired": listed, "more": len(crossings) > limit}, _crossings(listed))
+    if len(crossings) > limit:
+        session.tell(f"there are more: --limit {2 * limit}")
+
+
+def _crossings(fired: list[dict[str, Any]]) -> RenderableType:
+    shown = grid("at (UTC)", "threshold", "group", "level", "", "old", "new", numbers=("level", "old", "new"))
+    for one in fired:
+        level, *others = (number(one.get(name)) for name in ("level", "old", "new"))
+        shown.add_row(one["at"], one["threshold"], group_text(one["group"]), level, one["direction"], *others)
+    return shown if fired else ""
+
+
+def _fired(session: Session, names: list[str], span: tuple[str, str], most: int) -> list[Image]:
+    """Items of the outbox, the latest first; keys of thresholds that fire once have no time."""
+    ranges = {span: most, ("once#", "once$"): None}
+    places = [(f"{CROSSING_PREFIX}{name}#{digit:x}", each) for name in names for digit in range(16) for each in ranges]
+
+    def read(place: tuple[str, tuple[str, str]]) -> list[Image]:
+        items = query(session.table, *place, consistent=False, ScanIndexForward=False)
+        return list(islice((one for one in items if span[0] <= one["at"]["S"] < span[1]), ranges[place[1]]))
+
+    def order(one: Image) -> tuple[str, str, Decimal]:
+        level = Decimal(one["level"]["S"])
+        return one["at"]["S"], one["sequence"]["S"], level if one["direction"]["S"] == "up" else -level
+
+    return sorted((one for items in session.table.each(read, places) for one in items), key=order, reverse=True)[:most]
