@@ -215,10 +215,8 @@ REGISTRY: Final = r"""
 + run=run.id, surplus
 ? test_registry.py::test_two_backfills_of_one_name_do_not_disturb_each_other
 * the rest of a run that is void stays as if it were filled
-- changes = [(entry, entry.entering(STALE, self.now())) for entry in self._filled(registry, state)]
--             if changes:
-+ changes = [(entry, entry.entering(STALE, self.now())) for entry in self._filled(registry, state)]
-+             if False:
+- if changes := self._changes(registry, state, STALE):
++ if changes := []:
 ? test_registry.py::test_the_rest_of_a_run_whose_other_name_is_dropped_can_be_filled_again
 * a run that was given up adds its baseline
 - if state.phase == ADDING and state.run not in self._registry().runs:
@@ -231,7 +229,6 @@ REGISTRY: Final = r"""
 -                     return
 -                 raise BackfillError(self._dropped.format(state.run.id))
 -             state.phase = ENDED
--             changes = [(entry, entry.entering(COMPLETE, self.now())) for entry in self._filled(registry, state)]
 +             state.phase = ENDED
 +             own = [each for each in registry.names.values() if each.run == state.run.id]
 +             changes = [(entry, entry.entering(COMPLETE, self.now())) for entry in own]

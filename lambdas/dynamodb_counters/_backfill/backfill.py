@@ -47,6 +47,7 @@ from dynamodb_counters._control.registry import (
     threshold_name,
     write_registry,
 )
+from dynamodb_counters._control.registry import State as RegistryState
 from dynamodb_counters._control.run_items import Run, ScannedItem, found_by, new_run, pack_scanned
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct
 from dynamodb_counters._declarations.composites import with_parts
@@ -130,19 +131,122 @@ def _require_fillable(known: Mapping[str, Entry], declared: Mapping[str, Declara
 
 
 @dataclass(slots=True, kw_only=True)
-class Dropping:
-    """Drops names: deletes all their items, and removes them from the registry, once nobody folds them."""
+class Emptying:
+    """Empties names of a table, by DynamoDB's time, `now`; those to be `dropped` stay registered until then."""
 
     table: Table
     now: Callable[[], float]
     names: Collection[str]
     segments: int = 4
-    units_per_second: float | None = None
+    pace: Pace
+    dropped: bool = False
     fresh: float = FRESH + CLOCKS
     folded: float = SETTLED_AFTER + CLOCKS
-    dropped: Counter[str] = field(default_factory=Counter)
+    deleted: Counter[str] = field(default_factory=Counter)
     """Items by name."""
+    entries: dict[str, Entry] = field(default_factory=dict)
+    """The entries of the names as they were emptied: they wait."""
     scanned: int = 0
+
+    def steps(self) -> Iterator[tuple[str, float, float]]:
+        """Empty them; yield after each step the phase, and how much of it is done."""
+        for _ in self.table.tries():
+            registry = read_registry(self.table)
+            if all(entry.state == WAITING and entry.dropped == self.dropped for entry in self._of(registry)):
+                yield from self._rest(registry, WAITING, self.folded)
+                if (yield from self._emptied(registry)):
+                    return
+                raise BackfillError("another process works on the same names: run it again")
+            self._require_uncounted(registry)
+            yield from self._rest(registry, STALE, self.fresh)
+            write_registry(self.table, registry, list(self._changes(registry)), attributes={})
+        raise BackfillError("the table's registry changes all the time: try again later")
+
+    def _of(self, registry: Registry) -> list[Entry]:
+        if missing := sorted({*self.names} - registry.entries.keys()):
+            raise BackfillError(f"{', '.join(missing)}: dropped by another process")
+        return [registry.entries[name] for name in sorted(self.names)]
+
+    def _require_uncounted(self, registry: Registry) -> None:
+        """Refuse what another name counts: processes fold that only over names that are folded."""
+        for each in registry.declarations:
+            counted = [below.name for below in with_below(each) if below.name in self.names]
+            if counted and each.name not in self.names and registry.entries[each.name].counts:
+                raise BackfillError(f"{each.name!r} counts {counted[0]!r}: run it again")
+
+    def _changes(self, registry: Registry) -> Iterator[tuple[Entry, Entry]]:
+        """The next state of each name."""
+        now = self.now()
+        for entry in self._of(registry):
+            if entry.state == STALE and entry.dropped == self.dropped:
+                yield entry, entry.entering(WAITING, now, since=0, run="")
+            elif entry.state in COUNTING:
+                yield entry, entry.entering(STALE, now, dropped=self.dropped)
+            elif entry.dropped != self.dropped:
+                # Nobody folds it: only that it is to be dropped is new.
+                yield entry, entry.entering(WAITING, entry.at, dropped=self.dropped)
+
+    def _rest(self, registry: Registry, state: str, seconds: float) -> Iterator[tuple[str, float, float]]:
+        """Wait until nobody relies on what names in a state were before."""
+        resting = [entry.at for entry in self._of(registry) if entry.state == state and not entry.fresh]
+        begun, until = self.now(), max(resting, default=0.0) + seconds
+        while resting and (now := self.now()) <= until:
+            yield state, now - begun, until - begun
+            self.table.sleep(min(_POLL, until - now + 0.1))
+
+    def _emptied(self, registry: Registry) -> Any:
+        """Delete all items of names that were ever counted, while these wait as they did."""
+        self.entries = {entry.name: entry for entry in self._of(registry)}
+        full = {name for name, entry in self.entries.items() if not entry.fresh}
+        starts: dict[int, Any] = dict.fromkeys(range(self.segments)) if full else {}
+        while starts:
+            left: list[Image] = []
+            for segment, answer in zip([*starts], self.table.each(self._scan, [*starts.items()]), strict=True):
+                self.scanned += len(answer["Items"])
+                self.pace.spend(units_of(answer))
+                left += [item for item in answer["Items"] if item.get(TYPE, {}).get("S") in full]
+                starts[segment] = answer.get("LastEvaluatedKey")
+            starts = {segment: start for segment, start in starts.items() if start}
+            for start in range(0, len(left), _AT_A_TIME):
+                # What was read of them was counted before: the next run has not begun.
+                if not self._still_waits():
+                    return False
+                some = left[start : start + _AT_A_TIME]
+                self.pace.spend(sum(self.table.each(self._delete, some)))
+                self.deleted.update(item[TYPE]["S"] for item in some)
+            yield DELETING, self.scanned, 0
+        return self._still_waits()
+
+    def _still_waits(self) -> bool:
+        entries = read_registry(self.table).entries
+        return all(entries.get(name) == entry for name, entry in self.entries.items())
+
+    def _scan(self, place: tuple[int, Any]) -> Mapping[str, Any]:
+        segment, start = place
+        request: Any = {"ExclusiveStartKey": start} if start else {}
+        return self.table.client.scan(
+            TableName=self.table.name,
+            Segment=segment,
+            TotalSegments=self.segments,
+            ConsistentRead=True,
+            ReturnConsumedCapacity="TOTAL",
+            **request,
+        )
+
+    def _delete(self, item: Image) -> float:
+        """Delete an item as it was read: in the next run its watermarks are later, or it has a baseline of that."""
+        compared = [TYPE, BASELINE, *(name for name in item if name.startswith(WATERMARK_PREFIX))]
+        return paid_write(
+            self.table, "delete_item", **delete_as_seen(self.table.name, {PK: item[PK], SK: item[SK]}, item, compared)
+        )[1]
+
+
+@dataclass(slots=True, kw_only=True)
+class Dropping(Emptying):
+    """Drops names: empties them, and removes them from the registry, once nobody folds them."""
+
+    dropped: bool = True
+    units_per_second: float | None = None
     settled: int = 0
     """Entries of the quarantine that wait for nothing any more."""
     pace: Pace = field(init=False)
@@ -163,31 +267,16 @@ class Dropping:
         names = self._chosen(registry)
         alerts = [entry for name in names for entry in registry.thresholds.get(name, ())]
         alerts += [registry.entries[name] for name in names if registry.entries[name].watches]
-        if alerts:
-            write_registry(
-                self.table, registry, [(entry, None) for entry in {each.name: each for each in alerts}.values()]
-            )
-        counted = [name for name in names if not registry.entries[name].watches]
-        if not counted:
+        if removed := [(entry, None) for entry in {each.name: each for each in alerts}.values()]:
+            write_registry(self.table, registry, removed)
+        self.names = [name for name in names if not registry.entries[name].watches]
+        if not self.names:
             return
-        emptying = Emptying(
-            table=self.table,
-            now=self.now,
-            names=counted,
-            segments=self.segments,
-            pace=self.pace,
-            dropped=True,
-            fresh=self.fresh,
-            folded=self.folded,
-            deleted=self.dropped,
-        )
-        for step in emptying.steps():
-            self.scanned = emptying.scanned
-            yield step
-        removed = [(entry, None) for entry in emptying.entries.values()]
+        yield from super(Dropping, self).steps()
+        removed = [(entry, None) for entry in self.entries.values()]
         if not write_registry(self.table, read_registry(self.table), removed):
             raise BackfillError("another process works on the same names: run it again")
-        self.settled = settle(self.table, lambda _, name: name in counted)
+        self.settled = settle(self.table, lambda _, name: name in self.names)
 
     def _chosen(self, registry: Registry) -> list[str]:
         """The names, with those that a `Distinct` is made of; refuse what something else counts."""
@@ -349,8 +438,10 @@ class Backfill(Runner):
         request["ExpressionAttributeNames"]["#baseline"] = BASELINE
         return paid_write(self.table, "update_item", **request)[1]
 
-    def _filled(self, registry: Registry, state: State) -> list[Entry]:
-        return [entry for entry in registry.names.values() if entry.state == FILLING and entry.run == state.run.id]
+    def _changes(self, registry: Registry, state: State, entered: RegistryState) -> list[tuple[Entry, Entry]]:
+        """The entries that the run fills, each with what it becomes."""
+        filled = (each for each in registry.names.values() if each.state == FILLING and each.run == state.run.id)
+        return [(entry, entry.entering(entered, self.now())) for entry in filled]
 
     def _require_filling(self, state: State) -> None:
         """Refuse to add to names that another run may fill soon: it begins later than anyone relies on this."""
@@ -363,15 +454,15 @@ class Backfill(Runner):
         """Let readers know."""
         for _ in self.table.tries():
             registry = self._registry()
-            filled = [entry.declaration for entry in self._filled(registry, state)]
-            is_lacking = any(each is None or registry.lacking(each, kept=True) for each in filled)
+            changes = self._changes(registry, state, COMPLETE)
+            declared = [entry.declaration for entry, _ in changes]
+            is_lacking = any(each is None or registry.lacking(each, kept=True) for each in declared)
             if state.run not in registry.runs or is_lacking:
                 self._void(state)
                 if state.phase == ENDED:
                     return
                 raise BackfillError(self._dropped.format(state.run.id))
             state.phase = ENDED
-            changes = [(entry, entry.entering(COMPLETE, self.now())) for entry in self._filled(registry, state)]
             if write_registry(self.table, registry, changes, also=self._also(state)):
                 return
             state.phase = ADDING
@@ -383,125 +474,13 @@ class Backfill(Runner):
         finally:
             # Of a run whose other names were dropped or filled anew, the rest goes stale, too.
             registry = self._registry()
-            changes = [(entry, entry.entering(STALE, self.now())) for entry in self._filled(registry, state)]
-            if changes:
+            if changes := self._changes(registry, state, STALE):
                 write_registry(self.table, registry, changes)
 
     def _close(self, registry: Registry, state: State) -> bool:
         """Give a run up: what it has filled goes stale."""
-        changes = [(entry, entry.entering(STALE, self.now())) for entry in self._filled(registry, state)]
+        changes = self._changes(registry, state, STALE)
         return write_registry(self.table, registry, changes, also=self._also(state))
-
-
-@dataclass(slots=True, kw_only=True)
-class Emptying:
-    """Empties names of a table, by DynamoDB's time, `now`; those to be `dropped` stay registered until then."""
-
-    table: Table
-    now: Callable[[], float]
-    names: Collection[str]
-    segments: int = 4
-    pace: Pace
-    dropped: bool = False
-    fresh: float = FRESH + CLOCKS
-    folded: float = SETTLED_AFTER + CLOCKS
-    deleted: Counter[str] = field(default_factory=Counter)
-    """Items by name."""
-    entries: dict[str, Entry] = field(default_factory=dict)
-    """The entries of the names as they were emptied: they wait."""
-    scanned: int = 0
-
-    def steps(self) -> Iterator[tuple[str, float, float]]:
-        """Empty them; yield after each step the phase, and how much of it is done."""
-        for _ in self.table.tries():
-            registry = read_registry(self.table)
-            if all(entry.state == WAITING and entry.dropped == self.dropped for entry in self._of(registry)):
-                yield from self._rest(registry, WAITING, self.folded)
-                if (yield from self._emptied(registry)):
-                    return
-                raise BackfillError("another process works on the same names: run it again")
-            self._require_uncounted(registry)
-            yield from self._rest(registry, STALE, self.fresh)
-            write_registry(self.table, registry, list(self._changes(registry)), attributes={})
-        raise BackfillError("the table's registry changes all the time: try again later")
-
-    def _of(self, registry: Registry) -> list[Entry]:
-        if missing := sorted({*self.names} - registry.entries.keys()):
-            raise BackfillError(f"{', '.join(missing)}: dropped by another process")
-        return [registry.entries[name] for name in sorted(self.names)]
-
-    def _require_uncounted(self, registry: Registry) -> None:
-        """Refuse what another name counts: processes fold that only over names that are folded."""
-        for each in registry.declarations:
-            counted = [below.name for below in with_below(each) if below.name in self.names]
-            if counted and each.name not in self.names and registry.entries[each.name].counts:
-                raise BackfillError(f"{each.name!r} counts {counted[0]!r}: run it again")
-
-    def _changes(self, registry: Registry) -> Iterator[tuple[Entry, Entry]]:
-        """The next state of each name."""
-        now = self.now()
-        for entry in self._of(registry):
-            if entry.state == STALE and entry.dropped == self.dropped:
-                yield entry, entry.entering(WAITING, now, since=0, run="")
-            elif entry.state in COUNTING:
-                yield entry, entry.entering(STALE, now, dropped=self.dropped)
-            elif entry.dropped != self.dropped:
-                # Nobody folds it: only that it is to be dropped is new.
-                yield entry, entry.entering(WAITING, entry.at, dropped=self.dropped)
-
-    def _rest(self, registry: Registry, state: str, seconds: float) -> Iterator[tuple[str, float, float]]:
-        """Wait until nobody relies on what names in a state were before."""
-        resting = [entry.at for entry in self._of(registry) if entry.state == state and not entry.fresh]
-        begun, until = self.now(), max(resting, default=0.0) + seconds
-        while resting and (now := self.now()) <= until:
-            yield state, now - begun, until - begun
-            self.table.sleep(min(_POLL, until - now + 0.1))
-
-    def _emptied(self, registry: Registry) -> Any:
-        """Delete all items of names that were ever counted, while these wait as they did."""
-        self.entries = {entry.name: entry for entry in self._of(registry)}
-        full = {name for name, entry in self.entries.items() if not entry.fresh}
-        starts: dict[int, Any] = dict.fromkeys(range(self.segments)) if full else {}
-        while starts:
-            left: list[Image] = []
-            for segment, answer in zip([*starts], self.table.each(self._scan, [*starts.items()]), strict=True):
-                self.scanned += len(answer["Items"])
-                self.pace.spend(units_of(answer))
-                left += [item for item in answer["Items"] if item.get(TYPE, {}).get("S") in full]
-                starts[segment] = answer.get("LastEvaluatedKey")
-            starts = {segment: start for segment, start in starts.items() if start}
-            for start in range(0, len(left), _AT_A_TIME):
-                # What was read of them was counted before: the next run has not begun.
-                if not self._still_waits():
-                    return False
-                some = left[start : start + _AT_A_TIME]
-                self.pace.spend(sum(self.table.each(self._delete, some)))
-                self.deleted.update(item[TYPE]["S"] for item in some)
-            yield DELETING, self.scanned, 0
-        return self._still_waits()
-
-    def _still_waits(self) -> bool:
-        entries = read_registry(self.table).entries
-        return all(entries.get(name) == entry for name, entry in self.entries.items())
-
-    def _scan(self, place: tuple[int, Any]) -> Mapping[str, Any]:
-        segment, start = place
-        request: Any = {"ExclusiveStartKey": start} if start else {}
-        return self.table.client.scan(
-            TableName=self.table.name,
-            Segment=segment,
-            TotalSegments=self.segments,
-            ConsistentRead=True,
-            ReturnConsumedCapacity="TOTAL",
-            **request,
-        )
-
-    def _delete(self, item: Image) -> float:
-        """Delete an item as it was read: in the next run its watermarks are later, or it has a baseline of that."""
-        compared = [TYPE, BASELINE, *(name for name in item if name.startswith(WATERMARK_PREFIX))]
-        return paid_write(
-            self.table, "delete_item", **delete_as_seen(self.table.name, {PK: item[PK], SK: item[SK]}, item, compared)
-        )[1]
 
 
 @dataclass(slots=True)

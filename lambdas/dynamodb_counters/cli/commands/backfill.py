@@ -208,7 +208,7 @@ def drop(session: Session, names: tuple[str, ...], *, yes: bool, **manner: Any) 
         for phase, done, total in dropping.steps():
             unit = "items" if phase == DELETING else "s"
             show(phase, int(done), int(total or items), unit=unit, consumed=dropping.pace.consumed)
-    found = dict(sorted(dropping.dropped.items()))
+    found = dict(sorted(dropping.deleted.items()))
     document = {"dropped": found, "scanned": dropping.scanned, "units": dropping.pace.consumed}
     session.emit(document, f"{listed}: dropped; {counted(sum(found.values()), 'item')} deleted")
     return DONE
