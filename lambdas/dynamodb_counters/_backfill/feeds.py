@@ -215,18 +215,8 @@ class Source:
     is_foreign: bool | None = None
 
 
-def page_values(number: int, rows: bytes, items: int = 0) -> dict[str, Any]:
-    """A page of a segment, with the number of items up to it; its last one unless it says where that ends."""
-    return {"page": number, _ITEMS: items, ROWS: rows}
-
-
 class LeftOver(Exception):  # noqa: N818 - no fault: the run begins anew
     """A name that a run fills has an item that was counted before it was registered."""
-
-
-def is_left_over(run: Run, item: Image) -> bool:
-    """Return whether only transactions have counted in an item: no run has filled it, and no stream."""
-    return is_filled(run, item) and not any(name.startswith((WATERMARK_PREFIX, BASELINE)) for name in item)
 
 
 @dataclass(slots=True)
@@ -296,7 +286,8 @@ class Scan:
             # Before the page that names them.
             self.quarantine.keep_one(found_by(self.run.id), image, PROVISIONAL)
             self.pace.spend(1.0)
-        values = page_values(segment.page, rows, segment.items + len(answer["Items"]))
+        # With the number of items up to it; the last page of its segment, unless it says where that ends.
+        values = {"page": segment.page, _ITEMS: segment.items + len(answer["Items"]), ROWS: rows}
         item = run_item(scan_key(self.run.id, segment.number, segment.page), values, self.table.clock())
         if "LastEvaluatedKey" in answer:
             item[_END] = {"M": answer["LastEvaluatedKey"]}
@@ -313,7 +304,9 @@ class Scan:
         names = frozenset(self.run.names)
         for item in items:
             if not source.is_foreign and (is_bookkeeping(item) or is_filled(self.run, item)):
-                if is_left_over(self.run, item):
+                # Only transactions have counted in it: no run has filled it, and no stream.
+                is_own = any(name.startswith((WATERMARK_PREFIX, BASELINE)) for name in item)
+                if is_filled(self.run, item) and not is_own:
                     raise LeftOver(item[TYPE]["S"])
                 continue
             keys = {name: item[name] for name in source.key_names}

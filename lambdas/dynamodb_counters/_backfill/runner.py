@@ -97,10 +97,7 @@ class Lineage:
     @property
     def in_order(self) -> list[str]:
         """All shards that may have a log, parents before children; an emulator's events name none."""
-        return sorted((*self.parents, ONLY_SHARD), key=self.depth)
-
-    def depth(self, shard: str) -> int:
-        return depth_of(shard, self.parents)
+        return sorted((*self.parents, ONLY_SHARD), key=lambda shard: depth_of(shard, self.parents))
 
     def waiting(self, acknowledged: Mapping[str, bool]) -> list[str]:
         """Open shards of which neither they nor a shard they came out of has acknowledged."""
@@ -124,10 +121,6 @@ class State:
     parts_done: int = 0
     parts: int = 1
     withheld: int = 0
-
-    def has_rested(self, now: float) -> bool:
-        """Whether shards may be forgotten by now that it must know in its phase."""
-        return now > self.described_at + LINEAGE_KEPT and self.phase in (SCANNING, DRAINING, COMPARING)
 
     def values(self) -> dict[str, Any]:
         names = (each.name for each in fields(self) if each.name not in ("run", "lineage"))
@@ -193,7 +186,7 @@ class Pages:
 def first_changes(pages: Pages, part: int, parts: int) -> dict[str, tuple[str, LoggedChange]]:
     """The first change after the cut of each item that changed, and its shard, by the item's digest."""
     found: dict[str, tuple[tuple[int, str], str, LoggedChange]] = {}
-    depths = {shard: pages.lineage.depth(shard) for shard in pages.lineage.in_order}
+    depths = {shard: depth_of(shard, pages.lineage.parents) for shard in pages.lineage.in_order}
     for shard, change in pages.logged():
         if not change.digest or part_of(change.digest, parts) != part:
             continue
@@ -383,8 +376,10 @@ class Runner(ABC):
         if not item:
             raise BackfillError(f"invalid run={self.run!r}: expected the id of a run of the last 30 days")
         state = State.of(self.run, item)
+        # Shards may be forgotten by now that it must know in these phases.
+        has_rested = self.now() > state.described_at + LINEAGE_KEPT and state.phase in (SCANNING, DRAINING, COMPARING)
         # An opening whose process died landed at an unknown time.
-        if state.has_rested(self.now()) or state.phase in (OPENING, VOID):
+        if has_rested or state.phase in (OPENING, VOID):
             self._void(state)
         if state.phase == VOID:
             raise BackfillError(f"run {self.run} is void: begin another one")
@@ -475,7 +470,7 @@ class Runner(ABC):
         acknowledged: dict[str, bool] = {}
         while True:
             self._describe(state)
-            if state.phase == phase and not self._is_logged(state):
+            if state.phase == phase and state.run not in self._registry().runs:
                 self._void(state)
                 if state.phase == VOID:
                     raise BackfillError(self._dropped.format(state.run.id))
@@ -517,9 +512,6 @@ class Runner(ABC):
             item = run_item(beat_key(state.run.id, secrets.token_hex(8)), {}, self.table.clock())
             self.table.client.put_item(TableName=self.table.name, Item=item)
             self._pace.spend(1.0)
-
-    def _is_logged(self, state: State) -> bool:
-        return state.run in self._registry().runs
 
     def _layout(self, ref: GroupRef) -> ItemLayout:
         return self._by.programs[ref[0]].layout

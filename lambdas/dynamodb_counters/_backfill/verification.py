@@ -144,12 +144,6 @@ def counted(declaration: Declaration, group: GroupKey, items: list[Image]) -> di
     return {name: number for name, number in sums.items() if number}
 
 
-def with_score(declaration: Declaration, numbers: Mapping[str, Number]) -> dict[str, Number]:
-    """The numbers that a group's items must hold: with the score that repeats one of them."""
-    measure = ranked_by(declaration)
-    return {**numbers} if measure is None or measure not in numbers else {**numbers, SCORE: numbers[measure]}
-
-
 def ranked_by(declaration: Declaration) -> str | None:
     ranking = declaration.ranking if isinstance(declaration, Aggregate) else None
     return None if ranking is None else ranking.measure
@@ -358,7 +352,8 @@ class Verification(Runner):
         for again in range(_AGAIN):
             held = yield from self._hold(left, self.compared + len(sums))
             found, unsettled = self._differing(pages, sums, held)
-            if any(self._counts_directly(ref) for ref in found.keys() - unsettled.keys()):
+            sources: Any = [self._layout(ref).declaration.source for ref in found.keys() - unsettled.keys()]
+            if any(isinstance(source, Event) and source.packed is None for source in sources):
                 yield from self._await_transactions(self._begun, self.compared + len(sums))
                 found, unsettled = self._differing(pages, sums, held)
             left = sorted(found.keys() & unsettled.keys()) if again < _AGAIN - 1 else []
@@ -383,10 +378,6 @@ class Verification(Runner):
                 break
             self.table.sleep(_PAUSE)
         self.compared += len(sums)
-
-    def _counts_directly(self, ref: GroupRef) -> bool:
-        source = self._layout(ref).declaration.source
-        return isinstance(source, Event) and source.packed is None
 
     def _differing(
         self, pages: Pages, sums: Totals, held: dict[GroupRef, ReadGroup]
@@ -450,7 +441,9 @@ class Verification(Runner):
             return {}
         with localcontext(EXACT):
             found = counted(layout.declaration, ref[1], held.items)
-            expected = with_score(layout.declaration, expected)
+            # The score repeats one of them.
+            if (measure := ranked_by(layout.declaration)) is not None and measure in expected:
+                expected = {**expected, SCORE: expected[measure]}
             missing = {name: expected.get(name, 0) - found.get(name, 0) for name in {**expected, **found}}
         late = late_parts(layout.declaration, ref[1], self._begun.run.since)
         return {name: number for name, number in sorted(missing.items()) if number and name not in late}

@@ -142,8 +142,11 @@ class CountedNames:
     def _new_entries(self, registry: Registry) -> list[Entry]:
         """Entries of the own declarations that are not registered, and do not contradict what is."""
         now, known, refused = math.ceil(self._table.clock()), list(registry.declarations), dict[str, str]()
-        missing = [each for each in self._in_order() if each.name not in registry.entries]
-        is_whole = bool(missing) and not registry.is_founded and not self._has_past()
+        # Those that others count first.
+        ordered = sorted(self._own, key=lambda each: len(list(with_below(each))))
+        missing = [each for each in ordered if each.name not in registry.entries]
+        tables = [name for name in (self._table.name, self._source) if name]
+        is_whole = bool(missing) and not registry.is_founded and not any(map(self._lacks_past, tables))
         found: list[Entry] = []
         for each in missing:
             try:
@@ -172,10 +175,6 @@ class CountedNames:
         self.refused = refused
         return found[:MOST_NAMES]
 
-    def _in_order(self) -> list[Declaration]:
-        """The own declarations, those that others count first."""
-        return sorted(self._own, key=lambda each: len(list(with_below(each))))
-
     def _require_transactions(self) -> None:
         """Refuse a table that takes none; it was created so, thus before its first deployment."""
         table = self._table.client.describe_table(TableName=self._table.name)["Table"]
@@ -185,11 +184,8 @@ class CountedNames:
                 "refuses transactions"
             )
 
-    def _has_past(self) -> bool:
-        """Whether the stream of the table, or of the source table, lacks what was there before, or is too old."""
-        return any(self._lacks_past(name) for name in (self._table.name, self._source) if name)
-
     def _lacks_past(self, name: str) -> bool:
+        """Whether the stream of the table, or of the source table, lacks what was there before, or is too old."""
         try:
             table = self._table.client.describe_table(TableName=name)["Table"]
         except ClientError:

@@ -182,11 +182,9 @@ class Registry:
     @property
     def verifications(self) -> tuple[Run, ...]:
         """The verifications that are open: of names that have been complete since they began."""
-        return tuple(run for run in read_runs(self.header) if all(self._is_verified(name, run) for name in run.names))
-
-    def _is_verified(self, name: str, run: Run) -> bool:
-        entry = self.entries.get(name)
-        return entry is not None and entry.is_complete and entry.at <= run.since
+        since = {name: entry.at for name, entry in self.entries.items() if entry.is_complete}
+        runs = read_runs(self.header)
+        return tuple(run for run in runs if all(since.get(name, math.inf) <= run.since for name in run.names))
 
     @property
     def runs(self) -> tuple[Run, ...]:
