@@ -25,7 +25,7 @@ ERASE: Final = r"""
 + done = self._update(item, None) is None
 ? test_erase_waiting.py::test_an_entry_that_is_erased_with_its_event_leaves_nothing_to_be_taken_back
 * an entry that comes meanwhile is erased without consent
-- is_left = self._waits(item) and not (drops and left is not None)
+- is_left = is_left and not (drops and left is not None)
 + is_left = False
 ? test_erase_waiting.py::test_without_consent_an_entry_that_comes_meanwhile_stays
 * entries that a redrive counts are dropped

@@ -268,11 +268,6 @@ class Aggregate:
         names = dict.fromkeys((*self._pk_template.fields, *self._sk_template.fields))
         return tuple(name for name in names if not is_reserved(name))
 
-    @property
-    def _measured(self) -> tuple[str, ...]:
-        """The attributes of the source that the measures look at."""
-        return tuple(measure.attribute for measure in self.measures.values() if not isinstance(measure, Count))
-
     @cached_property
     def _attributes(self) -> tuple[str, ...]:
         return tuple(attribute for name, measure in self.measures.items() for attribute in measure._attributes(name))
@@ -305,7 +300,8 @@ class Aggregate:
         for name, argument in said.items():
             fields = (*source.fields, GAP) if source._longest else source.fields
             self._require_among(argument, [name], fields, "fields")
-        self._require_among("measures", self._measured, source._attributes, "measures")
+        measured = [measure.attribute for measure in self.measures.values() if not isinstance(measure, Count)]
+        self._require_among("measures", measured, source._attributes, "measures")
         for measure in self.measures.values():
             if not isinstance(measure, Count) and measure.default is not None:
                 raise InvalidArgumentError("measures", measure.default, f"no default: {source.name!r} has its measures")

@@ -71,13 +71,12 @@ def require_consistent(
             raise InvalidArgumentError("source", declaration.source.name, allowed)
         _require_shown(declaration)
     keyed = [(part, _keys(part)) for part in named.values() if not isinstance(part, Items | Direct)]
-    for part, keys in keyed:
-        _require_not_reserved(part, keys)
-    for (one, keys), (two, others) in combinations(keyed, 2):
-        if _meet(keys, others):
-            raise _meeting(one, two)
-        _require_ranked_apart(one, two)
-    _require_one_table([part for part in named.values() if isinstance(part, Items)])
+    _require_apart(keyed)
+    sources = [part for part in named.values() if isinstance(part, Items)]
+    for source in sources[1:]:
+        if source._table_keys != sources[0]._table_keys:
+            allowed = f"those of {sources[0].name!r}, which lies in the same table"
+            raise InvalidArgumentError("keys", source.keys, allowed)
 
 
 def _keys(part: Declaration | Event) -> list[_Key]:
@@ -105,31 +104,20 @@ def _require_shown(declaration: Declaration) -> None:
             raise InvalidArgumentError("where", name, f"an attribute of {source.name!r}, which has no item of its own")
 
 
-def _require_not_reserved(part: Declaration | Event, keys: Iterable[_Key]) -> None:
-    for pk, _ in keys:
-        if (reserved := next(filter(pk.overlaps, _RESERVED), None)) is not None:
-            raise InvalidArgumentError("pk", part.pk, f"a key that cannot match the reserved {reserved.text!r}")
-
-
-def _meeting(one: Declaration | Event, two: Declaration | Event) -> InvalidArgumentError:
-    if isinstance(two, Window):
-        return InvalidArgumentError("name", two.name, f"a name whose bucket keys cannot match items of {one.name!r}")
-    allowed = f"a key that cannot match items of {one.name!r}; change pk or sk of {two.name!r}"
-    return InvalidArgumentError("sk", two.sk, allowed)
-
-
-def _meet(some: Iterable[_Key], others: Iterable[_Key]) -> bool:
-    return any(pk.overlaps(other) and sk.overlaps(other_sk) for (pk, sk), (other, other_sk) in product(some, others))
-
-
-def _require_one_table(sources: list[Items]) -> None:
-    for one in sources[1:]:
-        if one._table_keys != sources[0]._table_keys:
-            raise InvalidArgumentError("keys", one.keys, f"those of {sources[0].name!r}, which lies in the same table")
-
-
-def _require_ranked_apart(one: Declaration | Event, two: Declaration | Event) -> None:
-    rankings = [each.ranking for each in (one, two) if isinstance(each, Aggregate) and each.ranking is not None]
-    if len(rankings) > 1 and rankings[0]._template.overlaps(rankings[1]._template):
-        allowed = f"a leaderboard that cannot hold groups of {one.name!r}"
-        raise InvalidArgumentError("leaderboard", rankings[1].leaderboard, allowed)
+def _require_apart(keyed: list[tuple[Declaration | Event, list[_Key]]]) -> None:
+    """Refuse keys that are reserved, or that two of a table could both have."""
+    for part, keys in keyed:
+        for pk, _ in keys:
+            if (reserved := next(filter(pk.overlaps, _RESERVED), None)) is not None:
+                raise InvalidArgumentError("pk", part.pk, f"a key that cannot match the reserved {reserved.text!r}")
+    for (one, keys), (two, others) in combinations(keyed, 2):
+        if any(pk.overlaps(other) and sk.overlaps(other_sk) for (pk, sk), (other, other_sk) in product(keys, others)):
+            if isinstance(two, Window):
+                allowed = f"a name whose bucket keys cannot match items of {one.name!r}"
+                raise InvalidArgumentError("name", two.name, allowed)
+            allowed = f"a key that cannot match items of {one.name!r}; change pk or sk of {two.name!r}"
+            raise InvalidArgumentError("sk", two.sk, allowed)
+        rankings = [each.ranking for each in (one, two) if isinstance(each, Aggregate) and each.ranking is not None]
+        if len(rankings) > 1 and rankings[0]._template.overlaps(rankings[1]._template):
+            allowed = f"a leaderboard that cannot hold groups of {one.name!r}"
+            raise InvalidArgumentError("leaderboard", rankings[1].leaderboard, allowed)

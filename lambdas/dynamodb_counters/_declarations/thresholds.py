@@ -76,14 +76,6 @@ class Threshold:
 
     def __post_init__(self) -> None:
         require_name(self.name)
-        self._require_levels()
-        require_choice("direction", self.direction, ("up", "down", "both"))
-        require_choice("burst", self.burst, ("all", "highest"))
-        require_bool("once", self.once)
-        if self.aggregate is not None:
-            object.__setattr__(self, "measure", _measure(watched(self.aggregate), self.measure))
-
-    def _require_levels(self) -> None:
         at: object = self.at
         if not isinstance(at, Sequence) or isinstance(at, str | bytes):
             raise InvalidArgumentError("at", at, "a sequence of numbers")
@@ -91,6 +83,11 @@ class Threshold:
         if not 1 <= len(levels) <= MOST_LEVELS or any(a >= b for a, b in pairwise(levels)):
             raise InvalidArgumentError("at", at, f"1 to {MOST_LEVELS} ascending numbers")
         object.__setattr__(self, "at", levels)
+        require_choice("direction", self.direction, ("up", "down", "both"))
+        require_choice("burst", self.burst, ("all", "highest"))
+        require_bool("once", self.once)
+        if self.aggregate is not None:
+            object.__setattr__(self, "measure", _measure(watched(self.aggregate), self.measure))
 
 
 def armed(declarations: Sequence[Any], thresholds: Sequence[Threshold]) -> tuple[Any, ...]:

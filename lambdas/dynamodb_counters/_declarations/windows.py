@@ -115,7 +115,10 @@ class Window:
         if any(LIST_MARK in name for name in self.fields):
             raise InvalidArgumentError(said, given, "fields that are not lists; an Aggregate counts each member")
         require_attribute("time", self.time)
-        self._require_measure()
+        if not isinstance(self.measure, Count | Sum | TimeWeighted):
+            raise InvalidArgumentError("measure", self.measure, "a Count(), Sum('ms') or TimeWeighted('seats')")
+        if isinstance(self.measure, TimeWeighted) and self.retention is not None:
+            raise InvalidArgumentError("retention", self.retention, "None: a level is the sum of all changes before")
         require_no_member("time", [self.time])
         require_no_member("where", self.where._attributes if self.where is not None else ())
         require_duration("retention", self.retention)
@@ -172,9 +175,3 @@ class Window:
     def fields(self) -> tuple[str, ...]:
         """The attributes that make up a group, in the order of the key."""
         return self._pk_template.fields
-
-    def _require_measure(self) -> None:
-        if not isinstance(self.measure, Count | Sum | TimeWeighted):
-            raise InvalidArgumentError("measure", self.measure, "a Count(), Sum('ms') or TimeWeighted('seats')")
-        if isinstance(self.measure, TimeWeighted) and self.retention is not None:
-            raise InvalidArgumentError("retention", self.retention, "None: a level is the sum of all changes before")

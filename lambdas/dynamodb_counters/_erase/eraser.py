@@ -358,10 +358,13 @@ class QuarantineCopies:
         """Take out the events; return how many there were, how many of them wait to be counted, how many stay."""
         events = waiting = staying = 0
         for item, found, left in self._found():
+            # One that a backfill has met waits, perhaps, when that ends.
+            state = _state(item)
+            is_left = state == WAITING or (state == PROVISIONAL and bool(read_registry(self._table).runs))
             # Dropped entries wait on only for events of others.
-            is_left = self._waits(item) and not (drops and left is not None)
+            is_left = is_left and not (drops and left is not None)
             events += found
-            waiting += found * (_state(item) == WAITING)
+            waiting += found * (state == WAITING)
             staying += found * is_left
             if writes and not is_left:
                 self._update(item, left)
@@ -369,21 +372,15 @@ class QuarantineCopies:
 
     def _found(self) -> Iterator[tuple[Mapping[str, Any], int, Record | None]]:
         for item in stored_entries(self._table):
-            found, left = self._reduced(item) if RECORD in item else (0, None)
+            if RECORD not in item:
+                continue
+            try:
+                found, left = reduced(unpack(item[RECORD]), self._wanted)
+            except UNREADABLE:
+                # A spoiled entry can never be counted.
+                found, left = int(self._wanted.is_quoted_in(str(item[RECORD].get("S", "")))), None
             if found:
                 yield item, found, left
-
-    def _waits(self, item: Mapping[str, Any]) -> bool:
-        """Whether something is to become of an entry: one that a backfill has met waits, perhaps, when that ends."""
-        state = _state(item)
-        return state == WAITING or (state == PROVISIONAL and bool(read_registry(self._table).runs))
-
-    def _reduced(self, item: Mapping[str, Any]) -> tuple[int, Record | None]:
-        try:
-            return reduced(unpack(item[RECORD]), self._wanted)
-        except UNREADABLE:
-            # A spoiled entry can never be counted.
-            return int(self._wanted.is_quoted_in(str(item[RECORD].get("S", "")))), None
 
     def _update(self, item: Mapping[str, Any], left: Record | None) -> None:
         new: dict[str, Any] = {RECORD: None, REASON: None, STATE: None}
@@ -464,10 +461,4 @@ class Eraser:
         events = self._items.sweep(keeps_counts=keeps_counts, writes=writes)
         packed = self._chunks.sweep(keeps_counts=keeps_counts, writes=writes)
         quarantined, waiting, staying = self._quarantine.sweep(writes=writes, drops=drops)
-        return Erased(
-            events=events,
-            packed=packed,
-            quarantined=quarantined,
-            uncounted=dropped + waiting,
-            left=staying if writes else 0,
-        )
+        return Erased(events, packed, quarantined, dropped + waiting, staying if writes else 0)
