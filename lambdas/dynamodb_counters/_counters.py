@@ -28,8 +28,7 @@ from dynamodb_counters._reads.event_reads import EventReads
 from dynamodb_counters._reads.explanation import LINES, Explanation, explain
 from dynamodb_counters._reads.group_reads import ExtremeReads, GroupReads, RankingReads
 from dynamodb_counters._reads.question import Question
-from dynamodb_counters._reads.span_reads import ActiveReads, DistributionReads
-from dynamodb_counters._reads.window_reader import WindowReads
+from dynamodb_counters._reads.span_reads import ActiveReads, DistributionReads, WindowReads
 from dynamodb_counters._table import Bulk, Table, make_client
 from dynamodb_counters._writes import accept, direct_counts
 from dynamodb_counters._writes.accept import Conflicts

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
-from dynamodb_counters._declarations.groups import Key, typed_key
-from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, Page, level_of
 from dynamodb_counters._table import Remembered, Table
 
@@ -82,38 +79,6 @@ class PageLevels(Remembered):
         self._size += first not in known
         known[first] = self._latest[name, shelf] = level
         (self._guessed.add if is_guess else self._guessed.discard)((name, shelf, first))
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a group lies for one who writes it: in an item of its own, or in a page."""
-
-    table: Table
-    layout: ItemLayout
-    group: GroupKey
-    page: Page | None
-
-    @classmethod
-    def of(cls, table: Table, layout: ItemLayout, group: GroupKey) -> Place:
-        page = None
-        if layout.pages is not None:
-            page = PageLevels.of_table(table).locate(layout.name, *layout.address(group))
-        return cls(table, layout, group, page)
-
-    @property
-    def key(self) -> Key | None:
-        """The key of the page."""
-        return typed_key(self.layout.pages.key(self.page)) if self.layout.pages and self.page else None
-
-    def is_right(self, item: Mapping[str, Any]) -> bool:
-        """Whether the group lies there, by the item that was found."""
-        return self.page is None or PageLevels.of_table(self.table).learn(self.layout.name, self.page, item)
-
-    def shown(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The group's item, or what would be it."""
-        if self.layout.pages is None or not item:
-            return item
-        return self.layout.pages.group(item, self.layout.page_texts(self.group))
 
 
 def _first(number: int, level: int) -> int:

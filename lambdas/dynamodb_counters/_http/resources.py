@@ -39,9 +39,17 @@ from dynamodb_counters._reads.question import (
     options_of,
     resources_of,
 )
-from dynamodb_counters._reads.span_reads import ActiveReader, Distribution, DistributionReader, read_distribution
+from dynamodb_counters._reads.span_reads import (
+    ActiveReader,
+    Distribution,
+    DistributionReader,
+    SpanReader,
+    WindowReader,
+    count_intervals,
+    read_distribution,
+    series_spans,
+)
 from dynamodb_counters._reads.window_counts import WindowCount
-from dynamodb_counters._reads.window_reader import SpanReader, WindowReader, count_intervals, series_spans
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import Interval, Span, plan_queries, read_cost, utc
 from dynamodb_counters.errors import InvalidArgumentError

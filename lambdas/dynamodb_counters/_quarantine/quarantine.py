@@ -37,7 +37,7 @@ from dynamodb_counters._items.bookkeeping import put_as_seen, read_units, update
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import base64_text, binary, parse_number
 from dynamodb_counters._items.table_schema import PK, QUARANTINE, QUARANTINE_PREFIX, SK, TTL, TYPE
-from dynamodb_counters._table import Table
+from dynamodb_counters._table import Table, item_of
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import CommitError, InvalidArgumentError
 
@@ -360,8 +360,7 @@ class Quarantine:
             put = put_as_seen(self._table.name, item, {}, ())
             self._table.client.put_item(**put, ReturnValuesOnConditionCheckFailure="ALL_OLD")
         except self._table.client.exceptions.ConditionalCheckFailedException as error:
-            response: Any = error.response
-            return dict(response["Item"])
+            return dict(item_of(error))
         return None
 
 

@@ -34,9 +34,9 @@ from dynamodb_counters._layouts import Layouts
 from dynamodb_counters._reads.event_reads import Range, chunk_range, parts_of_wanted
 from dynamodb_counters._reads.group_reads import sort_key_range
 from dynamodb_counters._reads.question import SPAN, Question
+from dynamodb_counters._reads.span_reads import count_intervals
 from dynamodb_counters._reads.table_reads import Item, asked_group, query, read_items
 from dynamodb_counters._reads.window_counts import add_up
-from dynamodb_counters._reads.window_reader import count_intervals
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Interval, Span, utc
 from dynamodb_counters.errors import InvalidArgumentError

@@ -14,7 +14,7 @@ from dynamodb_counters._fold.page_layout import BITS, Page, PageLayout, digest_o
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, key_text, read_number
 from dynamodb_counters._items.table_schema import PK, SK
-from dynamodb_counters._pages import PageLevels, Place
+from dynamodb_counters._pages import PageLevels
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import Interval
 
@@ -86,23 +86,26 @@ def read_items(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> l
     keys = [[] if layout.pages else layout.keys(group) for layout, group in wanted]
     plain = [key for some in keys for key in some]
     found = get_items(table, plain, consistent=consistent) if plain else {}
-    shown = iter(_paged(table, [each for each in wanted if each[0].pages], consistent=consistent))
+    shown = iter(_paged(table, wanted, consistent=consistent))
     items = [[found.get(identity(key), {}) for key in some] or [next(shown)] for some in keys]
     return [[item for item in some if item] for some in items]
 
 
 def _paged(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> list[Image]:
-    shown: dict[int, Image] = {}
-    while left := [index for index in range(len(wanted)) if index not in shown]:
-        places = {index: Place.of(table, *wanted[index]) for index in left}
-        keys = {index: place.key for index, place in places.items()}
-        found = get_items(table, filter(None, keys.values()), consistent=consistent)
-        for index, place in places.items():
-            item = found.get(identity(keys[index] or {}), {})
+    """Of each group in a page what would be its item, empty if there is no page."""
+    shown, levels = dict[int, Image](), PageLevels.of_table(table)
+    paged = [(layout, layout.pages, group) for layout, group in wanted if layout.pages]
+    while len(shown) < len(paged):
+        left = {index: each for index, each in enumerate(paged) if index not in shown}
+        found = {at: levels.locate(layout.name, *layout.address(group)) for at, (layout, _, group) in left.items()}
+        keys = {index: typed_key(paged[index][1].key(page)) for index, page in found.items()}
+        items = get_items(table, keys.values(), consistent=consistent)
+        for index, (layout, pages, group) in left.items():
+            item = items.get(identity(keys[index]), {})
             consistent |= not item
-            if place.is_right(item):
-                shown[index] = place.shown(item)
-    return [shown[index] for index in range(len(wanted))]
+            if levels.learn(layout.name, found[index], item):
+                shown[index] = pages.group(item, layout.page_texts(group)) if item else {}
+    return [shown[index] for index in range(len(paged))]
 
 
 def walk(

@@ -18,7 +18,7 @@ from dynamodb_counters._items.conditions import Image, TypedValue, present
 from dynamodb_counters._items.conversions import event_seconds, plain_value
 from dynamodb_counters._items.table_schema import PK, SK, TYPE, is_reserved
 from dynamodb_counters._layouts import Layouts, part_of
-from dynamodb_counters._table import Table, time_left
+from dynamodb_counters._table import Table, item_of, time_left
 from dynamodb_counters._timeline.tiers import utc
 from dynamodb_counters._writes.chunk_writes import ChunkLogs, Entry, LogKey, write_entries
 from dynamodb_counters._writes.event_items import key_item, require_mapping, typed_item, with_ttl
@@ -294,7 +294,7 @@ def insert(table: Table, event: Event, item: dict[str, Any]) -> Outcome:
         table.client.put_item(**request)
     except (ClientError, BotoCoreError) as error:
         outcome = _outcome_of(error)
-        stored: Any = error.response.get("Item") if isinstance(error, ClientError) else None
+        stored = item_of(error) if isinstance(error, ClientError) else {}
         return repetition(event, item, stored) if stored and outcome == DUPLICATE else outcome
     return ACCEPTED
 
@@ -338,13 +338,13 @@ def _insert_chunk(table: Table, event: Event, items: Sequence[dict[str, Any]]) -
     return outcomes
 
 
-def _statement(table_name: str, item: dict[str, Any]) -> BatchStatementRequestTypeDef:
-    names = ",".join("'" + name.replace("'", "''") + "':?" for name in item)
-    return {"Statement": f'INSERT INTO "{table_name}" VALUE {{{names}}}', "Parameters": list(item.values())}
-
-
 def _outcome_of(error: Exception) -> Outcome:
     answer: Any = error.response["Error"] if isinstance(error, ClientError) else {}
     if answer.get("Code") in _TAKEN:
         return DUPLICATE
     return Outcome(OutcomeStatus.REJECTED, reason_of(answer)) if answer.get("Code") in _REFUSED else failed(error)
+
+
+def _statement(table_name: str, item: dict[str, Any]) -> BatchStatementRequestTypeDef:
+    names = ",".join("'" + name.replace("'", "''") + "':?" for name in item)
+    return {"Statement": f'INSERT INTO "{table_name}" VALUE {{{names}}}', "Parameters": list(item.values())}

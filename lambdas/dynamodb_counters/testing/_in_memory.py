@@ -159,7 +159,7 @@ class CountersInMemory(Counters):
 
         What it writes is counted at once. Keys are strings here.
         """
-        resource = make_resource(self._tables[-1].name)
+        resource = _session().resource("dynamodb", config=_CONFIG).Table(self._tables[-1].name)
         self._count_writes_of(resource.meta.client)
         return resource
 
@@ -192,9 +192,15 @@ class CountersInMemory(Counters):
         >>> [each["level"] for each in counters.crossings()]  # doctest: +SKIP
         [Decimal('0.8'), 1]
         """
+
+        def order(detail: dict[str, Any]) -> Any:
+            # As a number has passed levels, several of them in one change, too.
+            level = detail["level"]
+            return detail["at"], detail["sequence"], level if detail["direction"] == "up" else -level
+
         items = [item for item in self._tables[0].items() if item.get(TYPE) == {"S": CROSSING}]
-        details = [json.loads(event_entry(item, "", "")["Detail"], parse_float=Decimal) for item in items]
-        return sorted(details, key=_crossing_order)
+        details = (json.loads(event_entry(item, "", "")["Detail"], parse_float=Decimal) for item in items)
+        return sorted(details, key=order)
 
     def _open(self, keys: TableKeys | None) -> tuple[Any, Sequence[Any]]:
         """Return a client, and the table of the counts with the source table if there is one."""
@@ -311,12 +317,6 @@ def checked(declarations: Iterable[Declarable], quarantine: str) -> tuple[Declar
     return flat
 
 
-def _crossing_order(detail: dict[str, Any]) -> Any:
-    """Return the order in which a number has passed levels, several of them in one change, too."""
-    level = detail["level"]
-    return detail["at"], detail["sequence"], level if detail["direction"] == "up" else -level
-
-
 @cache
 def _session() -> boto3.Session:
     return boto3.Session("testing", "testing", region_name=_REGION)
@@ -325,11 +325,6 @@ def _session() -> boto3.Session:
 def make_client() -> Any:
     """Make a client of what moto stands for."""
     return _session().client("dynamodb", config=_CONFIG)
-
-
-def make_resource(name: str) -> Any:
-    """Make boto3's resource of a table."""
-    return _session().resource("dynamodb", config=_CONFIG).Table(name)
 
 
 @dataclass
@@ -378,7 +373,9 @@ class MotoTable:
         stored = _backend(self.name).stream_shard.items
         fresh = [each.record for each in stored[self.read :]]
         self.read = len(stored)
-        return [self._record(record) for record, after in zip_longest(fresh, fresh[1:]) if _stands(record, after)]
+        created, arn = {"ApproximateCreationDateTime": float(int(self.clock()))}, self.stream_arn
+        standing = [record for record, after in zip_longest(fresh, fresh[1:]) if _stands(record, after)]
+        return [{**each, "eventSourceARN": arn, "dynamodb": {**each["dynamodb"], **created}} for each in standing]
 
     def next_expiry(self, now: float) -> float:
         """Return when the next item expires: now, if its TTL is over; infinity if none does."""
@@ -396,10 +393,6 @@ class MotoTable:
         """Return its TTL; DynamoDB leaves alone what is no number, or lies five years back."""
         ttl = float(item.get(self.ttl, {}).get("N", math.inf))
         return ttl if ttl > now - MAX_TTL_AGE else math.inf
-
-    def _record(self, record: Record) -> Record:
-        dated = {**record["dynamodb"], "ApproximateCreationDateTime": float(int(self.clock()))}
-        return {**record, "eventSourceARN": self.stream_arn, "dynamodb": dated}
 
 
 def _stands(record: Record, after: Record | None) -> bool:

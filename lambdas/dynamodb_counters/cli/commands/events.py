@@ -140,27 +140,19 @@ def rows(
                 raise ValueError(f"expected at most {MAX_BODY_BYTES:,} bytes")
             text = content.decode("utf-8-sig" if place == 1 else "utf-8")
             if text.strip() and not is_csv:
-                yield place, read(_members(text))
+                if not isinstance(values := read_json(text), dict):
+                    raise ValueError("expected an object in each line")
+                yield place, read(values)
             elif text.strip():
                 # Alone: a quote that is not closed must not take the next lines with it.
                 cells = next(csv.reader([text], strict=True))
                 if names:
                     yield place, read(_named(names, cells))
-                names = names or _column_names(cells)
+                elif len({*cells, ""}) <= len(cells):
+                    raise ValueError("expected the names of the columns, each once")
+                names = names or cells
         except (ValueError, RecursionError, csv.Error) as error:
             raise click.UsageError(f"line {place} cannot be read: {error}") from error
-
-
-def _members(line: str) -> dict[str, Any]:
-    if isinstance(values := read_json(line), dict):
-        return values
-    raise ValueError("expected an object in each line")
-
-
-def _column_names(cells: list[str]) -> list[str]:
-    if len({*cells, ""}) <= len(cells):
-        raise ValueError("expected the names of the columns, each once")
-    return cells
 
 
 def _named(names: list[str], cells: list[str]) -> dict[str, Any]:
