@@ -60,7 +60,9 @@ WRITES: Final = r"""
 + elif self._log
 ? test_packed.py::test_a_log_that_is_full_refuses_other_events_and_knows_its_own
 * refused rows are put again as they were
--         self._decide_anew()
+-         # What is left is decided anew.
+-         self._undecided = [entry for write in self._writes for entry in write.entries]
+-         self._writes, self._next = [], None
 -         return is_mine
 +         return is_mine
 ? test_packed.py::test_rows_that_others_have_put_meanwhile_are_decided_again

@@ -392,7 +392,6 @@ class Feeds(NamedTuple):
     clocks: float = CLOCKS
 
     def shards(self) -> list[Shard]:
-        """All shards as the aggregator calls them."""
         return [*self.stream.shards(), *(self.source.shards() if self.source is not None else ())]
 
     def is_foreign(self, shard: str) -> bool | None:

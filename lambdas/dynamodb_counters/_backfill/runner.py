@@ -233,13 +233,13 @@ def _item_parts(pages: Pages) -> int:
     return 1 + sum(1 for _ in pages.logged()) // MOST_HELD
 
 
-def sum_up(contributed: Iterable[Sums], part: int, parts: int, place: Callable[[GroupRef], str]) -> Totals | None:
+def sum_up(contributed: Iterable[Sums], part: int, parts: int) -> Totals | None:
     """The sums of a part's groups; None if they do not fit into memory."""
     sums: Totals = {}
     with localcontext(EXACT):
         for each in contributed:
             for ref, measures in each.items():
-                if parts > 1 and part_of(place(ref), parts) != part:
+                if parts > 1 and part_of(repr(ref), parts) != part:
                     continue
                 known = sums.setdefault(ref, {})
                 if len(sums) > MOST_HELD:
@@ -254,16 +254,13 @@ def part_of(text: str, parts: int) -> int:
     return zlib.crc32(text.encode()) * parts >> 32
 
 
-def baselines(
-    pages: Pages, done: int, parts: int, place: Callable[[GroupRef], str] = repr
-) -> Iterator[tuple[int, int, Totals]]:
+def baselines(pages: Pages, done: int, parts: int) -> Iterator[tuple[int, int, Totals]]:
     """The baselines of all groups, in so many parts that each fits into memory: part, parts, sums."""
-    # Groups of one place are in one part.
     items = _item_parts(pages)
     part = done
     while part < parts:
         every = (each for number in range(items) for each in contributions(pages, number, items))
-        sums = sum_up(every, part, parts, place)
+        sums = sum_up(every, part, parts)
         if sums is None:
             part, parts = part * _MORE, parts * _MORE
         else:

@@ -61,10 +61,10 @@ from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.table_schema import REPAIRED, SCORE
 from dynamodb_counters._pages import PageLevels
 from dynamodb_counters._quarantine.quarantine import (
+    CHANGED_AT,
     STATE,
     UNREADABLE,
     WAITING,
-    changed_at,
     held_by,
     names_of,
     stored_entries,
@@ -117,16 +117,6 @@ def _grows(declaration: Declaration, attribute: str) -> bool:
         if attribute in held:
             return isinstance(measure, Count | Histogram) or (isinstance(measure, Average) and attribute == held[1])
     return False
-
-
-def counts_gone(declaration: Declaration, group: GroupKey, now: float) -> bool:
-    """Whether a group counts groups of a source with a retention that may be deleted."""
-    source = declaration.source
-    if not isinstance(source, Aggregate) or source.retention is None or declaration.on_expiry != "keep":
-        return False
-    if not any(map(tier_of, declaration.fields)):
-        return False
-    return closing_times(declaration.fields, source.retention)(group) + GROUP_KEPT - WIDE_MARGIN <= now
 
 
 def counted(declaration: Declaration, group: GroupKey, items: list[Image]) -> dict[str, Number]:
@@ -184,7 +174,7 @@ def quarantined_groups(
     waiting, erased = Counter[GroupRef](), set[str]()
     counting = [entry for entry in entries if entry.counts]
     for item in stored_entries(table):
-        if item.get(STATE, {}).get("S") == WAITING or changed_at(item) >= run.since - SKEW:
+        if item.get(STATE, {}).get("S") == WAITING or float(item.get(CHANGED_AT, {}).get("N", 0)) >= run.since - SKEW:
             waited = awaited(origins, plan, item, run.since, lambda change: restrict(table, change, counting))
             waiting.update(ref for ref in waited if ref[0] in run.names)
             erased.update(() if STATE in item else names_of(item) or run.names)
@@ -317,20 +307,17 @@ class Verification(Runner):
         until = self.now() + self.outlives
         yield from self._compare_all(pages)
         if self.outlives and to_repair(self.differences, unknown=self.unknown):
-            yield from self._outlive(until)
+            begun = self.now()
+            # Invocations may be left of those whose retry Lambda gave up on: they may count what a repair adds.
+            while (now := self.now()) < until:
+                yield replace(self._progress(self._begun, now - begun, until - begun), phase=SETTLING)
+                self.table.sleep(min(_BREATH, until - now))
             # Also groups that did not differ: what was given up on may have canceled out, until a part was counted.
             self.differences, self.compared = [], 0
             yield from self._compare_all(pages)
         if not self._ended(state, COMPLETE):
             # Groups read after that may hold changes that no process has logged.
             raise BackfillError(_ENDED.format(state.run.id))
-
-    def _outlive(self, until: float) -> Iterator[Progress]:
-        """Wait until no invocation is left of those whose retry Lambda gave up on: it may count what a repair adds."""
-        begun = self.now()
-        while (now := self.now()) < until:
-            yield replace(self._progress(self._begun, now - begun, until - begun), phase=SETTLING)
-            self.table.sleep(min(_BREATH, until - now))
 
     def _compare_all(self, pages: Pages) -> Iterator[Progress]:
         for part, parts, baseline in baselines(pages, 0, 1):
@@ -450,11 +437,16 @@ class Verification(Runner):
 
     def _is_beyond(self, layout: ItemLayout, group: GroupKey) -> bool:
         """Whether it is unknown by now what a group must hold, as its retention is over, or that of its source."""
-        now, expires_at = self.now(), layout.expires_at(group)
+        now, expires_at, declaration = self.now(), layout.expires_at(group), layout.declaration
+        source, fields = declaration.source, declaration.fields
         # The scan took for late what had been counted in time.
         is_late = layout.closing_time is not None and layout.closing_time(group) <= self._begun.run.since
         is_gone = expires_at is not None and expires_at <= now
-        return is_late or is_gone or counts_gone(layout.declaration, group, now)
+        if is_late or is_gone or declaration.on_expiry != "keep" or not any(map(tier_of, fields)):
+            return is_late or is_gone
+        # Groups of a source with a retention may be deleted.
+        retention = source.retention if isinstance(source, Aggregate) else None
+        return retention is not None and closing_times(fields, retention)(group) + GROUP_KEPT - WIDE_MARGIN <= now
 
     def _note(self, layout: ItemLayout, ref: GroupRef, held: ReadGroup, judged: Iterable[Judged]) -> None:
         key = identity(typed_key(layout.key(ref[1], "")))

@@ -150,14 +150,11 @@ def entry_key(name: str) -> dict[str, Any]:
 
 
 def threshold_name(name: str) -> str:
-    """Name of a threshold in the registry."""
     return _THRESHOLD + name
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The registry as it was read."""
-
     header: Mapping[str, Any] = field(default_factory=dict)
     entries: Mapping[str, Entry] = field(default_factory=dict)
 

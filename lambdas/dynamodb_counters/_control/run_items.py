@@ -141,11 +141,6 @@ def beat_key(run: str, number: str) -> dict[str, Any]:
     return _part_key(f"{run}{_BEAT}{number}", "BEAT")
 
 
-def is_beat(run: str, keys: Image) -> bool:
-    """Whether an item is one of a run's heartbeats, by which the shards show how far they are."""
-    return bool(keys.get(PK, {}).get("S", "").startswith(f"{RUN_PREFIX}{run}{_BEAT}"))
-
-
 def is_bookkeeping(image: Image) -> bool:
     """Whether an item is of the table's own bookkeeping, a run's pages among it."""
     return image.get(TYPE, {}).get("S") == CHECKPOINT
@@ -372,7 +367,9 @@ def _type_of(change: Change) -> str:
 
 
 def _is_beat(run: str, change: Change) -> bool:
-    return not change.is_foreign and is_beat(run, change.record["dynamodb"].get("Keys", {}))
+    """Whether a change is of one of a run's heartbeats, by which the shards show how far they are."""
+    pk = change.record["dynamodb"].get("Keys", {}).get(PK, {}).get("S", "")
+    return not change.is_foreign and pk.startswith(f"{RUN_PREFIX}{run}{_BEAT}")
 
 
 def is_past(table: Table, run: str, since: float, origin: Origin) -> bool:

@@ -247,7 +247,6 @@ class Aggregate:
 
     @cached_property
     def _listed_by(self) -> tuple[str, ...]:
-        """The fields of groups that are listed together."""
         return (*self._pk_template.fields, *self._sk_template.fields[: self._shelved])
 
     @property

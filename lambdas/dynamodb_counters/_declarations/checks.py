@@ -36,7 +36,6 @@ def is_name(name: object) -> bool:
 
 
 def require_name(name: object) -> None:
-    """Refuse what cannot name a declaration."""
     if not is_name(name) or name == QUARANTINE:
         raise InvalidArgumentError(
             "name", name, f"a letter, then up to 63 letters, digits, '-' or '_'; not {QUARANTINE!r}"

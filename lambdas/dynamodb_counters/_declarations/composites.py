@@ -58,7 +58,6 @@ class Composite:
         return (self._counted,)
 
     def _part(self, name: str, **more: Any) -> Aggregate:
-        """An aggregate of its source's items."""
         shared = {each: getattr(self, each) for each in _SHARED if hasattr(self, each)}
         return Aggregate(name, self.source, **shared, **more)
 

@@ -66,7 +66,6 @@ class _OneAttribute:
     __slots__ = ()
 
     def _attributes(self, name: str) -> tuple[str, ...]:
-        """The attributes that hold the measure."""
         return (name,)
 
     def _read(self, name: str, numbers: Mapping[str, Number]) -> Number:
@@ -193,7 +192,6 @@ class Histogram(_OfNumber):
 
     @property
     def _names(self) -> tuple[Number | str, ...]:
-        """The names of all bins, in order."""
         return (*(f"<{format_number(first)}" for first in self.bounds[:1]), *self._bins)
 
     def _attributes(self, name: str) -> tuple[str, ...]:

@@ -91,7 +91,6 @@ class Quota:
         return key_template(LEASES_PREFIX + named_key(self.name, self.by), MAX_PK_BYTES, "by")
 
     def _period(self, moment: float) -> QuotaPeriod:
-        """The period that holds a moment, in seconds since 1970."""
         if isinstance(self.per, timedelta):
             length = self.per // timedelta(seconds=1)
             start, name = int(moment // length) * length, f"{length}s"

@@ -108,7 +108,6 @@ def armed(declarations: Sequence[Any], thresholds: Sequence[Threshold]) -> tuple
 
 
 def watched(aggregate: object) -> Aggregate:
-    """The aggregate whose groups a threshold watches."""
     found: Any = aggregate.total if isinstance(aggregate, Distinct) else aggregate
     if type(found) in _REASONS:
         raise InvalidArgumentError("aggregate", found.name, f"an Aggregate or Distinct; {_REASONS[type(found)]}")

@@ -149,12 +149,10 @@ class Window:
 
     @property
     def _unit(self) -> int:
-        """The precision in seconds."""
         return self.precision // timedelta(seconds=1)
 
     @cached_property
     def _kept_tiers(self) -> tuple[Tier, ...]:
-        """The tiers it keeps, finest first."""
         return tiers_up_to(self._unit, self._longest_window.total_seconds())
 
     @cached_property

@@ -146,22 +146,18 @@ def _reduced_image(image: Mapping[str, Any], wanted: Wanted) -> tuple[int, Mappi
         return 1, None
     kind = image.get(TYPE, {}).get("S")
     if kind == wanted.chunk_type and CHUNK in image:
-        return _reduced_chunk(image, wanted)
+        chunk = decode_chunk(image[CHUNK])
+        rows = chunk.all_rows()
+        kept = [row for row in rows if not wanted.has_values(row.values)]
+        if not kept:
+            return (len(rows), None) if rows else (0, image)
+        blob = base64_text(encode_chunk(kept, chunk.batch))
+        return len(rows) - len(kept), {**image, CHUNK: {"B": blob}}
     if kind == QUARANTINE and RECORD in image:
         # An entry that could not be read when it was redriven is kept in an entry of its own.
         found, left = reduced(unpack(image[RECORD]), wanted)
         return found, None if left is None else {**image, RECORD: pack(left)}
     return 0, image
-
-
-def _reduced_chunk(image: Mapping[str, Any], wanted: Wanted) -> tuple[int, Mapping[str, Any] | None]:
-    chunk = decode_chunk(image[CHUNK])
-    rows = chunk.all_rows()
-    kept = [row for row in rows if not wanted.has_values(row.values)]
-    if not kept:
-        return (len(rows), None) if rows else (0, image)
-    blob = base64_text(encode_chunk(kept, chunk.batch))
-    return len(rows) - len(kept), {**image, CHUNK: {"B": blob}}
 
 
 def _note(table: Table, event: Event) -> None:
@@ -427,8 +423,6 @@ class Erased:
 
 
 class Eraser:
-    """Erases events from one table."""
-
     def __init__(self, table: Table, event: object, values: object) -> None:
         wanted = Wanted(event, values)
         self._event = wanted.event
@@ -438,7 +432,6 @@ class Eraser:
         self._table = table
 
     def find(self) -> Erased:
-        """Copies to erase, by place."""
         return self._sweep(keeps_counts=True, writes=False)
 
     def erase(self, counts: CountsOfErased, uncounted: Uncounted = "refuse") -> Erased:

@@ -157,7 +157,6 @@ class CountResources:
         return {kind: answers[kind] for kind in entries}
 
     def _windows(self, questions: Sequence[Question]) -> list[Document]:
-        """Count spans of windows, all at once."""
         spans = [(each.declared, each.values, each.interval) for each in questions]
         require_cost([span for window, _, interval in spans for span in plan_queries(window._kept_tiers, interval)])
         counts = count_intervals(self._documents.table, spans, consistent=False)
@@ -176,7 +175,6 @@ class CountResources:
         return by_name[name]
 
     def _requested(self, kind: str, index: int, entry: object, bound: Bound) -> Question:
-        """Parse an entry of a batch."""
         where, (member, options, declarable) = f"{kind}[{index}]", BATCH[kind]
         if not isinstance(entry, Mapping) or not {member, "values"} <= entry.keys() <= {member, "values", *options}:
             allowed = f", and of {', '.join(options)}" if options else ""
@@ -219,7 +217,6 @@ class Documents:
     clock: Callable[[], float]
 
     def answer(self, question: Question) -> Document:
-        """Read what a question asks for."""
         kind = question.resource if question.resource in ("top", "series") else kind_of(question.declared)
         return _READS[kind](self, question)
 
@@ -374,7 +371,6 @@ def _position(event: Event, values: Mapping[str, Any]) -> Position:
 
 
 def require_cost(spans: Sequence[Span]) -> None:
-    """Refuse what takes too many read units."""
     if (cost := read_cost(spans)) > MAX_READ_UNITS:
         expected = f"at most {MAX_READ_UNITS}; declare the `longest` of each window"
         raise InvalidArgumentError("span", f"about {cost:.0f} read units", expected)
@@ -447,7 +443,6 @@ def _parameter(name: str, schema: Document, *, required: bool = False, **more: s
 
 
 def _answer(declared: Declaration | Event, resource: str) -> Document:
-    """The schema of an answer."""
     kind = kind_of(declared)
     if isinstance(declared, Event):
         return _object({"event": _TEXT, "events": _array(declared.json_schema), "next": _NEXT})

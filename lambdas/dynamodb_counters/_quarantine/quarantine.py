@@ -190,11 +190,6 @@ def origin_of(item: Mapping[str, Any], created: Any) -> Origin:
     return Origin(shard, sequence, float(created or 0))
 
 
-def changed_at(item: Mapping[str, Any]) -> float:
-    """When an entry was redriven or discarded; 0 if never."""
-    return float(item.get(CHANGED_AT, {}).get("N", 0))
-
-
 def redriven_item(change: Mapping[str, Any]) -> Image | None:
     """New image of a quarantine item if this change, the ``dynamodb`` part of a record, redrives it; else None."""
     new, old = change.get("NewImage"), change.get("OldImage")

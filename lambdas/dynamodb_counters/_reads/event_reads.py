@@ -194,7 +194,6 @@ def chunk_range(name: str, part: str, bucket: int, span: Timespan) -> tuple[str,
 
 
 def parts_of_wanted(event: Event, packed: Packed, wanted: Wanted) -> Iterable[str]:
-    """The parts that wanted events may be in."""
     image: Image = {name: {"S": text} for name, text in wanted.items()}
     if packed.partition_by is not None and packed.partition_by in wanted:
         return [part_of(packed, b"", image)]

@@ -275,7 +275,6 @@ OPTIONS: Final[Mapping[str, Option]] = {
 
 
 def parse_options(options: Mapping[str, str]) -> dict[str, Any]:
-    """Read options by name."""
     for name, other in (("last", "start"), ("as_of", "start"), ("as_of", "end")):
         if {name, other} <= options.keys():
             raise InvalidArgumentError(name, options[name], f"one span of time, not {other!r} as well")
@@ -302,7 +301,6 @@ def resources_of(declared: object) -> tuple[str, ...]:
 
 
 def options_of(declared: Declaration | Event, resource: str, *, is_bounded: bool = True) -> tuple[str, ...]:
-    """Return the options of a question."""
     kind = kind_of(declared)
     if resource == "top":
         return ("limit",)

@@ -137,7 +137,6 @@ def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
 
 
 def accept_packed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]]) -> dict[int, Outcome]:
-    """Accept typed items by their index."""
     try:
         entries, outcomes = _placed(table, event, items, retracts=False)
     except (ClientError, BotoCoreError) as error:
@@ -172,7 +171,6 @@ def _placed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], 
 def _log_entry(
     event: Event, item: Mapping[str, Any], now: float, index: int, *, retracts: bool
 ) -> tuple[LogKey, Entry] | Outcome:
-    """An event's log and its entry there."""
     packed = event.packed
     assert packed is not None
     values = {name: value for name, value in item.items() if name not in (PK, SK, TYPE)}
@@ -219,23 +217,19 @@ def _write(table: Table, event: Event, entries: Mapping[LogKey, list[Entry]]) ->
         write_entries(table, log, entries[key], packed.chunk_bytes)
         logs.forget()
 
+    # A log of each part and tenant, then another of each: none waits for all the buckets of another one.
+    begun, turns = Counter[str](), dict[LogKey, int]()
+    for key in entries:
+        turns[key] = begun[key.part]
+        begun[key.part] += 1
     # Chunks of one log follow one another; different logs have nothing to do with each other.
-    for key, failure in table.side_by_side(write, _in_turn(entries)):
+    for key, failure in table.side_by_side(write, sorted(turns, key=turns.__getitem__)):
         if isinstance(failure, Exception):
             raise failure
         for entry in entries[key]:
             assert entry.outcome is not None
             outcomes[entry.index] = entry.outcome
     return outcomes
-
-
-def _in_turn(keys: Iterable[LogKey]) -> list[LogKey]:
-    """A log of each part and tenant, then another of each: none waits for all the buckets of another one."""
-    begun, turns = Counter[str](), dict[LogKey, int]()
-    for key in keys:
-        turns[key] = begun[key.part]
-        begun[key.part] += 1
-    return sorted(turns, key=turns.__getitem__)
 
 
 def repetition(event: Event, image: Image, stored: Image) -> Outcome:

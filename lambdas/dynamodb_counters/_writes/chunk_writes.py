@@ -237,7 +237,6 @@ class _Write:
 
 
 def write_entries(table: Table, log: ChunkLog, entries: Sequence[Entry], chunk_bytes: int) -> None:
-    """Give each entry its outcome."""
     with log.lock:
         try:
             outcome = Outcome(OutcomeStatus.FAILED, _Writing(log, chunk_bytes, entries).run(table))
@@ -307,7 +306,9 @@ class _Writing:
         is_mine = log.look(consistent=True).get(number) == self._batch
         if is_mine:
             self._settle(done)
-        self._decide_anew()
+        # What is left is decided anew.
+        self._undecided = [entry for write in self._writes for entry in write.entries]
+        self._writes, self._next = [], None
         return is_mine
 
     def _settle(self, done: Sequence[_Write]) -> None:
@@ -315,10 +316,6 @@ class _Writing:
             write.is_done()
         self._writes = self._writes[len(done) :]
         self._next = None
-
-    def _decide_anew(self) -> None:
-        self._undecided = [entry for write in self._writes for entry in write.entries]
-        self._writes, self._next = [], None
 
     def _decide(self) -> None:
         """Find out which entries the log lacks; the others are duplicates."""

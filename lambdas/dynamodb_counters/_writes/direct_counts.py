@@ -186,7 +186,6 @@ def _reset_item(table: Table, counter: Counter, layout: ItemLayout, key: Key) ->
 
 
 def open_group(table: Table, declared: Counter, values: Mapping[str, object]) -> tuple[ItemLayout, GroupKey]:
-    """The group to change."""
     if not isinstance(declared, Counter):
         raise InvalidArgumentError("counter", getattr(declared, "name", declared), _COUNTER)
     if not NameStates.of_table(table).counts(declared):

@@ -6,7 +6,7 @@ import math
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ from rich.console import RenderableType
 from dynamodb_counters._control.counted_names import plan_of
 from dynamodb_counters._control.registry import Registry, read_registry
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Declaration, Event, Items
+from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import COMPRESSED, decode, same_definition
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._fold.plan import Plan
@@ -157,7 +157,6 @@ class Session:
 
     @cached_property
     def registry(self) -> Registry:
-        """What the table counts."""
         found = read_registry(self.table)
         if not found.is_founded:
             raise UnknownDeclarationsError("nothing counts the table yet: pass the declarations that it has")
@@ -169,7 +168,6 @@ class Session:
         return plan_of(self.registry) if self.declared is None else Plan(self.declarations)
 
     def find_event(self, name: str) -> Event:
-        """The event with a name."""
         return cast("Event", self._find(name, "events"))
 
     def ask(self, resource: str, name: str, values: Sequence[str], options: Mapping[str, Any]) -> Question:
@@ -179,7 +177,12 @@ class Session:
 
     def _find(self, name: str, resource: str) -> Any:
         """The declaration with a name of which there is something to ask; otherwise a usage error that lists them."""
-        declared = {each.name: each for each in with_sources(self.declarations)}
+        declared: dict[str, Any] = {}
+        for declaration in self.declarations:
+            each: Any = declaration
+            while each is not None:
+                declared[each.name] = each
+                each = getattr(each, "source", None)
         candidates = {name: each for name, each in declared.items() if resource in resources_of(each)}
         if name in candidates:
             return candidates[name]
@@ -228,14 +231,6 @@ class Session:
             return session.create_client(name, region_name=self.region, endpoint_url=self.endpoint_url, config=config)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
-
-
-def with_sources(declarations: Iterable[Declaration]) -> Iterator[Declaration | Event | Items]:
-    for declaration in declarations:
-        one: Any = declaration
-        while one is not None:
-            yield one
-            one = getattr(one, "source", None)
 
 
 def options(*added: Callable[[Command], Command]) -> Callable[[Command], Command]:

@@ -30,7 +30,7 @@ def aggregator() -> Aggregator:
     return Aggregator(
         Table(os.environ["TABLE_NAME"]),
         decode(os.environ["DECLARATIONS"]),
-        quarantine_retention_seconds=_seconds("QUARANTINE_RETENTION_DAYS"),
+        quarantine_retention_seconds=_retention(),
         source_table=os.environ.get("SOURCE_TABLE_ARN"),
         single_shard=os.environ.get("SINGLE_SHARD") == "true",
         always_reads="COUNTERS_DEV" in os.environ,
@@ -100,7 +100,7 @@ def _meter(report: Report) -> None:
 def _watch() -> None:
     table, s3 = watched()
     try:
-        _report("in quarantine", waiting_in_quarantine(table, _seconds("QUARANTINE_RETENTION_DAYS")))
+        _report("in quarantine", waiting_in_quarantine(table, _retention()))
     finally:
         # A table that refuses its quarantine hides nothing of the bucket.
         found = waiting_in_bucket(s3, os.environ["ON_FAILURE_BUCKET"], table.clock())
@@ -117,5 +117,5 @@ def _report(where: str, found: Waiting) -> None:
         )
 
 
-def _seconds(days: str) -> float:
-    return float(os.environ[days]) * DAY
+def _retention() -> float:
+    return float(os.environ["QUARANTINE_RETENTION_DAYS"]) * DAY

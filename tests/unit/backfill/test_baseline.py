@@ -54,7 +54,7 @@ def test_a_baseline_is_what_items_contributed_at_the_cut(items: list[_Item], par
 
     every = [each for part in range(parts) for each in contributions(pages, part, parts)]
 
-    found = {group[0]: measures["n"] for (_, group), measures in (sum_up(every, 0, 1, repr) or {}).items()}
+    found = {group[0]: measures["n"] for (_, group), measures in (sum_up(every, 0, 1) or {}).items()}
     assert {group: number for group, number in found.items() if number} == {
         group: number for group, number in expected.items() if number
     }
@@ -63,6 +63,6 @@ def test_a_baseline_is_what_items_contributed_at_the_cut(items: list[_Item], par
 @given(st.lists(st.text(max_size=4), unique=True), st.integers(1, 5))
 def test_parts_hold_each_group_once_and_split_into_four(texts: list[str], parts: int) -> None:
     contributed = [{("views", (text,)): {"n": 1}} for text in texts]
-    found = [ref for part in range(parts) for ref in sum_up(contributed, part, parts, repr) or ()]
+    found = [ref for part in range(parts) for ref in sum_up(contributed, part, parts) or ()]
     assert sorted(found) == sorted(("views", (text,)) for text in texts)
     assert all(part_of(text, 4 * parts) // 4 == part_of(text, parts) for text in texts)

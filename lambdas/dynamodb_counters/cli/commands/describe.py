@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import click
 from botocore.exceptions import BotoCoreError, ClientError
-from rich.console import Group, RenderableType
 from rich.console import Group as Lines
+from rich.console import RenderableType
 from rich.filesize import decimal
 from rich.padding import Padding
 from rich.text import Text
@@ -263,7 +263,7 @@ def diff(session: Session, template: str | None, aggregator: str | None) -> int:
         [] if registry.is_founded else ["Nothing counts this table yet: this is its first deployment.", ""]
     )
     told += [line for entry in names for line in _shown(entry)] or ["Nothing changes."]
-    session.emit(document, Group(*told))
+    session.emit(document, Lines(*told))
     return FOUND if names else DONE
 
 
@@ -274,7 +274,10 @@ def from_templates(path: Path, wanted: str | None) -> str:
         raise click.UsageError(f"there is no {str(path)!r} here: run `cdk synth`, or name a template with --template")
     for file in sorted(path.rglob("*.template.json")) if path.is_dir() else [path]:
         try:
-            found |= _aggregators(json.loads(file.read_text(encoding="utf-8")))
+            for name, resource in json.loads(file.read_text(encoding="utf-8"))["Resources"].items():
+                properties = resource.get("Properties", {})
+                if properties.get("Handler") == AGGREGATOR_HANDLER:
+                    found[name] = str(properties["Environment"]["Variables"]["DECLARATIONS"])
         except (AttributeError, LookupError, TypeError, ValueError, OSError):
             raise click.UsageError(f"{str(file)!r} is no template: expected a file that `cdk synth` wrote") from None
     if not found:
@@ -284,15 +287,6 @@ def from_templates(path: Path, wanted: str | None) -> str:
     if wanted is not None or len(found) > 1:
         raise click.UsageError(f"which aggregator? name one with --aggregator: {', '.join(sorted(found))}")
     return next(iter(found.values()))
-
-
-def _aggregators(template: Any) -> dict[str, str]:
-    found = {}
-    for name, resource in template["Resources"].items():
-        properties = resource.get("Properties", {})
-        if properties.get("Handler") == AGGREGATOR_HANDLER:
-            found[name] = str(properties["Environment"]["Variables"]["DECLARATIONS"])
-    return found
 
 
 def _entries(registry: Registry, declared: Sequence[Declaration]) -> Iterator[dict[str, Any]]:

@@ -271,17 +271,13 @@ def thresholds(session: Session, name: str, *, limit: int, **given: Any) -> None
     if name and name not in armed and not crossings:
         raise click.UsageError(f"no threshold {name!r} is armed; there is: {', '.join(armed) or 'none'}")
     listed = [read_json(event_entry(item, "", "")["Detail"]) for item in crossings[:limit]]
-    session.emit({"fired": listed, "more": len(crossings) > limit}, _crossings(listed))
+    shown = grid("at (UTC)", "threshold", "group", "level", "", "old", "new", numbers=("level", "old", "new"))
+    for one in listed:
+        level, *others = (number(one.get(part)) for part in ("level", "old", "new"))
+        shown.add_row(one["at"], one["threshold"], group_text(one["group"]), level, one["direction"], *others)
+    session.emit({"fired": listed, "more": len(crossings) > limit}, shown if listed else "")
     if len(crossings) > limit:
         session.tell(f"there are more: --limit {2 * limit}")
-
-
-def _crossings(fired: list[dict[str, Any]]) -> RenderableType:
-    shown = grid("at (UTC)", "threshold", "group", "level", "", "old", "new", numbers=("level", "old", "new"))
-    for one in fired:
-        level, *others = (number(one.get(name)) for name in ("level", "old", "new"))
-        shown.add_row(one["at"], one["threshold"], group_text(one["group"]), level, one["direction"], *others)
-    return shown if fired else ""
 
 
 def _fired(session: Session, names: list[str], span: tuple[str, str], most: int) -> list[Image]:
